@@ -1,6 +1,6 @@
-import { type MachineSettings, readMachineSettings } from "./config/machine.ts";
-import { type ProjectSettings, readProjectSettings } from "./config/project.ts";
-import { type Environment, projectVariables, secretVariables } from "./config/settings.ts";
+import { type MachineSettings, readMachineSettings } from "#config/machine";
+import { type ProjectSettings, readProjectSettings } from "#config/project";
+import { type Environment, projectVariables, secretVariables } from "#config/settings";
 import { ProblemError } from "./problems.ts";
 
 /** The settings of a service with one project. */

@@ -1,5 +1,5 @@
 import { destination, type Logger, pino, stdTimeFunctions } from "pino";
-import type { LogLevel } from "./config/machine.ts";
+import type { LogLevel } from "#config/machine";
 
 export type Log = Logger;
 

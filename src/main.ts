@@ -1,10 +1,10 @@
 import type { AddressInfo } from "node:net";
 import process from "node:process";
-import type { MachineSettings } from "./config/machine.ts";
-import type { ProjectSettings } from "./config/project.ts";
-import type { RunningFront } from "./front/front.ts";
+import type { MachineSettings } from "#config/machine";
+import type { ProjectSettings } from "#config/project";
+import type { RunningFront } from "#front/front";
+import { cleanOutput } from "#platform/terminal/output";
 import type { Log } from "./log.ts";
-import { cleanOutput } from "./platform/terminal/output.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
 
 /** How much longer than the grace of a running deployment stopping may take. */
@@ -21,8 +21,8 @@ const roles: ReadonlyMap<string | undefined, Role> = new Map([
 
 /** Everything that a role needs is loaded at the same time: the start is faster than if each part loads the next. */
 const loadRole: Readonly<Record<Role, () => readonly Promise<unknown>[]>> = {
-  all: () => [import("./run.ts"), import("./front/front.ts")],
-  front: () => [import("./front/front.ts")],
+  all: () => [import("./run.ts"), import("#front/front")],
+  front: () => [import("#front/front")],
   run: () => [import("./run.ts")],
 };
 
@@ -31,7 +31,7 @@ try {
   const command = process.argv.slice(2);
   const role = command.length > 1 ? undefined : roles.get(command[0]);
   if (role === undefined) {
-    const { runCommandLine } = await import("./cli/command-line.ts");
+    const { runCommandLine } = await import("#cli/command-line");
     process.exitCode = await runCommandLine(command, process.env);
   } else await main(role);
 } catch (error) {
@@ -42,7 +42,7 @@ async function main(role: Role): Promise<void> {
   refuseLenientParser();
   // Loaded here because a command needs none of it and must answer at once.
   const [{ withDotenv }, { loadConfig }, { openLog }] = await Promise.all([
-    import("./platform/env-file.ts"),
+    import("#platform/env-file"),
     import("./config.ts"),
     import("./log.ts"),
     ...loadRole[role](),
@@ -96,7 +96,7 @@ async function start(role: Role, options: Start): Promise<RunningService> {
     const detail = `PROJECTS_PATH is not set: hotpush ${role} serves the projects of a directory. Without it, run: hotpush`;
     throw new ProblemError({ code: "configuration_invalid", detail });
   }
-  const { onlyProject, readProjectFiles } = await import("./config/project-files.ts");
+  const { onlyProject, readProjectFiles } = await import("#config/project-files");
   const secretsPath = role === "front" ? null : machine.secretsPath;
   const files = project
     ? onlyProject(project)
@@ -111,7 +111,7 @@ async function start(role: Role, options: Start): Promise<RunningService> {
           address: () => front?.address ?? null,
         });
   if (role !== "run") {
-    const { startFront } = await import("./front/front.ts");
+    const { startFront } = await import("#front/front");
     front = await startFront({
       ...{ ...shared, askRun: run?.answerFront() ?? null },
       findFault: () => run?.findFault() ?? null,

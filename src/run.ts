@@ -1,29 +1,29 @@
 import { extname, join } from "node:path";
-import { accessIn } from "./access/schema.ts";
-import { operatorSocketPath, type ServerContext } from "./calls/call.ts";
-import { createExaminer, type Examiner } from "./calls/examiner.ts";
-import { openSocket } from "./calls/server.ts";
-import type { MachineSettings } from "./config/machine.ts";
-import type { ProjectFiles } from "./config/project-files.ts";
-import { liveMount, serverFilesAt } from "./config/server.ts";
-import type { Environment } from "./config/settings.ts";
-import { numberAfter } from "./deployments/deployment.ts";
-import { createEventBus } from "./deployments/events.ts";
-import { createHealthCheck } from "./deployments/health.ts";
-import type { AskRun } from "./deployments/push.ts";
-import { createTurns } from "./deployments/queue.ts";
-import { openDeployments } from "./deployments/schema.ts";
+import { accessIn } from "#access/schema";
+import { operatorSocketPath, type ServerContext } from "#calls/call";
+import { createExaminer, type Examiner } from "#calls/examiner";
+import { openSocket } from "#calls/server";
+import type { MachineSettings } from "#config/machine";
+import type { ProjectFiles } from "#config/project-files";
+import { liveMount, serverFilesAt } from "#config/server";
+import type { Environment } from "#config/settings";
+import { numberAfter } from "#deployments/deployment";
+import { createEventBus } from "#deployments/events";
+import { createHealthCheck } from "#deployments/health";
+import type { AskRun } from "#deployments/push";
+import { createTurns } from "#deployments/queue";
+import { openDeployments } from "#deployments/schema";
+import { createNotifications } from "#notifications/notifications";
+import { atMost } from "#platform/at-most";
+import { type HeldLock, waitForLock } from "#platform/file-lock";
+import { keepTrying } from "#platform/keep-trying";
+import { isSystemError } from "#platform/run-command";
+import { listStatePaths, type Shared } from "#projects/project";
+import { ProjectRegistry } from "#projects/registry";
+import { takePushes } from "#projects/take-pushes";
+import { checkTools, toolsForSigners } from "#runner/check-script";
+import { lastLoggedId } from "#runner/log-file";
 import type { Log } from "./log.ts";
-import { createNotifications } from "./notifications/notifications.ts";
-import { atMost } from "./platform/at-most.ts";
-import { type HeldLock, waitForLock } from "./platform/file-lock.ts";
-import { keepTrying } from "./platform/keep-trying.ts";
-import { isSystemError } from "./platform/run-command.ts";
-import { listStatePaths, type Shared } from "./projects/project.ts";
-import { ProjectRegistry } from "./projects/registry.ts";
-import { takePushes } from "./projects/take-pushes.ts";
-import { checkTools, toolsForSigners } from "./runner/check-script.ts";
-import { lastLoggedId } from "./runner/log-file.ts";
 
 /** How many remotes are asked for missed pushes at a time: each takes a git, and with it often an ssh. */
 const mostLooks = 3;
@@ -90,8 +90,8 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
   const findFault = () => (stopping.aborted ? "The service is stopping." : findStoreFault());
   // Each role loads only what it needs.
   const keepsServer = isSplit && serverPath !== null;
-  const reconcile = keepsServer ? await import("./setup/reconcile.ts") : null;
-  const docker = keepsServer ? await import("./platform/docker/engine.ts") : null;
+  const reconcile = keepsServer ? await import("#setup/reconcile") : null;
+  const docker = keepsServer ? await import("#platform/docker/engine") : null;
   // Built now, so that the first push does not wait for it. Those of more projects would keep memory that few of them use.
   projects.list()[0]?.script().redactor();
 

@@ -72,7 +72,7 @@ test("secrets are looked for in a moment, whatever a file has", () => {
 
 test("a line of a script is shown in a moment, whatever it prints", async () => {
   // Compiled for browsers, without types for Node.
-  const asset = new URL("../src/page/assets/log-text.js", import.meta.url);
+  const asset = new URL("../src/front/page/assets/log-text.js", import.meta.url);
   const { plainStyle, readRuns } = (await import(asset.href)) as {
     readonly plainStyle: object;
     readonly readRuns: (text: string, style: object) => unknown;

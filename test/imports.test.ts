@@ -8,6 +8,13 @@ test("an import of a part above is reported, also of a type or in a call", () =>
   assert.deepEqual(wrongImportsIn("run.ts", 'import { a } from "./platform/http.ts";'), []);
 });
 
+test("a part uses of another what package.json names, and no file by its path", () => {
+  const crossing = 'import type { Settings } from "../config/settings.ts";';
+  assert.equal(wrongImportsIn("runner/runner.ts", crossing).length, 1);
+  assert.equal(wrongImportsIn("platform/http.ts", 'import { a } from "#deployments/queue";').length, 1);
+  assert.deepEqual(wrongImportsIn("runner/runner.ts", 'import { a } from "#config/settings";'), []);
+});
+
 test("only the parts that are made for it start programs and open databases", () => {
   assert.equal(
     wrongImportsIn("front/webhook/body.ts", 'import { spawn } from "node:child_process";').length,

@@ -1,6 +1,6 @@
 /**
- * `node test/imports.ts`, part of `npm run lint`: imports run one way, down the list of parts. Prints each import that does
- * not, and exits with 1 if there is one.
+ * `node test/imports.ts`, part of `npm run lint`: imports run one way, down the list of parts, and a part uses of another
+ * only what the imports of package.json name. Prints each import that does not, and exits with 1 if there is one.
  */
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
@@ -9,7 +9,7 @@ import { dirname, join, normalize } from "node:path";
 const parts: readonly (readonly string[])[] = [
   ["main.ts"],
   ["cli"],
-  ["setup", "send", "doctor", "front", "page", "run.ts"],
+  ["setup", "send", "doctor", "front", "run.ts"],
   ["projects", "calls", "notifications"],
   ["runner"],
   ["deployments"],
@@ -69,8 +69,10 @@ export function wrongImportsIn(path: string, text: string): readonly string[] {
       const users = restricted[target];
       if (users !== undefined && !users.some((user) => path.startsWith(user)))
         return [`src/${path}: only ${users.join(" and ")} may import ${target}.`];
-      if (!target.startsWith(".")) return [];
-      const imported = normalize(join(dirname(path), target));
+      const imported = pathOf(target, path);
+      if (imported === undefined) return [];
+      if (target.startsWith(".") && partOf(imported) !== partOf(path) && path.includes("/"))
+        return [`src/${path}: import ${imported} by its name in the imports of package.json.`];
       return layerOf(imported) < own ? [`src/${path}: imports ${imported}, a part above it.`] : [];
     },
   );
@@ -80,9 +82,17 @@ export function wrongImportsIn(path: string, text: string): readonly string[] {
 const advice =
   "open files of others by platform/foreign-files.ts; if only the service can write there, name this file in test/imports.ts.";
 
+/** @returns the file below src/ that `target` means in the file at `path`, or undefined if it is in none of ours */
+function pathOf(target: string, path: string): string | undefined {
+  if (target.startsWith(".")) return normalize(join(dirname(path), target));
+  return target.startsWith("#") ? `${target.slice(1)}.ts` : undefined;
+}
+
+const partOf = (path: string): string => path.split("/")[0] ?? "";
+
 /** @throws Error for a part that is not in the list */
 function layerOf(path: string): number {
-  const [part = ""] = path.split("/");
+  const part = partOf(path);
   const layer = parts.findIndex((line) => line.includes(part));
   if (layer === -1) throw new Error(`Give ${part} a place in the list of parts in test/imports.ts`);
   return layer;

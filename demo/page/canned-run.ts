@@ -2,7 +2,7 @@ import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { DeploymentJson, ExaminationJson, LineJson, LogPageJson } from "../../src/calls/shapes.ts";
 import { shortCommit } from "../../src/commit-names.ts";
-import type { RunClient } from "../../src/page/run-client.ts";
+import type { RunClient } from "../../src/front/page/run-client.ts";
 import { cannedServer, cannedSteps } from "./canned.ts";
 import { cannedLog } from "./log.ts";
 

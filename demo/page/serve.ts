@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import { BlockList } from "node:net";
 import { pino } from "pino";
-import { createPage } from "../../src/page/server.ts";
+import { createPage } from "../../src/front/page/server.ts";
 import { cannedRun } from "./canned-run.ts";
 
 /** Serves the page with canned data on `port` of localhost; 0 takes any free one. Everybody who comes is signed in. */

@@ -1,4 +1,4 @@
-import type { Row, Store } from "../platform/sqlite/store.ts";
+import type { Row, Store } from "#platform/sqlite/store";
 
 /** Something that was done over the page's socket by somebody who may. */
 export interface AuditEntry {

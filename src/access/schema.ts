@@ -1,6 +1,6 @@
-import type { Log } from "../log.ts";
-import type { Schema } from "../platform/sqlite/open-database.ts";
-import { type OpenStore, openStore, type Store } from "../platform/sqlite/store.ts";
+import type { Log } from "#log";
+import type { Schema } from "#platform/sqlite/open-database";
+import { type OpenStore, openStore, type Store } from "#platform/sqlite/store";
 
 /** Of a link, a session and a token only the SHA-256 is kept: who reads the file cannot sign in with it. */
 const tables = `

@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { type HttpRequest, openHttp } from "../platform/http.ts";
-import { withShortPath } from "../platform/unix-socket.ts";
-import { CommandError } from "../problems.ts";
+import { type HttpRequest, openHttp } from "#platform/http";
+import { withShortPath } from "#platform/unix-socket";
+import { CommandError } from "#problems";
 import { operatorSocketPath } from "./call.ts";
 import type { HoldEvent } from "./shapes.ts";
 import { type CallName, calls, type GivenBy, requestFor, type TakenBy } from "./table.ts";

@@ -1,18 +1,12 @@
 import * as v from "valibot";
-import { type Deployment, findDeployment } from "../deployments/deployment.ts";
-import {
-  findLastRef,
-  findLatest,
-  findRunning,
-  listDeployments,
-  listWaiting,
-} from "../deployments/history.ts";
-import { findPause } from "../deployments/pauses.ts";
-import { isCommitId } from "../deployments/push.ts";
-import { isFinished } from "../deployments/states.ts";
-import { listSteps } from "../deployments/steps.ts";
-import type { Store } from "../platform/sqlite/store.ts";
-import { logBytes, logPath, readLogPage } from "../runner/log-file.ts";
+import { type Deployment, findDeployment } from "#deployments/deployment";
+import { findLastRef, findLatest, findRunning, listDeployments, listWaiting } from "#deployments/history";
+import { findPause } from "#deployments/pauses";
+import { isCommitId } from "#deployments/push";
+import { isFinished } from "#deployments/states";
+import { listSteps } from "#deployments/steps";
+import type { Store } from "#platform/sqlite/store";
+import { logBytes, logPath, readLogPage } from "#runner/log-file";
 import {
   call,
   findContext,

@@ -1,8 +1,8 @@
-import { type Deployment, findDeployment } from "../deployments/deployment.ts";
-import { isFinished } from "../deployments/states.ts";
-import { type DeploymentStep, listSteps } from "../deployments/steps.ts";
-import { stepOf } from "../runner/lines.ts";
-import { logBytes, logPath, readLog } from "../runner/log-file.ts";
+import { type Deployment, findDeployment } from "#deployments/deployment";
+import { isFinished } from "#deployments/states";
+import { type DeploymentStep, listSteps } from "#deployments/steps";
+import { stepOf } from "#runner/lines";
+import { logBytes, logPath, readLog } from "#runner/log-file";
 import type { ProjectContext, Stream } from "./call.ts";
 import { type ControlEvent, deploymentJson, lineJson, stepJson } from "./shapes.ts";
 import { whenDrained } from "./when-drained.ts";

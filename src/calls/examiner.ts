@@ -1,4 +1,4 @@
-import { runCommand } from "../platform/run-command.ts";
+import { runCommand } from "#platform/run-command";
 import { type ExaminationJson, instant } from "./shapes.ts";
 
 /** Examines projects, and keeps the last result of each. */

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
-import { type LogLine, logBytes, readLog } from "../runner/log-file.ts";
+import { type LogLine, logBytes, readLog } from "#runner/log-file";
 import type { Stream } from "./call.ts";
 import { lineJson } from "./shapes.ts";
 import { whenDrained } from "./when-drained.ts";

@@ -1,6 +1,6 @@
 import { type ConversionConfig, toJsonSchema, toJsonSchemaDefs } from "@valibot/to-json-schema";
 import type * as v from "valibot";
-import { readVersion } from "../version.ts";
+import { readVersion } from "#version";
 import type { Call } from "./call.ts";
 import { namedShapes } from "./shapes.ts";
 import { placeOf, rows } from "./table.ts";

@@ -1,7 +1,7 @@
 import * as v from "valibot";
-import { liveCommit } from "../deployments/deployment.ts";
-import { findLastGood, findRunning, listDeployments } from "../deployments/history.ts";
-import { findPause, pauseQueue, resumeQueue } from "../deployments/pauses.ts";
+import { liveCommit } from "#deployments/deployment";
+import { findLastGood, findRunning, listDeployments } from "#deployments/history";
+import { findPause, pauseQueue, resumeQueue } from "#deployments/pauses";
 import {
   call,
   contextOf,
@@ -81,7 +81,7 @@ export const projectCalls = {
     ...{ method: "POST", path: "/projects/:project/notify/test", right: "server", takes: ofProject },
     gives: shapes.notified,
     async handle({ project, notify }) {
-      const { sendTestMessages } = await import("../notifications/targets.ts");
+      const { sendTestMessages } = await import("#notifications/targets");
       return { project, results: await sendTestMessages(notify, project, new AbortController().signal) };
     },
   }),

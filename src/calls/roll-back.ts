@@ -1,8 +1,8 @@
-import { type Deployment, findDeployment, liveCommit } from "../deployments/deployment.ts";
-import { findPassedBy, findRollbackRef } from "../deployments/history.ts";
-import type { Store } from "../platform/sqlite/store.ts";
-import { rolloutState } from "../rollout/lock.ts";
-import { noGoodVersion, previousVersion, readVersions, type Version } from "../rollout/versions.ts";
+import { type Deployment, findDeployment, liveCommit } from "#deployments/deployment";
+import { findPassedBy, findRollbackRef } from "#deployments/history";
+import type { Store } from "#platform/sqlite/store";
+import { rolloutState } from "#rollout/lock";
+import { noGoodVersion, previousVersion, readVersions, type Version } from "#rollout/versions";
 import { type ProjectContext, type Refused, refuse } from "./call.ts";
 
 /**

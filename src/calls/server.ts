@@ -1,16 +1,16 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { createRefusalCounter, type NoteRefusal, noteAction } from "../access/audit.ts";
-import { findAnswer, keepAnswer } from "../access/repeats.ts";
-import { findVisitor } from "../access/visitor.ts";
-import { isIn } from "../platform/client-address.ts";
-import { jsonAnswer, problemAnswer, sendAnswer } from "../platform/http-server/answer.ts";
-import { readText } from "../platform/http-server/read-text.ts";
-import { createHttpServer } from "../platform/http-server/server.ts";
-import { repeat } from "../platform/repeat.ts";
-import { printable } from "../platform/terminal/printable.ts";
-import { listenOnSocket, type UnixSocket } from "../platform/unix-socket.ts";
-import { ProblemError, problems } from "../problems.ts";
+import { createRefusalCounter, type NoteRefusal, noteAction } from "#access/audit";
+import { findAnswer, keepAnswer } from "#access/repeats";
+import { findVisitor } from "#access/visitor";
+import { isIn } from "#platform/client-address";
+import { jsonAnswer, problemAnswer, sendAnswer } from "#platform/http-server/answer";
+import { readText } from "#platform/http-server/read-text";
+import { createHttpServer } from "#platform/http-server/server";
+import { repeat } from "#platform/repeat";
+import { printable } from "#platform/terminal/printable";
+import { listenOnSocket, type UnixSocket } from "#platform/unix-socket";
+import { ProblemError, problems } from "#problems";
 import {
   type Caller,
   type Refused,

@@ -1,9 +1,9 @@
 import * as v from "valibot";
-import type { Deployment } from "../deployments/deployment.ts";
-import type { Pause } from "../deployments/pauses.ts";
-import type { Hold } from "../deployments/queue.ts";
-import type { DeploymentStep } from "../deployments/steps.ts";
-import { problems } from "../problems.ts";
+import type { Deployment } from "#deployments/deployment";
+import type { Pause } from "#deployments/pauses";
+import type { Hold } from "#deployments/queue";
+import type { DeploymentStep } from "#deployments/steps";
+import { problems } from "#problems";
 
 /** What the calls give, as JSON: docs/cli.md has each member. The OpenAPI document names each of these shapes. */
 

@@ -1,15 +1,8 @@
 import * as v from "valibot";
-import { listActions, listRefusals } from "../access/audit.ts";
-import {
-  linkLastsMs,
-  listSessions,
-  makeLink,
-  openLink,
-  revokeSession,
-  type Session,
-} from "../access/sign-in.ts";
-import { createToken, listTokens, revokeToken } from "../access/tokens.ts";
-import type { Visitor } from "../access/visitor.ts";
+import { listActions, listRefusals } from "#access/audit";
+import { linkLastsMs, listSessions, makeLink, openLink, revokeSession, type Session } from "#access/sign-in";
+import { createToken, listTokens, revokeToken } from "#access/tokens";
+import type { Visitor } from "#access/visitor";
 import { call, personText, refuse, type ServerContext, takes } from "./call.ts";
 import * as shapes from "./shapes.ts";
 import { instant, instantOrNull, type SessionJson } from "./shapes.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { readForeignFile } from "../platform/foreign-files.ts";
-import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
+import { readForeignFile } from "#platform/foreign-files";
+import { parseGitRemoteUrl, sshOverHttps } from "#platform/git-remote-url";
 
 /** git's own configuration of a checkout is a few hundred bytes. */
 const mostBytes = 64 * 1024;

@@ -1,6 +1,6 @@
 import { type Command, CommanderError } from "commander";
-import { NotRunningError } from "../calls/client.ts";
-import { CommandError, ProblemError } from "../problems.ts";
+import { NotRunningError } from "#calls/client";
+import { CommandError, ProblemError } from "#problems";
 import { refuse } from "./command.ts";
 import { loadProgram, onlyPrinting } from "./commands.ts";
 

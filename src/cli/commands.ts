@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { readVersion } from "../version.ts";
+import { readVersion } from "#version";
 import type { CommandContext, MakeCommand } from "./command.ts";
 
 /** Every command with its summary, in the groups and the order in which help shows them. */

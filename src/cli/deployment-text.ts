@@ -1,9 +1,9 @@
-import type { DeploymentJson, HoldJson, PauseJson, ReportedJson } from "../calls/shapes.ts";
-import { branchOf, shortCommit } from "../commit-names.ts";
-import { formatDuration } from "../config/duration.ts";
-import { columnsOf, fit, wrapText } from "../platform/terminal/layout.ts";
-import { type Colour, harmless, type Terminal } from "../platform/terminal/terminal.ts";
-import { requestsText } from "../site-requests.ts";
+import type { DeploymentJson, HoldJson, PauseJson, ReportedJson } from "#calls/shapes";
+import { branchOf, shortCommit } from "#commit-names";
+import { formatDuration } from "#config/duration";
+import { columnsOf, fit, wrapText } from "#platform/terminal/layout";
+import { type Colour, harmless, type Terminal } from "#platform/terminal/terminal";
+import { requestsText } from "#site-requests";
 
 const stateColours: Readonly<Record<DeploymentJson["state"], Colour>> = {
   queued: "dim",

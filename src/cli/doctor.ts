@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
-import { webhookUrl } from "../config/values.ts";
-import { checks, examine, type GroupedCheck } from "../doctor/examine.ts";
-import { countResults, jsonReport, textReport } from "../doctor/report.ts";
-import { openTerminal } from "../platform/terminal/terminal.ts";
+import { webhookUrl } from "#config/values";
+import { checks, examine, type GroupedCheck } from "#doctor/examine";
+import { countResults, jsonReport, textReport } from "#doctor/report";
+import { openTerminal } from "#platform/terminal/terminal";
 import { type CommandContext, newCommand, parser } from "./command.ts";
 
 interface DoctorOptions {

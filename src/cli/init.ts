@@ -1,14 +1,14 @@
 import { type Command, Option } from "commander";
-import { isProjectName } from "../config/project-files.ts";
-import { parsePageUrl } from "../config/settings.ts";
-import { diffTexts } from "../platform/git.ts";
-import { wrapFor } from "../platform/terminal/layout.ts";
-import { canAsk, confirm, prompt } from "../platform/terminal/prompt.ts";
-import { type InitOptions, init, type Questions, type Screen, type Setup } from "../setup/init.ts";
-import type { PlannedFile } from "../setup/planned-file.ts";
-import { parsePublicUrl } from "../setup/project.ts";
-import { parsePlace, type ServedOptions } from "../setup/served.ts";
-import { type GitHost, gitHosts, isGitHost, webhookForm } from "../setup/webhook-form.ts";
+import { isProjectName } from "#config/project-files";
+import { parsePageUrl } from "#config/settings";
+import { diffTexts } from "#platform/git";
+import { wrapFor } from "#platform/terminal/layout";
+import { canAsk, confirm, prompt } from "#platform/terminal/prompt";
+import { type InitOptions, init, type Questions, type Screen, type Setup } from "#setup/init";
+import type { PlannedFile } from "#setup/planned-file";
+import { parsePublicUrl } from "#setup/project";
+import { parsePlace, type ServedOptions } from "#setup/served";
+import { type GitHost, gitHosts, isGitHost, webhookForm } from "#setup/webhook-form";
 import { type CommandContext, newCommand, parser, print, refuse } from "./command.ts";
 
 /** `hotpush init`: sets up the project around the working directory, so that a push deploys it. */

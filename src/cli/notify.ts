@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { NotifyJson } from "../calls/shapes.ts";
+import type { NotifyJson } from "#calls/shapes";
 import { type CommandContext, newCommand, projectOption, refuse } from "./command.ts";
 import { accessService, type ProjectChoice } from "./service-access.ts";
 

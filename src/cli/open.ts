@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
-import type { GivenBy } from "../calls/table.ts";
-import { formatDuration } from "../config/duration.ts";
-import { formatTable } from "../platform/terminal/layout.ts";
-import { harmless } from "../platform/terminal/terminal.ts";
+import type { GivenBy } from "#calls/table";
+import { formatDuration } from "#config/duration";
+import { formatTable } from "#platform/terminal/layout";
+import { harmless } from "#platform/terminal/terminal";
 import { type CommandContext, newCommand, numberParser, refuse } from "./command.ts";
 import { localTime } from "./deployment-text.ts";
 import { accessService, type ServiceAccess } from "./service-access.ts";

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { formatSize } from "../config/size.ts";
-import { findRolloutEngine } from "../rollout/engine.ts";
-import { lockRollout } from "../rollout/lock.ts";
-import { keptByDefault, type Pruned } from "../rollout/prune.ts";
+import { formatSize } from "#config/size";
+import { findRolloutEngine } from "#rollout/engine";
+import { lockRollout } from "#rollout/lock";
+import { keptByDefault, type Pruned } from "#rollout/prune";
 import { type CommandContext, newCommand, numberParser, print } from "./command.ts";
 import { addProjectOptions, locateNamedProject, type ProjectOptions, runAsOwner } from "./rollout.ts";
 

@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { projectNetwork } from "../config/server.ts";
-import { connectEngine } from "../platform/docker/engine.ts";
-import { wrapFor } from "../platform/terminal/layout.ts";
-import { canAsk, confirm } from "../platform/terminal/prompt.ts";
-import { type PlannedRemoval, planRemoval, removeProject } from "../setup/remove.ts";
-import { findServer, removedFiles, type Server } from "../setup/server.ts";
+import { projectNetwork } from "#config/server";
+import { connectEngine } from "#platform/docker/engine";
+import { wrapFor } from "#platform/terminal/layout";
+import { canAsk, confirm } from "#platform/terminal/prompt";
+import { type PlannedRemoval, planRemoval, removeProject } from "#setup/remove";
+import { findServer, removedFiles, type Server } from "#setup/server";
 import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
 
 interface RemoveOptions {

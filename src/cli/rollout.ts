@@ -1,21 +1,21 @@
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import type { ComposeTarget } from "../platform/compose/commands.ts";
-import { connectEngine, type Engine } from "../platform/docker/engine.ts";
-import { ownUid } from "../platform/files.ts";
-import { lowerPriority } from "../platform/lower-priority.ts";
-import { runInPlace } from "../platform/run-command.ts";
-import { openTerminal } from "../platform/terminal/terminal.ts";
-import { runAs } from "../platform/users.ts";
-import { ProblemError } from "../problems.ts";
-import { reportToService } from "../rollout/deployment-report.ts";
-import { findRolloutEngine } from "../rollout/engine.ts";
-import { reportJson, reportLiveLines, reportText } from "../rollout/format.ts";
-import { findStatePath, locateProject, refuseOtherState } from "../rollout/locate-project.ts";
-import { type RolloutState, rolloutState } from "../rollout/lock.ts";
-import { childEnvironment } from "../runner/environment.ts";
-import { ownerOf } from "../runner/script-user.ts";
-import { findProjectAround, findServer } from "../setup/server.ts";
+import type { ComposeTarget } from "#platform/compose/commands";
+import { connectEngine, type Engine } from "#platform/docker/engine";
+import { ownUid } from "#platform/files";
+import { lowerPriority } from "#platform/lower-priority";
+import { runInPlace } from "#platform/run-command";
+import { openTerminal } from "#platform/terminal/terminal";
+import { runAs } from "#platform/users";
+import { ProblemError } from "#problems";
+import { reportToService } from "#rollout/deployment-report";
+import { findRolloutEngine } from "#rollout/engine";
+import { reportJson, reportLiveLines, reportText } from "#rollout/format";
+import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-project";
+import { type RolloutState, rolloutState } from "#rollout/lock";
+import { childEnvironment } from "#runner/environment";
+import { ownerOf } from "#runner/script-user";
+import { findProjectAround, findServer } from "#setup/server";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
 
 /** How the output looks, and the server if it is not in its usual place. */

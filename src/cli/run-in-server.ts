@@ -1,7 +1,7 @@
-import type { NotRunningError } from "../calls/client.ts";
-import { serverCommands, serverComposeProject, serverServices } from "../config/server.ts";
-import { outputOf, runInPlace } from "../platform/run-command.ts";
-import { findServer, type Server } from "../setup/server.ts";
+import type { NotRunningError } from "#calls/client";
+import { serverCommands, serverComposeProject, serverServices } from "#config/server";
+import { outputOf, runInPlace } from "#platform/run-command";
+import { findServer, type Server } from "#setup/server";
 import { refuse } from "./command.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
-import { parseDurationMs } from "../config/duration.ts";
-import { wrapFor } from "../platform/terminal/layout.ts";
-import type { SentEvent } from "../send/delivery.ts";
-import { readSendSettings, type SendRequest, type Sent, send } from "../send/send.ts";
+import { parseDurationMs } from "#config/duration";
+import { wrapFor } from "#platform/terminal/layout";
+import type { SentEvent } from "#send/delivery";
+import { readSendSettings, type SendRequest, type Sent, send } from "#send/send";
 import { type CommandContext, newCommand, parser, print, refuse } from "./command.ts";
 
 interface SendOptions {

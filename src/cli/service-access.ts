@@ -1,12 +1,12 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { operatorSocketPath } from "../calls/call.ts";
-import { type Asked, callRun, findRemoteServer, type ServicePlace } from "../calls/client.ts";
-import type { CallName, GivenBy } from "../calls/table.ts";
-import { stateDirectoryOf } from "../config/state-path.ts";
-import { withDotenv } from "../platform/env-file.ts";
-import { openTerminal, type Terminal } from "../platform/terminal/terminal.ts";
-import { findServer, findServerProject, hasOwnHotpush, type Server } from "../setup/server.ts";
+import { operatorSocketPath } from "#calls/call";
+import { type Asked, callRun, findRemoteServer, type ServicePlace } from "#calls/client";
+import type { CallName, GivenBy } from "#calls/table";
+import { stateDirectoryOf } from "#config/state-path";
+import { withDotenv } from "#platform/env-file";
+import { openTerminal, type Terminal } from "#platform/terminal/terminal";
+import { findServer, findServerProject, hasOwnHotpush, type Server } from "#setup/server";
 
 /** What a command that calls the service works with. */
 export interface ServiceAccess {

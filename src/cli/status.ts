@@ -1,17 +1,11 @@
 import type { Command } from "commander";
-import type {
-  DeploymentJson,
-  SecretJson,
-  SecretsJson,
-  StatusJson,
-  WholeStatusJson,
-} from "../calls/shapes.ts";
-import { branchOf } from "../commit-names.ts";
-import { formatDuration } from "../config/duration.ts";
-import { serverCommands, serverServices } from "../config/server.ts";
-import { wrapText } from "../platform/terminal/layout.ts";
-import type { Terminal } from "../platform/terminal/terminal.ts";
-import { findProjectAround, findServer, removedFiles, type Server } from "../setup/server.ts";
+import type { DeploymentJson, SecretJson, SecretsJson, StatusJson, WholeStatusJson } from "#calls/shapes";
+import { branchOf } from "#commit-names";
+import { formatDuration } from "#config/duration";
+import { serverCommands, serverServices } from "#config/server";
+import { wrapText } from "#platform/terminal/layout";
+import type { Terminal } from "#platform/terminal/terminal";
+import { findProjectAround, findServer, removedFiles, type Server } from "#setup/server";
 import { type CommandContext, newCommand, projectOption } from "./command.ts";
 import {
   commitText,

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
-import { formatDuration } from "../config/duration.ts";
-import { serverCommands, serverServices } from "../config/server.ts";
-import { connectEngine } from "../platform/docker/engine.ts";
-import { isInContainer } from "../platform/docker/mountinfo.ts";
-import { wrapFor } from "../platform/terminal/layout.ts";
-import { canAsk, confirm } from "../platform/terminal/prompt.ts";
-import { findServer } from "../setup/server.ts";
-import { listServerContainers, type ServerContext } from "../setup/start.ts";
+import { formatDuration } from "#config/duration";
+import { serverCommands, serverServices } from "#config/server";
+import { connectEngine } from "#platform/docker/engine";
+import { isInContainer } from "#platform/docker/mountinfo";
+import { wrapFor } from "#platform/terminal/layout";
+import { canAsk, confirm } from "#platform/terminal/prompt";
+import { findServer } from "#setup/server";
+import { listServerContainers, type ServerContext } from "#setup/start";
 import {
   copiedFiles,
   type PlannedUpgrade,
@@ -14,7 +14,7 @@ import {
   type UpgradeEvents,
   upgradeServer,
   type WentBack,
-} from "../setup/upgrade.ts";
+} from "#setup/upgrade";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
 import { printChanges } from "./init.ts";
 

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual, parseEnv } from "node:util";
-import type { Log } from "../log.ts";
-import { repeat } from "../platform/repeat.ts";
-import { ProblemError } from "../problems.ts";
+import type { Log } from "#log";
+import { repeat } from "#platform/repeat";
+import { ProblemError } from "#problems";
 import { type ProjectSettings, readProjectSettings } from "./project.ts";
 import { projectVariables } from "./settings.ts";
 

@@ -1,7 +1,7 @@
-import type { Log } from "../log.ts";
-import type { RemoteHead } from "../platform/git.ts";
-import { repeat } from "../platform/repeat.ts";
-import type { Store } from "../platform/sqlite/store.ts";
+import type { Log } from "#log";
+import type { RemoteHead } from "#platform/git";
+import { repeat } from "#platform/repeat";
+import type { Store } from "#platform/sqlite/store";
 import { findLastDeployedRef } from "./history.ts";
 import type { Queue } from "./queue.ts";
 import type { Resolver } from "./resolve.ts";

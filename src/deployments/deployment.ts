@@ -1,6 +1,6 @@
-import type { Row, SqlValue, Store } from "../platform/sqlite/store.ts";
-import { type Problem, type ProblemCode, problems } from "../problems.ts";
-import { readSiteRequests, type SiteRequests } from "../site-requests.ts";
+import type { Row, SqlValue, Store } from "#platform/sqlite/store";
+import { type Problem, type ProblemCode, problems } from "#problems";
+import { readSiteRequests, type SiteRequests } from "#site-requests";
 
 export type Trigger = "push" | "catch-up" | "manual" | "rollback";
 

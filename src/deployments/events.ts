@@ -1,4 +1,4 @@
-import type { Log } from "../log.ts";
+import type { Log } from "#log";
 
 /** Says within this process that something has happened to a deployment: its log or the database has what. */
 export interface EventBus {

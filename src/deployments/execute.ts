@@ -1,8 +1,8 @@
-import { formatDuration } from "../config/duration.ts";
-import type { Log } from "../log.ts";
-import { pause } from "../platform/keep-trying.ts";
-import type { Store } from "../platform/sqlite/store.ts";
-import type { Problem } from "../problems.ts";
+import { formatDuration } from "#config/duration";
+import type { Log } from "#log";
+import { pause } from "#platform/keep-trying";
+import type { Store } from "#platform/sqlite/store";
+import type { Problem } from "#problems";
 import {
   type Deployment,
   type Ending,

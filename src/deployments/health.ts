@@ -1,5 +1,5 @@
-import type { Store } from "../platform/sqlite/store.ts";
-import { canWrite, checkAtMostEvery } from "../platform/sqlite/write-probe.ts";
+import type { Store } from "#platform/sqlite/store";
+import { canWrite, checkAtMostEvery } from "#platform/sqlite/write-probe";
 import { listRunning } from "./history.ts";
 
 interface HealthLimits {

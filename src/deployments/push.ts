@@ -1,4 +1,4 @@
-import type { Branch } from "../config/settings.ts";
+import type { Branch } from "#config/settings";
 
 /** The only two branches that are deployed: matched to the letter, nothing is normalised. */
 export const mainRefs = ["refs/heads/main", "refs/heads/master"] as const;

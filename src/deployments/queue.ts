@@ -1,6 +1,6 @@
-import type { Log } from "../log.ts";
-import { createLogThrottle } from "../platform/log-throttle.ts";
-import type { Store } from "../platform/sqlite/store.ts";
+import type { Log } from "#log";
+import { createLogThrottle } from "#platform/log-throttle";
+import type { Store } from "#platform/sqlite/store";
 import type { Deployment, RolloutExchange, Runner } from "./deployment.ts";
 import { cancelQueued, createExecutor, createPersist } from "./execute.ts";
 import { findRunning } from "./history.ts";

@@ -1,5 +1,5 @@
-import { keepTrying } from "../platform/keep-trying.ts";
-import { isShortage } from "../platform/run-command.ts";
+import { keepTrying } from "#platform/keep-trying";
+import { isShortage } from "#platform/run-command";
 import { type Deployment, type Ending, selectDeployments } from "./deployment.ts";
 import {
   cancelGraceMs,

@@ -10,10 +10,10 @@ import {
   readRemoteHead,
   runGit,
   withoutReplacements,
-} from "../platform/git.ts";
-import type { Store } from "../platform/sqlite/store.ts";
-import { printable } from "../platform/terminal/printable.ts";
-import type { Problem } from "../problems.ts";
+} from "#platform/git";
+import type { Store } from "#platform/sqlite/store";
+import { printable } from "#platform/terminal/printable";
+import type { Problem } from "#problems";
 import { type Deployment, liveCommit, type Source } from "./deployment.ts";
 import { findLastGood, findLastGoodOf } from "./history.ts";
 

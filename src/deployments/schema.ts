@@ -1,5 +1,5 @@
-import type { Schema } from "../platform/sqlite/open-database.ts";
-import { type OpenStore, openStore } from "../platform/sqlite/store.ts";
+import type { Schema } from "#platform/sqlite/open-database";
+import { type OpenStore, openStore } from "#platform/sqlite/store";
 
 /** The record of deployments. */
 export const deploymentsSchema: Schema = {

@@ -1,5 +1,5 @@
-import type { Store } from "../platform/sqlite/store.ts";
-import type { Problem } from "../problems.ts";
+import type { Store } from "#platform/sqlite/store";
+import type { Problem } from "#problems";
 import {
   columns,
   type Deployment,

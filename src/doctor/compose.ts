@@ -1,13 +1,13 @@
-import { compareVersions } from "../platform/compare-versions.ts";
-import { type ComposeModel, type ComposeService, isProxyImage } from "../platform/compose/model.ts";
-import { neededCompose } from "../platform/compose/program.ts";
-import { getJson, neededApi } from "../platform/docker/engine.ts";
-import { isInContainer, restartForSocket } from "../platform/docker/mountinfo.ts";
-import { ownUid, statOf } from "../platform/files.ts";
-import { readForeignFile } from "../platform/foreign-files.ts";
-import { outputOf } from "../platform/run-command.ts";
-import { readUser } from "../platform/users.ts";
-import { namesRunToTheirEnd, replacementOf, writableVolume } from "../rollout/project.ts";
+import { compareVersions } from "#platform/compare-versions";
+import { type ComposeModel, type ComposeService, isProxyImage } from "#platform/compose/model";
+import { neededCompose } from "#platform/compose/program";
+import { getJson, neededApi } from "#platform/docker/engine";
+import { isInContainer, restartForSocket } from "#platform/docker/mountinfo";
+import { ownUid, statOf } from "#platform/files";
+import { readForeignFile } from "#platform/foreign-files";
+import { outputOf } from "#platform/run-command";
+import { readUser } from "#platform/users";
+import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
 import {
   type Check,
   type DoctorContext,

@@ -1,14 +1,14 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import type { ProjectReading } from "../config/project-files.ts";
-import { type Environment, readVariables, variables } from "../config/settings.ts";
-import { loadConfig } from "../config.ts";
-import { gitOutput, runGit } from "../platform/git.ts";
-import { ProblemError } from "../problems.ts";
-import { childEnvironment } from "../runner/environment.ts";
-import { ownerOf } from "../runner/script-user.ts";
-import type { Server } from "../setup/server.ts";
+import { loadConfig } from "#config";
+import type { ProjectReading } from "#config/project-files";
+import { type Environment, readVariables, variables } from "#config/settings";
+import { gitOutput, runGit } from "#platform/git";
+import { ProblemError } from "#problems";
+import { childEnvironment } from "#runner/environment";
+import { ownerOf } from "#runner/script-user";
+import type { Server } from "#setup/server";
 import {
   probeCompose,
   probeEngine,

@@ -1,10 +1,10 @@
 import { realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isProjectName, projectNames, readProjectFile } from "../config/project-files.ts";
-import { machineVariables } from "../config/settings.ts";
-import { CommandError } from "../problems.ts";
-import { findServer, hasOwnHotpush, type Server } from "../setup/server.ts";
+import { isProjectName, projectNames, readProjectFile } from "#config/project-files";
+import { machineVariables } from "#config/settings";
+import { CommandError } from "#problems";
+import { findServer, hasOwnHotpush, type Server } from "#setup/server";
 import { dockerChecks, lintChecks } from "./compose.ts";
 import {
   type Check,

@@ -2,27 +2,27 @@ import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readCommitStatus } from "../config/commit-status.ts";
-import { branches } from "../config/settings.ts";
-import { readSigners } from "../config/signers-file.ts";
-import { credentialsPath } from "../config/state-path.ts";
-import { findTokenFault } from "../notifications/commit-status.ts";
-import { isInContainer } from "../platform/docker/mountinfo.ts";
-import { findProgram, ownUid, statOf } from "../platform/files.ts";
-import { gitOutput, refusesOwner } from "../platform/git.ts";
-import type { GitRemoteUrl } from "../platform/git-remote-url.ts";
-import { hasSucceeded, outputOf } from "../platform/run-command.ts";
-import { readUser } from "../platform/users.ts";
+import { readCommitStatus } from "#config/commit-status";
+import { branches } from "#config/settings";
+import { readSigners } from "#config/signers-file";
+import { credentialsPath } from "#config/state-path";
+import { findTokenFault } from "#notifications/commit-status";
+import { isInContainer } from "#platform/docker/mountinfo";
+import { findProgram, ownUid, statOf } from "#platform/files";
+import { gitOutput, refusesOwner } from "#platform/git";
+import type { GitRemoteUrl } from "#platform/git-remote-url";
+import { hasSucceeded, outputOf } from "#platform/run-command";
+import { readUser } from "#platform/users";
 import {
   checkScript,
   firstLineOf,
   interpreterWords,
   runnerTools,
   toolsForSigners,
-} from "../runner/check-script.ts";
-import { deployLogDirectory } from "../runner/environment.ts";
-import { checkOwnership, checkRepository } from "../runner/repository.ts";
-import { signatureProblem, VerificationError, verifyCommit } from "../runner/signatures.ts";
+} from "#runner/check-script";
+import { deployLogDirectory } from "#runner/environment";
+import { checkOwnership, checkRepository } from "#runner/repository";
+import { signatureProblem, VerificationError, verifyCommit } from "#runner/signatures";
 import {
   type Check,
   type DoctorContext,

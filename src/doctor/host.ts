@@ -1,16 +1,16 @@
 import { existsSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import type { ProjectConfig } from "../config/project-files.ts";
-import { projectNames, readProjectFile, sharedCheckout } from "../config/project-files.ts";
-import { newSecretCommand } from "../config/secret.ts";
-import { formatSize } from "../config/size.ts";
-import { stateDirectoryOf } from "../config/state-path.ts";
-import { isInContainer } from "../platform/docker/mountinfo.ts";
-import { kindOf, nearestExisting, ownUid, statOf } from "../platform/files.ts";
-import { runGit } from "../platform/git.ts";
-import { hasSucceeded, runCommand } from "../platform/run-command.ts";
-import type { Server } from "../setup/server.ts";
+import type { ProjectConfig } from "#config/project-files";
+import { projectNames, readProjectFile, sharedCheckout } from "#config/project-files";
+import { newSecretCommand } from "#config/secret";
+import { formatSize } from "#config/size";
+import { stateDirectoryOf } from "#config/state-path";
+import { isInContainer } from "#platform/docker/mountinfo";
+import { kindOf, nearestExisting, ownUid, statOf } from "#platform/files";
+import { runGit } from "#platform/git";
+import { hasSucceeded, runCommand } from "#platform/run-command";
+import type { Server } from "#setup/server";
 import {
   type Check,
   type DoctorContext,

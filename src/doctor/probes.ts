@@ -1,26 +1,26 @@
 import { createHmac } from "node:crypto";
 import { join } from "node:path";
-import { callRun } from "../calls/client.ts";
-import { serverComposeProject, serverServices } from "../config/server.ts";
-import type { Environment } from "../config/settings.ts";
-import { webhookUrlOf } from "../config/values.ts";
-import { composeVersion, loadModel } from "../platform/compose/ask-compose.ts";
-import type { ComposeModel } from "../platform/compose/model.ts";
-import type { ComposeOptions } from "../platform/compose/run-compose.ts";
-import { lastLogLines } from "../platform/docker/diagnosis.ts";
-import { defaultDockerHost, dockerSocketPath } from "../platform/docker/docker-host.ts";
-import { connectEngine, type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
-import { isInContainer } from "../platform/docker/mountinfo.ts";
-import { withDotenv } from "../platform/env-file.ts";
-import { statOf } from "../platform/files.ts";
-import { listForeignDirectory } from "../platform/foreign-files.ts";
-import { type GitReader, gitOutput, runGit } from "../platform/git.ts";
-import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "../platform/git-remote-url.ts";
-import { type HttpRequest, sendHttp } from "../platform/http.ts";
-import type { SystemUser } from "../platform/users.ts";
-import { ProblemError } from "../problems.ts";
-import { chooseEngine, stackFiles } from "../rollout/swarm/stack.ts";
-import type { Server } from "../setup/server.ts";
+import { callRun } from "#calls/client";
+import { serverComposeProject, serverServices } from "#config/server";
+import type { Environment } from "#config/settings";
+import { webhookUrlOf } from "#config/values";
+import { composeVersion, loadModel } from "#platform/compose/ask-compose";
+import type { ComposeModel } from "#platform/compose/model";
+import type { ComposeOptions } from "#platform/compose/run-compose";
+import { lastLogLines } from "#platform/docker/diagnosis";
+import { defaultDockerHost, dockerSocketPath } from "#platform/docker/docker-host";
+import { connectEngine, type Engine, filteredBy, getJson } from "#platform/docker/engine";
+import { isInContainer } from "#platform/docker/mountinfo";
+import { withDotenv } from "#platform/env-file";
+import { statOf } from "#platform/files";
+import { listForeignDirectory } from "#platform/foreign-files";
+import { type GitReader, gitOutput, runGit } from "#platform/git";
+import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "#platform/git-remote-url";
+import { type HttpRequest, sendHttp } from "#platform/http";
+import type { SystemUser } from "#platform/users";
+import { ProblemError } from "#problems";
+import { chooseEngine, stackFiles } from "#rollout/swarm/stack";
+import type { Server } from "#setup/server";
 
 /** What the remote of the repository answers if it is asked as the service asks: nobody can answer a prompt. */
 type RemoteAnswer =

@@ -1,5 +1,5 @@
-import { wrapText } from "../platform/terminal/layout.ts";
-import type { Terminal } from "../platform/terminal/terminal.ts";
+import { wrapText } from "#platform/terminal/layout";
+import type { Terminal } from "#platform/terminal/terminal";
 import type { Fault, ProbeResult } from "./context.ts";
 import type { CheckReport } from "./examine.ts";
 

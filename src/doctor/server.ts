@@ -2,20 +2,20 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isDeepStrictEqual } from "node:util";
-import { callRun } from "../calls/client.ts";
-import { formatDuration } from "../config/duration.ts";
-import { adminSocket, liveMount, serverCommands, serverServices } from "../config/server.ts";
-import { webhookUrl, webhookUrlOf } from "../config/values.ts";
-import { listContainers } from "../platform/docker/container.ts";
-import { isServing } from "../platform/docker/health.ts";
-import { isInContainer } from "../platform/docker/mountinfo.ts";
-import { ownUid } from "../platform/files.ts";
-import { sendHttp } from "../platform/http.ts";
-import { runCommand } from "../platform/run-command.ts";
-import { withShortPath } from "../platform/unix-socket.ts";
-import { binDirectory } from "../runner/environment.ts";
-import type { Server } from "../setup/server.ts";
-import { readVersion } from "../version.ts";
+import { callRun } from "#calls/client";
+import { formatDuration } from "#config/duration";
+import { adminSocket, liveMount, serverCommands, serverServices } from "#config/server";
+import { webhookUrl, webhookUrlOf } from "#config/values";
+import { listContainers } from "#platform/docker/container";
+import { isServing } from "#platform/docker/health";
+import { isInContainer } from "#platform/docker/mountinfo";
+import { ownUid } from "#platform/files";
+import { sendHttp } from "#platform/http";
+import { runCommand } from "#platform/run-command";
+import { withShortPath } from "#platform/unix-socket";
+import { binDirectory } from "#runner/environment";
+import type { Server } from "#setup/server";
+import { readVersion } from "#version";
 import {
   type Check,
   type DoctorContext,

@@ -1,12 +1,12 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { MachineSettings } from "../config/machine.ts";
-import { onlyProjectName, type ProjectConfig, type ProjectFiles } from "../config/project-files.ts";
-import { type AskRun, refsOf } from "../deployments/push.ts";
-import type { Log } from "../log.ts";
-import { type PageSettings, pageSettingsOf } from "../page/settings.ts";
-import { closeServer, listen } from "../platform/listening.ts";
-import { ProblemError } from "../problems.ts";
+import type { MachineSettings } from "#config/machine";
+import { onlyProjectName, type ProjectConfig, type ProjectFiles } from "#config/project-files";
+import { type AskRun, refsOf } from "#deployments/push";
+import type { Log } from "#log";
+import { closeServer, listen } from "#platform/listening";
+import { ProblemError } from "#problems";
+import { type PageSettings, pageSettingsOf } from "./page/settings.ts";
 import { namedWebhooks } from "./webhook/named-webhooks.ts";
 import { createReceiver } from "./webhook/server.ts";
 import { askOverSocket, openSpool, type Spool } from "./webhook/spool.ts";
@@ -84,8 +84,8 @@ async function openSpoolOf(spoolPath: string, askRun: AskRun, log: Log): Promise
 /** Nothing of the page is loaded if there is none. */
 async function makePage(settings: PageSettings, log: Log): Promise<Server> {
   const [{ createPage }, { connectRun }] = await Promise.all([
-    import("../page/server.ts"),
-    import("../page/run-client.ts"),
+    import("./page/server.ts"),
+    import("./page/run-client.ts"),
   ]);
   return createPage(settings, connectRun(settings.socket), log);
 }

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import type { CommitStatus, HostedRepository } from "../config/commit-status.ts";
-import type { Secret } from "../config/secret.ts";
-import { type Deployment, liveCommit } from "../deployments/deployment.ts";
-import type { HttpAnswer } from "../platform/http.ts";
+import type { CommitStatus, HostedRepository } from "#config/commit-status";
+import type { Secret } from "#config/secret";
+import { type Deployment, liveCommit } from "#deployments/deployment";
+import type { HttpAnswer } from "#platform/http";
 import { type Message, summaryOf } from "./message.ts";
 import { delivered, failure, request, type SendOutcome, sendOutcomeOf } from "./outcome.ts";
 

@@ -4,11 +4,11 @@ import {
   removeOldReports,
   removeReport,
   type WaitingReport,
-} from "../deployments/outbox.ts";
-import type { Log } from "../log.ts";
-import { atMost } from "../platform/at-most.ts";
-import { pause } from "../platform/keep-trying.ts";
-import type { Store } from "../platform/sqlite/store.ts";
+} from "#deployments/outbox";
+import type { Log } from "#log";
+import { atMost } from "#platform/at-most";
+import { pause } from "#platform/keep-trying";
+import type { Store } from "#platform/sqlite/store";
 import { failure, type SendOutcome } from "./outcome.ts";
 
 /** Sends a report to one subscriber. */

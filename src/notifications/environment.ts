@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
-import type { CommitStatus, HostEnvironment } from "../config/commit-status.ts";
-import type { HttpAnswer } from "../platform/http.ts";
+import type { CommitStatus, HostEnvironment } from "#config/commit-status";
+import type { HttpAnswer } from "#platform/http";
 import { askRepository, type StatusOnCommit, statusOf } from "./commit-status.ts";
 import type { Message } from "./message.ts";
 import { delivered, failure, type SendOutcome, sendOutcomeOf } from "./outcome.ts";

@@ -1,13 +1,13 @@
 import { hostname } from "node:os";
-import { type DeploymentJson, deploymentJson } from "../calls/shapes.ts";
-import { formatDuration } from "../config/duration.ts";
-import { onlyProjectName } from "../config/project-files.ts";
-import { type Deployment, findDeployment, liveCommit } from "../deployments/deployment.ts";
-import type { EventReport } from "../deployments/outbox.ts";
-import { listSteps } from "../deployments/steps.ts";
-import type { Store } from "../platform/sqlite/store.ts";
-import { printable } from "../platform/terminal/printable.ts";
-import { logPath, readLastLines } from "../runner/log-file.ts";
+import { type DeploymentJson, deploymentJson } from "#calls/shapes";
+import { formatDuration } from "#config/duration";
+import { onlyProjectName } from "#config/project-files";
+import { type Deployment, findDeployment, liveCommit } from "#deployments/deployment";
+import type { EventReport } from "#deployments/outbox";
+import { listSteps } from "#deployments/steps";
+import type { Store } from "#platform/sqlite/store";
+import { printable } from "#platform/terminal/printable";
+import { logPath, readLastLines } from "#runner/log-file";
 
 /** A report of the outbox, with what is known of it beside the record. */
 export interface Message {

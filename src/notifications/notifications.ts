@@ -1,15 +1,15 @@
-import { environmentHosts } from "../config/commit-status.ts";
-import type { ProjectSettings } from "../config/project.ts";
-import type { Deployment } from "../deployments/deployment.ts";
+import { environmentHosts } from "#config/commit-status";
+import type { ProjectSettings } from "#config/project";
+import type { Deployment } from "#deployments/deployment";
 import {
   hasReports,
   reportStart,
   type Subscriber,
   setSubscribers,
   type WaitingReport,
-} from "../deployments/outbox.ts";
-import type { Log } from "../log.ts";
-import type { Store } from "../platform/sqlite/store.ts";
+} from "#deployments/outbox";
+import type { Log } from "#log";
+import type { Store } from "#platform/sqlite/store";
 import { sendCommitStatus } from "./commit-status.ts";
 import { createDelivery, type Send } from "./deliver.ts";
 import { sendDeployment } from "./environment.ts";

@@ -1,9 +1,9 @@
 import { createHmac } from "node:crypto";
 import { hostname } from "node:os";
-import { keyBytes, type NotifyTarget } from "../config/notify-file.ts";
-import type { Notify } from "../config/project.ts";
-import type { Deployment } from "../deployments/deployment.ts";
-import type { HttpAnswer } from "../platform/http.ts";
+import { keyBytes, type NotifyTarget } from "#config/notify-file";
+import type { Notify } from "#config/project";
+import type { Deployment } from "#deployments/deployment";
+import type { HttpAnswer } from "#platform/http";
 import { detailsOf, headlineOf, isFailure, type Message, messageJson } from "./message.ts";
 import { failure, request, type SendOutcome, sendOutcomeOf } from "./outcome.ts";
 

@@ -1,5 +1,5 @@
 import { parseEnv } from "node:util";
-import { ProblemError } from "../problems.ts";
+import { ProblemError } from "#problems";
 import { readForeignFile } from "./foreign-files.ts";
 
 const mostBytes = 1024 ** 2;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import { ProblemError } from "../problems.ts";
+import { ProblemError } from "#problems";
 
 /**
  * Starts to listen.

@@ -1,17 +1,17 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { MachineSettings } from "../config/machine.ts";
-import type { ProjectSettings } from "../config/project.ts";
-import { onlyProjectName, type ProjectConfig } from "../config/project-files.ts";
-import { secretFingerprint } from "../config/secret.ts";
-import { serverStateAt } from "../config/server.ts";
-import type { Environment } from "../config/settings.ts";
-import { stateDirectoryOf } from "../config/state-path.ts";
-import { type CatchUp, createCatchUp } from "../deployments/catch-up.ts";
-import type { Deployment, RolloutExchange, Runner } from "../deployments/deployment.ts";
-import type { EventBus } from "../deployments/events.ts";
-import { findLastDeployedCommit, findRunning } from "../deployments/history.ts";
-import { findPause } from "../deployments/pauses.ts";
+import type { MachineSettings } from "#config/machine";
+import type { ProjectSettings } from "#config/project";
+import { onlyProjectName, type ProjectConfig } from "#config/project-files";
+import { secretFingerprint } from "#config/secret";
+import { serverStateAt } from "#config/server";
+import type { Environment } from "#config/settings";
+import { stateDirectoryOf } from "#config/state-path";
+import { type CatchUp, createCatchUp } from "#deployments/catch-up";
+import type { Deployment, RolloutExchange, Runner } from "#deployments/deployment";
+import type { EventBus } from "#deployments/events";
+import { findLastDeployedCommit, findRunning } from "#deployments/history";
+import { findPause } from "#deployments/pauses";
 import {
   type DeploymentSummary,
   type MainRef,
@@ -19,22 +19,22 @@ import {
   type PushRecord,
   refsOf,
   type Would,
-} from "../deployments/push.ts";
-import { createQueue, type Queue, type Turn } from "../deployments/queue.ts";
-import { recordPush, summary } from "../deployments/record.ts";
-import { createResolver, type Resolver } from "../deployments/resolve.ts";
-import { createSecretUses, type SecretUses } from "../deployments/secret-uses.ts";
-import { noteStep } from "../deployments/steps.ts";
-import type { Log } from "../log.ts";
-import type { Notifications } from "../notifications/notifications.ts";
-import { type RemoteHead, readRemoteHead } from "../platform/git.ts";
-import type { Store } from "../platform/sqlite/store.ts";
-import { readDeploymentReport, removeDeploymentReport } from "../rollout/deployment-report.ts";
-import { giveGuardOrder, removeGuardOrder } from "../rollout/guard-order.ts";
-import { checkScript, logScriptFault } from "../runner/check-script.ts";
-import { createProjectScript, findUnredacted, type ProjectScript } from "../runner/known-secrets.ts";
-import { createRunner } from "../runner/runner.ts";
-import { prepareScriptState } from "../runner/script-state.ts";
+} from "#deployments/push";
+import { createQueue, type Queue, type Turn } from "#deployments/queue";
+import { recordPush, summary } from "#deployments/record";
+import { createResolver, type Resolver } from "#deployments/resolve";
+import { createSecretUses, type SecretUses } from "#deployments/secret-uses";
+import { noteStep } from "#deployments/steps";
+import type { Log } from "#log";
+import type { Notifications } from "#notifications/notifications";
+import { type RemoteHead, readRemoteHead } from "#platform/git";
+import type { Store } from "#platform/sqlite/store";
+import { readDeploymentReport, removeDeploymentReport } from "#rollout/deployment-report";
+import { giveGuardOrder, removeGuardOrder } from "#rollout/guard-order";
+import { checkScript, logScriptFault } from "#runner/check-script";
+import { createProjectScript, findUnredacted, type ProjectScript } from "#runner/known-secrets";
+import { createRunner } from "#runner/runner";
+import { prepareScriptState } from "#runner/script-state";
 
 /** What the projects of a service share. */
 export interface Shared {
@@ -167,8 +167,8 @@ export class Project {
    * in the service loads code for Docker before somebody rolls back.
    */
   async hostDirectory(directory: string): Promise<string> {
-    const { hostDirectoryOf } = await import("../rollout/locate-project.ts");
-    const { connectEngine } = await import("../platform/docker/engine.ts");
+    const { hostDirectoryOf } = await import("#rollout/locate-project");
+    const { connectEngine } = await import("#platform/docker/engine");
     return await hostDirectoryOf(connectEngine(this.script().environment.DOCKER_HOST), directory);
   }
 
@@ -234,7 +234,7 @@ export class Project {
         if (signersPath === null) return null;
         return async (deployment: Deployment, commit: string) => {
           // Most projects need no signatures, so this is loaded with the first deployment that needs one.
-          const { checkSigned } = await import("../runner/signatures.ts");
+          const { checkSigned } = await import("#runner/signatures");
           const findLastDeployed = () => findLastDeployedCommit(store);
           const options = {
             signersPath,

@@ -1,4 +1,4 @@
-import type { ProjectConfig, ProjectFiles } from "../config/project-files.ts";
+import type { ProjectConfig, ProjectFiles } from "#config/project-files";
 import { Project, type Shared } from "./project.ts";
 
 /** The first looks at the remotes are this far apart, so that many projects do not ask at once. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { isProjectName } from "../config/project-files.ts";
-import { listDeployments, pruneHistory } from "../deployments/history.ts";
+import { isProjectName } from "#config/project-files";
+import { listDeployments, pruneHistory } from "#deployments/history";
 import {
   type AskRun,
   type FrontAnswers,
@@ -13,11 +13,11 @@ import {
   type Push,
   type PushRecord,
   spoolName,
-} from "../deployments/push.ts";
-import { recordPush } from "../deployments/record.ts";
-import { listForeignDirectory, readForeignFile } from "../platform/foreign-files.ts";
-import { pause } from "../platform/keep-trying.ts";
-import { createLogThrottle } from "../platform/log-throttle.ts";
+} from "#deployments/push";
+import { recordPush } from "#deployments/record";
+import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
+import { pause } from "#platform/keep-trying";
+import { createLogThrottle } from "#platform/log-throttle";
 import type { Project, Shared } from "./project.ts";
 import type { ProjectRegistry } from "./registry.ts";
 

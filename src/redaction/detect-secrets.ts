@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { listForeignDirectory, readForeignFile } from "../platform/foreign-files.ts";
+import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 
 /** A part of a URL this long is a token, not a word of ordinary output. */
 const leastTokenLength = 16;

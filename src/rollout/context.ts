@@ -1,9 +1,9 @@
-import type { ConfigHashes } from "../platform/compose/ask-compose.ts";
-import type { ComposeTarget, Scale } from "../platform/compose/commands.ts";
-import type { ComposeOptions } from "../platform/compose/run-compose.ts";
-import { type Container, listContainers } from "../platform/docker/container.ts";
-import type { Engine } from "../platform/docker/engine.ts";
-import type { CommandEnding } from "../platform/run-command.ts";
+import type { ConfigHashes } from "#platform/compose/ask-compose";
+import type { ComposeTarget, Scale } from "#platform/compose/commands";
+import type { ComposeOptions } from "#platform/compose/run-compose";
+import { type Container, listContainers } from "#platform/docker/container";
+import type { Engine } from "#platform/docker/engine";
+import type { CommandEnding } from "#platform/run-command";
 import type { RolloutState } from "./lock.ts";
 import type { RolloutProject, RolloutService } from "./project.ts";
 import type { Report } from "./report.ts";

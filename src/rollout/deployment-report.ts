@@ -1,7 +1,7 @@
 import { dirname, join } from "node:path";
-import { readForeignFile, removeForeignFile } from "../platform/foreign-files.ts";
-import { replaceFile } from "../platform/replace-file.ts";
-import { readSiteRequests, type SiteRequests } from "../site-requests.ts";
+import { readForeignFile, removeForeignFile } from "#platform/foreign-files";
+import { replaceFile } from "#platform/replace-file";
+import { readSiteRequests, type SiteRequests } from "#site-requests";
 import { inheritedOwner } from "./lock.ts";
 import type { Report, RolloutEvent } from "./report.ts";
 

@@ -1,5 +1,5 @@
-import type { ComposeOptions } from "../platform/compose/run-compose.ts";
-import type { Engine } from "../platform/docker/engine.ts";
+import type { ComposeOptions } from "#platform/compose/run-compose";
+import type { Engine } from "#platform/docker/engine";
 import type { RolloutRequest } from "./context.ts";
 import { type Pruned, pruneProject } from "./prune.ts";
 import { rollOut } from "./rollout.ts";

@@ -1,8 +1,8 @@
-import { formatDuration } from "../config/duration.ts";
-import { formatTable } from "../platform/terminal/layout.ts";
-import { control } from "../platform/terminal/output.ts";
-import { withoutSteering } from "../platform/terminal/printable.ts";
-import { requestsText } from "../site-requests.ts";
+import { formatDuration } from "#config/duration";
+import { formatTable } from "#platform/terminal/layout";
+import { control } from "#platform/terminal/output";
+import { withoutSteering } from "#platform/terminal/printable";
+import { requestsText } from "#site-requests";
 import type { Report, RolloutEvent, ServiceOutcome } from "./report.ts";
 
 /** Prints each event as lines for a person: the service, the step, its duration, and the result. */

@@ -1,11 +1,11 @@
 import { statfs } from "node:fs/promises";
-import { formatSize, parseSizeBytes } from "../config/size.ts";
-import { buildCommand, pullCommand } from "../platform/compose/commands.ts";
-import { complaintOf, runCompose } from "../platform/compose/run-compose.ts";
-import { type Engine, getJson } from "../platform/docker/engine.ts";
-import { inspectImage, tagByCommit, tagImage } from "../platform/docker/image.ts";
-import { type Argv, hasSucceeded } from "../platform/run-command.ts";
-import { ProblemError } from "../problems.ts";
+import { formatSize, parseSizeBytes } from "#config/size";
+import { buildCommand, pullCommand } from "#platform/compose/commands";
+import { complaintOf, runCompose } from "#platform/compose/run-compose";
+import { type Engine, getJson } from "#platform/docker/engine";
+import { inspectImage, tagByCommit, tagImage } from "#platform/docker/image";
+import { type Argv, hasSucceeded } from "#platform/run-command";
+import { ProblemError } from "#problems";
 import type { Rollout, RolloutContext, RunningContainers, ServiceRollout } from "./context.ts";
 import { mayGoBack } from "./plan.ts";
 import type { RolloutService } from "./project.ts";

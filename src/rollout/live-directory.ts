@@ -1,15 +1,15 @@
 import { constants, existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { liveMount, serviceAlias } from "../config/server.ts";
-import { loadModel } from "../platform/compose/ask-compose.ts";
-import type { ComposeModel } from "../platform/compose/model.ts";
-import { type Engine, getJson, nullIfMissing } from "../platform/docker/engine.ts";
-import { isServing } from "../platform/docker/health.ts";
-import { withOwnHealth } from "../platform/docker/health-check.ts";
-import { hasMounts } from "../platform/docker/mountinfo.ts";
-import { isAllowed } from "../platform/files.ts";
-import { ProblemError } from "../problems.ts";
+import { liveMount, serviceAlias } from "#config/server";
+import { loadModel } from "#platform/compose/ask-compose";
+import type { ComposeModel } from "#platform/compose/model";
+import { type Engine, getJson, nullIfMissing } from "#platform/docker/engine";
+import { isServing } from "#platform/docker/health";
+import { withOwnHealth } from "#platform/docker/health-check";
+import { hasMounts } from "#platform/docker/mountinfo";
+import { isAllowed } from "#platform/files";
+import { ProblemError } from "#problems";
 import {
   containersOf,
   type LiveDirectory,

@@ -12,17 +12,17 @@ import {
   serverServices,
   serverStateAt,
   serviceAlias,
-} from "../config/server.ts";
-import type { Environment } from "../config/settings.ts";
-import { stateDirectoryOf } from "../config/state-path.ts";
-import { loadModel } from "../platform/compose/ask-compose.ts";
-import type { ComposeTarget } from "../platform/compose/commands.ts";
-import type { ComposeModel } from "../platform/compose/model.ts";
-import { type Container, type ContainerMount, listContainers } from "../platform/docker/container.ts";
-import { type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
-import { findOwnContainer } from "../platform/docker/own-container.ts";
-import { isAllowed, ownUid } from "../platform/files.ts";
-import { ProblemError } from "../problems.ts";
+} from "#config/server";
+import type { Environment } from "#config/settings";
+import { stateDirectoryOf } from "#config/state-path";
+import { loadModel } from "#platform/compose/ask-compose";
+import type { ComposeTarget } from "#platform/compose/commands";
+import type { ComposeModel } from "#platform/compose/model";
+import { type Container, type ContainerMount, listContainers } from "#platform/docker/container";
+import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
+import { findOwnContainer } from "#platform/docker/own-container";
+import { isAllowed, ownUid } from "#platform/files";
+import { ProblemError } from "#problems";
 import type { Containers } from "./context.ts";
 
 /**

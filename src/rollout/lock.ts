@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { chown, type FileHandle, mkdir, open } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { flock } from "../platform/file-lock.ts";
-import { nearestExisting, ownUid, statOf } from "../platform/files.ts";
-import type { Access } from "../platform/replace-file.ts";
-import { ProblemError } from "../problems.ts";
+import { flock } from "#platform/file-lock";
+import { nearestExisting, ownUid, statOf } from "#platform/files";
+import type { Access } from "#platform/replace-file";
+import { ProblemError } from "#problems";
 import { note, type Report, timed } from "./report.ts";
 
 /** The lock of a project's roll-outs, held by this process. */

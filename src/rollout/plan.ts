@@ -1,5 +1,5 @@
-import type { Container, ContainerMount } from "../platform/docker/container.ts";
-import { hasEndedWell, isServing } from "../platform/docker/health.ts";
+import type { Container, ContainerMount } from "#platform/docker/container";
+import { hasEndedWell, isServing } from "#platform/docker/health";
 import type { Containers, RolloutContext, ServiceRollout } from "./context.ts";
 import type { RolloutService } from "./project.ts";
 

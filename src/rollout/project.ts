@@ -1,11 +1,11 @@
-import { parseDurationMs } from "../config/duration.ts";
+import { parseDurationMs } from "#config/duration";
 import type {
   ComposeHealthcheck,
   ComposeModel,
   ComposeService,
   ComposeVolume,
-} from "../platform/compose/model.ts";
-import { ProblemError } from "../problems.ts";
+} from "#platform/compose/model";
+import { ProblemError } from "#problems";
 
 /** A compose project as a roll-out sees it. */
 export interface RolloutProject {

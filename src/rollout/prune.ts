@@ -1,5 +1,5 @@
-import { loadImageNames, loadModel } from "../platform/compose/ask-compose.ts";
-import type { ComposeOptions } from "../platform/compose/run-compose.ts";
+import { loadImageNames, loadModel } from "#platform/compose/ask-compose";
+import type { ComposeOptions } from "#platform/compose/run-compose";
 import {
   type Engine,
   EngineRefusal,
@@ -7,8 +7,8 @@ import {
   getJson,
   neededApi,
   readJson,
-} from "../platform/docker/engine.ts";
-import { inspectImage, isNamedByCommit, splitReference } from "../platform/docker/image.ts";
+} from "#platform/docker/engine";
+import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/image";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "./versions.ts";
 
 /**

@@ -1,8 +1,8 @@
-import { type Container, listContainers } from "../platform/docker/container.ts";
-import { hasEndedWell, isServing } from "../platform/docker/health.ts";
-import { inspectImage, isNamedByCommit, tagByCommit } from "../platform/docker/image.ts";
-import { checkedOutCommit, runGit } from "../platform/git.ts";
-import { ProblemError } from "../problems.ts";
+import { type Container, listContainers } from "#platform/docker/container";
+import { hasEndedWell, isServing } from "#platform/docker/health";
+import { inspectImage, isNamedByCommit, tagByCommit } from "#platform/docker/image";
+import { checkedOutCommit, runGit } from "#platform/git";
+import { ProblemError } from "#problems";
 import type { Rollout, RolloutContext } from "./context.ts";
 import { mayGoBack } from "./plan.ts";
 import type { RolloutService } from "./project.ts";

@@ -1,7 +1,7 @@
-import { type Container, discardContainers, namesOf, removeContainer } from "../platform/docker/container.ts";
-import { hasEndedWell, isServing } from "../platform/docker/health.ts";
-import { withOwnHealth } from "../platform/docker/health-check.ts";
-import { ProblemError } from "../problems.ts";
+import { type Container, discardContainers, namesOf, removeContainer } from "#platform/docker/container";
+import { hasEndedWell, isServing } from "#platform/docker/health";
+import { withOwnHealth } from "#platform/docker/health-check";
+import { ProblemError } from "#problems";
 import { type Containers, containersOf, longestGraceS, type ServiceRollout } from "./context.ts";
 import { note, timed } from "./report.ts";
 import { checkThroughProxy, drain, drainLimits, namesReceiving, switchLiveFiles } from "./switch-traffic.ts";

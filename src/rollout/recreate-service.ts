@@ -1,25 +1,25 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatDuration } from "../config/duration.ts";
-import { recreateCommand, runOnceCommand } from "../platform/compose/commands.ts";
-import { runCompose, startFailure } from "../platform/compose/run-compose.ts";
+import { formatDuration } from "#config/duration";
+import { recreateCommand, runOnceCommand } from "#platform/compose/commands";
+import { runCompose, startFailure } from "#platform/compose/run-compose";
 import {
   type Container,
   inspectContainer,
   namesOf,
   removeContainer,
   stopContainer,
-} from "../platform/docker/container.ts";
+} from "#platform/docker/container";
 import {
   type ContainerSpec,
   readContainerSpec,
   recreateContainer,
   startRecreated,
-} from "../platform/docker/container-spec.ts";
-import { lastLogLines } from "../platform/docker/diagnosis.ts";
-import type { Engine } from "../platform/docker/engine.ts";
-import { isServing } from "../platform/docker/health.ts";
-import { hasSucceeded } from "../platform/run-command.ts";
-import { ProblemError } from "../problems.ts";
+} from "#platform/docker/container-spec";
+import { lastLogLines } from "#platform/docker/diagnosis";
+import type { Engine } from "#platform/docker/engine";
+import { isServing } from "#platform/docker/health";
+import { hasSucceeded } from "#platform/run-command";
+import { ProblemError } from "#problems";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
 import { checkThroughProxy, patientLimits } from "./switch-traffic.ts";

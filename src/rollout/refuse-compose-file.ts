@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
-import { rehearsed } from "../platform/compose/commands.ts";
-import type { ComposeModel } from "../platform/compose/model.ts";
-import { type ComposeOptions, complaintOf, runCompose } from "../platform/compose/run-compose.ts";
-import type { Container } from "../platform/docker/container.ts";
-import { type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
-import { type Argv, hasSucceeded } from "../platform/run-command.ts";
-import { ProblemError } from "../problems.ts";
+import { rehearsed } from "#platform/compose/commands";
+import type { ComposeModel } from "#platform/compose/model";
+import { type ComposeOptions, complaintOf, runCompose } from "#platform/compose/run-compose";
+import type { Container } from "#platform/docker/container";
+import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
+import { type Argv, hasSucceeded } from "#platform/run-command";
+import { ProblemError } from "#problems";
 import type { Network, RolloutService } from "./project.ts";
 
 const rehearsalTimeoutMs = 60_000;

@@ -1,5 +1,5 @@
-import type { ProblemCode } from "../problems.ts";
-import type { SiteRequests } from "../site-requests.ts";
+import type { ProblemCode } from "#problems";
+import type { SiteRequests } from "#site-requests";
 
 /** What a roll-out reports while it runs: lines for a person, or one JSON object per line (`--json`, a contract). */
 export type RolloutEvent =

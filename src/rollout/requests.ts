@@ -1,13 +1,13 @@
 import { type FileHandle, open, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatDuration } from "../config/duration.ts";
-import { serviceAlias } from "../config/server.ts";
-import { listContainers, namesOf } from "../platform/docker/container.ts";
-import { plainLog } from "../platform/docker/diagnosis.ts";
-import { type Engine, getJson } from "../platform/docker/engine.ts";
-import { ProblemError } from "../problems.ts";
-import type { Answers, SiteRequests } from "../site-requests.ts";
+import { formatDuration } from "#config/duration";
+import { serviceAlias } from "#config/server";
+import { listContainers, namesOf } from "#platform/docker/container";
+import { plainLog } from "#platform/docker/diagnosis";
+import { type Engine, getJson } from "#platform/docker/engine";
+import { ProblemError } from "#problems";
+import type { Answers, SiteRequests } from "#site-requests";
 import { countingFile, countingLines, requestsLog } from "./caddy-lines.ts";
 import type {
   Answered,

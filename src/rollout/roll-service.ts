@@ -1,16 +1,16 @@
-import { scaleUpCommand } from "../platform/compose/commands.ts";
-import { startFailure } from "../platform/compose/run-compose.ts";
+import { scaleUpCommand } from "#platform/compose/commands";
+import { startFailure } from "#platform/compose/run-compose";
 import {
   discardContainers,
   inspectContainer,
   namesOf,
   removeContainer,
   stopContainer,
-} from "../platform/docker/container.ts";
-import { hasEndedWell, waitReady } from "../platform/docker/health.ts";
-import { inspectImage, tagImage } from "../platform/docker/image.ts";
-import { hasSucceeded } from "../platform/run-command.ts";
-import { ProblemError } from "../problems.ts";
+} from "#platform/docker/container";
+import { hasEndedWell, waitReady } from "#platform/docker/health";
+import { inspectImage, tagImage } from "#platform/docker/image";
+import { hasSucceeded } from "#platform/run-command";
+import { ProblemError } from "#problems";
 import {
   type Containers,
   containersOf,

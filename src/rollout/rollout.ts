@@ -1,12 +1,12 @@
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { configHashes, loadModel } from "../platform/compose/ask-compose.ts";
-import { type Scale, scaleUpCommand } from "../platform/compose/commands.ts";
-import { runCompose } from "../platform/compose/run-compose.ts";
-import { listContainers } from "../platform/docker/container.ts";
-import { findOwnService } from "../platform/docker/own-container.ts";
-import { type CommandEnding, hasSucceeded } from "../platform/run-command.ts";
-import { ProblemError } from "../problems.ts";
+import { configHashes, loadModel } from "#platform/compose/ask-compose";
+import { type Scale, scaleUpCommand } from "#platform/compose/commands";
+import { runCompose } from "#platform/compose/run-compose";
+import { listContainers } from "#platform/docker/container";
+import { findOwnService } from "#platform/docker/own-container";
+import { type CommandEnding, hasSucceeded } from "#platform/run-command";
+import { ProblemError } from "#problems";
 import {
   onService,
   type ParallelRollout,

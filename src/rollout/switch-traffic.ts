@@ -1,11 +1,11 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatDuration } from "../config/duration.ts";
-import { liveMount, serviceAlias } from "../config/server.ts";
-import { sendHttp } from "../platform/http.ts";
-import { replaceFile } from "../platform/replace-file.ts";
-import { ProblemError } from "../problems.ts";
+import { formatDuration } from "#config/duration";
+import { liveMount, serviceAlias } from "#config/server";
+import { sendHttp } from "#platform/http";
+import { replaceFile } from "#platform/replace-file";
+import { ProblemError } from "#problems";
 import { requestsLog } from "./caddy-lines.ts";
 import type { Containers, LiveDirectory, ServiceRollout } from "./context.ts";
 import { type ServiceOutcome, timed } from "./report.ts";

@@ -1,7 +1,7 @@
-import { type Container, inspectContainer } from "../platform/docker/container.ts";
-import { diagnose } from "../platform/docker/diagnosis.ts";
-import { isStillReady, waitReady } from "../platform/docker/health.ts";
-import { ProblemError } from "../problems.ts";
+import { type Container, inspectContainer } from "#platform/docker/container";
+import { diagnose } from "#platform/docker/diagnosis";
+import { isStillReady, waitReady } from "#platform/docker/health";
+import { ProblemError } from "#problems";
 import type { Containers, ServiceRollout } from "./context.ts";
 import { timed } from "./report.ts";
 

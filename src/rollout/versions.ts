@@ -1,8 +1,8 @@
 import { dirname } from "node:path";
-import { isNamedByCommit } from "../platform/docker/image.ts";
-import { readForeignFile } from "../platform/foreign-files.ts";
-import { replaceFile } from "../platform/replace-file.ts";
-import { ProblemError } from "../problems.ts";
+import { isNamedByCommit } from "#platform/docker/image";
+import { readForeignFile } from "#platform/foreign-files";
+import { replaceFile } from "#platform/replace-file";
+import { ProblemError } from "#problems";
 import { inheritedOwner, makeStateDirectory, stateFault } from "./lock.ts";
 
 /** The result of a good roll-out: the image of each service, by the id that no later build can change. */

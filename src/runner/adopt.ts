@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Adoption } from "../deployments/deployment.ts";
-import { isShortage } from "../platform/run-command.ts";
+import type { Adoption } from "#deployments/deployment";
+import { isShortage } from "#platform/run-command";
 import { endedByItself } from "./ending.ts";
 import { lostOutput, type OutputReader, openOutput } from "./output.ts";
 import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "./processes.ts";

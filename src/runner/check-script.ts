@@ -1,10 +1,10 @@
 import { constants } from "node:fs";
 import { join } from "node:path";
-import { readSigners } from "../config/signers-file.ts";
-import type { Log } from "../log.ts";
-import { findProgram, isAllowed, kindOf, ownUid } from "../platform/files.ts";
-import { readForeignFile } from "../platform/foreign-files.ts";
-import { type Problem, ProblemError } from "../problems.ts";
+import { readSigners } from "#config/signers-file";
+import type { Log } from "#log";
+import { findProgram, isAllowed, kindOf, ownUid } from "#platform/files";
+import { readForeignFile } from "#platform/foreign-files";
+import { type Problem, ProblemError } from "#problems";
 
 import { checkDeployLogDirectory } from "./environment.ts";
 import type { CheckedScript } from "./known-secrets.ts";

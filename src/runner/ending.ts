@@ -1,12 +1,12 @@
 import { constants } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
-import { formatDuration } from "../config/duration.ts";
-import type { Ending } from "../deployments/deployment.ts";
-import { checkedOutCommit } from "../platform/git.ts";
-import { isShortage } from "../platform/run-command.ts";
-import { printable } from "../platform/terminal/printable.ts";
-import type { SystemUser } from "../platform/users.ts";
-import type { Problem } from "../problems.ts";
+import { formatDuration } from "#config/duration";
+import type { Ending } from "#deployments/deployment";
+import { checkedOutCommit } from "#platform/git";
+import { isShortage } from "#platform/run-command";
+import { printable } from "#platform/terminal/printable";
+import type { SystemUser } from "#platform/users";
+import type { Problem } from "#problems";
 import type { ProcessEntry } from "./processes.ts";
 import { type RunDirectory, readVerified } from "./run-directory.ts";
 

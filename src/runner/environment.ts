@@ -2,11 +2,11 @@ import { lchownSync, lstatSync, mkdirSync, type Stats } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Deployment } from "../deployments/deployment.ts";
-import { ownUid } from "../platform/files.ts";
-import { neverAsk, withoutReplacements } from "../platform/git.ts";
-import type { SystemUser } from "../platform/users.ts";
-import type { Problem } from "../problems.ts";
+import type { Deployment } from "#deployments/deployment";
+import { ownUid } from "#platform/files";
+import { neverAsk, withoutReplacements } from "#platform/git";
+import type { SystemUser } from "#platform/users";
+import type { Problem } from "#problems";
 
 /** The variables of the service that a script may see; never a webhook secret. */
 const passedNames = [

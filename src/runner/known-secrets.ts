@@ -1,23 +1,23 @@
 import { dirname, join, resolve } from "node:path";
-import type { CommitStatus } from "../config/commit-status.ts";
-import type { NotifyTarget } from "../config/notify-file.ts";
-import type { Notify, Secrets } from "../config/project.ts";
-import { credentialsPath, stateDirectoryOf } from "../config/state-path.ts";
-import type { SystemUser } from "../platform/users.ts";
+import type { CommitStatus } from "#config/commit-status";
+import type { NotifyTarget } from "#config/notify-file";
+import type { Notify, Secrets } from "#config/project";
+import { credentialsPath, stateDirectoryOf } from "#config/state-path";
+import type { SystemUser } from "#platform/users";
 import {
   looksLikeSecretFile,
   readEnvFiles,
   readSecretFile,
   secretsInText,
   secretsInVariable,
-} from "../redaction/detect-secrets.ts";
+} from "#redaction/detect-secrets";
 import {
   createRedactor,
   isTooShort,
   leastRedactedBytes,
   type Redactor,
   redactedPartsOf,
-} from "../redaction/redactor.ts";
+} from "#redaction/redactor";
 import { childEnvironment, type EnvironmentOptions } from "./environment.ts";
 import { ownerOf } from "./script-user.ts";
 

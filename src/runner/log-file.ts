@@ -12,7 +12,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import type { SystemUser } from "../platform/users.ts";
+import type { SystemUser } from "#platform/users";
 import { checkDeployLogDirectory, deployLogDirectory } from "./environment.ts";
 import { lineText } from "./lines.ts";
 

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Socket } from "node:net";
-import type { RedactionStream, Redactor } from "../redaction/redactor.ts";
+import type { RedactionStream, Redactor } from "#redaction/redactor";
 import { createLineCutter, lineText, stepOf } from "./lines.ts";
 import { openLog } from "./log-file.ts";
 

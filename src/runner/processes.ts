@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { formatDuration } from "../config/duration.ts";
-import { printable } from "../platform/terminal/printable.ts";
-import type { Redactor } from "../redaction/redactor.ts";
+import { formatDuration } from "#config/duration";
+import { printable } from "#platform/terminal/printable";
+import type { Redactor } from "#redaction/redactor";
 
 export interface ProcessEntry {
   readonly pid: number;

@@ -1,10 +1,10 @@
 import { constants, lstatSync } from "node:fs";
 import { join } from "node:path";
-import { findProgram, isAllowed, kindOf, ownUid } from "../platform/files.ts";
-import { refusesOwner, runGit } from "../platform/git.ts";
-import { hasSucceeded, runCommand } from "../platform/run-command.ts";
-import type { SystemUser } from "../platform/users.ts";
-import type { Problem } from "../problems.ts";
+import { findProgram, isAllowed, kindOf, ownUid } from "#platform/files";
+import { refusesOwner, runGit } from "#platform/git";
+import { hasSucceeded, runCommand } from "#platform/run-command";
+import type { SystemUser } from "#platform/users";
+import type { Problem } from "#problems";
 import type { CheckedScript } from "./known-secrets.ts";
 
 /** What prevents a program from running in the repository directory, or null. */

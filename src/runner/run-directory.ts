@@ -10,8 +10,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { flock } from "../platform/file-lock.ts";
-import { isShortage } from "../platform/run-command.ts";
+import { flock } from "#platform/file-lock";
+import { isShortage } from "#platform/run-command";
 import { findProcessesOf } from "./processes.ts";
 
 /**

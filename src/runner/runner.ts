@@ -1,11 +1,11 @@
 import { closeSync, lchownSync, openSync } from "node:fs";
 import { join } from "node:path";
-import type { Deployment, Run, Runner, Start } from "../deployments/deployment.ts";
-import type { Decision } from "../deployments/resolve.ts";
-import type { Log } from "../log.ts";
-import { printable } from "../platform/terminal/printable.ts";
-import { runAs } from "../platform/users.ts";
-import type { Problem } from "../problems.ts";
+import type { Deployment, Run, Runner, Start } from "#deployments/deployment";
+import type { Decision } from "#deployments/resolve";
+import type { Log } from "#log";
+import { printable } from "#platform/terminal/printable";
+import { runAs } from "#platform/users";
+import type { Problem } from "#problems";
 import { adoptRun } from "./adopt.ts";
 import { checkScript } from "./check-script.ts";
 import { binDirectory, scriptEnvironment } from "./environment.ts";

@@ -1,8 +1,8 @@
 import { chmodSync, lchownSync, mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Log } from "../log.ts";
-import { ownUid, statOf } from "../platform/files.ts";
-import { type Argv, runCommand } from "../platform/run-command.ts";
+import type { Log } from "#log";
+import { ownUid, statOf } from "#platform/files";
+import { type Argv, runCommand } from "#platform/run-command";
 import type { ProjectScript } from "./known-secrets.ts";
 
 type OwnState = Pick<ProjectScript, "statePath" | "user">;

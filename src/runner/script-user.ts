@@ -1,7 +1,7 @@
-import { defaultDockerHost, dockerSocketPath } from "../platform/docker/docker-host.ts";
-import { ownUid, statOf } from "../platform/files.ts";
-import { controllerOf } from "../platform/foreign-files.ts";
-import { readUser, type SystemUser, withGroup } from "../platform/users.ts";
+import { defaultDockerHost, dockerSocketPath } from "#platform/docker/docker-host";
+import { ownUid, statOf } from "#platform/files";
+import { controllerOf } from "#platform/foreign-files";
+import { readUser, type SystemUser, withGroup } from "#platform/users";
 
 /**
  * The user that the scripts of a checkout run as: its owner, also as a member of the group of the Docker socket. A checkout of

@@ -1,13 +1,13 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { readSigners, type Signers } from "../config/signers-file.ts";
-import type { Deployment } from "../deployments/deployment.ts";
-import type { Log } from "../log.ts";
-import { isAncestor, runGit, withoutReplacements } from "../platform/git.ts";
-import { runCommand } from "../platform/run-command.ts";
-import { printable } from "../platform/terminal/printable.ts";
-import type { SystemUser } from "../platform/users.ts";
-import type { Problem } from "../problems.ts";
+import { readSigners, type Signers } from "#config/signers-file";
+import type { Deployment } from "#deployments/deployment";
+import type { Log } from "#log";
+import { isAncestor, runGit, withoutReplacements } from "#platform/git";
+import { runCommand } from "#platform/run-command";
+import { printable } from "#platform/terminal/printable";
+import type { SystemUser } from "#platform/users";
+import type { Problem } from "#problems";
 import type { ProjectScript } from "./known-secrets.ts";
 
 export interface CheckSignedOptions {

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from "node:crypto";
-import { dryRunMember } from "../deployments/push.ts";
-import { CommandError } from "../problems.ts";
+import { dryRunMember } from "#deployments/push";
+import { CommandError } from "#problems";
 import type { RepositoryHead } from "./repository-head.ts";
 
 export type SentEvent = "push" | "ping";

@@ -1,9 +1,9 @@
 import { basename } from "node:path";
-import { type Branch, branches } from "../config/settings.ts";
-import type { CommandEnding } from "../platform/run-command.ts";
-import { CommandError } from "../problems.ts";
-import { git, parseRemoteUrl, readRemoteUrl, tryGit } from "../setup/project.ts";
-import { type GitHost, gitHostOf, payloadName } from "../setup/webhook-form.ts";
+import { type Branch, branches } from "#config/settings";
+import type { CommandEnding } from "#platform/run-command";
+import { CommandError } from "#problems";
+import { git, parseRemoteUrl, readRemoteUrl, tryGit } from "#setup/project";
+import { type GitHost, gitHostOf, payloadName } from "#setup/webhook-form";
 
 /** The newest commit of a repository's main branch, as a push reports it. */
 export interface RepositoryHead {

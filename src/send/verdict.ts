@@ -1,7 +1,7 @@
-import { formatDuration } from "../config/duration.ts";
-import { type ServerFiles, serverCommands, serverServices } from "../config/server.ts";
-import type { DeploymentSummary, Would } from "../deployments/push.ts";
-import type { HttpAnswer } from "../platform/http.ts";
+import { formatDuration } from "#config/duration";
+import { type ServerFiles, serverCommands, serverServices } from "#config/server";
+import type { DeploymentSummary, Would } from "#deployments/push";
+import type { HttpAnswer } from "#platform/http";
 
 /** The answer, or the error of the system or of OpenSSL that prevented it. */
 export type DeliveryReply = HttpAnswer | NodeJS.ErrnoException;

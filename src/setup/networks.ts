@@ -1,6 +1,6 @@
-import { projectNetwork, projectOfNetwork, serverComposeProject, serverServices } from "../config/server.ts";
-import { type Engine, EngineRefusal, filteredBy, getJson } from "../platform/docker/engine.ts";
-import { ProblemError } from "../problems.ts";
+import { projectNetwork, projectOfNetwork, serverComposeProject, serverServices } from "#config/server";
+import { type Engine, EngineRefusal, filteredBy, getJson } from "#platform/docker/engine";
+import { ProblemError } from "#problems";
 
 /** A container of Caddy. There are two for a moment while compose recreates it. */
 export interface CaddyContainer {

@@ -1,5 +1,5 @@
 import { parse } from "yaml";
-import { projectNetwork, serviceAlias } from "../config/server.ts";
+import { projectNetwork, serviceAlias } from "#config/server";
 import type { Changes, Endpoint, LeftPort, ServedOptions, ServiceChange } from "./served.ts";
 
 const header = `# Written by \`hotpush init\`; running that again keeps it up to date. Your compose file stays as it is.

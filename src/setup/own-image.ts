@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { outputOf, runInForeground } from "../platform/run-command.ts";
-import { readVersion } from "../version.ts";
+import { outputOf, runInForeground } from "#platform/run-command";
+import { readVersion } from "#version";
 import { SetupError } from "./planned-file.ts";
 
 /** The directory of the Hotpush that runs: a checkout, or an installed package. */

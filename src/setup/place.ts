@@ -7,11 +7,11 @@ import {
   serverPathOf,
   serverServices,
   serverStateAt,
-} from "../config/server.ts";
-import { wholeNumber } from "../config/values.ts";
-import { isAllowed } from "../platform/files.ts";
-import { isPortTaken, listeningProcess } from "../platform/listener.ts";
-import { outputOf, runCommand } from "../platform/run-command.ts";
+} from "#config/server";
+import { wholeNumber } from "#config/values";
+import { isAllowed } from "#platform/files";
+import { isPortTaken, listeningProcess } from "#platform/listener";
+import { outputOf, runCommand } from "#platform/run-command";
 import { SetupError } from "./planned-file.ts";
 import { findServer, type Server } from "./server.ts";
 

@@ -1,14 +1,14 @@
 import { lstatSync, realpathSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { parseEnv } from "node:util";
-import { asWritten, withoutValues, withVariable } from "../platform/env-file.ts";
+import { asWritten, withoutValues, withVariable } from "#platform/env-file";
 import {
   makeForeignDirectory,
   readForeignFile,
   replaceForeignFile,
   statForeignFile,
-} from "../platform/foreign-files.ts";
-import { CommandError } from "../problems.ts";
+} from "#platform/foreign-files";
+import { CommandError } from "#problems";
 
 /** A project or a server cannot be set up. The message says what is wrong and what to do. */
 export class SetupError extends CommandError {

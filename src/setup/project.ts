@@ -3,26 +3,21 @@ import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { isProjectName } from "../config/project-files.ts";
-import { secretFault } from "../config/secret.ts";
-import { reservedNames } from "../config/server.ts";
-import { type Branch, branches, type Environment } from "../config/settings.ts";
-import { webhookUrl, webhookUrlOf } from "../config/values.ts";
-import { compareVersions } from "../platform/compare-versions.ts";
-import { composeVersion } from "../platform/compose/ask-compose.ts";
-import {
-  composeFileNames,
-  composeOverrideNames,
-  namedFiles,
-  namingFiles,
-} from "../platform/compose/commands.ts";
-import type { ComposePort, ComposeService } from "../platform/compose/model.ts";
-import { neededCompose } from "../platform/compose/program.ts";
-import { neededApi } from "../platform/docker/engine.ts";
-import { readForeignFile } from "../platform/foreign-files.ts";
-import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "../platform/git.ts";
-import { parseGitRemoteUrl, sshOverHttps } from "../platform/git-remote-url.ts";
-import { type CommandEnding, outputOf, runCommand } from "../platform/run-command.ts";
+import { isProjectName } from "#config/project-files";
+import { secretFault } from "#config/secret";
+import { reservedNames } from "#config/server";
+import { type Branch, branches, type Environment } from "#config/settings";
+import { webhookUrl, webhookUrlOf } from "#config/values";
+import { compareVersions } from "#platform/compare-versions";
+import { composeVersion } from "#platform/compose/ask-compose";
+import { composeFileNames, composeOverrideNames, namedFiles, namingFiles } from "#platform/compose/commands";
+import type { ComposePort, ComposeService } from "#platform/compose/model";
+import { neededCompose } from "#platform/compose/program";
+import { neededApi } from "#platform/docker/engine";
+import { readForeignFile } from "#platform/foreign-files";
+import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "#platform/git";
+import { parseGitRemoteUrl, sshOverHttps } from "#platform/git-remote-url";
+import { type CommandEnding, outputOf, runCommand } from "#platform/run-command";
 import { ownRoot } from "./own-image.ts";
 import {
   type PlannedFile,

@@ -9,7 +9,7 @@ import {
   statSync,
 } from "node:fs";
 import { join } from "node:path";
-import { isProjectName, type ProjectFiles, projectNames } from "../config/project-files.ts";
+import { isProjectName, type ProjectFiles, projectNames } from "#config/project-files";
 import {
   adminSocket,
   caddyMount,
@@ -18,16 +18,16 @@ import {
   serverCommands,
   serverServices,
   serviceAlias,
-} from "../config/server.ts";
-import type { Log } from "../log.ts";
-import { type Engine, filteredBy, getJson } from "../platform/docker/engine.ts";
-import { kindOf, ownUid, statOf } from "../platform/files.ts";
-import { listForeignDirectory, readForeignFile, replaceForeignFile } from "../platform/foreign-files.ts";
-import { sendHttp } from "../platform/http.ts";
-import { pause } from "../platform/keep-trying.ts";
-import { repeat } from "../platform/repeat.ts";
-import { replaceFile } from "../platform/replace-file.ts";
-import { requestsDirectory } from "../rollout/caddy-lines.ts";
+} from "#config/server";
+import type { Log } from "#log";
+import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
+import { kindOf, ownUid, statOf } from "#platform/files";
+import { listForeignDirectory, readForeignFile, replaceForeignFile } from "#platform/foreign-files";
+import { sendHttp } from "#platform/http";
+import { pause } from "#platform/keep-trying";
+import { repeat } from "#platform/repeat";
+import { replaceFile } from "#platform/replace-file";
+import { requestsDirectory } from "#rollout/caddy-lines";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
 
 export interface ReconcileOptions {

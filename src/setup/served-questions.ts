@@ -1,6 +1,6 @@
-import { internalName, internalPort } from "../config/server.ts";
-import { isProxyImage } from "../platform/compose/model.ts";
-import { writableVolume } from "../rollout/project.ts";
+import { internalName, internalPort } from "#config/server";
+import { isProxyImage } from "#platform/compose/model";
+import { writableVolume } from "#rollout/project";
 import { SetupError } from "./planned-file.ts";
 import type { SetupServices } from "./project.ts";
 import {

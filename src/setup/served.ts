@@ -5,8 +5,8 @@
  */
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { sendHttp } from "../platform/http.ts";
-import { namesRunToTheirEnd, type Replacement, replacementOf, writableVolume } from "../rollout/project.ts";
+import { sendHttp } from "#platform/http";
+import { namesRunToTheirEnd, type Replacement, replacementOf, writableVolume } from "#rollout/project";
 import { ownRoot } from "./own-image.ts";
 import { readIfThere, SetupError } from "./planned-file.ts";
 import type { SetupService, SetupServices } from "./project.ts";

@@ -9,9 +9,9 @@ import {
   serverComposeProject,
   serverNetwork,
   serviceAlias,
-} from "../config/server.ts";
-import { kindOf } from "../platform/files.ts";
-import { answerLines, countingLines, indented } from "../rollout/caddy-lines.ts";
+} from "#config/server";
+import { kindOf } from "#platform/files";
+import { answerLines, countingLines, indented } from "#rollout/caddy-lines";
 import { ownImage } from "./own-image.ts";
 import type { Machine, ServerPlace } from "./place.ts";
 import {

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
-import { isProjectName } from "../config/project-files.ts";
+import { isProjectName } from "#config/project-files";
 import {
   newServerStatePath,
   type ServerFiles,
@@ -9,9 +9,9 @@ import {
   serverFilesAt,
   serverPathOf,
   serverStateAt,
-} from "../config/server.ts";
-import type { Environment } from "../config/settings.ts";
-import { CommandError } from "../problems.ts";
+} from "#config/server";
+import type { Environment } from "#config/settings";
+import { CommandError } from "#problems";
 
 /** The server, as a command on the machine finds it. */
 export interface Server {

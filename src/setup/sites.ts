@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { frontAlias, internalName, internalPort } from "../config/server.ts";
+import { frontAlias, internalName, internalPort } from "#config/server";
 import type { ServerPlace } from "./place.ts";
 import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
 import type { ProjectAddress } from "./project.ts";

@@ -1,14 +1,14 @@
-import { NotRunningError, openHold } from "../calls/client.ts";
-import type { DeploymentJson } from "../calls/shapes.ts";
-import { serverComposeProject, serverServices } from "../config/server.ts";
-import { type ComposeRun, runCompose } from "../platform/compose/run-compose.ts";
-import { type Container, listContainers } from "../platform/docker/container.ts";
-import { evidenceOf } from "../platform/docker/diagnosis.ts";
-import type { Engine } from "../platform/docker/engine.ts";
-import { isServing } from "../platform/docker/health.ts";
-import { inspectImage } from "../platform/docker/image.ts";
-import { type CommandEnding, hasSucceeded } from "../platform/run-command.ts";
-import { CommandError } from "../problems.ts";
+import { NotRunningError, openHold } from "#calls/client";
+import type { DeploymentJson } from "#calls/shapes";
+import { serverComposeProject, serverServices } from "#config/server";
+import { type ComposeRun, runCompose } from "#platform/compose/run-compose";
+import { type Container, listContainers } from "#platform/docker/container";
+import { evidenceOf } from "#platform/docker/diagnosis";
+import type { Engine } from "#platform/docker/engine";
+import { isServing } from "#platform/docker/health";
+import { inspectImage } from "#platform/docker/image";
+import { type CommandEnding, hasSucceeded } from "#platform/run-command";
+import { CommandError } from "#problems";
 import type { Server } from "./server.ts";
 
 /** The services of the server on their engine. */

@@ -1,6 +1,6 @@
-import { serverServices } from "../config/server.ts";
-import { inspectImage, tagImage } from "../platform/docker/image.ts";
-import { rewriteFile } from "../platform/replace-file.ts";
+import { serverServices } from "#config/server";
+import { inspectImage, tagImage } from "#platform/docker/image";
+import { rewriteFile } from "#platform/replace-file";
 import { buildOwnImage, hasOwnImage, ownImage } from "./own-image.ts";
 import {
   makeDirectory,

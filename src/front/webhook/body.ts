@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { formatSize } from "../../config/size.ts";
-import { discard, type Refusal } from "../../platform/http-server/answer.ts";
+import { formatSize } from "#config/size";
+import { discard, type Refusal } from "#platform/http-server/answer";
 
 /** What all bodies that are arriving may hold together. Nobody knows yet whether they are signed. */
 const mostHeldBytes = 64 * 1024 ** 2;

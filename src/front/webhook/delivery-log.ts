@@ -1,10 +1,10 @@
-import type { SecretSlot } from "../../config/secret.ts";
-import type { Push, PushRecord, StoredPush, Would } from "../../deployments/push.ts";
-import type { Log } from "../../log.ts";
-import type { Refusal } from "../../platform/http-server/answer.ts";
-import type { Crowding } from "../../platform/http-server/connections.ts";
-import { createLogThrottle } from "../../platform/log-throttle.ts";
-import type { HttpProblemCode } from "../../problems.ts";
+import type { SecretSlot } from "#config/secret";
+import type { Push, PushRecord, StoredPush, Would } from "#deployments/push";
+import type { Log } from "#log";
+import type { Refusal } from "#platform/http-server/answer";
+import type { Crowding } from "#platform/http-server/connections";
+import { createLogThrottle } from "#platform/log-throttle";
+import type { HttpProblemCode } from "#problems";
 import type { IgnoreReason } from "./select-push.ts";
 
 /** Where a delivery comes from. Nothing of it is signed. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { isJsonObject, type JsonObject } from "../../deployments/push.ts";
+import { isJsonObject, type JsonObject } from "#deployments/push";
 import { bodySignatureIn, type SignatureClaim, standardWebhookSignature } from "./verify-signature.ts";
 
 /** What is particular to one git host: the headers it sends, how it signs, how its payload reads. */

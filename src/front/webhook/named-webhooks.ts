@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { makeSecret } from "../../config/secret.ts";
+import { makeSecret } from "#config/secret";
 import type { Webhook } from "./webhook.ts";
 
 const prefix = "/webhook/";

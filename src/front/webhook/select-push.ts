@@ -5,8 +5,8 @@ import {
   type MainRef,
   mainRefs,
   type Push,
-} from "../../deployments/push.ts";
-import { printable } from "../../platform/terminal/printable.ts";
+} from "#deployments/push";
+import { printable } from "#platform/terminal/printable";
 import type { Reading, RefChange } from "./git-hosts.ts";
 
 /** What a verified payload asks for: a deployment of one main branch, or nothing, and why not. */

@@ -1,17 +1,17 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { BlockList } from "node:net";
-import type { Log } from "../../log.ts";
-import { clientAddress } from "../../platform/client-address.ts";
+import type { Log } from "#log";
+import { clientAddress } from "#platform/client-address";
 import {
   type Answer,
   jsonAnswer,
   problemAnswer,
   type Refusal,
   sendAnswer,
-} from "../../platform/http-server/answer.ts";
-import { hardenServer, serverOptions } from "../../platform/http-server/hardening.ts";
-import { checkHead } from "../../platform/http-server/request-head.ts";
-import { createHttpServer } from "../../platform/http-server/server.ts";
+} from "#platform/http-server/answer";
+import { hardenServer, serverOptions } from "#platform/http-server/hardening";
+import { checkHead } from "#platform/http-server/request-head";
+import { createHttpServer } from "#platform/http-server/server";
 import { tooLarge } from "./body.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
 import { type AnswerDelivery, createWebhook, type Webhook } from "./webhook.ts";

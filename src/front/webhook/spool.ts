@@ -3,7 +3,7 @@ import { closeSync, constants, fsyncSync, mkdirSync, openSync, rmSync, writeFile
 import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { SecretSlot } from "../../config/secret.ts";
+import type { SecretSlot } from "#config/secret";
 import {
   type AskRun,
   type FrontAnswers,
@@ -13,11 +13,11 @@ import {
   type StoredPush,
   spoolName,
   type Would,
-} from "../../deployments/push.ts";
-import type { Log } from "../../log.ts";
-import { sendHttp } from "../../platform/http.ts";
-import { pause } from "../../platform/keep-trying.ts";
-import { withShortPath } from "../../platform/unix-socket.ts";
+} from "#deployments/push";
+import type { Log } from "#log";
+import { sendHttp } from "#platform/http";
+import { pause } from "#platform/keep-trying";
+import { withShortPath } from "#platform/unix-socket";
 
 /** Verified pushes on disk, each a file of its own until `run` has recorded it: the only way in which a push reaches `run`. */
 export interface Spool {

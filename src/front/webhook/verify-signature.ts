@@ -1,7 +1,7 @@
 import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import type { Secrets } from "../../config/project.ts";
-import type { Secret, SecretSlot } from "../../config/secret.ts";
+import type { Secrets } from "#config/project";
+import type { Secret, SecretSlot } from "#config/secret";
 
 /** Signatures as sent, decoded to bytes but not yet compared with anything. */
 export type SignatureClaim =

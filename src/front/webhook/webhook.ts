@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import type { Secrets } from "../../config/project.ts";
-import type { SecretSlot } from "../../config/secret.ts";
+import type { Secrets } from "#config/project";
+import type { SecretSlot } from "#config/secret";
 import {
   isJsonObject,
   type JsonObject,
@@ -11,10 +11,10 @@ import {
   type StoredPush,
   type Would,
   withoutDryRun,
-} from "../../deployments/push.ts";
-import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "../../platform/http-server/answer.ts";
-import { declaredBytes } from "../../platform/http-server/request-head.ts";
-import type { HttpProblemCode } from "../../problems.ts";
+} from "#deployments/push";
+import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "#platform/http-server/answer";
+import { declaredBytes } from "#platform/http-server/request-head";
+import type { HttpProblemCode } from "#problems";
 import { type ArrivingBodies, discardAll, joinChunks, readBody, tooLarge } from "./body.ts";
 import type { DeliveryLog, Sender } from "./delivery-log.ts";
 import { type Host, identifyHost } from "./git-hosts.ts";

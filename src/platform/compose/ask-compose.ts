@@ -1,4 +1,4 @@
-import { ProblemError } from "../../problems.ts";
+import { ProblemError } from "#problems";
 import type { Container } from "../docker/container.ts";
 import { type Argv, hasSucceeded, outputOf } from "../run-command.ts";
 import { configCommand, hashCommand, imagesCommand } from "./commands.ts";

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { ProblemError } from "../../problems.ts";
-import { readEnvFiles, secretsInVariable } from "../../redaction/detect-secrets.ts";
-import { createRedactor, redactedPartsOf } from "../../redaction/redactor.ts";
+import { ProblemError } from "#problems";
+import { readEnvFiles, secretsInVariable } from "#redaction/detect-secrets";
+import { createRedactor, redactedPartsOf } from "#redaction/redactor";
 import { type Argv, type CommandEnding, runCommand } from "../run-command.ts";
 import type { SystemUser } from "../users.ts";
 import type { ComposeTarget } from "./commands.ts";

@@ -1,7 +1,7 @@
-import { formatDuration } from "../../config/duration.ts";
-import { ProblemError } from "../../problems.ts";
-import { looksLikeSecretFile, readSecretFile, secretsInVariable } from "../../redaction/detect-secrets.ts";
-import { createRedactor, redactedPartsOf } from "../../redaction/redactor.ts";
+import { formatDuration } from "#config/duration";
+import { ProblemError } from "#problems";
+import { looksLikeSecretFile, readSecretFile, secretsInVariable } from "#redaction/detect-secrets";
+import { createRedactor, redactedPartsOf } from "#redaction/redactor";
 import { type Container, inspectContainer } from "./container.ts";
 import type { Engine } from "./engine.ts";
 import type { Readiness } from "./health.ts";

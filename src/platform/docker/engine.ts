@@ -1,4 +1,4 @@
-import { ProblemError } from "../../problems.ts";
+import { ProblemError } from "#problems";
 import { statOf } from "../files.ts";
 import { type HttpTarget, sendHttp } from "../http.ts";
 import { defaultDockerHost, dockerSocketPath } from "./docker-host.ts";

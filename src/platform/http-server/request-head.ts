@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { HttpProblemCode } from "../../problems.ts";
+import type { HttpProblemCode } from "#problems";
 import type { Refusal } from "./answer.ts";
 
 /** Node drops headers beyond this many without an error; a request that reaches it is refused. */

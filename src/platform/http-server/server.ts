@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
-import type { Log } from "../../log.ts";
+import type { Log } from "#log";
 import { createLogThrottle } from "../log-throttle.ts";
 import { isClosing, problemAnswer, type Refusal, sendAnswer } from "./answer.ts";
 

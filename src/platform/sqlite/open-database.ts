@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { ProblemError } from "../../problems.ts";
+import { ProblemError } from "#problems";
 
 /** What a database holds. */
 export interface Schema {

@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline/promises";
-import { CommandError } from "../../problems.ts";
+import { CommandError } from "#problems";
 import { cleaned, uncleaned } from "./output.ts";
 
 /** Whether a person at a terminal can be asked. */

@@ -1,20 +1,14 @@
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ComposeRun, runCompose } from "../../platform/compose/run-compose.ts";
-import { type Container, inspectContainer, removeContainer } from "../../platform/docker/container.ts";
-import { evidenceOf } from "../../platform/docker/diagnosis.ts";
-import { type Engine, getJson } from "../../platform/docker/engine.ts";
-import { isServing } from "../../platform/docker/health.ts";
-import {
-  inspectImage,
-  isNamedByCommit,
-  namesRegistry,
-  tagByCommit,
-  tagImage,
-} from "../../platform/docker/image.ts";
-import { findOwnContainer } from "../../platform/docker/own-container.ts";
-import { type Argv, hasSucceeded } from "../../platform/run-command.ts";
-import { type ProblemCode, ProblemError } from "../../problems.ts";
+import { type ComposeRun, runCompose } from "#platform/compose/run-compose";
+import { type Container, inspectContainer, removeContainer } from "#platform/docker/container";
+import { evidenceOf } from "#platform/docker/diagnosis";
+import { type Engine, getJson } from "#platform/docker/engine";
+import { isServing } from "#platform/docker/health";
+import { inspectImage, isNamedByCommit, namesRegistry, tagByCommit, tagImage } from "#platform/docker/image";
+import { findOwnContainer } from "#platform/docker/own-container";
+import { type Argv, hasSucceeded } from "#platform/run-command";
+import { type ProblemCode, ProblemError } from "#problems";
 import type { RolloutRequest } from "../context.ts";
 import { prepareImages } from "../images.ts";
 import { keptByDefault, type Pruned, type PruneRequest, prune } from "../prune.ts";

@@ -1,14 +1,14 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { loadModel } from "../../platform/compose/ask-compose.ts";
-import { type ComposeTarget, composeFileNames, namedFiles } from "../../platform/compose/commands.ts";
-import type { ComposeModel, ComposeService, ComposeUpdateConfig } from "../../platform/compose/model.ts";
-import type { ComposeOptions } from "../../platform/compose/run-compose.ts";
-import { namesRegistry } from "../../platform/docker/image.ts";
-import { withDotenv } from "../../platform/env-file.ts";
-import { readForeignFile } from "../../platform/foreign-files.ts";
-import type { SystemUser } from "../../platform/users.ts";
-import { ProblemError } from "../../problems.ts";
+import { loadModel } from "#platform/compose/ask-compose";
+import { type ComposeTarget, composeFileNames, namedFiles } from "#platform/compose/commands";
+import type { ComposeModel, ComposeService, ComposeUpdateConfig } from "#platform/compose/model";
+import type { ComposeOptions } from "#platform/compose/run-compose";
+import { namesRegistry } from "#platform/docker/image";
+import { withDotenv } from "#platform/env-file";
+import { readForeignFile } from "#platform/foreign-files";
+import type { SystemUser } from "#platform/users";
+import { ProblemError } from "#problems";
 import type { RolloutContext, RolloutRequest } from "../context.ts";
 import { parseGoDurationMs, type RolloutProject, type RolloutService, readProject } from "../project.ts";
 

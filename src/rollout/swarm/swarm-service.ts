@@ -1,5 +1,5 @@
-import { formatDuration } from "../../config/duration.ts";
-import { type Engine, filteredBy, getJson } from "../../platform/docker/engine.ts";
+import { formatDuration } from "#config/duration";
+import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import type { StackService } from "./stack.ts";
 
 /** The services of a stack at one moment, by their names in the stack file. */

@@ -1,0 +1,77 @@
+import type { ServerResponse } from "node:http";
+import { problemAnswer, type Refusal } from "#platform/http-server/answer";
+
+/** What the page answers to one request. */
+export type PageAnswer =
+  | {
+      readonly kind: "body";
+      readonly status: number;
+      readonly type: string;
+      readonly body: string | Buffer;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
+  /** It writes for as long as it goes on, and ends the response. */
+  | {
+      readonly kind: "stream";
+      readonly type: string;
+      readonly write: (response: ServerResponse) => void | Promise<void>;
+    };
+
+/** Only what comes from this address runs or is shown; a log line or a commit's subject is text, whatever it says. */
+const contentPolicy = [
+  "default-src 'none'",
+  ...["script-src", "style-src", "connect-src", "img-src", "form-action"].map((what) => `${what} 'self'`),
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
+
+/** For every answer. Nothing of it may be kept, framed, or sniffed as something else. */
+const commonHeaders = {
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  // With no-referrer a browser would send a form with the origin "null".
+  "referrer-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "content-security-policy": contentPolicy,
+} as const;
+
+export function jsonPage(value: object, status = 200): PageAnswer {
+  return { kind: "body", status, type: "application/json", body: JSON.stringify(value) };
+}
+
+/** A problem of RFC 9457. */
+export function problemPage(refusal: Pick<Refusal, "code" | "detail">): PageAnswer {
+  const { status, body } = problemAnswer(refusal);
+  return { kind: "body", status, type: "application/problem+json", body };
+}
+
+export function htmlPage(body: string, status = 200): PageAnswer {
+  return { kind: "body", status, type: "text/html; charset=utf-8", body };
+}
+
+/** Leads a browser that has sent a form to what the form has started. `path` is never what a visitor sent. */
+export function seeOther(path: string, headers: Readonly<Record<string, string>> = {}): PageAnswer {
+  return { kind: "body", status: 303, type: "text/plain", body: "", headers: { location: path, ...headers } };
+}
+
+/** Resolves when the answer was handed to the connection, or its stream is over. */
+export async function sendPage(response: ServerResponse, answer: PageAnswer): Promise<void> {
+  if (answer.kind === "stream") {
+    // A stream of events may be silent for long.
+    response.socket?.setTimeout(0);
+    response.writeHead(200, { ...commonHeaders, "content-type": answer.type });
+    response.flushHeaders();
+    await answer.write(response);
+    return;
+  }
+  const { status, type, body, headers } = answer;
+  response.writeHead(status, {
+    ...commonHeaders,
+    ...(status === 401 && { "www-authenticate": "Bearer" }),
+    "content-type": type,
+    "content-length": Buffer.byteLength(body),
+    ...headers,
+  });
+  response.end(body);
+}

@@ -1,0 +1,152 @@
+import type { IncomingMessage } from "node:http";
+import { json } from "node:stream/consumers";
+import { finished } from "node:stream/promises";
+import { atMost } from "#platform/at-most";
+import { openHttp } from "#platform/http";
+import { withShortPath } from "#platform/unix-socket";
+import type { HttpProblemCode } from "#problems";
+
+/** Somebody who asks the page, as `run` has to know them. */
+export interface Visit {
+  /** A session or a token; null: none. `run` decides what it may do. */
+  readonly credential: string | null;
+  readonly address: string;
+  readonly agent: string;
+}
+
+/** What `run` answered. */
+export type RunAnswer = { readonly kind: "ok"; readonly status: number; readonly value: object } | Refused;
+
+export interface Refused {
+  readonly kind: "refused";
+  readonly status: number;
+  readonly code: HttpProblemCode;
+  readonly detail: string;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** `hotpush run`, reached by its socket for the page. */
+export interface RunClient {
+  readonly call: (
+    visit: Visit,
+    method: "GET" | "POST",
+    path: string,
+    body?: object | string,
+    headers?: Headers,
+  ) => Promise<RunAnswer>;
+  /** An answer that goes on, and holds one of the visitor's places until it has ended or is destroyed. */
+  readonly open: (visit: Visit, path: string, signal: AbortSignal) => Promise<IncomingMessage | Refused>;
+}
+
+const timeoutMs = 10_000;
+/** Together fewer than the connections that `run` accepts: two hundred pages that load at the same moment wait in line. */
+const mostCalls = 48;
+const mostStreams = 432;
+/** A visitor who fills these keeps nobody else waiting. */
+const [mostCallsOfVisitor, mostStreamsOfVisitor] = [24, 256];
+
+/** Finds the `hotpush run` that listens at `socket`, with each call again. A call that gets no answer in 10 s is refused. */
+export function connectRun(socket: string): RunClient {
+  const callInTurn = atMost(mostCalls);
+  const streamInTurn = atMost(mostStreams);
+  const [callOfVisitor, streamOfVisitor] = [
+    createLines(mostCallsOfVisitor),
+    createLines(mostStreamsOfVisitor),
+  ];
+
+  async function send(
+    visit: Visit,
+    request: {
+      readonly method: string;
+      readonly path: string;
+      readonly body?: object | string;
+      readonly headers?: Headers | undefined;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<IncomingMessage | Refused> {
+    const { method, path, body, signal } = request;
+    const headers = { ...headersOf(visit), ...request.headers };
+    const content = body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) };
+    try {
+      const answer = await withShortPath(socket, (socketPath) =>
+        openHttp({ socketPath, path }, { method, headers, ...content, signal }),
+      );
+      return (answer.statusCode ?? 500) < 400 ? answer : await refused(answer);
+    } catch (error) {
+      if (signal.aborted && !(signal.reason instanceof DOMException && signal.reason.name === "TimeoutError"))
+        throw error;
+      return unreachable;
+    }
+  }
+
+  return {
+    call(visit, method, path, body, headers) {
+      const signal = AbortSignal.timeout(timeoutMs);
+      const ask = async (): Promise<RunAnswer> => {
+        const answer = await send(visit, {
+          method,
+          path,
+          signal,
+          headers,
+          ...(body !== undefined && { body }),
+        });
+        if ("kind" in answer) return answer;
+        const value = await json(answer).catch((error: unknown) => {
+          if (!signal.aborted) throw error;
+        });
+        if (value === undefined) return unreachable;
+        return { kind: "ok", status: answer.statusCode ?? 200, value: value as object };
+      };
+      return callOfVisitor(visit, () => callInTurn(ask));
+    },
+    open: (visit, path, signal) =>
+      new Promise((resolve, reject) => {
+        let isLate = false;
+        const waiting = setTimeout(() => {
+          isLate = true;
+          resolve(unreachable);
+        }, timeoutMs);
+        const openAndHold = async () => {
+          clearTimeout(waiting);
+          if (isLate) return;
+          const answer = await send(visit, { method: "GET", path, signal });
+          resolve(answer);
+          if (!("kind" in answer)) await finished(answer).catch(() => {});
+        };
+        streamOfVisitor(visit, () => streamInTurn(openAndHold)).catch(reject);
+      }),
+  };
+}
+
+/** A line for each visitor, so that nobody waits for the requests of another one. */
+function createLines(mostAtATime: number) {
+  const lines = new Map<string, { readonly inTurn: ReturnType<typeof atMost>; length: number }>();
+  return async <Result>({ credential }: Visit, work: () => Promise<Result>): Promise<Result> => {
+    if (credential === null) return await work();
+    const line = lines.get(credential) ?? { inTurn: atMost(mostAtATime), length: 0 };
+    lines.set(credential, line);
+    line.length += 1;
+    try {
+      return await line.inTurn(work);
+    } finally {
+      line.length -= 1;
+      if (line.length === 0) lines.delete(credential);
+    }
+  };
+}
+
+const unreachable: Refused = {
+  ...{ kind: "refused", status: 503, code: "run_unreachable" },
+  detail: "Hotpush does not answer at the moment. Pushes are still received; try again in some seconds.",
+};
+
+async function refused(answer: IncomingMessage): Promise<Refused> {
+  const { code, detail } = (await json(answer)) as Pick<Refused, "code" | "detail">;
+  return { kind: "refused", status: answer.statusCode ?? 500, code, detail };
+}
+
+function headersOf({ credential, address, agent }: Visit): Readonly<Record<string, string>> {
+  const authorization = credential === null ? {} : { authorization: `Bearer ${credential}` };
+  return { ...authorization, "x-visitor-address": address, "x-visitor-agent": agent };
+}

@@ -1,0 +1,189 @@
+import { html } from "hono/html";
+import type { DeploymentJson, HistoryJson, ProjectJson } from "#calls/shapes";
+import { shortCommit } from "#commit-names";
+import { failedText } from "#site-requests";
+import type { KnownVisitor } from "../visitor.ts";
+import { durationChart, medianMs } from "./chart.ts";
+import { listProjects, projectLook } from "./projects.ts";
+import {
+  actionBar,
+  type Found,
+  nothingHere,
+  type Screen,
+  type Viewer,
+  type VisitorAction,
+  type Wanted,
+} from "./screen.ts";
+import {
+  ago,
+  causeOf,
+  commitLink,
+  compareLink,
+  icon,
+  lasted,
+  lookEvery,
+  lookOf,
+  type Markup,
+  shownCommit,
+  titleOf,
+} from "./words.ts";
+
+const entriesOnScreen = 50;
+const barsOfProject = 60;
+
+/** A project with the deployments that the address asks for. */
+export async function findProject({ viewer }: KnownVisitor, { read, query }: Wanted, name: string): Found {
+  const wanted = new URLSearchParams({ project: name, limit: String(entriesOnScreen) });
+  for (const key of ["before", "state"]) if (query.get(key)) wanted.set(key, query.get(key) ?? "");
+  const [projects, history, recent] = await Promise.all([
+    listProjects(read),
+    read(`/deployments?${wanted}`),
+    read(`/deployments?project=${name}&limit=${barsOfProject}`),
+  ]);
+  if ("kind" in projects) return projects;
+  const project = projects.find((one) => one.name === name);
+  if (project === undefined) return nothingHere;
+  if (history.kind === "refused") return history;
+  if (recent.kind === "refused") return recent;
+  return projectScreen(viewer, {
+    ...{ project, history: history.value as HistoryJson, state: query.get("state") },
+    recent: (recent.value as HistoryJson).deployments,
+    isFirstPage: !query.has("before"),
+  });
+}
+
+export interface ProjectHistory {
+  readonly project: ProjectJson;
+  readonly history: HistoryJson;
+  /** The newest, of any state. */
+  readonly recent: readonly DeploymentJson[];
+  /** The state that is asked for; null: all. */
+  readonly state: string | null;
+  readonly isFirstPage: boolean;
+}
+
+/** What was deployed of a project, and what can be done with it. */
+export function projectScreen(viewer: Viewer, shown: ProjectHistory): Screen {
+  const { project, history, recent, state, isFirstPage } = shown;
+  const { tone, word } = projectLook(project);
+  const main = html`<p class="crumbs"><a href="/">Projects</a></p>
+<div id="head" data-live><h1 class="with-icon">${icon(tone)}${project.name}: ${word.toLowerCase()}</h1>
+<p class="sub">${aboutProject(project)}</p></div>
+${actionBar(viewer, projectActions(viewer, project))}
+${recent.length > 1 && html`<figure id="chart" class="wide-chart" data-live>${durationChart(recent, 60)}<figcaption>${captionOf(recent)}</figcaption></figure>`}
+<div class="heading"><h2>Deployments</h2>${filters(project.name, state)}</div>
+<div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history">${history.deployments.map((one, index, all) => entry(one, all.slice(index + 1), project))}</ol>`}</div>
+${pages(project.name, state, history.next, isFirstPage)}`;
+  return {
+    title: `${project.name}: ${word.toLowerCase()} · Hotpush`,
+    tone,
+    viewer,
+    main,
+    everySeconds: lookEvery(tone),
+  };
+}
+
+function captionOf(recent: readonly DeploymentJson[]): string {
+  const [median, failed] = [
+    medianMs(recent),
+    recent.filter(({ state }) => lookOf(state).tone === "bad").length,
+  ];
+  const took = median === null ? "" : `half of them took at most ${lasted(median)}, and `;
+  return `The last ${recent.length} deployments: ${took}${failed === 0 ? "none failed." : `${failed} failed (hollow).`}`;
+}
+
+function aboutProject({ name, live, branches, repoPath, waiting, paused }: ProjectJson): Markup {
+  return html`${live && html`<span>live: <code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""}${live.since && html`, ${ago(live.since)}`}</span>`}
+<span>${branches.join(" and ")}</span>${repoPath && html`<span><code>${repoPath}</code></span>`}
+<span><a href="/projects/${name}/doctor">doctor</a></span>
+${waiting > 0 && html`<span>${waiting} waiting</span>`}
+${paused && html`<span>paused ${ago(paused.since)}${paused.by && ` by ${paused.by.name}`}${paused.reason && `: ${paused.reason}`}</span>`}`;
+}
+
+function projectActions(viewer: Viewer, project: ProjectJson): readonly VisitorAction[] {
+  const { name, branches, paused, isServed } = project;
+  if (!isServed || !viewer.isOperator) return [];
+  return [...branches.map((branch) => deployAction(name, branch)), pauseAction(name, paused !== null)];
+}
+
+function deployAction(name: string, branch: string): VisitorAction {
+  return {
+    ...{ id: `deploy-${branch}`, path: `/projects/${name}/deployments`, values: { ref: branch } },
+    label: `Deploy ${branch}`,
+    question: `Deploy ${branch} of ${name}?`,
+    consequence: "The branch is deployed as it is at the git host now, also if that commit is live already.",
+  };
+}
+
+function pauseAction(name: string, isPaused: boolean): VisitorAction {
+  if (isPaused)
+    return {
+      ...{ id: "resume", path: `/projects/${name}/resume`, label: "Resume", question: `Go on with ${name}?` },
+      consequence: "What waits is deployed, one after the other.",
+    };
+  return {
+    ...{ id: "pause", path: `/projects/${name}/pause`, label: "Pause", question: `Pause ${name}?` },
+    consequence: "What is live stays live, and what runs goes on. Pushes are received, and wait.",
+    asksFor: { name: "reason", label: "Why, for the others" },
+  };
+}
+
+const states = { all: null, succeeded: "succeeded", failed: "failed", "timed out": "timed_out" } as const;
+
+function filters(project: string, wanted: string | null): Markup {
+  const links = { ...states, cancelled: "cancelled", superseded: "superseded", skipped: "skipped" } as const;
+  return html`<nav class="filters" aria-label="Filter">${Object.entries(links).map(
+    ([label, state]) =>
+      html`<a href="/projects/${project}${state === null ? "" : `?state=${state}`}"${state === wanted ? html` aria-current="true"` : ""}>${label}</a>`,
+  )}</nav>`;
+}
+
+/** @param older those below it in the list */
+function entry(deployment: DeploymentJson, older: readonly DeploymentJson[], project: ProjectJson): Markup {
+  const { id, state, durationMs, createdAt, requests, problem } = deployment;
+  const { tone, word } = lookOf(state);
+  const isLive = state === "succeeded" && project.live?.commit === shownCommit(deployment);
+  return html`<li class="entry">${icon(tone)}
+<div class="what"><a href="/deployments/${id}">${titleOf(deployment)}</a><small>${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></div>
+<span class="tag ${tone}">${isLive ? "Live" : word}</span>${commitOrChange(deployment, older, project)}
+<span class="took">${durationMs === null || startsNothing(state) ? "" : lasted(durationMs)}</span><span class="when">${ago(createdAt)}</span></li>`;
+}
+
+function startsNothing(state: DeploymentJson["state"]): boolean {
+  return state === "skipped" || state === "superseded";
+}
+
+/** The commit, which leads to the git host: to what changed since the version before, if that is in sight. */
+function commitOrChange(
+  deployment: DeploymentJson,
+  older: readonly DeploymentJson[],
+  project: ProjectJson,
+): Markup {
+  const commit = shownCommit(deployment);
+  const before = older.find(({ state }) => state === "succeeded");
+  const change = before && compareLink(project, deployment, { from: shownCommit(before), to: commit });
+  const link = change ?? commitLink(project, deployment, commit);
+  if (link === null) return html`<code class="sha">${shortCommit(commit)}</code>`;
+  const label = change
+    ? `What changed from ${shortCommit(shownCommit(before as DeploymentJson))} to ${shortCommit(commit)}`
+    : `The commit ${shortCommit(commit)}`;
+  return html`<a class="sha" href="${link}" rel="noreferrer" title="${label}" aria-label="${label}">${shortCommit(commit)}</a>`;
+}
+
+function nothing(state: string | null): Markup {
+  if (state !== null)
+    return html`<div class="empty"><p>None of the deployments is ${state.replace("_", " ")}.</p></div>`;
+  return html`<div class="empty"><p>Nothing was deployed yet. Push, or deploy the branch as it is.</p></div>`;
+}
+
+function pages(project: string, state: string | null, next: number | null, isFirst: boolean): Markup | null {
+  if (next === null && isFirst) return null;
+  const query = (before: number | null) => {
+    const wanted = new URLSearchParams({
+      ...(state && { state }),
+      ...(before && { before: String(before) }),
+    });
+    return `/projects/${project}?${wanted}`;
+  };
+  return html`<nav class="pages" aria-label="More deployments">${!isFirst && html`<a class="button" href="${query(null)}">Newest</a>`}${next !== null && html`<a class="button" href="${query(next)}">Older</a>`}</nav>`;
+}

@@ -1,0 +1,42 @@
+import { html } from "hono/html";
+import { STATUS_CODES } from "#platform/http";
+import type { Refused } from "../run-client.ts";
+import type { Screen, Viewer } from "./screen.ts";
+import { mark } from "./words.ts";
+
+/**
+ * Somebody followed a one-time link. It is used up by the button and not by the visit, because chat programs visit every
+ * link that they show.
+ */
+export function linkScreen(link: string): Screen {
+  const main = html`<div class="centre">${mark()}<h1>Sign in to Hotpush</h1>
+<p class="soft">This browser stays signed in until 30 days after your last visit.</p>
+<form method="post" action="/sign-in"><input type="hidden" name="link" value="${link}"><button class="primary large" autofocus>Sign in</button></form></div>`;
+  return { title: "Sign in · Hotpush", tone: "idle", viewer: null, main };
+}
+
+/** @param refusal why a link did not open anything; null: there was none */
+export function signInScreen(refusal: string | null): Screen {
+  const main = html`<div class="centre">${mark()}<h1>${refusal === null ? "Sign in" : "This link opens nothing"}</h1>
+<p>${refusal ?? "There is no password. Make a link on the server, and follow it:"}</p>
+<pre><code>hotpush open</code></pre>
+<p class="soft">A link works once, for two minutes. With <code>--operator</code> it also deploys; without, it only looks.</p></div>`;
+  return { title: "Sign in · Hotpush", tone: "idle", viewer: null, main };
+}
+
+const sentences: Readonly<Record<number, string>> = {
+  403: "This is not for you to do.",
+  404: "Nothing is here.",
+  409: "This is not possible now.",
+  503: "Hotpush does not answer.",
+};
+
+/** Why something was not shown or done. While Hotpush is away, the browser asks again by itself. */
+export function refusalScreen(
+  viewer: Viewer | null,
+  { status, detail }: Pick<Refused, "status" | "detail">,
+): Screen {
+  const sentence = sentences[status] ?? `${STATUS_CODES[status] ?? "Error"}.`;
+  const main = html`<div class="centre" id="refusal" data-live><p class="status">${status}</p><h1>${sentence}</h1><p>${detail}</p><p><a class="button" href="/">To the projects</a></p></div>`;
+  return { title: `${sentence} · Hotpush`, tone: "bad", viewer, main, everySeconds: status === 503 ? 3 : 0 };
+}

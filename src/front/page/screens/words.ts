@@ -1,0 +1,151 @@
+import { html, raw } from "hono/html";
+import type { DeploymentJson, ProjectJson } from "#calls/shapes";
+import { branchOf, shortCommit } from "#commit-names";
+
+/** Escaped HTML. */
+export type Markup = ReturnType<typeof html>;
+
+/** What a state means to the reader. Each has a colour and a shape: no one needs the colour. */
+export type Tone = "good" | "bad" | "busy" | "idle";
+
+export interface StateLook {
+  readonly tone: Tone;
+  readonly word: string;
+}
+
+const looks: Readonly<Record<DeploymentJson["state"], StateLook>> = {
+  queued: { tone: "idle", word: "Waiting" },
+  running: { tone: "busy", word: "Deploying" },
+  succeeded: { tone: "good", word: "Succeeded" },
+  failed: { tone: "bad", word: "Failed" },
+  timed_out: { tone: "bad", word: "Timed out" },
+  cancelled: { tone: "idle", word: "Cancelled" },
+  superseded: { tone: "idle", word: "Superseded" },
+  interrupted: { tone: "busy", word: "Interrupted" },
+  skipped: { tone: "idle", word: "Skipped" },
+};
+
+export function lookOf(state: DeploymentJson["state"]): StateLook {
+  return looks[state];
+}
+
+/** How often a browser looks for changes, in seconds: a deployment that runs changes every moment. */
+export function lookEvery(tone: Tone): number {
+  return tone === "busy" ? 2 : 6;
+}
+
+/** A filled circle with a tick, a square with a cross, a turning ring, a hollow circle. */
+const shapes: Readonly<Record<Tone, string>> = {
+  good: '<circle cx="8" cy="8" r="7" fill="currentColor"/><path d="M4.8 8.3l2.2 2.2 4.3-4.6" fill="none" stroke="var(--card)" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round"/>',
+  bad: '<rect x="1.5" y="1.5" width="13" height="13" rx="3" fill="currentColor"/><path d="M5.4 5.4l5.2 5.2M10.6 5.4l-5.2 5.2" stroke="var(--card)" stroke-width="1.8" stroke-linecap="round"/>',
+  busy: '<circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" stroke-opacity=".25" stroke-width="2.4"/><path d="M8 2a6 6 0 0 1 6 6" fill="none" stroke="currentColor" stroke-width="2.4" stroke-linecap="round"/>',
+  idle: '<circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" stroke-width="1.6"/><path d="M5.4 8h5.2" stroke="currentColor" stroke-width="1.6" stroke-linecap="round"/>',
+};
+
+/** Beside a word that says the same, so a screen reader passes over it. */
+export function icon(tone: Tone): Markup {
+  return html`<svg class="icon ${tone}" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">${raw(shapes[tone])}</svg>`;
+}
+
+export function stateWord({ tone, word }: StateLook): Markup {
+  return html`<span class="state ${tone}">${icon(tone)}${word}</span>`;
+}
+
+export function mark(): Markup {
+  return html`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"><path fill="currentColor" d="M12 2.2 20 10.4h-4.6v4.2H8.6v-4.2H4z"/><path fill="currentColor" opacity=".55" d="M8.6 16.6h6.8v2H8.6z"/><path fill="currentColor" opacity=".3" d="M8.6 20.2h6.8v1.8H8.6z"/></svg>`;
+}
+
+const [second, minute, hour, day] = [1_000, 60_000, 3_600_000, 86_400_000] as const;
+
+/** How long ago a moment was, in words: "12 minutes ago". The browser keeps it right. */
+export function ago(iso: string, nowMs = Date.now()): Markup {
+  return html`<time datetime="${iso}" title="${exactly(iso)}" data-ago>${agoText(nowMs - Date.parse(iso))}</time>`;
+}
+
+function agoText(ms: number): string {
+  if (ms < 45 * second) return "just now";
+  if (ms < 90 * minute) return count(Math.max(1, Math.round(ms / minute)), "minute", " ago");
+  if (ms < 36 * hour) return count(Math.round(ms / hour), "hour", " ago");
+  return count(Math.round(ms / day), "day", " ago");
+}
+
+function exactly(iso: string): string {
+  return `${iso.slice(0, 19).replace("T", " ")} UTC`;
+}
+
+/** How long something took, as short as it can be read: `0.4 s`, `18 s`, `4 min 10 s`. */
+export function lasted(ms: number): string {
+  if (ms < 9_950) return `${(ms / second).toFixed(1)} s`;
+  if (ms < minute) return `${Math.round(ms / second)} s`;
+  const [minutes, seconds] = [Math.floor(ms / minute), Math.floor((ms % minute) / second)];
+  if (minutes < 60) return seconds === 0 ? `${minutes} min` : `${minutes} min ${seconds} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** `1 push waits` takes a verb of its own; this is for nouns alone. */
+export function count(number: number, noun: string, rest = ""): string {
+  return `${number.toLocaleString("en-US")} ${noun}${number === 1 ? "" : "s"}${rest}`;
+}
+
+/** The commit that a deployment is about, as far as it is known. */
+export function shownCommit({ checkedOutCommit, commit }: DeploymentJson): string {
+  return checkedOutCommit ?? commit;
+}
+
+/** Names a deployment by the subject of its commit, or by the commit while that is not known. */
+export function titleOf(deployment: DeploymentJson): string {
+  return deployment.subject?.trim() || shortCommit(shownCommit(deployment));
+}
+
+const longestInSentence = 72;
+
+/** The same, short enough for a sentence. */
+export function shortTitle(deployment: DeploymentJson): string {
+  const letters = [...titleOf(deployment)];
+  if (letters.length <= longestInSentence) return letters.join("");
+  return `${letters
+    .slice(0, longestInSentence - 1)
+    .join("")
+    .trimEnd()}…`;
+}
+
+/** What has caused a deployment, and who: "Ann pushed to main". */
+export function causeOf({ trigger, ref, pusher, requestedBy, author }: DeploymentJson): string {
+  const branch = branchOf(ref);
+  const by = requestedBy?.name ?? "Somebody";
+  if (trigger === "rollback") return `${by} rolled back`;
+  if (trigger === "manual") return `${by} deployed ${branch}`;
+  if (trigger === "catch-up") return `found on ${branch}, without a webhook`;
+  return `${pusher?.name ?? author ?? "Somebody"} pushed to ${branch}`;
+}
+
+export const isOver = ({ finishedAt, state }: DeploymentJson): boolean =>
+  finishedAt !== null && state !== "queued" && state !== "running";
+
+type Repository = Pick<ProjectJson, "webUrl">;
+type Host = Pick<DeploymentJson, "host">;
+
+/** The commit at its git host; null if that is not known. */
+export function commitLink({ webUrl }: Repository, { host }: Host, commit: string): string | null {
+  if (webUrl === null || !isCommit(commit)) return null;
+  const name = `${host} ${webUrl}`;
+  if (/gitlab/.test(name)) return `${webUrl}/-/commit/${commit}`;
+  return `${webUrl}/${/bitbucket/.test(name) ? "commits" : "commit"}/${commit}`;
+}
+
+/** What changed from one commit to another; GitHub, Gitea, Forgejo and Gogs have it at the same path. */
+export function compareLink(
+  { webUrl }: Repository,
+  { host }: Host,
+  { from, to }: { readonly from: string; readonly to: string },
+): string | null {
+  if (webUrl === null || from === to || !isCommit(from) || !isCommit(to)) return null;
+  const name = `${host} ${webUrl}`;
+  if (/gitlab/.test(name)) return `${webUrl}/-/compare/${from}...${to}`;
+  if (/bitbucket/.test(name)) return `${webUrl}/branches/compare/${to}%0D${from}`;
+  return /pagure|gitness|harness|unknown/.test(name) ? null : `${webUrl}/compare/${from}...${to}`;
+}
+
+function isCommit(text: string): boolean {
+  return /^[0-9a-f]{40,64}$/.test(text);
+}

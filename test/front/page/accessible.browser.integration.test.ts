@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { servePage } from "../../../demo/page/serve.ts";
+import { noChromium, startChromium } from "../../harness/chromium.ts";
+
+const paths = ["/", "/projects/shop", "/deployments/213", "/deployments/212", "/sessions", "/nothing"];
+const others = ["/projects/shop/doctor", "/sign-in?link=hpl_x", "/projects/shop?state=cancelled"];
+const axe = () => readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+
+interface Violation {
+  readonly id: string;
+  readonly nodes: readonly { readonly html: string }[];
+}
+
+for (const width of [360, 1400])
+  for (const scheme of ["light", "dark"])
+    test(`axe finds nothing on any screen that is ${width} px wide and ${scheme}`, {
+      skip: noChromium,
+    }, async (t) => {
+      const server = servePage(0);
+      await once(server, "listening");
+      t.after(() => server.close().closeAllConnections());
+      const { port } = server.address() as AddressInfo;
+      const tab = await (await startChromium(t)).newTab({ width, height: 900 });
+      const features = [{ name: "prefers-color-scheme", value: scheme }];
+      await tab.call("Emulation.setEmulatedMedia", { features });
+      for (const path of [...paths, ...others]) {
+        await tab.open(`http://localhost:${port}${path}`);
+        await tab.until(
+          `document.querySelector("#log")?.dataset.ready !== undefined || !document.querySelector("#log")`,
+        );
+        await tab.read(`${axe()}; true`);
+        const violations = await tab.read<readonly Violation[]>(
+          `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => ({ html })) })))`,
+        );
+        const found = violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 200)}`);
+        assert.deepEqual(found, [], path);
+      }
+    });

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { deliver, githubPush } from "../../harness/delivery.ts";
+import { startAnswering } from "../../harness/hotpush.ts";
+import { memoryOf } from "../../harness/memory.ts";
+import { makeToken, startPage } from "../../harness/page.ts";
+import { untilDeployment } from "../../harness/records.ts";
+import { makeRepository } from "../../harness/repository.ts";
+import { letGo } from "../../harness/script.ts";
+import { quickScript } from "../../harness/service.ts";
+import { until } from "../../harness/until.ts";
+
+const script = `#!/bin/sh
+echo "==> Pull"
+printf 'one é\\ntwo'
+while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
+echo " and a half"
+echo "==> Build"
+printf 'no line end'
+`;
+
+test("every answer is what the OpenAPI document says", async (t) => {
+  const service = await startAnswering(t, { script });
+  const { ask } = await startPage(t, service);
+  for (let count = 0; count < 3; count += 1) await deliver(service.url, githubPush());
+  await ask("GET /api/openapi.json", { token: null });
+  const visitor = { name: "deploy", kind: "token", role: "operator", id: 1 };
+  assert.deepEqual((await ask("GET /api/visitor")).json, visitor);
+  await ask("POST /api/projects/default/pause", { body: { reason: "a test" } });
+  await ask("GET /api/projects");
+  await ask("POST /api/projects/default/resume");
+  await ask("GET /api/projects");
+  await ask("GET /api/deployments/1");
+  assert.equal((await ask("GET /api/projects/default/doctor")).status, 409);
+  await ask("POST /api/deployments/3/cancel");
+  letGo(service.repoPath);
+  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+  await ask("GET /api/projects");
+  assert.deepEqual(await idsOf("GET /api/deployments"), [3, 2, 1]);
+  assert.deepEqual(await idsOf("GET /api/projects/default/deployments?limit=1"), [3]);
+  assert.deepEqual(await idsOf("GET /api/deployments?state=succeeded"), [1]);
+  for (const wrong of ["limit=0", "limit=x", "before=x", "state=good"])
+    assert.equal((await ask(`GET /api/deployments?${wrong}`)).status, 422, wrong);
+  for (const missing of ["GET /api/deployments/99", "GET /api/projects/nothing/deployments", "GET /api/else"])
+    assert.equal((await ask(missing)).status, 404, missing);
+  assert.equal((await ask("POST /api/projects/default/rollback", { body: { version: "abc" } })).status, 409);
+
+  async function idsOf(call: string): Promise<readonly number[]> {
+    return ((await ask(call)).json.deployments as readonly { id: number }[]).map(({ id }) => id);
+  }
+});
+
+test("a list goes on where the one before ended", async (t) => {
+  const service = await startAnswering(t);
+  const { ask } = await startPage(t, service);
+  for (let count = 0; count < 5; count += 1) await deliver(service.url, githubPush());
+  const seen: number[] = [];
+  for (let before = ""; ; ) {
+    const { deployments, next } = (await ask(`GET /api/deployments?limit=2${before}`)).json;
+    seen.push(...(deployments as { id: number }[]).map(({ id }) => id));
+    if (next === null) break;
+    before = `&before=${next}`;
+  }
+  assert.deepEqual(seen, [5, 4, 3, 2, 1]);
+});
+
+test("a deploy that is sent twice with one Idempotency-Key is recorded once", async (t) => {
+  const repository = makeRepository(t);
+  repository.write("deploy.sh", quickScript);
+  repository.commit();
+  repository.git("update-index", "--chmod=+x", "deploy.sh");
+  repository.git("remote", "add", "origin", `file://${repository.directory}/.git`);
+  const service = await startAnswering(t, { repoPath: repository.directory, script: quickScript });
+  const { ask } = await startPage(t, service);
+  const call = "POST /api/projects/default/deployments";
+  const idOf = async (key: string, body = {}) =>
+    ((await ask(call, { headers: { "idempotency-key": key }, body })).json.deployment as { id: number }).id;
+  assert.deepEqual(
+    [await idOf("a"), await idOf("a"), await idOf("b", { ref: "main" }), await idOf("b", { ref: "main" })],
+    [1, 1, 2, 2],
+  );
+  const headers = { "idempotency-key": "b" };
+  assert.equal((await ask(call, { headers })).status, 422);
+  assert.equal(
+    (await ask("POST /api/projects/default/pause", { headers, body: { ref: "main" } })).status,
+    422,
+  );
+  assert.equal((await ask("GET /api/deployments/3")).status, 404, "a key that is used again does nothing");
+  assert.equal((await ask(call, { token: await makeToken(service, "read") })).status, 403);
+});
+
+test("a log comes whole, in part and as events", async (t) => {
+  const service = await startAnswering(t, { script });
+  const { ask } = await startPage(t, service);
+  await deliver(service.url, githubPush());
+  letGo(service.repoPath);
+  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+  const { text, type } = await ask("GET /api/deployments/1/log");
+  assert.equal(text, "==> Pull\none é\ntwo and a half\n==> Build\nno line end\n");
+  assert.equal(type, "text/plain; charset=utf-8");
+  assert.equal((await ask("GET /api/deployments/1/log?from=1&to=35")).text, "one é\n");
+  const events = (await ask("GET /api/deployments/1/log?format=ndjson")).text.trimEnd().split("\n");
+  const lines = events.map((line) => JSON.parse(line)).filter(({ event }) => event === "line");
+  assert.deepEqual(
+    lines.map(({ line }) => line),
+    text.trimEnd().split("\n"),
+  );
+});
+
+test("readers that are cut off get each line once", async (t) => {
+  const service = await startAnswering(t, { script });
+  const page = await startPage(t, service);
+  await deliver(service.url, githubPush());
+  const readers = Array.from({ length: 20 }, () => readAll(page));
+  await until("the first lines", async () => (await page.ask("GET /api/deployments/1")).json.logBytes !== 0);
+  letGo(service.repoPath);
+  for (const lines of await Promise.all(readers))
+    assert.deepEqual(lines, ["==> Pull", "one é", "two and a half", "==> Build", "no line end"]);
+});
+
+test("readers that do not read cost the page little memory", async (t) => {
+  const lines = 100_000;
+  const long = `#!/bin/sh\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\n`;
+  const service = await startAnswering(t, { script: long });
+  const page = await startPage(t, service);
+  await deliver(service.url, githubPush());
+  const before = memoryOf(page.pid).residentBytes;
+  const ending = new AbortController();
+  const open = Array.from({ length: 50 }, () => openEvents(page, null, ending.signal));
+  await Promise.all(open);
+  await until(
+    "the whole log",
+    async () => Number((await page.ask("GET /api/deployments/1")).json.logBytes) > 4e6,
+  );
+  const grown = memoryOf(page.pid).residentBytes - before;
+  ending.abort();
+  letGo(service.repoPath);
+  assert.ok(grown < 200 * 1024 ** 2, `${grown / 1024 ** 2} MiB`);
+});
+
+test("another host name, a strange path and a strange place are refused", async (t) => {
+  const service = await startAnswering(t);
+  const { ask, port, token } = await startPage(t, service);
+  await deliver(service.url, githubPush());
+  const rebound = { headers: { host: `evil.example:${port}` } };
+  assert.equal((await ask("GET /api/projects", rebound)).status, 421);
+  for (const path of ["1%2f..%2f..%2ftokens", "..", "1/../../audit", "last", "-1", "1e3"]) {
+    const { status } = await ask(`GET /api/deployments/${path}`);
+    assert.equal(status, 404, path);
+  }
+  for (const name of ["a%26project=b", "A", "x".repeat(40)])
+    assert.equal((await ask(`GET /api/projects/${name}/deployments`)).status, 404, name);
+  assert.equal((await ask("GET /api/projects", { token: null })).status, 401);
+  assert.equal((await ask("GET /api/projects", { token: `${token}x` })).status, 401);
+});
+
+test("while run is away the page says so, and answers again when it is back", async (t) => {
+  const service = await startAnswering(t);
+  const { ask } = await startPage(t, service);
+  await service.end();
+  const { status, json } = await ask("GET /api/projects");
+  assert.equal(status, 503);
+  assert.match(String(json.detail), /Pushes are still received/);
+  const again = await service.again();
+  await until("the socket", async () => (await ask("GET /api/projects")).status === 200);
+  assert.ok(again.port);
+});
+
+interface Page {
+  readonly port: number;
+  readonly token: string;
+}
+
+function openEvents({ port, token }: Page, from: string | null, signal?: AbortSignal) {
+  const headers = { authorization: `Bearer ${token}`, ...(from && { "last-event-id": from }) };
+  return fetch(`http://localhost:${port}/api/deployments/1/events`, { headers, signal: signal ?? null });
+}
+
+/** As a browser does: after a lost connection it goes on after the last id. */
+async function readAll(page: Page): Promise<readonly string[]> {
+  const lines: string[] = [];
+  let last: string | null = null;
+  for (;;) {
+    const response = await openEvents(page, last);
+    assert.equal(response.status, 200);
+    let rest = "";
+    reading: for await (const piece of response.body ?? []) {
+      const blocks = (rest + Buffer.from(piece).toString()).split("\n\n");
+      rest = blocks.pop() ?? "";
+      for (const block of blocks) {
+        if (/^event: end$/m.test(block)) return lines;
+        const id = /^id: (\S+)$/m.exec(block)?.[1];
+        if (id === undefined) continue;
+        last = id;
+        lines.push(String(JSON.parse(/^data: (.*)$/m.exec(block)?.[1] ?? "{}").line));
+        if (Math.random() < 0.3) break reading;
+      }
+    }
+  }
+}

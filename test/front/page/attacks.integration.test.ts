@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { signIn } from "../../harness/browser-visit.ts";
+import { deliver, githubPush } from "../../harness/delivery.ts";
+import { startAnswering } from "../../harness/hotpush.ts";
+import { makeToken, type RunningPage, startPage } from "../../harness/page.ts";
+import { exchange } from "../../harness/raw-http.ts";
+import { letGo, waitingScript } from "../../harness/script.ts";
+import type { RunningService } from "../../harness/service.ts";
+import { until } from "../../harness/until.ts";
+
+/** Targets that are no path, no call, or another one once they are read in another way. */
+const oddTargets = [
+  "/api//",
+  "/api///",
+  "/api//x/projects",
+  "/api/\\\\host/projects",
+  "/api/links",
+  "/api/tokens",
+  "/api/audit",
+  "/api/deployments/1/../../tokens",
+  "/api/%2e%2e/tokens",
+  "/api/projects%00",
+  "/api/constructor",
+  "/api/commands?/projects",
+];
+
+test("requests that are no call end no process and reach nothing", async (t) => {
+  const service = await startAnswering(t);
+  const page = await startPage(t, service);
+  for (const authorization of ["", `Authorization: Bearer ${page.token}\r\n`]) {
+    for (const target of oddTargets) {
+      for (const method of ["GET", "POST", "DELETE"]) {
+        const head = `${method} ${target} HTTP/1.1\r\nHost: localhost:${page.port}\r\n${authorization}`;
+        const { replies } = await exchange(page.port, `${head}Content-Length: 0\r\n\r\n`, { replyCount: 1 });
+        assert.equal(Math.floor((replies[0]?.status ?? 0) / 100), 4, `${method} ${target}`);
+      }
+    }
+  }
+  await assertBothAlive(service, page);
+});
+
+test("members of a body that cannot become text are refused", async (t) => {
+  const service = await startAnswering(t);
+  const page = await startPage(t, service);
+  const odd = { toString: 1, valueOf: 1 };
+  const bodies = [{ link: odd }, { ref: odd }, { version: [odd] }, { reason: odd }, { id: odd }];
+  const calls = [
+    "projects/_/deployments",
+    "projects/_/rollback",
+    "projects/_/pause",
+    "deployments/1/cancel",
+    "sessions",
+    "sign-out",
+  ];
+  for (const token of [page.token, null]) {
+    for (const call of calls) {
+      for (const body of bodies) {
+        const status = await post(page, `/api/${call}`, token, JSON.stringify(body));
+        assert.equal(Math.floor(status / 100), 4, `${call} ${JSON.stringify(body)}: ${status}`);
+      }
+    }
+  }
+  await assertBothAlive(service, page);
+});
+
+test("readers who leave at the moment a deployment ends cost nobody the page", async (t) => {
+  const service = await startAnswering(t, { script: waitingScript });
+  const page = await startPage(t, service);
+  for (let id = 1; id <= 3; id += 1) {
+    rmSync(join(service.repoPath, "go"), { force: true });
+    await deliver(service.url, githubPush());
+    await service.log.waitFor(({ event, deployment }) => event === "deployment.started" && deployment === id);
+    const readers = await Promise.all(Array.from({ length: 60 }, () => openStream(page, eventsOf(id))));
+    const left = readers.map((reader) => reader.leaveAt('"state":"succeeded"'));
+    letGo(service.repoPath);
+    await Promise.all(left);
+  }
+  await assertBothAlive(service, page);
+});
+
+test("a viewer who keeps hundreds of streams open keeps nobody else from any screen", async (t) => {
+  const service = await startAnswering(t, { script: waitingScript });
+  const page = await startPage(t, service);
+  await deliver(service.url, githubPush());
+  await service.log.waitFor(({ event }) => event === "deployment.started");
+  const viewer = await makeToken(service, "read");
+  const statuses: number[] = [];
+  const held = Array.from({ length: 300 }, async (_, index) => {
+    const path = index < 100 ? "/api/deployments/1/events" : eventsOf(1);
+    const stream = await openStream(page, path, viewer);
+    statuses.push(stream.status);
+    return stream;
+  });
+  t.after(async () => {
+    for (const stream of await Promise.all(held)) stream.leave();
+  });
+  await until(
+    "the viewer has taken 72 streams",
+    () => statuses.filter((status) => status === 200).length >= 72,
+  );
+  const startMs = performance.now();
+  const ann = await signIn(page, service);
+  assert.equal((await ann.get("/deployments/1")).status, 200);
+  const other = await openStream(page, eventsOf(1));
+  await other.leaveAt('"state":"running"');
+  const command = await openStream(page, "/api/deployments/1/events");
+  await command.leaveAt('"state":"running"');
+  assert.ok(performance.now() - startMs < 8_000, "others waited");
+  assert.ok(statuses.includes(503), "the viewer has no limit");
+});
+
+test("two thousand bodies that never end keep nobody from the page", async (t) => {
+  const service = await startAnswering(t);
+  const page = await startPage(t, service);
+  const sockets = Array.from({ length: 2_000 }, (_, index) => {
+    const socket = connect(page.port, "127.0.0.1");
+    const path = index % 2 === 0 ? "/sign-in" : "/api/deployments";
+    const origin = `Origin: http://localhost:${page.port}`;
+    const head = `POST ${path} HTTP/1.1\r\nHost: localhost:${page.port}\r\n${origin}\r\nContent-Length: 9000\r\n\r\n`;
+    socket.on("error", () => {}).write(`${head}l`);
+    return socket;
+  });
+  const trickle = setInterval(() => {
+    for (const socket of sockets) if (socket.writable) socket.write("i");
+  }, 1_000);
+  t.after(() => {
+    clearInterval(trickle);
+    for (const socket of sockets) socket.destroy();
+  });
+  await until("all are connected or refused", () => sockets.every(({ connecting }) => !connecting), 20_000);
+  // A busy machine takes seconds for 2,000 connections; a page without free ones answers nobody.
+  for (let look = 0; look < 3; look += 1) {
+    const startMs = performance.now();
+    assert.equal((await page.ask("GET /api/projects")).status, 200);
+    assert.ok(performance.now() - startMs < 25_000, "the page was silent");
+  }
+  const refusable = sockets.filter((_, index) => index % 2 === 1);
+  await until(
+    "bodies without a credential are refused unread",
+    () => refusable.every(({ bytesRead, destroyed }) => bytesRead > 0 || destroyed),
+    30_000,
+  );
+  assert.equal((await (await signIn(page, service)).get("/")).status, 200);
+});
+
+function eventsOf(id: number): string {
+  return `/api/deployments/${id}/events`;
+}
+
+interface OpenedStream {
+  readonly status: number;
+  readonly leave: () => void;
+  /** Closes the connection when `text` has come. */
+  readonly leaveAt: (text: string) => Promise<void>;
+}
+
+/** Resolves when the answer begins, or the page has closed the connection (status 0). */
+async function openStream(
+  page: RunningPage,
+  path: string,
+  token: string = page.token,
+): Promise<OpenedStream> {
+  const headers = { host: `localhost:${page.port}`, authorization: `Bearer ${token}` };
+  const sent = request({ host: "127.0.0.1", port: page.port, path, headers, agent: false });
+  const began = new Promise<IncomingMessage | null>((resolve) => {
+    sent
+      .on("response", resolve)
+      .on("error", () => resolve(null))
+      .end();
+  });
+  const response = await began;
+  response?.on("error", () => {});
+  return {
+    status: response?.statusCode ?? 0,
+    leave: () => sent.destroy(),
+    async leaveAt(text) {
+      let seen = "";
+      for await (const chunk of (response ?? []) as AsyncIterable<Buffer>) {
+        seen += String(chunk);
+        if (!seen.includes(text)) continue;
+        sent.destroy();
+        return;
+      }
+      assert.fail(`The stream ended without ${text}`);
+    },
+  };
+}
+
+async function post(page: RunningPage, path: string, token: string | null, body: string): Promise<number> {
+  return await new Promise((resolve, reject) => {
+    const headers = {
+      host: `localhost:${page.port}`,
+      "content-length": Buffer.byteLength(body),
+      ...(token && { authorization: `Bearer ${token}` }),
+    };
+    const sent = request({ host: "127.0.0.1", port: page.port, method: "POST", path, headers, agent: false });
+    sent.on("response", (response) => resolve(response.resume().statusCode ?? 0)).on("error", reject);
+    sent.end(body);
+  });
+}
+
+async function assertBothAlive(service: RunningService, page: RunningPage): Promise<void> {
+  assert.equal((await page.ask("GET /api/projects")).status, 200);
+  assert.equal(service.child.exitCode, null);
+  assert.equal(
+    service.log.lines.find(({ event }) => event === "service.failed"),
+    undefined,
+  );
+}

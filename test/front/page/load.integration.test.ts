@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { signIn } from "../../harness/browser-visit.ts";
+import { deliver, githubPush } from "../../harness/delivery.ts";
+import { startAnswering } from "../../harness/hotpush.ts";
+import { memoryOf } from "../../harness/memory.ts";
+import { startPage } from "../../harness/page.ts";
+import { letGo, waitingScript } from "../../harness/script.ts";
+
+const mebibyte = 1024 ** 2;
+const pages = 200;
+const directory = new URL("../../../src/front/page/assets/", import.meta.url);
+
+test("two hundred open pages on a running deployment cost little", async (t) => {
+  const service = await startAnswering(t, { script: waitingScript });
+  const page = await startPage(t, service);
+  const ann = await signIn(page, service);
+  await deliver(service.url, githubPush());
+  await service.log.waitFor(({ event }) => event === "deployment.started");
+  assert.equal((await ann.get("/deployments/1")).status, 200);
+  const before = memoryOf(page.pid).residentBytes;
+  const events = `http://localhost:${page.port}/api/deployments/1/events`;
+  const headers = { cookie: ann.cookie ?? "" };
+  const open = Array.from({ length: pages }, () => fetch(events, { headers }));
+  const streams = await Promise.all(open);
+  for (const stream of streams) assert.equal(stream.status, 200);
+  const read = streams.map((stream) => stream.text());
+  // Each looks for changes every few seconds, at a moment of its own.
+  for (let round = 0; round < 20; round += 1)
+    await Promise.all(Array.from({ length: pages / 10 }, () => ann.get("/deployments/1")));
+  const grown = memoryOf(page.pid).residentBytes - before;
+  const sockets = socketsOf(page.pid);
+  letGo(service.repoPath);
+  for (const text of await Promise.all(read)) assert.match(text, /event: end\ndata: \{\}\n\n$/);
+  t.diagnostic(`${(grown / mebibyte).toFixed(1)} MiB more, ${sockets} sockets`);
+  assert.ok(grown < 60 * mebibyte, `${grown / mebibyte} MiB`);
+  assert.ok(sockets < 2 * pages + 60, `${sockets} sockets`);
+});
+
+test("a screen with all that it loads weighs less than 50 KB", async (t) => {
+  const service = await startAnswering(t);
+  const page = await startPage(t, service);
+  const ann = await signIn(page, service);
+  for (let count = 0; count < 60; count += 1) await deliver(service.url, githubPush());
+  const assets = readdirSync(directory).map((name) => readFileSync(new URL(name, directory), "utf8"));
+  for (const path of ["/", "/projects/default", "/deployments/60"]) {
+    const { text } = await ann.get(path);
+    // All of them, because scripts load others.
+    const bytes = [text, ...assets].reduce((sum, one) => sum + gzipSync(one).length, 0);
+    t.diagnostic(`${path}: ${bytes} bytes`);
+    assert.ok(bytes < 50_000, `${path}: ${bytes} bytes`);
+  }
+});
+
+function socketsOf(pid: number): number {
+  const targets = readdirSync(`/proc/${pid}/fd`).map((name) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${name}`);
+    } catch {
+      return ""; // Closed since.
+    }
+  });
+  return targets.filter((target) => target.startsWith("socket:")).length;
+}

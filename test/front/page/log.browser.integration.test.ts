@@ -1,0 +1,359 @@
+import assert from "node:assert/strict";
+import { appendFileSync, writeFileSync } from "node:fs";
+import { createServer, connect as dial, type Socket } from "node:net";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { noChromium, signInBrowser, startChromium, type Tab } from "../../harness/chromium.ts";
+import { deliver, githubPush } from "../../harness/delivery.ts";
+import { startAnswering } from "../../harness/hotpush.ts";
+import { type RunningPage, startPage } from "../../harness/page.ts";
+import { untilDeployment } from "../../harness/records.ts";
+import type { RunningService } from "../../harness/service.ts";
+import { until } from "../../harness/until.ts";
+
+/** Prints what a test appends to the file `say`, and ends with the code in the file `go`. */
+const talking = `#!/bin/sh
+touch "$REPO_PATH/say"
+tail -n +1 -f -s 0.02 "$REPO_PATH/say" & reader=$!
+while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
+sleep 0.2
+kill $reader
+exit "$(cat "$REPO_PATH/go")"
+`;
+
+const skip = noChromium;
+
+test("a printed line is on the screen at once, and the log lets go if one scrolls up", {
+  skip,
+}, async (t) => {
+  const { say, tab, end } = await watch(t, { text: `==> Pull\nfirst\n==> Build\n${numbered(1, 200)}` });
+  await tab.until(`document.querySelectorAll("#lines details").length === 2`);
+  await tab.until(`document.body.innerText.includes("line 200")`);
+  assert.equal(await tab.read(`document.getElementById("follow").ariaPressed`), "true");
+  const printedMs = Date.now();
+  say("printed now\n");
+  await tab.until(`document.body.innerText.includes("printed now")`);
+  assert.ok(Date.now() - printedMs < 2_000, `${Date.now() - printedMs} ms`);
+  assert.ok((await distanceToEnd(tab)) < 40, "it follows");
+  await tab.wheel(-600);
+  await tab.until(`document.getElementById("follow").ariaPressed === "false"`);
+  const place = await tab.read<number>("scrollY");
+  say(numbered(201, 230));
+  await tab.until(`document.getElementById("more").textContent === "↓ 30 new lines"`);
+  assert.equal(await tab.read("scrollY"), place);
+  await tab.read(`document.getElementById("more").click()`);
+  assert.ok((await distanceToEnd(tab)) < 40, "the button leads to the end");
+  await end(0);
+  await tab.until(`document.getElementById("tail").textContent === "The log ends here: exit code 0"`);
+  await tab.until(
+    `document.querySelector("h1").textContent.includes("was deployed") || document.querySelector("h1").textContent.includes("is live")`,
+  );
+  assert.deepEqual(tab.faults, []);
+});
+
+test("the step that failed is open, and a search finds what folded steps hide", { skip }, async (t) => {
+  const text = `==> Pull\nneedle one\n==> Build\n${numbered(1, 3_000)}Needle two, needle three\n==> Health check\nno answer\n`;
+  const { tab } = await watch(t, { text, exitCode: 1 });
+  const open = `[...document.querySelectorAll("#lines details")].map((one) => one.open)`;
+  await tab.until(`JSON.stringify(${open}) === "[false,false,true]"`);
+  assert.equal(
+    await tab.read(`getComputedStyle(document.querySelector("#step-3 > summary"), "::after").content`),
+    '"✕" / ""',
+  );
+  await tab.read(`document.getElementById("find").focus()`);
+  for (const key of "needle") await tab.press(key);
+  await tab.until(`document.getElementById("hits").textContent === "1 of 2"`);
+  await tab.press("Enter");
+  await tab.until(`document.getElementById("hits").textContent === "2 of 2"`);
+  assert.deepEqual(await tab.read(open), [true, true, true]);
+  const { top, bottom } = await tab.read<{ top: number; bottom: number }>(
+    `document.getElementById("L3004").getBoundingClientRect().toJSON()`,
+  );
+  assert.ok(top > 100 && bottom < 800, `${top}`);
+});
+
+test("a link leads to a line, in a step that is folded", { skip }, async (t) => {
+  const text = `==> Build\n${numbered(1, 500)}==> Health check\nfine\n`;
+  const { tab, address } = await watch(t, { text, exitCode: 0 });
+  await tab.open(`${address}#L300`);
+  await tab.until(`document.querySelectorAll(".chosen").length === 1`);
+  assert.equal(await tab.read(`document.querySelector(".chosen > span").innerText`), "line 299");
+  const isInSight = `(({ top, bottom }) => top > 0 && bottom < innerHeight)(document.getElementById("L300").getBoundingClientRect())`;
+  await tab.until(isInSight);
+  await tab.read(`document.querySelector("#L305 a").click()`);
+  assert.equal(await tab.read("location.hash"), "#L305");
+  await tab.until(`document.querySelector(".chosen").id === "L305"`);
+  await tab.open("about:blank");
+  await tab.open(`${address}#step-1`);
+  await tab.until(`document.getElementById("step-1")?.open`);
+});
+
+test("a log is text, whatever it prints", { skip }, async (t) => {
+  const hostile = [
+    `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`,
+    `</p></section><a href="javascript:alert(1)">x</a> javascript:alert(1) data:text/html,x`,
+    `see https://example.com/a?b=<script>, (http://example.org/x).`,
+    `\u001b[31mred\u001b[0m \u001b[1;38;5;208morange\u001b[0m \u001b]8;;javascript:alert(1)\u0007link\u001b]8;;\u0007`,
+    `\u001b[32mgreen stays`,
+    `on the next line\u001b[0m, and ends`,
+    `10 %\r100 %`,
+  ];
+  const { tab } = await watch(t, {
+    text: `==> <b>Step</b>\n${hostile.join("\n")}\n`,
+    exitCode: 0,
+  });
+  await tab.until(`document.querySelectorAll(".block p").length === 7`);
+  const textOf = (line: number) => tab.read<string>(`document.querySelector("#L${line} > span").textContent`);
+  assert.equal(await textOf(2), hostile[0]);
+  assert.equal(await textOf(3), hostile[1]);
+  assert.equal(await textOf(5), "red orange link");
+  assert.equal(await textOf(8), "100 %");
+  assert.equal(await tab.read(`document.querySelector("#lines summary span").textContent`), "<b>Step</b>");
+  assert.deepEqual(
+    await tab.read(`[...document.querySelectorAll("#lines span a")].map((link) => link.href)`),
+    ["https://example.com/a?b=", "http://example.org/x"],
+  );
+  const colours = `[...document.querySelectorAll("#L5 span span")].map(({ style }) => style.fontWeight + style.color)`;
+  assert.deepEqual(await tab.read(colours), ["rgb(255, 135, 135)", "700rgb(255, 135, 0)"]);
+  assert.equal(await tab.read(`document.querySelector("#L7 span span").style.color`), "rgb(140, 233, 154)");
+  assert.equal(await tab.read(`document.querySelectorAll("#lines img, #lines script").length`), 0);
+  assert.notEqual(await tab.read("document.title"), "taken");
+  assert.deepEqual(tab.faults, []);
+});
+
+test("after a lost connection no line is missing and none comes twice", { skip }, async (t) => {
+  const { say, tab, end, cut } = await watch(t, { text: "==> Count\nline 1\n" });
+  await tab.until(`document.body.innerText.includes("line 1")`);
+  for (let round = 0; round < 6; round += 1) {
+    const from = 2 + round * 500;
+    say(numbered(from, from + 249));
+    cut();
+    say(numbered(from + 250, from + 499));
+    await tab.until(`document.getElementById("lines").innerText.includes("line ${from + 499}")`);
+  }
+  await end(0);
+  await tab.until(`document.getElementById("tail").textContent === "The log ends here: exit code 0"`);
+  const raw = await tab.read<string>(
+    `fetch(document.querySelector("#bar a").href).then((answer) => answer.text())`,
+  );
+  assert.equal(raw.trimEnd().split("\n").length, 3_002);
+  const numbers = await allNumbers(tab);
+  assert.deepEqual(
+    numbers,
+    Array.from({ length: 3_001 }, (_, index) => index + 1),
+  );
+});
+
+test("over a connection that died in a sleep nothing is lost, although it looks open", {
+  skip,
+}, async (t) => {
+  const { say, tab, freeze } = await watch(t, { text: "==> Sleep\nbefore\n" });
+  await tab.until(`document.body.innerText.includes("before")`);
+  freeze();
+  say("in the sleep\n");
+  await tab.read(`dispatchEvent(new Event("online"))`);
+  await tab.until(`document.body.innerText.includes("in the sleep")`);
+  assert.equal(await tab.read(`document.querySelectorAll(".block p").length`), 2);
+});
+
+test("without a connection the page says so, and goes on when there is one", { skip }, async (t) => {
+  const { say, tab, close, reopen } = await watch(t, { text: "==> Wait\nbefore\n" });
+  await tab.until(`document.body.innerText.includes("before")`);
+  await close();
+  await tab.until(`!document.getElementById("offline").hidden`);
+  await tab.until(`document.getElementById("tail").textContent.startsWith("No connection")`);
+  say("meanwhile\n");
+  await reopen();
+  await tab.until(`document.body.innerText.includes("meanwhile")`);
+  await tab.until(`document.getElementById("offline").hidden`);
+});
+
+test("until the whole log comes, its end stays as the server sent it", { skip }, async (t) => {
+  const { tab, address } = await watch(t, { text: "==> Build\nsent with the page\n", exitCode: 1 });
+  await tab.call("Network.setBlockedURLs", { urls: ["*/api/deployments/1/log?format=timed"] });
+  await tab.open("about:blank");
+  await tab.open(address);
+  await tab.until(`document.getElementById("tail").textContent.startsWith("No connection")`);
+  assert.equal(await tab.read(`document.querySelector("#L2 span").textContent`), "sent with the page");
+  await tab.call("Network.setBlockedURLs", { urls: [] });
+  await tab.until(`document.getElementById("log").dataset.ready === ""`);
+  await tab.until(`document.getElementById("tail").textContent === "The log ends here: exit code 1"`);
+});
+
+test("a log of 100,000 lines opens, and only lines in sight are elements", { skip }, async (t) => {
+  const { tab, address } = await watch(t, { text: `==> Build\n${numbered(1, 100_000)}`, exitCode: 1 });
+  assert.equal(await tab.read(`document.querySelectorAll("#lines .block").length`), 2_000);
+  const elements = `document.querySelectorAll("#lines *").length`;
+  await tab.read("scrollTo(0, document.documentElement.scrollHeight / 2)");
+  await tab.until(`document.elementFromPoint(700, 400).closest("p")?.id > ""`);
+  assert.ok((await tab.read<number>(elements)) < 6_000);
+  await tab.read("scrollTo(0, document.documentElement.scrollHeight)");
+  await tab.until(`document.getElementById("L100001") !== null`);
+  await tab.open("about:blank");
+  await tab.open(`${address}#L77777`);
+  await tab.until(`document.querySelector(".chosen > span")?.textContent === "line 77776"`);
+});
+
+test("each line has the time at which it was printed, and copied text has neither that nor numbers", {
+  skip,
+}, async (t) => {
+  const startMs = Date.now();
+  const { say, tab } = await watch(t, { text: "==> Build\nearly\n" });
+  await tab.until(`document.body.innerText.includes("early")`);
+  say("late\n");
+  await tab.until(`document.body.innerText.includes("late")`);
+  const [shown, times] = [
+    `getComputedStyle(document.querySelector(".block time")).display`,
+    `[...document.querySelectorAll(".block time")].map((time) => time.textContent)`,
+  ];
+  assert.equal(await tab.read(shown), "none");
+  await tab.read(`document.getElementById("times").click()`);
+  assert.notEqual(await tab.read(shown), "none");
+  for (const time of await tab.read<readonly string[]>(times)) assert.match(time, /^\+\d+\.\d\d s$/);
+  const printedMs = Date.parse(await tab.read<string>(`document.querySelector(".block time").title`));
+  assert.ok(printedMs >= startMs - 1_000 && printedMs <= Date.now(), `${printedMs - startMs} ms`);
+  const copied = `(getSelection().selectAllChildren(document.querySelector(".block")), getSelection().toString())`;
+  assert.equal((await tab.read<string>(copied)).trim().replaceAll(/\n+/g, "\n"), "early\nlate");
+});
+
+test("without JavaScript the whole log can be read, page by page", { skip }, async (t) => {
+  const { tab, address } = await watch(t, {
+    text: `==> Build\n${numbered(1, 9_000)}<b>last</b>\n`,
+    exitCode: 1,
+  });
+  await tab.call("Emulation.setScriptExecutionDisabled", { value: true });
+  // Without scripts in the page, only the document itself can be asked.
+  const documentText = async () => {
+    const { root } = await tab.call<{ root: { nodeId: number } }>("DOM.getDocument");
+    return (await tab.call<{ outerHTML: string }>("DOM.getOuterHTML", root)).outerHTML;
+  };
+  const seen: number[] = [];
+  let [path, text] = ["/deployments/1?plain", ""];
+  while (path !== "") {
+    await tab.call("Page.navigate", { url: new URL(path, address).href });
+    const before = text;
+    text = await until("the page", async () => {
+      const found = await documentText().catch(() => "");
+      return found.includes('id="said"') && found !== before && found;
+    });
+    if (seen.length === 0) assert.match(text, /<span>&lt;b&gt;last&lt;\/b&gt;<\/span>/);
+    seen.unshift(...[...text.matchAll(/<span>line (\d+)<\/span>/g)].map(([, number]) => Number(number)));
+    path = /href="([^"]+)">Earlier lines/.exec(text)?.[1]?.replace("#log", "") ?? "";
+  }
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 9_000 }, (_, index) => index + 1),
+  );
+  assert.match(text, /Later lines/);
+  assert.match(text, /id="find"[^>]* hidden/);
+});
+
+/** The number in each line of the log, from its first to its last, as a person who scrolls would see them. */
+function allNumbers(tab: Tab): Promise<readonly number[]> {
+  return tab.read(`(async () => {
+    for (const step of document.querySelectorAll("#lines details")) step.open = true;
+    const seen = new Map();
+    const take = () => {
+      for (const row of document.querySelectorAll(".block p")) seen.set(row.id, Number(row.lastChild.textContent.match(/line (\\d+)/)?.[1]));
+    };
+    for (scrollTo(0, 0); ; scrollBy(0, 700)) {
+      await new Promise(requestAnimationFrame);
+      await new Promise(requestAnimationFrame);
+      take();
+      if (scrollY + innerHeight >= document.documentElement.scrollHeight - 1) break;
+    }
+    return [...seen].sort(([one], [other]) => one.slice(1) - other.slice(1)).map(([, number]) => number);
+  })()`);
+}
+
+function distanceToEnd(tab: Tab): Promise<number> {
+  return tab.read(`document.getElementById("log").getBoundingClientRect().bottom - innerHeight`);
+}
+
+function numbered(from: number, to: number): string {
+  return Array.from({ length: to - from + 1 }, (_, index) => `line ${from + index}\n`).join("");
+}
+
+interface Watched {
+  readonly service: RunningService;
+  readonly page: RunningPage;
+  readonly tab: Tab;
+  readonly address: string;
+  readonly say: (text: string) => void;
+  readonly end: (exitCode: number) => Promise<void>;
+  /** Ends every connection; a new one is taken at once. */
+  readonly cut: () => void;
+  /** Keeps every connection open, and passes nothing on. */
+  readonly freeze: () => void;
+  readonly close: () => Promise<void>;
+  readonly reopen: () => Promise<void>;
+}
+
+/** A deployment that prints `text` and, with an exit code, ends; and a browser that shows it. */
+async function watch(
+  t: TestContext,
+  { text, exitCode }: { text: string; exitCode?: number },
+): Promise<Watched> {
+  const [service, wire, browser] = await Promise.all([
+    startAnswering(t, { script: talking }),
+    openWire(t),
+    startChromium(t),
+  ]);
+  const page = await startPage(t, service, { proxyPort: wire.port });
+  wire.setTarget(page.port);
+  const say = (more: string) => appendFileSync(join(service.repoPath, "say"), more);
+  const end = async (code: number) => {
+    writeFileSync(join(service.repoPath, "go"), String(code));
+    await untilDeployment(service.statePath, 1, ({ finishedAtMs }) => finishedAtMs !== null);
+  };
+  say(text);
+  await deliver(service.url, githubPush());
+  // Each line has its time.
+  const bytes = Buffer.byteLength(text) + 25 * text.split("\n").length - 25;
+  await until(
+    "the log",
+    async () => Number((await page.ask("GET /api/deployments/1")).json.logBytes) >= bytes,
+  );
+  if (exitCode !== undefined) await end(exitCode);
+  const [tab, address] = [await browser.newTab(), `http://localhost:${wire.port}/deployments/1`];
+  await signInBrowser(tab, service, wire.port);
+  await tab.open(address);
+  await tab.until(`document.getElementById("log")?.dataset.ready === ""`);
+  return { service, page, tab, address, say, end, ...wire };
+}
+
+/** What is between the browser and the page. */
+async function openWire(t: TestContext) {
+  const sockets = new Set<Socket>();
+  let [target, port] = [0, 0];
+  const server = createServer((near) => {
+    const far = dial(target, "127.0.0.1");
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(one);
+      one.pipe(other);
+      one.on("error", () => one.destroy()).on("close", () => other.destroy());
+    }
+  });
+  const listen = () => new Promise<void>((resolve) => server.listen(port, "localhost", resolve));
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+    sockets.clear();
+  };
+  const freeze = () => {
+    for (const socket of sockets) socket.unpipe().pause();
+  };
+  const close = async () => {
+    server.close();
+    cut();
+  };
+  await listen();
+  port = (server.address() as { port: number }).port;
+  t.after(close);
+  const setTarget = (value: number) => {
+    target = value;
+  };
+  return { port, cut, freeze, close, reopen: listen, setTarget };
+}

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { noChromium, signInBrowser, startChromium } from "../../harness/chromium.ts";
+import { deliver, githubPush } from "../../harness/delivery.ts";
+import { startAnswering } from "../../harness/hotpush.ts";
+import { startPage } from "../../harness/page.ts";
+import { letGo, waitingScript } from "../../harness/script.ts";
+import { makeSignInLink } from "../../harness/sign-in.ts";
+
+const skip = noChromium;
+const longestMs = 20_000;
+
+test("a screen shows by itself what happens, also in its tab", { skip }, async (t) => {
+  const { service, tab, url } = await start(t);
+  await tab.open(`${url}/projects/default`);
+  await tab.read("window.isSame = true");
+  await deliver(service.url, githubPush());
+  await tab.until(`document.title.startsWith("default: deploying")`, longestMs);
+  assert.match(await iconOf(tab), /favicon-busy\.svg$/);
+  letGo(service.repoPath);
+  await tab.until(`document.title.startsWith("default: live")`, longestMs);
+  assert.match(await iconOf(tab), /favicon-good\.svg$/);
+  assert.equal(await tab.read("window.isSame"), true, "it was not loaded again");
+  assert.deepEqual(tab.faults, []);
+});
+
+test("a button asks once more, takes a reason, and shows what it has done", { skip }, async (t) => {
+  const { tab, url } = await start(t);
+  await tab.open(`${url}/projects/default`);
+  await tab.read(`document.querySelector("[popovertarget=pause]").focus()`);
+  await tab.press("Enter");
+  await tab.until(`document.querySelector("#pause").matches(":popover-open")`);
+  assert.equal(await tab.read("document.activeElement.textContent"), "Pause", "Enter says yes");
+  await tab.read(`document.querySelector("#pause input[name=reason]").focus()`);
+  for (const letter of "lunch") await tab.press(letter);
+  await tab.press("Enter");
+  await tab.until(`document.body.innerText.includes("by Ada Park (session 1): lunch")`, longestMs);
+  assert.equal(await tab.read("location.pathname"), "/projects/default");
+  assert.deepEqual(tab.faults, []);
+});
+
+test("who came by a link to a deployment is led to it after signing in", { skip }, async (t) => {
+  const service = await startAnswering(t, { script: waitingScript });
+  const page = await startPage(t, service);
+  await deliver(service.url, githubPush());
+  const tab = await (await startChromium(t)).newTab();
+  const url = `http://localhost:${page.port}`;
+  await tab.open(`${url}/deployments/1`);
+  await tab.until(`document.body.innerText.includes("hotpush open")`);
+  const link = await makeSignInLink(service);
+  await tab.open(`${url}/sign-in?link=${link}`);
+  await tab.read(`document.querySelector("form button").click()`);
+  await tab.until(
+    `location.pathname === "/deployments/1" && document.querySelector(".log") !== null`,
+    longestMs,
+  );
+  await tab.open(`${url}/`);
+  assert.equal(await tab.read("location.pathname"), "/", "only once");
+  letGo(service.repoPath);
+});
+
+test("when a session is ended elsewhere, its open screens show the way back in", { skip }, async (t) => {
+  const { service, tab, url } = await start(t);
+  await tab.open(`${url}/`);
+  await deliver(service.url, githubPush());
+  await tab.read(`fetch("/sessions").then((answer) => answer.text()).then((text) => {
+    const token = new DOMParser().parseFromString(text, "text/html").querySelector("[name=token]").value;
+    return fetch("/sign-out", { method: "POST", body: new URLSearchParams({ token }) });
+  }).then(() => true)`);
+  await tab.until(`document.body.innerText.includes("hotpush open")`, longestMs);
+  letGo(service.repoPath);
+});
+
+test("no screen is wider than a phone, whatever a push says", { skip }, async (t) => {
+  const { service, browser, tab, url } = await start(t);
+  await deliver(
+    service.url,
+    githubPush({ pusher: { name: "Wolfeschlegelsteinhausenbergerdorff".repeat(5) } }),
+  );
+  const phone = await browser.newTab({ width: 360, height: 740 });
+  for (const path of ["/", "/projects/default", "/deployments/1", "/sessions", "/nothing"]) {
+    await phone.open(`${url}${path}`);
+    const [wide, inner] = await phone.read<[number, number]>(
+      "[document.documentElement.scrollWidth, innerWidth]",
+    );
+    assert.ok(wide <= inner, `${path} is ${wide} wide`);
+  }
+  letGo(service.repoPath);
+  assert.deepEqual(tab.faults, []);
+});
+
+async function start(t: TestContext) {
+  const service = await startAnswering(t, { script: waitingScript });
+  const page = await startPage(t, service);
+  const browser = await startChromium(t);
+  const tab = await browser.newTab();
+  await signInBrowser(tab, service, page.port);
+  return { service, browser, tab, url: `http://localhost:${page.port}` };
+}
+
+function iconOf(tab: Awaited<ReturnType<typeof start>>["tab"]): Promise<string> {
+  return tab.read(`document.querySelector("link[rel=icon]").href`);
+}

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  cannedDeployment,
+  cannedHistories,
+  cannedProject,
+  cannedServer,
+  cannedSteps,
+} from "../../../demo/page/canned.ts";
+import type { DeploymentJson, StepJson } from "../../../src/calls/shapes.ts";
+import { deploymentScreen } from "../../../src/front/page/screens/deployment.ts";
+import { doctorScreen } from "../../../src/front/page/screens/doctor.ts";
+import { projectScreen } from "../../../src/front/page/screens/project.ts";
+import { projectsScreen } from "../../../src/front/page/screens/projects.ts";
+import { renderScreen, type Screen } from "../../../src/front/page/screens/screen.ts";
+import { sessionsScreen } from "../../../src/front/page/screens/sessions.ts";
+import { linkScreen, refusalScreen, signInScreen } from "../../../src/front/page/screens/sign-in.ts";
+
+const operator = { name: "Ann", isOperator: true, token: "t" };
+const viewer = { ...operator, isOperator: false };
+const hostile = `"><script>alert(1)</script><img src=x onerror="alert(1)">'</title>\u202e{{7*7}}&lt;`;
+
+test("no text that somebody else wrote becomes markup, on any screen", async () => {
+  for (const [name, screen] of Object.entries(screensOf(hostile))) {
+    const text = await renderScreen(screen);
+    assert.ok(text.includes("&lt;script&gt;"), `${name} shows it`);
+    for (const tag of text.match(/<[a-z!/][^>]*>/gi) ?? []) {
+      assert.doesNotMatch(tag, /^<(?:img|script(?! type="module" src="\/assets\/))/i, `${name}: ${tag}`);
+      assert.doesNotMatch(tag.replaceAll(/"[^"]*"/g, ""), /\s(?:on\w+|style)=/i, `${name}: ${tag}`);
+    }
+  }
+});
+
+test("every screen is one document with a title, a heading and a way past the header", async () => {
+  for (const [name, screen] of Object.entries(screensOf("a text"))) {
+    const text = await renderScreen(screen);
+    assert.equal(text.match(/<h1[ >]/g)?.length, 1, name);
+    assert.match(text, /^<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>[^<]+<\/title>/);
+    assert.match(text, /<a class="skip" href="#main">/);
+    assert.doesNotMatch(text, /undefined|\[object|NaN|>null|>false/, name);
+  }
+});
+
+test("the projects are summed up in one sentence", () => {
+  const [api, blog, docs, shop] = cannedServer().map((one) => ({ ...one, steps: [], usualSteps: [] }));
+  assert.ok(api && blog && docs && shop);
+  const sentenceOf = (cards: readonly (typeof api)[]) => projectsScreen(viewer, cards).title;
+  assert.equal(sentenceOf([]), "No projects yet · Hotpush");
+  assert.equal(sentenceOf([blog]), "blog is live · Hotpush");
+  assert.equal(sentenceOf([blog, docs]), "1 of 2 projects is live · Hotpush");
+  assert.equal(sentenceOf([blog, api]), "api needs you · Hotpush");
+  assert.equal(sentenceOf([api, blog, docs, shop]), "shop is deploying · Hotpush");
+  assert.equal(projectsScreen(viewer, [shop]).tone, "busy");
+  assert.equal(projectsScreen(viewer, [api]).tone, "bad");
+});
+
+test("a deployment is summed up in one sentence, whatever its state is", async () => {
+  const last = cannedDeployment({ subject: "Show prices" });
+  const sentences: readonly (readonly [Partial<DeploymentJson>, string])[] = [
+    [{}, "“Show prices” is live."],
+    [{ id: 3, commit: "0".repeat(40) }, "“Show prices” was deployed."],
+    [{ state: "queued", startedAt: null }, "“Show prices” waits for its turn."],
+    [{ state: "running", liveAt: null }, "“Show prices” is being deployed."],
+    [{ state: "running" }, "“Show prices” is live, and is watched."],
+    [{ state: "failed" }, `“Show prices” failed after 18 s. ${last.commit.slice(0, 7)} stays live.`],
+    [{ state: "superseded", supersededBy: 49 }, "“Show prices” was superseded by deployment 49."],
+    [{ state: "skipped" }, "“Show prices” was skipped."],
+    [{ subject: "x".repeat(200) }, `“${"x".repeat(71)}…” is live.`],
+    [{ subject: null }, `“${last.commit.slice(0, 7)}” is live.`],
+  ];
+  for (const [given, expected] of sentences) {
+    const text = await renderScreen(screenOf({ ...last, ...given }));
+    assert.equal(/<h1[^>]*>.*?<span>(.*?)<\/span><\/h1>/.exec(text)?.[1], expected);
+  }
+});
+
+test("only an operator sees buttons, and only those that make sense", async () => {
+  const labels = async (screen: Screen) =>
+    [...(await renderScreen(screen)).matchAll(/popovertarget="[^"]+" class="[^"]*">([^<]+)</g)].map(
+      ([, label]) => label,
+    );
+  const [live, older] = [cannedDeployment(), cannedDeployment({ id: 3 })];
+  assert.deepEqual(await labels(screenOf(live)), ["Deploy main again", "Roll back"]);
+  assert.deepEqual(await labels(screenOf(older, live)), ["Deploy main again", "Roll back to this"]);
+  assert.deepEqual(await labels(screenOf({ ...live, state: "failed" })), ["Deploy main again"]);
+  assert.deepEqual(await labels(screenOf({ ...live, state: "running", finishedAt: null })), ["Cancel"]);
+  assert.deepEqual(await labels(historyScreen(live, operator)), ["Deploy main", "Pause"]);
+  for (const screen of [screenOf(live, live, viewer), historyScreen(live, viewer)])
+    assert.deepEqual(await labels(screen), []);
+});
+
+test("a project without deployments, and a filter that finds none, say what to do", async () => {
+  const project = cannedProject("shop");
+  const empty = { project, history: { deployments: [], next: null }, recent: [], isFirstPage: true };
+  assert.match(
+    await renderScreen(projectScreen(viewer, { ...empty, state: null })),
+    /Nothing was deployed yet/,
+  );
+  const filtered = await renderScreen(projectScreen(viewer, { ...empty, state: "timed_out" }));
+  assert.match(filtered, /None of the deployments is timed out/);
+  assert.match(await renderScreen(projectsScreen(viewer, [])), /hotpush init/);
+});
+
+function screenOf(deployment: DeploymentJson, live = cannedDeployment(), who = operator): Screen {
+  const project = cannedProject("shop", { last: live });
+  const steps = cannedSteps(deployment);
+  return deploymentScreen(who, {
+    deployment,
+    steps,
+    logBytes: 0,
+    project,
+    before: null,
+    log: { lines: [], firstNumber: 1, before: null, after: null },
+  });
+}
+
+function historyScreen(last: DeploymentJson, who: typeof operator): Screen {
+  const history = { deployments: [last], next: 3 };
+  const shown = { history, recent: [last], state: null, isFirstPage: true };
+  return projectScreen(who, { ...shown, project: cannedProject("shop", { last }) });
+}
+
+/** Each screen with `text` wherever somebody else may have written one. */
+function screensOf(text: string): Readonly<Record<string, Screen>> {
+  const person = { name: text, reported: true } as const;
+  const deployment: DeploymentJson = {
+    ...cannedDeployment({ state: "failed" }),
+    ...{ project: text, ref: `refs/heads/${text}`, commit: text, checkedOutCommit: text, subject: text },
+    ...{ author: text, pusher: { name: text }, requestedBy: person, cancelledBy: person, repository: text },
+    ...{ host: text, problem: { code: text, title: text, detail: text }, skipReason: text },
+    requests: [
+      {
+        ...{ host: text, requests: 2, failed: 1, brokeOff: 1, left: 1 },
+        ...{ before: { answers: 1, serverErrors: 0 }, after: { answers: 1, serverErrors: 1 } },
+      },
+    ],
+  };
+  const steps = cannedSteps(deployment).map((step) => ({ ...step, name: text }));
+  const live = { commit: text, subject: text, author: text, since: null };
+  const paused = { since: new Date().toISOString(), reason: text, by: person };
+  const project = cannedProject(text, {
+    last: deployment,
+    live,
+    paused,
+    fault: text,
+    branches: [text],
+    repoPath: text,
+  });
+  const who = { ...operator, name: text };
+  const deployments = [
+    deployment,
+    ...cannedHistories(9, [{ project: text, count: 3, tookMs: 9, newestAgoMs: 9 }]),
+  ];
+  const session = {
+    id: 1,
+    name: text,
+    role: "viewer",
+    address: text,
+    agent: text,
+    createdAt: paused.since,
+    lastSeenAt: paused.since,
+  } as const;
+  const fault = { severity: "problem", text, command: text, change: text } as const;
+  const check = { group: text, subject: text, outcome: "faulty", fact: text, faults: [fault] } as const;
+  const lines = [text, `==> ${text}`, text].map((line) => ({
+    ...({ event: "line", line, endByte: 9, printedAt: null } as const),
+  }));
+  const log = { lines, firstNumber: 4, before: 9, after: null };
+  const running = { ...project, last: { ...deployment, state: "running" } as const };
+  return {
+    projects: projectsScreen(who, [
+      { project, deployments, steps, usualSteps: steps },
+      {
+        project: running,
+        deployments,
+        steps: steps.slice(0, 1),
+        usualSteps: [...steps, { ...steps[0], name: `next ${text}` } as StepJson],
+      },
+    ]),
+    project: projectScreen(who, {
+      ...{ project, recent: deployments, state: text, isFirstPage: false },
+      history: { deployments, next: 5 },
+    }),
+    deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, before: text, log }),
+    doctor: doctorScreen(who, {
+      ...{ project: text, isRunning: true, examinedAt: session.createdAt },
+      report: {
+        problems: 1,
+        warnings: 1,
+        passed: 1,
+        skipped: 0,
+        checks: [check, { ...check, outcome: "ok" }],
+      },
+    }),
+    sessions: sessionsScreen(who, [session], 1),
+    link: linkScreen(text),
+    refusedLink: signInScreen(text),
+    refusal: refusalScreen(who, { status: 503, detail: text }),
+  };
+}
