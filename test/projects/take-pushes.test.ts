@@ -164,3 +164,11 @@ test("no call of front is answered that is none, and none throws", async (t) => 
     }
   }
 });
+
+test("of calls that hang up 16 wait at most, and later ones are answered again", async (t) => {
+  const { taking } = start(t);
+  const call = () => taking.answer("/front/pushes", JSON.stringify({ ids: [newId()] }));
+  const answers = await Promise.all(Array.from({ length: 40 }, call));
+  assert.equal(answers.filter((answer) => answer !== null).length, 16);
+  assert.deepEqual(await call(), { pushes: [] });
+});

@@ -5,6 +5,7 @@ import { browse, signIn } from "../../harness/browser-visit.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
 import { startPage } from "../../harness/page.ts";
+import { exchange } from "../../harness/raw-http.ts";
 import { untilDeployment } from "../../harness/records.ts";
 import { letGo, waitingScript } from "../../harness/script.ts";
 
@@ -64,9 +65,14 @@ test("a form that another site sends does nothing", async (t) => {
 
 test("the session of a browser gives no program the right to act", async (t) => {
   const { service, page } = await start(t);
-  const ann = await signIn(page, service);
-  const answer = await ann.send("/api/deployments/1/cancel", {}, { token: null });
-  assert.equal(answer.status, 401);
+  const { cookie } = await signIn(page, service);
+  const fields = `Host: localhost:${page.port}\r\nCookie: ${cookie}\r\nContent-Length: 2`;
+  // The others are that path once they are read as a URL.
+  for (const prefix of ["", "/.", "/x/..", "/%2e", "/x/%2E%2e", "/.\\."]) {
+    const head = `POST ${prefix}/api/deployments/1/cancel HTTP/1.1\r\n${fields}`;
+    const { replies } = await exchange(page.port, `${head}\r\n\r\n{}`, { replyCount: 1 });
+    assert.equal(replies[0]?.status, 401, head);
+  }
   assert.equal(await stateOf(page), "running");
   letGo(service.repoPath);
 });
