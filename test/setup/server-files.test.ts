@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse } from "yaml";
+import { liveMount } from "../../src/config/server.ts";
+import { countingLines, indented } from "../../src/rollout/caddy-lines.ts";
 import {
   hasCheckoutPath,
   renewedComposeFile,
@@ -103,6 +105,7 @@ test("a live file is read on each request, and no name can reach the public DNS"
     serverCaddyfile(),
     /reverse_proxy \{file\.\/run\/live\/\{args\[0\]\}\/\{args\[1\]\}\}:\{args\[2\]\}/,
   );
+  assert.ok(serverCaddyfile().includes(indented(countingLines(liveMount, "{args[0]}"), 1)));
   assert.match(serverCaddyfile(), /\{args\[1\]\}\.\{args\[0\]\}\.containers\.internal:\{args\[2\]\}/);
 });
 
