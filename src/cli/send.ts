@@ -1,17 +1,14 @@
 import { type Command, Option } from "commander";
-import { parseDurationMs } from "#config/duration";
+import { formatDuration } from "#config/duration";
 import { wrapFor } from "#platform/terminal/layout";
-import type { SentEvent } from "#send/delivery";
-import { readSendSettings, type SendRequest, type Sent, send } from "#send/send";
-import { type CommandContext, newCommand, parser, print, refuse } from "./command.ts";
+import { readSendSettings, type SendRequest, type Sent, type SentEvent, send } from "#send/send";
+import { type CommandContext, newCommand, print, refuse } from "./command.ts";
 
 interface SendOptions {
   readonly url?: string;
   readonly project?: string;
-  readonly file?: string;
   readonly event: SentEvent;
   readonly dryRun?: boolean;
-  readonly wait?: number;
   readonly json?: boolean;
 }
 
@@ -37,54 +34,45 @@ export function makeSendCommand({ env, finish }: CommandContext): Command {
       "--project <name>",
       "the project whose head, secret and address are used (default: that of the working directory)",
     )
-    .option("--file <path>", "the body to send as it is, instead of one made from the repository")
     .addOption(new Option("--event <name>", "what to send").choices(["push", "ping"]).default("push"))
     .option("--dry-run", "mark the body as a dry run: nothing is recorded or run")
-    .option(
-      "--wait <duration>",
-      "retry for so long while nothing answers (default: 0; 30s with --dry-run)",
-      parser(parseDurationMs, "Not a duration such as 30s or 2m."),
-    )
     .option("--json", "the result as one JSON object")
     .action(async (options: SendOptions) => finish(await runSend(options, env)));
 }
 
 async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const { url, project, event, file = null, dryRun: isDryRun = false, wait } = options;
+  const { url, project, event, dryRun: isDryRun = false } = options;
   const settings = await readSendSettings(env, process.cwd(), url, project);
-  const waitMs = wait ?? (isDryRun ? dryRunWaitMs : 0);
-  const request = { ...settings, event, file, isDryRun, waitMs };
+  const request = { ...settings, event, isDryRun, waitMs: isDryRun ? dryRunWaitMs : 0 };
   const sent = await send(request);
   if (options.json) print(JSON.stringify(asJson(request, sent)));
   else printSent(request, sent);
   return sent.isGood ? 0 : 1;
 }
 
-function printSent(request: SendRequest, sent: Sent): void {
-  const lines = [`POST ${request.url.href}: ${whatWasSent(request, sent)}.`, sent.seen];
-  if (sent.isGood) lines.push(sent.text);
+function printSent({ url, event }: SendRequest, { head, status, durationMs, isGood, text }: Sent): void {
+  const push =
+    head && `push of ${head.commit.slice(0, 7)} "${head.subject}" to ${head.ref} of ${head.repository}`;
+  const lines = [
+    `POST ${url.href}: a signed ${push ?? event}.`,
+    `${status === null ? "No answer" : `Answered with ${status}`}, in ${formatDuration(durationMs)}.`,
+    ...(isGood ? [text] : []),
+  ];
   print(...lines.map((line) => wrapFor(process.stdout, line)));
-  if (!sent.isGood) refuse(sent.text);
-}
-
-function whatWasSent({ event, file }: SendRequest, { head }: Sent): string {
-  if (head === null) return `${file === null ? `a ${event}` : file}, signed`;
-  const { commit, subject, ref, repository } = head;
-  return `a signed push of ${commit.slice(0, 7)} "${subject}", the newest commit here, to ${ref} of ${repository}`;
+  if (!isGood) refuse(text);
 }
 
 function asJson({ url, event, isDryRun }: SendRequest, sent: Sent) {
-  const { head, isGood, outcome, text, status, durationMs } = sent;
+  const { head, isGood, outcome, text, status, durationMs, answer } = sent;
   const { ref = null, commit = null, repository = null } = head ?? {};
   const push = { url: url.href, event, dryRun: isDryRun, ref, commit, repository };
-  return { ok: isGood, outcome, detail: text, ...push, status, durationMs, answer: answerOf(sent) };
+  return { ok: isGood, outcome, detail: text, ...push, status, durationMs, answer: objectIn(answer) };
 }
 
 /** The answer as an object if it is JSON, else as text. */
-function answerOf({ answer }: Sent): unknown {
-  if (answer === null) return null;
+function objectIn(answer: string | null): unknown {
   try {
-    return JSON.parse(answer) as unknown;
+    return JSON.parse(answer ?? "null") as unknown;
   } catch {
     return answer;
   }

@@ -1,25 +1,22 @@
+import { createHmac, randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { isProjectName } from "#config/project-files";
 import { readSecretText, secretFault } from "#config/secret";
 import type { ServerFiles } from "#config/server";
-import type { Branch } from "#config/settings";
-import { variables } from "#config/settings";
+import { type Branch, branches, type Environment, variables } from "#config/settings";
 import { webhookUrlOf } from "#config/values";
 import { withDotenv } from "#platform/env-file";
 import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
-import { git } from "#setup/project";
+import { git, parseRemoteUrl, readRemoteUrl } from "#setup/project";
 import { chooseProject, findServer } from "#setup/server";
-import { type GitHost, isGitHost } from "#setup/webhook-form";
-import { type Delivery, makeDelivery, type SentEvent, signDelivery } from "./delivery.ts";
-import { type RepositoryHead, readRepositoryHead } from "./repository-head.ts";
-import { codeOf, type DeliveryReply, describeReply, readVerdict, type Verdict } from "./verdict.ts";
+import { type GitHost, gitHostOf, isGitHost, payloadName } from "#setup/webhook-form";
+import { codeOf, type DeliveryReply, readVerdict, type Verdict } from "./verdict.ts";
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type SentEvent = "push" | "ping";
 
 export interface SendSettings {
   readonly url: URL;
@@ -36,22 +33,18 @@ export interface SendSettings {
 
 export interface SendRequest extends SendSettings {
   readonly event: SentEvent;
-  /** The path of the body to send; null: a body is made. */
-  readonly file: string | null;
   readonly isDryRun: boolean;
   /** How long to retry while nothing answers, or only a proxy does. */
   readonly waitMs: number;
 }
 
 export interface Sent extends Verdict {
-  /** What was pushed; null for a ping, and if the body came from a file. */
+  /** What was pushed; null for a ping. */
   readonly head: RepositoryHead | null;
   readonly status: number | null;
   /** The body of the answer. */
   readonly answer: string | null;
   readonly durationMs: number;
-  /** The answer's status and how long it took, as a sentence. */
-  readonly seen: string;
 }
 
 /** The time that a git host waits for an answer. */
@@ -59,52 +52,129 @@ const timeoutMs = 10_000;
 const mostAnswerBytes = 64 * 1024;
 const retryPauseMs = 500;
 
-/** Answers of a proxy whose service is not up yet, and of a service that starts or stops. */
-const notYetStatuses = [502, 503, 504];
-const notYetCodes = /^(?:ECONNREFUSED|ECONNRESET|EHOSTUNREACH|EPIPE|ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR)$/;
-
 /**
- * Makes, signs and sends a delivery, and reads the answer. Like a git host it does not follow redirects, and gives up
- * after 10 s.
+ * Makes, signs and sends a push of the repository's head or a ping, and reads the answer. Like a git host it does not
+ * follow redirects, and gives up after 10 s.
  *
  * @throws CommandError if there is nothing to send
  */
 export async function send(request: SendRequest): Promise<Sent> {
-  const { url, event, file, directory, host, branch, waitMs } = request;
-  const head = event === "ping" || file !== null ? null : await readRepositoryHead(directory, host, branch);
-  const delivery =
-    file === null ? makeDelivery(head, request) : signDelivery(await readBodyFile(file), request);
+  const { url, secret, event, isDryRun, waitMs, server } = request;
+  const head = event === "ping" ? null : await readHead(request);
+  const payload = head === null ? pingPayload : pushPayload(head);
   const startedMs = performance.now();
-  const reply = await post(url, delivery, startedMs + waitMs);
+  // The mark of a dry run is the last member of the signed body.
+  const body = isDryRun ? { ...payload, hotpush: { dryRun: true } } : payload;
+  const reply = await post(url, { event, secret, body }, startedMs + waitMs);
   const durationMs = Math.round(performance.now() - startedMs);
-  const { status, body } = reply instanceof Error ? { status: null, body: null } : reply;
-  const answer = body?.toString() ?? null;
-  const seen = describeReply(reply, durationMs);
-  return { ...readVerdict(reply, url, request.server), head, status, answer, durationMs, seen };
+  const { status, body: answer } =
+    reply instanceof Error ? { status: null, body: null } : { ...reply, body: reply.body.toString() };
+  return { ...readVerdict(reply, url, server), head, status, answer, durationMs };
 }
 
-async function readBodyFile(path: string): Promise<Buffer> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    throw new CommandError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
-  }
+/**
+ * Sends one signed ping, as a git host does when its form is saved: Hotpush answers `pong` and records nothing.
+ *
+ * @param paddingBytes how much larger the body is made
+ */
+export async function ping(
+  url: URL,
+  secret: string,
+  { server, paddingBytes = 0 }: { readonly server: SendSettings["server"]; readonly paddingBytes?: number },
+): Promise<Verdict> {
+  const body = { ...pingPayload, padding: " ".repeat(paddingBytes) };
+  return readVerdict(await post(url, { event: "ping", secret, body }, 0), url, server);
 }
 
-async function post(url: URL, delivery: Delivery, deadlineMs: number): Promise<DeliveryReply> {
-  const request = { method: "POST", ...delivery, timeoutMs };
+interface Signed {
+  readonly event: SentEvent;
+  readonly secret: string;
+  readonly body: object;
+}
+
+/** Answers of a proxy whose service is not up yet, and of a service that starts or stops. */
+const notYetStatuses = [502, 503, 504];
+const notYetCodes = /^(?:ECONNREFUSED|ECONNRESET|EHOSTUNREACH|EPIPE|ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR)$/;
+
+/** Signs as GitHub does: Hotpush takes that signature with every secret. */
+async function post(
+  url: URL,
+  { event, secret, body: payload }: Signed,
+  untilMs: number,
+): Promise<DeliveryReply> {
+  const body = JSON.stringify(payload);
+  const headers = {
+    "content-type": "application/json",
+    "user-agent": "GitHub-Hookshot/hotpush",
+    "x-github-event": event,
+    "x-github-delivery": randomUUID(),
+    "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
+  };
   for (;;) {
+    const request = { method: "POST", body, headers, timeoutMs };
     const reply = await sendHttp(url, request, mostAnswerBytes).catch((error: Error) => error);
     const isNotYet =
       reply instanceof Error ? notYetCodes.test(codeOf(reply)) : notYetStatuses.includes(reply.status);
-    if (!isNotYet || performance.now() + retryPauseMs > deadlineMs) return reply;
+    if (!isNotYet || performance.now() + retryPauseMs > untilMs) return reply;
     await sleep(retryPauseMs);
   }
 }
 
+const pingPayload = { zen: "Keep it logically awesome.", hook_id: 1, hook: { events: ["push"] } };
+
+/**
+ * GitHub's push. Before and after are the same commit: no step from one commit to another is claimed, so it is deployed
+ * however often it is sent. Nobody is named as the pusher, because nobody pushed.
+ */
+function pushPayload({ ref, commit, subject, author, repository }: RepositoryHead) {
+  return {
+    ref,
+    before: commit,
+    after: commit,
+    repository: { full_name: repository },
+    head_commit: { id: commit, message: subject, timestamp: new Date().toISOString(), author },
+  };
+}
+
+/** The newest commit of a repository's main branch, as a push reports it. */
+export interface RepositoryHead {
+  readonly ref: string;
+  readonly commit: string;
+  /** First line of the commit's message. */
+  readonly subject: string;
+  readonly author: { readonly name: string; readonly email: string };
+  /** `owner/name` as the host's payload has it, from the remote's URL; from the directory's name if there is none. */
+  readonly repository: string;
+}
+
+/** Of `main`, else of `master`: of the one that is checked out, else of a local branch, else of the remote's. */
+async function readHead({ directory, branch, host }: SendSettings): Promise<RepositoryHead> {
+  const names = branch === null ? branches : [branch];
+  const current = await git(directory, "symbolic-ref", "--quiet", "--short", "HEAD");
+  const local = [...names].sort((one) => (one === current ? -1 : 0)).map((name) => `refs/heads/${name}`);
+  for (const ref of [...local, ...names.map((name) => `refs/remotes/origin/${name}`)]) {
+    const found = await git(directory, "log", "-1", "--format=%H%x1f%an%x1f%ae%x1f%s", ref, "--");
+    if (found === null) continue;
+    const [commit = "", name = "", email = "", subject = ""] = found.split("\x1f");
+    const repository = await repositoryName(directory, host);
+    return { ref: `refs/heads/${basename(ref)}`, commit, subject, author: { name, email }, repository };
+  }
+  throw new CommandError(
+    `git finds no commit of ${names.join(" or ")} in ${directory}, and no other branch is deployed. Run this in the checkout of your project, as its owner.`,
+  );
+}
+
+async function repositoryName(directory: string, host: GitHost | null): Promise<string> {
+  const url = await readRemoteUrl(directory);
+  const remote = url === null ? null : parseRemoteUrl(url);
+  if (remote) return payloadName(remote.path, host ?? gitHostOf(remote));
+  const top = (await git(directory, "rev-parse", "--show-toplevel")) ?? directory;
+  return `local/${basename(url ?? top).replace(/\.git$/, "")}`;
+}
+
 /**
  * Reads the settings as the service would have them: from the environment, and from the file of the project of the server;
- *  else from `.env` of the working directory and, if that names no secret, `.env` of the repository around it.
+ * else from `.env` of the working directory and, if that names no secret, `.env` of the repository around it.
  *
  * @param address the address to send to; undefined: WEBHOOK_URL, else the service on this machine
  * @param project the project whose file has its settings; undefined: that of the working directory, or the only one
@@ -116,58 +186,47 @@ export async function readSendSettings(
   address: string | undefined,
   project?: string,
 ): Promise<SendSettings> {
-  const onMachine = projectOnMachine(env, workingDirectory, project);
-  const near = onMachine === null ? await withDotenvAround(env, workingDirectory) : env;
-  const settings = onMachine?.settings ?? (project === undefined ? near : ofProject(near, project));
+  const onServer = settingsOnServer(env, workingDirectory, project);
+  const near = onServer === null ? await withDotenvAround(env, workingDirectory) : env;
+  const settings = onServer?.settings ?? (project === undefined ? near : settingsOfProject(near, project));
   const { REPO_PATH, BRANCH, HOTPUSH_GIT_HOST: host = "" } = settings;
   const secret = secretToSend(settings);
   const url = urlToSend(address, settings);
   return {
-    url: onMachine === null ? webhookUrlOf(url, project ?? null) : url,
+    url: onServer === null ? webhookUrlOf(url, project ?? null) : url,
     secret,
     host: isGitHost(host) ? host : null,
     directory: REPO_PATH && existsSync(REPO_PATH) ? REPO_PATH : workingDirectory,
     branch: variables.BRANCH.parser.read(BRANCH?.trim() ?? ""),
-    server: onMachine?.server ?? null,
+    server: onServer?.server ?? null,
   };
 }
 
-/**
- * The variables of a project of the server: of the named one, else of that of the directory. PROJECTS_PATH says that
- * another service is meant.
- */
-function projectOnMachine(
+/** Of the named project of the server, else of that of the directory. PROJECTS_PATH says that another service is meant. */
+function settingsOnServer(
   env: Environment,
   directory: string,
   name: string | undefined,
 ): { readonly settings: Environment; readonly server: ServerFiles } | null {
-  const part = findServer(env);
-  if (part === null || (env.PROJECTS_PATH && env.PROJECTS_PATH !== part.files.projectsPath)) return null;
-  const project = chooseProject(part, directory, name);
+  const server = findServer(env);
+  if (server === null || (env.PROJECTS_PATH && env.PROJECTS_PATH !== server.files.projectsPath)) return null;
+  const project = chooseProject(server, directory, name);
   if (project === null) return null;
-  const usualUrl = `http://127.0.0.1:${part.env.HTTP_PORT || "80"}/webhook/${project.name}`;
-  return { settings: { WEBHOOK_URL: usualUrl, ...project.env, ...env }, server: part.files };
+  const usualUrl = `http://127.0.0.1:${server.env.HTTP_PORT || "80"}/webhook/${project.name}`;
+  return { settings: { WEBHOOK_URL: usualUrl, ...project.env, ...env }, server: server.files };
 }
 
-function ofProject(env: Environment, project: string): Environment {
-  const { PROJECTS_PATH } = env;
-  if (!PROJECTS_PATH)
-    throw new CommandError("PROJECTS_PATH is not set: set it to the directory of projects.");
-  const file = join(PROJECTS_PATH, `${project}.env`);
-  if (!isProjectName(project) || !existsSync(file))
-    throw new CommandError(`There is no project ${project}: no ${file}.`);
-  try {
-    return { ...env, ...parseEnv(readFileSync(file, "utf8")) };
-  } catch (error) {
-    throw new CommandError(`${file} cannot be read (${(error as NodeJS.ErrnoException).code}).`);
-  }
+function settingsOfProject(env: Environment, project: string): Environment {
+  const file = join(env.PROJECTS_PATH ?? "", `${project}.env`);
+  if (!env.PROJECTS_PATH || !isProjectName(project) || !existsSync(file))
+    throw new CommandError(`There is no project ${project}: no file of it in PROJECTS_PATH.`);
+  return { ...env, ...parseEnv(readFileSync(file, "utf8")) };
 }
 
 async function withDotenvAround(env: NodeJS.ProcessEnv, directory: string): Promise<Environment> {
   const near = withDotenv(env, directory);
   if (near.WEBHOOK_SECRET || near.WEBHOOK_SECRET_FILE) return near;
-  const root = await git(directory, "rev-parse", "--show-toplevel");
-  return root === null || root === directory ? near : withDotenv(env, root);
+  return withDotenv(env, (await git(directory, "rev-parse", "--show-toplevel")) ?? directory);
 }
 
 /**
@@ -176,11 +235,10 @@ async function withDotenvAround(env: NodeJS.ProcessEnv, directory: string): Prom
  * @throws CommandError if there is none that the service would accept
  */
 export function secretToSend(env: Environment): string {
-  if (!env.WEBHOOK_SECRET && !env.WEBHOOK_SECRET_FILE) {
+  if (!env.WEBHOOK_SECRET && !env.WEBHOOK_SECRET_FILE)
     throw new CommandError(
       "There is no WEBHOOK_SECRET: neither in the environment nor in .env here. Go to your project's directory, or write one with: hotpush init",
     );
-  }
   const { text, fault } = readSecretText(env, "WEBHOOK_SECRET");
   const wrong = fault ?? secretFault("WEBHOOK_SECRET", text);
   if (wrong !== null) throw new CommandError(wrong);
@@ -189,12 +247,11 @@ export function secretToSend(env: Environment): string {
 
 function urlToSend(wanted: string | undefined, env: Environment): URL {
   const text = wanted ?? env.WEBHOOK_URL ?? `http://127.0.0.1:${env.WEBHOOK_PORT || "9000"}/webhook`;
-  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) {
+  const url = /^https?:\/\//.test(text) ? URL.parse(text) : null;
+  if (url === null)
     throw new CommandError(
       "The address must begin with http:// or https://, such as https://shop.example.org/webhook.",
     );
-  }
-  const url = new URL(text);
   if (url.pathname === "/") url.pathname = "/webhook";
   return url;
 }

@@ -388,7 +388,7 @@ async function askForPong({ name, place, project, host, settings }: Setup): Prom
   const { isGood, text } = await send({
     ...{ url, secret: secretToSend(settings), server: place.files },
     ...{ directory: project.root, branch: project.branch, host },
-    ...{ event: "ping", file: null, isDryRun: true, waitMs: 0 },
+    ...{ event: "ping", isDryRun: true, waitMs: 0 },
   });
   return isGood ? null : `A signed ping to ${url} failed. ${text}`;
 }
@@ -479,7 +479,7 @@ async function tryPush(
     const { outcome, text } = await send({
       ...{ url: address.payloadUrl, secret: secretToSend({ ...settings, ...env }), server: place.files },
       ...{ directory: project.root, branch: project.branch, host },
-      ...{ event: "push", file: null, isDryRun: true, waitMs: 0 },
+      ...{ event: "push", isDryRun: true, waitMs: 0 },
     });
     return { isUp, answer: outcome === "unreachable" || outcome === "not-hotpush" ? null : text };
   } catch {

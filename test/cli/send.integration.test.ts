@@ -1,94 +1,84 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { runCli } from "../harness/cli.ts";
+import { testSecret } from "../harness/delivery.ts";
+import { freePort } from "../harness/free-port.ts";
+import { listenHere } from "../harness/listen.ts";
 import { readRecorded } from "../harness/recorded.ts";
+import { makeRepository } from "../harness/repository.ts";
+import { makeMachine } from "../harness/roles.ts";
 import { startService } from "../harness/service.ts";
-import { makeSetting } from "./send-setting.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
-test("a push of the repository's head is accepted and deployed", async (t) => {
+/** A repository with two commits and a remote, and a service that has its secret; `env` is for the service. */
+async function makeSetting(t: TestContext, env: Readonly<Record<string, string>> = {}) {
+  const repository = makeRepository(t);
+  repository.commit("The first version");
+  repository.commit("Show the tide of tomorrow");
+  repository.git("remote", "add", "origin", "git@github.com:octo/shop.git");
+  const service = await startService(t, { env });
+  const settings = {
+    WEBHOOK_SECRET: env.WEBHOOK_SECRET ?? testSecret,
+    WEBHOOK_PORT: String(service.port),
+  };
+  const send = (args: readonly string[], more: Readonly<Record<string, string>> = {}, cwd?: string) =>
+    sendJson(args, { ...settings, ...more }, cwd ?? repository.directory);
+  return { repository, service, send };
+}
+
+async function sendJson(args: readonly string[], env: Readonly<Record<string, string>>, cwd: string) {
+  const { code, stdout, stderr } = await runCli(["send", "--json", ...args], { cwd, env });
+  return { code, stderr, ...(JSON.parse(stdout || "{}") as Record<string, unknown>) } as Sent;
+}
+
+interface Sent {
+  readonly code: number;
+  readonly stderr: string;
+  readonly outcome?: string;
+  readonly commit?: string;
+  readonly repository?: string;
+  readonly answer?: { readonly deployment?: { readonly id: number } };
+}
+
+test("the head is deployed however often it is sent, and a dry run deploys nothing", async (t) => {
   const { repository, service, send } = await makeSetting(t);
-  const { code, stdout, stderr } = await send();
-  assert.equal(code, 0, stderr);
   const commit = repository.git("rev-parse", "HEAD");
-  assert.match(
-    stdout,
-    /a signed push of \w{7} "Show the tide of tomorrow", the newest commit here, to refs\/heads\/main of octo\/shop\./,
-  );
-  assert.match(stdout, /Answered with 202, in [\d.]+ m?s\./);
-  assert.match(stdout, new RegExp(`deployment 1 of ${commit.slice(0, 7)} is running`));
-  await service.log.waitForEnding(1);
-  assert.deepEqual(service.log.outputOf(1), ["==> Deploy", `deployed refs/heads/main ${commit}`]);
-});
-
-test("the head is deployed however often it is sent", async (t) => {
-  const { service, send } = await makeSetting(t);
   for (const id of [1, 2]) {
-    assert.match((await send("--dry-run")).stdout, /would deploy/);
-    assert.match((await send()).stdout, new RegExp(`deployment ${id} of`));
+    assert.equal((await send(["--dry-run"])).outcome, "would-deploy");
+    const { code, answer } = await send([]);
+    assert.deepEqual([code, answer?.deployment?.id], [0, id]);
     await service.log.waitForEnding(id);
+    assert.deepEqual(service.log.outputOf(id), ["==> Deploy", `deployed refs/heads/main ${commit}`]);
   }
+  const recorded = readRecorded(service.statePath, ({ all }) => all("SELECT 1 FROM deployments"));
+  assert.equal(recorded.length, 2);
 });
 
-test("a dry run reports what would be deployed, and deploys nothing", async (t) => {
-  const { repository, service, send } = await makeSetting(t);
-  const { code, stdout, stderr } = await send("--dry-run");
-  assert.equal(code, 0, stderr);
-  const commit = repository.git("rev-parse", "--short=7", "HEAD");
-  assert.match(
-    stdout,
-    new RegExp(`^A signed test push reached the service and would deploy ${commit}\\.$`, "m"),
-  );
-  assert.equal(readRecorded(service.statePath, ({ all }) => all("SELECT 1 FROM deployments")).length, 0);
-});
-
-test("a signing token of GitLab signs by Standard Webhooks", async (t) => {
+test("a signing token of GitLab signs pushes and pings too", async (t) => {
   const secret = "whsec_JtiGRRxPo1ai3BhIeLgBd+WnzfVsXEtvexTStoIV8IQ=";
-  const { service, send } = await makeSetting(t, { WEBHOOK_SECRET: secret });
-  const { code, stderr } = await send();
-  assert.equal(code, 0, stderr);
-  const line = await service.log.waitFor(({ event }) => event === "delivery.accepted");
-  assert.equal(line.host, "gitlab");
-  await service.log.waitForEnding(1);
-  assert.match((await send("--event", "ping")).stdout, /A signed ping reached the service\./);
-});
-
-test("a ping is answered", async (t) => {
-  const { send } = await makeSetting(t);
-  assert.match((await send("--event", "ping")).stdout, /A signed ping reached the service\./);
-});
-
-test("a file is sent unchanged; as a dry run only if it can be marked", async (t) => {
-  const { repository, service, send } = await makeSetting(t);
-  const payload = { ref: "refs/heads/main", before: "0".repeat(40), after: "a".repeat(40) };
-  repository.write("push.json", JSON.stringify(payload));
-  assert.match((await send("--file", "push.json", "--dry-run")).stdout, /would deploy aaaaaaa\./);
-  assert.equal((await send("--file", "push.json")).code, 0);
-  await service.log.waitForEnding(1);
-  const again = await send("--file", "push.json", "--dry-run");
-  assert.equal(again.code, 1);
-  assert.match(again.stderr, /knows it already\. Already deployed\./);
-  repository.write("push.json", "[]");
-  assert.match((await send("--file", "push.json", "--dry-run")).stderr, /not a JSON object/);
-  assert.match((await send("--file", "none.json")).stderr, /none\.json cannot be read \(ENOENT\)/);
+  const { send } = await makeSetting(t, { WEBHOOK_SECRET: secret });
+  assert.equal((await send(["--dry-run"])).outcome, "would-deploy");
+  assert.equal((await send(["--event", "ping"])).outcome, "pong");
 });
 
 test("a push that would be ignored or could not start ends with 1 and the reason", async (t) => {
-  const { service, send } = await makeSetting(t, { REPOSITORY: "octo/other" });
-  const ignored = await send("--dry-run");
-  assert.equal(ignored.code, 1);
-  assert.match(ignored.stderr, /would be ignored\. Only pushes of the repository that REPOSITORY names/);
-  assert.equal((await send()).code, 1);
+  const { send } = await makeSetting(t, { REPOSITORY: "octo/other" });
+  const { code, outcome } = await send(["--dry-run"]);
+  assert.deepEqual([code, outcome], [1, "would-ignore"]);
+  assert.equal((await send([])).outcome, "ignored");
   const other = await startService(t, { script: null });
-  const failing = await send("--dry-run", "--url", `${other.url}/webhook`);
-  assert.equal(failing.code, 1);
-  assert.match(failing.stderr, /its deployment would fail\. .*deploy\.sh does not exist\. Copy/);
-  assert.equal(readRecorded(service.statePath, ({ all }) => all("SELECT 1 FROM deployments")).length, 0);
+  assert.equal((await send(["--dry-run", "--url", `${other.url}/webhook`])).outcome, "would-fail");
 });
 
 test("--json prints one object: what was sent, the answer, and what it means", async (t) => {
   const { repository, service, send } = await makeSetting(t);
-  const { stdout, code } = await send("--dry-run", "--json");
-  assert.equal(code, 0);
-  const { durationMs, detail, answer, ...rest } = JSON.parse(stdout);
+  const { code, stderr, durationMs, detail, answer, ...rest } = (await send(["--dry-run"])) as Sent & {
+    readonly durationMs: number;
+    readonly detail: string;
+  };
+  assert.deepEqual([code, stderr], [0, ""]);
   assert.deepEqual(rest, {
     ok: true,
     outcome: "would-deploy",
@@ -100,14 +90,96 @@ test("--json prints one object: what was sent, the answer, and what it means", a
     repository: "octo/shop",
     status: 200,
   });
-  assert.ok(durationMs >= 0);
-  assert.equal(answer.status, "dry-run");
-  assert.match(detail, /would deploy/);
+  assert.ok(durationMs >= 0 && detail !== "" && answer !== null);
 });
 
 test("a wrong option is a wrong command line, and no option takes a secret", async (t) => {
+  const directory = temporaryDirectory(t);
+  for (const args of [
+    ["--event", "issue"],
+    ["--secret", "x"],
+  ])
+    assert.equal((await sendJson(args, {}, directory)).code, 2);
+  const env = { WEBHOOK_SECRET: testSecret };
+  assert.equal((await sendJson(["--url", "shop.example.org"], env, directory)).code, 1);
+});
+
+test("other secrets, foreign answers and silence each have an outcome", async (t) => {
   const { send } = await makeSetting(t);
-  assert.equal((await send("--event", "issue")).code, 2);
-  assert.equal((await send("--wait", "soon")).code, 2);
-  assert.equal((await send("--secret", "x")).code, 2);
+  const secret = { WEBHOOK_SECRET: "another secret of thirty-two bytes" };
+  assert.equal((await send(["--dry-run"], secret)).outcome, "unauthorized");
+  const proxy = createServer((_, response) => response.writeHead(404, { server: "nginx" }).end("<html>"));
+  const foreign = await send(["--url", `http://127.0.0.1:${await listenHere(t, proxy)}`]);
+  assert.deepEqual([foreign.code, foreign.outcome], [1, "not-hotpush"]);
+  assert.equal((await send(["--url", "https://shop.invalid/"])).outcome, "unreachable");
+});
+
+test("a dry run waits for a service that is just being started", async (t) => {
+  const repository = makeRepository(t);
+  repository.commit();
+  const env = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: String(await freePort()) };
+  assert.equal((await sendJson([], env, repository.directory)).outcome, "unreachable");
+  const waiting = sendJson(["--dry-run"], env, repository.directory);
+  await startService(t, { env: { WEBHOOK_PORT: env.WEBHOOK_PORT } });
+  assert.equal((await waiting).outcome, "would-deploy");
+});
+
+test("the secret comes from .env here or in the repository's root, or from a file", async (t) => {
+  const { repository, service } = await makeSetting(t);
+  const sendFrom = (cwd: string, env = {}) =>
+    sendJson(["--dry-run"], { WEBHOOK_PORT: String(service.port), ...env }, cwd);
+  repository.write("deep/down/file", "");
+  const deep = join(repository.directory, "deep/down");
+  assert.equal((await sendFrom(deep)).code, 1);
+  repository.write(".env", `WEBHOOK_SECRET=${testSecret}\n`);
+  assert.equal((await sendFrom(repository.directory)).code, 0);
+  assert.equal((await sendFrom(deep)).code, 0);
+  repository.write(".env", "");
+  repository.write("secret", `${testSecret}\n`);
+  const file = join(repository.directory, "secret");
+  assert.equal((await sendFrom(deep, { WEBHOOK_SECRET_FILE: file })).code, 0);
+  assert.equal((await sendFrom(deep, { WEBHOOK_SECRET: "change-me" })).code, 1);
+});
+
+test("the payload names the repository by its remote as the git host does, else by its directory", async (t) => {
+  const { repository, send } = await makeSetting(t);
+  repository.git("remote", "set-url", "origin", "https://git.corp.example/code/octo/shop.git");
+  assert.equal((await send(["--dry-run"], { HOTPUSH_GIT_HOST: "gitea" })).repository, "octo/shop");
+  const local = makeRepository(t, "my shop");
+  local.commit();
+  assert.equal((await send(["--dry-run"], {}, local.directory)).repository, "local/my shop");
+});
+
+test("send takes the head of main or master, whatever is checked out", async (t) => {
+  const { repository, send } = await makeSetting(t);
+  const { git, commit } = repository;
+  const sent = async (env = {}) => (await send(["--dry-run"], env)).commit;
+  const main = git("rev-parse", "HEAD");
+  git("switch", "--quiet", "--create", "master");
+  const master = commit("On master");
+  assert.equal(await sent(), master);
+  assert.equal(await sent({ BRANCH: "main" }), main);
+  git("checkout", "--quiet", "--detach");
+  assert.equal(await sent(), main);
+  git("update-ref", "refs/remotes/origin/master", master);
+  git("branch", "--delete", "--force", "main", "master");
+  assert.equal(await sent(), master);
+  const empty = await send(["--dry-run"], {}, makeRepository(t).directory);
+  assert.equal(empty.code, 1);
+  assert.equal((await send(["--dry-run"], {}, temporaryDirectory(t))).code, 1);
+});
+
+test("send --project pushes the head of a project, with its secret, to its own address", async (t) => {
+  const machine = makeMachine(t);
+  const repository = makeRepository(t);
+  writeScript(join(repository.directory, "deploy.sh"), "#!/bin/sh\n");
+  const commit = repository.commit("Show the tide of tomorrow");
+  machine.addProject("shop", repository.directory, { WEBHOOK_SECRET: "the secret of the shop, long enough" });
+  const service = await machine.start("all");
+  const env = { PROJECTS_PATH: machine.projectsPath, WEBHOOK_PORT: String(service.port) };
+  const sent = await sendJson(["--project", "shop"], env, machine.secretsPath);
+  assert.deepEqual([sent.code, sent.commit], [0, commit]);
+  await service.log.waitForEnding(1);
+  for (const name of ["shoe", "../shop"])
+    assert.equal((await sendJson(["--project", name], env, machine.secretsPath)).code, 1);
 });
