@@ -84,6 +84,11 @@ export function requestFor(
   return { method, path: whole, ...(method === "POST" && { body: JSON.stringify(body) }) };
 }
 
+/** The path of a call, which is also that of its form on the page. */
+export function callPath<Name extends CallName>(name: Name, asked: Partial<TakenBy<Name>>): string {
+  return requestFor(calls[name], asked).path;
+}
+
 /** Why a request is refused, as the codes of problems name it. */
 export interface Unfit {
   readonly code: "invalid_json" | "input_invalid";
