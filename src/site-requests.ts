@@ -2,11 +2,11 @@
 export interface SiteRequests {
   readonly host: string;
   readonly requests: number;
-  /** Those that got no whole answer of the app: Caddy answered that it has none, or the answer broke off. */
+  /** Those that got no answer of the app: Caddy answered that it has none. */
   readonly failed: number;
-  /** Of the failed ones, those whose answer broke off. */
+  /** Those whose answer broke off in its middle: the app or the client ended it, and Caddy's log does not say which. */
   readonly brokeOff: number;
-  /** Clients that left before the end of their answer. Their requests did not fail. */
+  /** Clients that left before their answer. Their requests did not fail. */
   readonly left: number;
   /** What the containers answered that ran before the roll-out. */
   readonly before: Answers;
@@ -23,7 +23,7 @@ export interface Answers {
 /** Describes the requests to one host for a person, in one line. */
 export function requestsText(site: SiteRequests): string {
   const { host, requests, failed, brokeOff, left } = site;
-  const inTheMiddle = brokeOff === 0 ? "" : ` (${number(brokeOff)} in the middle of the answer)`;
+  const inTheMiddle = brokeOff === 0 ? "" : `; ${number(brokeOff)} broke off in the middle of the answer`;
   const leaving = left === 0 ? "" : `; ${number(left)} clients left early`;
   return `${host}: ${number(requests)} requests, ${number(failed)} failed${inTheMiddle}; ${errorsText(site)}${leaving}`;
 }

@@ -23,7 +23,7 @@ test("a good roll-out is one line, with the share of 5xx after the switch and be
 
 test("answers that broke off and clients that left are told apart", () => {
   const text = requestsText({ ...shop, failed: 12, brokeOff: 5, left: 1_000 });
-  assert.match(text, /12 failed \(5 in the middle of the answer\);.*; 1,000 clients left early$/);
+  assert.match(text, /12 failed; 5 broke off in the middle of the answer;.*; 1,000 clients left early$/);
 });
 
 test("shares are of the answers of that version only, and none is given for a version without answers", () => {

@@ -5,14 +5,13 @@ import { connectEngine, type Engine } from "#platform/docker/engine";
 import { ownUid } from "#platform/files";
 import { lowerPriority } from "#platform/lower-priority";
 import { runInPlace } from "#platform/run-command";
-import { openTerminal } from "#platform/terminal/terminal";
 import { runAs } from "#platform/users";
 import { ProblemError } from "#problems";
 import { reportToService } from "#rollout/deployment-report";
 import { findRolloutEngine } from "#rollout/engine";
-import { reportJson, reportLiveLines, reportText } from "#rollout/format";
 import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-project";
 import { type RolloutState, rolloutState } from "#rollout/lock";
+import { reportJson, reportText } from "#rollout/report";
 import { childEnvironment } from "#runner/environment";
 import { ownerOf } from "#runner/script-user";
 import { findProjectAround, findServer } from "#setup/server";
@@ -75,9 +74,7 @@ async function runRollout(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const write = (text: string) => process.stdout.write(text);
-  const { isInteractive, columns } = openTerminal(process.stdout, env);
-  const reportToPerson = isInteractive ? reportLiveLines(write, columns) : reportText(write);
-  let report = options.json ? reportJson(write) : reportToPerson;
+  let report = (options.json ? reportJson : reportText)(write);
   lowerPriority();
   const stopping = new AbortController();
   const stop = () => stopping.abort();

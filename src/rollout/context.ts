@@ -143,18 +143,4 @@ export interface Answered {
 export interface RequestCount {
   /** Those to the containers of these names. */
   readonly to: (containers: readonly string[]) => Answered;
-  /** How many were cut off of those that began since then, in milliseconds since 1970; of all without it. */
-  readonly cutOff: (sinceMs?: number) => number;
-  /** The answers that were cut off since the count began; null if Caddy's warnings cannot be read. */
-  readonly readWarnings: () => Promise<readonly BrokenAnswer[] | null>;
-}
-
-/** An answer that did not come to its end, by a warning of Caddy, which says who ended it. Its log of requests does not. */
-export interface BrokenAnswer {
-  readonly host: string;
-  /** As the Caddyfile has it: `{file./run/live/app}:8080`, `app:8080`. */
-  readonly upstream: string;
-  readonly atMs: number;
-  /** The client ended it, not the app. */
-  readonly isLeaver: boolean;
 }

@@ -1,5 +1,8 @@
+import { formatDuration } from "#config/duration";
+import { wrapText } from "#platform/terminal/layout";
+import { withoutSteering } from "#platform/terminal/printable";
 import type { ProblemCode } from "#problems";
-import type { SiteRequests } from "#site-requests";
+import { requestsText, type SiteRequests } from "#site-requests";
 
 /** What a roll-out reports while it runs: lines for a person, or one JSON object per line (`--json`, a contract). */
 export type RolloutEvent =
@@ -59,7 +62,7 @@ export type RolloutStep =
   | "roll back"
   | "prune";
 
-/** A row of the closing table. */
+/** What the end of the report says of a service. */
 export interface ServiceOutcome {
   readonly service: string;
   readonly outcome: "unchanged" | "started" | "rolled" | "recreated" | "ran" | "skipped" | "removed";
@@ -79,7 +82,7 @@ interface Named {
   readonly name: string;
 }
 
-/** The row of `service`; what is not given in `seen` was not observed. */
+/** The outcome of `service`; what is not given in `seen` was not observed. */
 export function outcomeOf(
   service: Named,
   outcome: ServiceOutcome["outcome"],
@@ -91,19 +94,14 @@ export function outcomeOf(
   return { service: service.name, outcome, old, new: fresh, ...nothingSeen, ...seen };
 }
 
-/** The row of a service that did not change. */
+/** That of a service that did not change. */
 export function unchangedOutcome(service: Named, containers: readonly Named[]): ServiceOutcome {
   return outcomeOf(service, "unchanged", { old: containers, new: containers });
 }
 
-/** The row of a service that ran to its end in `containers`. */
+/** That of a service that ran to its end in `containers`. */
 export function ranOutcome(service: Named, containers: readonly Named[]): ServiceOutcome {
   return outcomeOf(service, "ran", { new: containers });
-}
-
-/** Reports that a roll back leaves out a one-shot service. */
-export function reportSkipped(scope: ReportScope): void {
-  note(scope, "is not run in a roll back: what it changed stays as it is");
 }
 
 export type Report = (event: RolloutEvent) => void;
@@ -139,4 +137,97 @@ export async function timed<Result>(
     reportStep("FAILED");
     throw error;
   }
+}
+
+/** Prints each event as one line of JSON with its time (`at`, RFC 3339). */
+export function reportJson(write: (text: string) => void): Report {
+  return (event) => write(`${JSON.stringify({ at: new Date().toISOString(), ...event })}\n`);
+}
+
+/** Prints each event as lines for a person: the service, the step, its duration, and the result. */
+export function reportText(write: (text: string) => void): Report {
+  return (event) => {
+    // Output of containers and builds must not control the terminal that shows it.
+    for (const line of linesOf(event)) write(`${withoutSteering(line, { kept: "\t\n" })}\n`);
+  };
+}
+
+function linesOf(event: RolloutEvent): readonly string[] {
+  switch (event.event) {
+    case "started": {
+      const { project, commit, services } = event;
+      return wrapped(`Rolling out ${project} at ${commit.slice(0, 12)}: ${services.join(", ")}`);
+    }
+    case "step":
+      return columns(event.service, event.step, formatDuration(event.durationMs), event.detail);
+    case "output":
+      return [`    ${event.line}`];
+    case "note":
+      return columns(event.service, "note", "", event.text);
+    case "guarding":
+      return columns(event.service, "live", "", `guarded for ${formatDuration(event.guardMs)}`);
+    case "requests":
+      return ["", ...requestLines(event)];
+    case "finished":
+      return [
+        "",
+        ...event.services.flatMap((one) => columns(one.service, one.outcome, "", outcomeText(one))),
+        ...["", `Done in ${formatDuration(event.durationMs)}.`],
+      ];
+    case "failed":
+      return ["", ...wrapped(`FAILED: ${event.detail}`), ...event.evidence.map((line) => `    ${line}`)];
+  }
+}
+
+function requestLines({
+  sites,
+  missingLines,
+}: Extract<RolloutEvent, { event: "requests" }>): readonly string[] {
+  if (sites?.length === 0) return ["No request came through the proxy."];
+  if (sites !== null) return sites.flatMap((site) => wrapped(requestsText(site)));
+  const intro = "The requests were not counted, because Caddy does not log them.";
+  const advice =
+    missingLines.length === 0
+      ? "Write its new Caddyfile: hotpush upgrade"
+      : "Add to each site in the Caddyfile that leads to your services:";
+  return [...wrapped(`${intro} ${advice}`), ...missingLines];
+}
+
+function columns(service: string | null, step: string, duration: string, detail: string): readonly string[] {
+  const line = `  ${(service ?? "").padEnd(14)} ${step.padEnd(9)} ${duration.padStart(8)}  ${detail}`;
+  return wrapped(line.trimEnd(), 17);
+}
+
+/** How the service was replaced, and how long it was down. */
+function outcomeText(one: ServiceOutcome): string {
+  const { outcome, healthyAfterMs, drainedMs } = one;
+  if (outcome === "unchanged") return "";
+  if (outcome === "ran") return "to its end";
+  if (outcome === "skipped") return "not run in a roll back";
+  const [old, fresh] = [one.old.join(", "), one.new.join(", ")];
+  if (outcome === "removed") return `${old} (no replicas)`;
+  const times = [
+    ...(healthyAfterMs === null ? [] : [`healthy after ${formatDuration(healthyAfterMs)}`]),
+    ...(drainedMs === null ? [] : [`drained in ${formatDuration(drainedMs)}`]),
+    ...downtime(one),
+  ];
+  return [old === "" ? `${fresh} (first start)` : `${old} → ${fresh}`, ...times].join(", ");
+}
+
+function downtime({ outcome, downtimeMs, reason }: ServiceOutcome): readonly string[] {
+  if (downtimeMs === null) return outcome === "rolled" && reason !== null ? [`downtime ${reason}`] : [];
+  const why = reason === null ? "" : ` (${reason})`;
+  return [`downtime ${downtimeMs === 0 ? "none" : formatDuration(downtimeMs)}${why}`];
+}
+
+/** No line of a report is wider, but for what builds and containers print. */
+const widest = 80;
+
+/** Breaks a line at spaces, and a word that is wider than a line anywhere. */
+function wrapped(text: string, indent: number = 8): readonly string[] {
+  const margin = " ".repeat(indent);
+  return wrapText(text, widest, margin).flatMap((line) => {
+    const pieces = line.trimStart().match(new RegExp(`.{1,${widest - indent}}`, "gu")) ?? [""];
+    return line.length <= widest ? [line] : pieces.map((piece) => margin + piece);
+  });
 }

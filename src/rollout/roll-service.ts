@@ -7,7 +7,7 @@ import {
   removeContainer,
   stopContainer,
 } from "#platform/docker/container";
-import { hasEndedWell, waitReady } from "#platform/docker/health";
+import { waitReady } from "#platform/docker/health";
 import { inspectImage, tagImage } from "#platform/docker/image";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
@@ -26,22 +26,13 @@ import type { RolloutService } from "./project.ts";
 import { recoverService, removeLeftovers } from "./recover.ts";
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
 import { refuseChangedNetworks } from "./refuse-compose-file.ts";
-import {
-  note,
-  outcomeOf,
-  ranOutcome,
-  reportSkipped,
-  type ServiceOutcome,
-  timed,
-  unchangedOutcome,
-} from "./report.ts";
+import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
 import {
   checkThroughProxy,
   type DrainSummary,
   drainOld,
   namesReceiving,
-  switchLiveFiles,
   switchTraffic,
 } from "./switch-traffic.ts";
 import { explainBadAnswer, requireStillServing, waitAllReady } from "./verify.ts";
@@ -68,7 +59,6 @@ export async function updateService(on: ParallelRollout, found: Containers): Pro
   const action = planService(on, containers, { imageId, configHashes: await hashesOf(on) });
   switch (action.kind) {
     case "leave":
-      warnIfUnhealthy(on, containers);
       return unchangedOutcome(service, containers);
     case "start": {
       // None of its containers ran when the roll-out began. One that was crashing may have recovered during the build.
@@ -86,27 +76,13 @@ export async function updateService(on: ParallelRollout, found: Containers): Pro
     case "run":
       return shared(() => runService(on));
     case "skip":
-      reportSkipped(on);
+      note(on, "is not run in a roll back: what it changed stays as it is");
       return outcomeOf(service, "skipped", {});
   }
 }
 
 async function hashesOf({ configHashes, service }: ServiceRollout): Promise<readonly string[]> {
   return (await configHashes).get(service.name) ?? [];
-}
-
-/**
- * Warns about a service that is up to date but not healthy: an earlier roll-out may have been cut off while it
- * waited. If two containers can run, such a service is replaced instead.
- */
-export function warnIfUnhealthy(
-  scope: Pick<ServiceRollout, "report" | "service">,
-  containers: Containers,
-): void {
-  const lasting = containers.filter((container) => !hasEndedWell(container));
-  const sick = lasting.find(({ health }) => health !== null && health !== "healthy");
-  if (sick)
-    note(scope, `is as it should be, but not healthy (${sick.health}). See: docker logs ${sick.name}`);
 }
 
 /**
@@ -290,32 +266,16 @@ async function removeOld(on: ServiceRollout, containers: Containers): Promise<vo
   await timed(on, "stop", stop, (kept) => kept.join("; ") || `${namesOf(containers)} stopped and removed`);
 }
 
-/** Never resolves (RFC 2606), so the proxy refuses new requests while the old container finishes its own. */
-const nobody = "nobody.invalid";
-
 /**
- * Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose
- * does. If the proxy sends requests to them, it stops that first, and lets those in flight end.
+ * Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose does.
  *
  * @throws ProblemError `docker_refused` if one keeps running
  */
 export async function removeService(on: ServiceRollout): Promise<ServiceOutcome> {
-  const { service, traffic } = on;
   const leaving = await containersOf(on);
-  if (leaving.length === 0) return unchangedOutcome(service, leaving);
-  const reason = "no replicas";
-  // A live file counts only if a roll-out has written it.
-  if (traffic.by !== "live file" || (await namesReceiving(on)).length === 0) {
-    const undirected = traffic.by === "live file" ? ({ by: "nobody" } as const) : traffic;
-    await removeOld({ ...on, traffic: undirected }, leaving);
-    return outcomeOf(service, "removed", { old: leaving }, { reason });
-  }
-  const write = () => switchLiveFiles(traffic.directory.path, service.name, [nobody]);
-  await timed(on, "switch", write, "it has no replicas any more: the proxy refuses its requests from now on");
-  const running = leaving.filter(({ status }) => status === "running");
-  const { drainedMs } = await drainOld(on, running);
-  await removeOld(on, leaving);
-  return outcomeOf(service, "removed", { old: leaving }, { drainedMs, reason });
+  if (leaving.length === 0) return unchangedOutcome(on.service, leaving);
+  await removeOld({ ...on, traffic: { by: "nobody" } }, leaving);
+  return outcomeOf(on.service, "removed", { old: leaving });
 }
 
 /**

@@ -76,16 +76,6 @@ function declare(env: NodeJS.ProcessEnv): void {
     assert.equal(await readLive(project), old);
   });
 
-  test("a version whose answers break off is gone, one whose clients leave stays", async () => {
-    const broken = await duringGuard("broken-off", () => askOften("/break"));
-    assert.equal(broken.code, 1, broken.output);
-    assert.match(failureIn(broken.output), /is worse than the one before: \d+ of \d+ requests went wrong/);
-    assert.equal(await readLive(project), old);
-    const left = await duringGuard("left", () => askOften("/stream?lines=9", 150));
-    assert.equal(left.code, 0, left.output);
-    old = await readLive(project);
-  });
-
   test("a roll back during the guard brings the old version back at once", async () => {
     const { code, output } = await orderDuringGuard("back");
     assert.equal(code, 1, output);
@@ -110,23 +100,6 @@ function declare(env: NodeJS.ProcessEnv): void {
     assert.equal(failureIn(output), "The roll-out was asked to stop.");
     assert.equal(await readLive(project), old);
   });
-
-  /** Rolls out a good version, and does `work` in its guard. */
-  async function duringGuard(version: string, work: () => Promise<void>): Promise<Ending> {
-    await project.write(version, "graceful");
-    const rollout = project.spawnRollout({ args: ["--json", "app"] });
-    return untilPrinted(rollout, /"event":"guarding"/, work);
-  }
-
-  /** Sends sixty requests, ten at a time, that get no whole answer. @param leaveAfterMs if the client ends them */
-  async function askOften(path: string, leaveAfterMs = 10_000): Promise<void> {
-    const ask = async () => {
-      const signal = AbortSignal.timeout(leaveAfterMs);
-      const answer = fetch(project.origin + path, { signal }).then((response) => response.text());
-      await assert.rejects(answer);
-    };
-    for (let round = 0; round < 6; round += 1) await Promise.all(Array.from({ length: 10 }, ask));
-  }
 
   /** Rolls out a good version as deployment 7, and gives an order as the service does. */
   async function orderDuringGuard(order: GuardOrder): Promise<Ending> {

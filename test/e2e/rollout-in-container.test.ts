@@ -46,15 +46,15 @@ onEngine("a roll-out from inside a container", (env) => {
     test(`the repository at ${what}: what has bind mounts is unchanged, the app is rolled`, async () => {
       await project.write(`inside ${what}`, "graceful");
       const output = await inside(path ?? project.directory, [], "rollout");
-      assert.match(output, /^app +\S+ → \S+ .* none \(at the proxy\)$/m, output);
-      assert.match(output, /^caddy +unchanged/m, output);
+      assert.match(output, /^ +app +rolled +\S+ → \S+, .* none \(at the proxy\)$/m, output);
+      assert.match(output, /^ +caddy +unchanged/m, output);
       assert.match(output, /live files in \/run\/live/);
     });
   }
 
   test("a service that depends on another one is unchanged too", async () => {
     const output = await inside(project.directory, [], "rollout");
-    assert.match(output, /^app +unchanged[\s\S]*^other +unchanged/m, output);
+    assert.match(output, /^ +app +unchanged[\s\S]*^ +other +unchanged/m, output);
   });
 
   for (const user of ["root", "node"]) {
@@ -97,7 +97,7 @@ onEngine("a roll-out from inside a container", (env) => {
     await project.write("prod", "graceful");
     const output = await project.docker("exec", `${prod}-a-self-1`, "hotpush", "rollout");
     assert.match(output, new RegExp(`^Rolling out ${prod} at \\w+: worker$`, "m"), output);
-    assert.match(output, new RegExp(`^worker .* → ${prod}-worker-1 `, "m"), output);
+    assert.match(output, new RegExp(`^ +worker .* → ${prod}-worker-1,`, "m"), output);
   });
 
   /** A service that acts as Hotpush in the project. Its name sorts first, so that the order is visible. */

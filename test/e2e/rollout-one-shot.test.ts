@@ -24,7 +24,7 @@ onEngine("one-shot services on a real engine", (env) => {
       const { code, output } = await project.deploy(version, "graceful");
       assert.equal(code, 0, output);
       assert.match(output, /migrate +run .* ended with exit code 0[\s\S]*app +start /);
-      assert.match(output, /^migrate +ran to its end/m);
+      assert.match(output, /^ +migrate +ran +to its end/m);
     }
     assert.deepEqual(await runsOf("migrate"), ["exited"]);
   });
@@ -35,13 +35,13 @@ onEngine("one-shot services on a real engine", (env) => {
     await mkdir(join(project.directory, "sql"));
     await writeFile(join(project.directory, "sql", "1.sql"), "CREATE TABLE orders;\n");
     const first = await rollOutAt("1", "migrate");
-    assert.match(first, /^migrate +ran to its end/m);
+    assert.match(first, /^ +migrate +ran +to its end/m);
     await writeFile(join(project.directory, "sql", "2.sql"), "CREATE INDEX;\n");
     const second = await rollOutAt("2", "migrate");
-    assert.match(second, /^migrate +ran to its end/m);
+    assert.match(second, /^ +migrate +ran +to its end/m);
     assert.equal(await project.docker("compose", "logs", "--no-log-prefix", "migrate"), sql);
     const again = await rollOutAt("2", "migrate");
-    assert.match(again, /^migrate +unchanged/m);
+    assert.match(again, /^ +migrate +unchanged/m);
   });
 
   test("a service that nothing depends on succeeds with exit code 0", async () => {
@@ -50,12 +50,12 @@ onEngine("one-shot services on a real engine", (env) => {
     for (const commit of ["1", "2"]) {
       const output = await rollOutAt(commit, "seed", "buckets");
       assert.match(output, /seed +healthy .* it ran to its end: exit code 0, and no restart policy/);
-      assert.match(output, /^seed +ran to its end/m);
-      assert.match(output, /^buckets +ran to its end/m);
+      assert.match(output, /^ +seed +ran +to its end/m);
+      assert.match(output, /^ +buckets +ran +to its end/m);
     }
     const again = await rollOutAt("2", "seed", "buckets");
-    assert.match(again, /^seed +unchanged/m);
-    assert.match(again, /^buckets +unchanged/m);
+    assert.match(again, /^ +seed +unchanged/m);
+    assert.match(again, /^ +buckets +unchanged/m);
   });
 
   test("a service that nothing depends on fails with another exit code", async () => {

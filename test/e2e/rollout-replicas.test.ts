@@ -3,8 +3,6 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { requestsInFlight } from "../../src/rollout/switch-traffic.ts";
-import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { readLive } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
@@ -50,29 +48,19 @@ onEngine("three replicas, each with a live file of its own", (env) => {
     assert.deepEqual([...new Set(await live())], [only.split(" ")[0]]);
   });
 
-  test("with no replicas, new requests are refused, open ones finish, and the container is removed", async () => {
+  test("with no replicas, the container is removed, and an app that stops gracefully ends its requests", async () => {
     const slow = fetch(`${project.origin}/?ms=3000`);
-    await until("the slow request in Caddy", async () => (await inFlight()) > 0);
     const { code, output } = await project.rollOut({ env: { REPLICAS: "0" } });
     assert.equal(code, 0, output);
     assert.equal((await slow).status, 200, output);
-    assert.match(output, /^app +\S+ → none \(no replicas\) /m);
+    assert.match(output, /^ +app +removed +\S+ \(no replicas\)/m);
     assert.deepEqual(await project.containers("app"), []);
-    assert.deepEqual([...new Set(await live())], ["nobody.invalid"]);
-    assert.equal((await fetch(project.origin)).status, 502);
     const again = await project.rollOut({ env: { REPLICAS: "0" } });
-    assert.match(again.output, /^app +unchanged /m, again.output);
+    assert.match(again.output, /^ +app +unchanged/m, again.output);
     const back = await project.rollOut({ env: { REPLICAS: "1" } });
     assert.equal(back.code, 0, back.output);
     assert.equal(await project.version(), "second");
   });
-
-  async function inFlight(): Promise<number> {
-    const names = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
-    const path = await project.livePath();
-    const live = { path, adminSocket: join(path, "admin.sock"), project: null };
-    return (await requestsInFlight(live, "app", names))?.count ?? 0;
-  }
 
   function live(): Promise<string[]> {
     return Promise.all(["app", "app.2", "app.3"].map((file) => readLive(project, file)));

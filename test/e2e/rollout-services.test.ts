@@ -29,12 +29,12 @@ onEngine("services of other kinds on a real engine", (env) => {
     const first = await project.deploy("migrated", "graceful");
     assert.equal(first.code, 0, first.output);
     assert.match(first.output, /migrate +run .* ended with exit code 0[\s\S]*app +start /);
-    assert.match(first.output, /^migrate +ran to its end/m);
+    assert.match(first.output, /^ +migrate +ran +to its end/m);
     const next = await project.deploy("migrated-too", "graceful");
-    assert.match(next.output, /^migrate +ran to its end/m);
+    assert.match(next.output, /^ +migrate +ran +to its end/m);
     const again = await project.rollOut({ args: ["--commit", commitOf(next.output)] });
     assert.equal(again.code, 0, again.output);
-    assert.match(again.output, /^migrate +unchanged/m);
+    assert.match(again.output, /^ +migrate +unchanged/m);
   });
 
   test("a failed migration ends the roll-out with its log, and the old version serves", async () => {
@@ -58,7 +58,7 @@ onEngine("services of other kinds on a real engine", (env) => {
     const [, old] = [await project.rollOut(), await project.containers("cache")];
     await push(image, "two");
     await project.docker("tag", await imageWith("one"), image);
-    assert.match((await project.rollOut()).output, /^cache +unchanged/m);
+    assert.match((await project.rollOut()).output, /^ +cache +unchanged/m);
     const { code, output } = await project.rollOut({ args: ["--pull", "cache"] });
     assert.equal(code, 0, output);
     assert.match(output, /^ +pull .* cache$/m);
@@ -81,10 +81,10 @@ onEngine("services of other kinds on a real engine", (env) => {
     await alsoHas({ app: { image }, twin });
     const first = await project.deploy("shared", "graceful");
     assert.equal(first.code, 0, first.output);
-    assert.match(first.output, /^twin +\S+ \(first start\)/m);
+    assert.match(first.output, /^ +twin +started +\S+ \(first start\)/m);
     const next = await project.deploy("shared-too", "graceful");
     assert.equal(next.code, 0, next.output);
-    assert.match(next.output, /^twin +\S+-twin-1 → \S+-twin-2 /m);
+    assert.match(next.output, /^ +twin +rolled +\S+-twin-1 → \S+-twin-2,/m);
     await project.docker("compose", "rm", "--stop", "--force", "twin");
     await alsoHas({});
   });

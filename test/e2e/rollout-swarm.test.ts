@@ -22,7 +22,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     stack = await makeStack(env);
     const { code, output } = await deploy("first", "graceful");
     assert.equal(code, 0, output);
-    assert.match(output, /^app +app\.1\.\w+, app\.2\.\w+ \(first start\)/m);
+    assert.match(output, /^ +app +started +app\.1\.\w+, app\.2\.\w+ \(first start\)/m);
   });
   after(() => stack?.remove());
 
@@ -52,9 +52,9 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
         assert.match(output, /app\.2\.\w+ starting\n[\s\S]*app\.2\.\w+ running\n/);
         assert.match(
           output,
-          /^app +app\.1\.\w+, app\.2\.\w+ → app\.1\.\w+, app\.2\.\w+ .* none \(a task ran at each look\)$/m,
+          /^ +app +rolled +app\.1\.\w+, app\.2\.\w+ → app\.1\.\w+, app\.2\.\w+, .* none \(a task ran at each look\)$/m,
         );
-        assert.match(output, /^caddy +unchanged/m);
+        assert.match(output, /^ +caddy +unchanged/m);
       }
     });
     t.diagnostic(`${answers.length} requests over ${rollouts} roll-outs, none failed`);
@@ -66,7 +66,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
     const tasks = await stack.tasks("app");
     const { code, output } = await deploy(await live(), "graceful");
     assert.equal(code, 0, output);
-    assert.match(output, /^app +unchanged/m);
+    assert.match(output, /^ +app +unchanged/m);
     assert.deepEqual(await stack.tasks("app"), tasks);
   });
 

@@ -84,8 +84,11 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     const { versions } = await project.underLoad(async () => {
       const { code, output } = await project.deploy("good", "graceful");
       assert.equal(code, 0, output);
-      assert.match(output, /^app +\S+ → \S+ +[\d.]+ m?s +[\d.]+ m?s +none \(at the proxy\)$/m);
-      assert.match(output, /^single +unchanged/m);
+      assert.match(
+        output,
+        /^ +app +rolled +\S+ → \S+, healthy after [\d.]+ m?s, drained in [\d.]+ m?s, downtime none \(at the proxy\)$/m,
+      );
+      assert.match(output, /^ +single +unchanged/m);
     });
     assert.deepEqual(versions, ["first", "good"]);
     assert.deepEqual(await untouched(), others);
@@ -110,7 +113,10 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     await addApi("api-2");
     const { code, output } = await project.rollOut({ args: ["api"] });
     assert.equal(code, 0, output);
-    assert.match(output, /^api +\S+ → \S+ +[\d.]+ m?s +- +not behind the proxy$/m);
+    assert.match(
+      output,
+      /^ +api +rolled +\S+ → \S+, healthy after [\d.]+ m?s, downtime not behind the proxy$/m,
+    );
     const { versions, failed } = await caller.end();
     assert.deepEqual([versions, failed], [["api-1", "api-2"], 0]);
     await addApi("api-3");
@@ -132,7 +138,7 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     await project.underLoad(async () => {
       const { code, output } = await project.deploy("known", "graceful", { env: { SETTING: "2" } });
       assert.equal(code, 0, output);
-      assert.match(output, /^single .* [\d.]+ m?s \(label hotpush\.rollout=recreate\)$/m);
+      assert.match(output, /^ +single +recreated .* [\d.]+ m?s \(label hotpush\.rollout=recreate\)$/m);
     });
     assert.notDeepEqual(await project.containers("single"), before);
   });

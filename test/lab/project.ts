@@ -154,7 +154,12 @@ export async function endOf(child: ChildProcess): Promise<Ending> {
   child.stdout?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
   child.stderr?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
   const [code]: (number | null)[] = await once(child, "close");
-  return { code: code ?? 128, output: chunks.join("") };
+  return { code: code ?? 128, output: unwrapped(chunks.join("")) };
+}
+
+/** The report of a roll-out with each line whole, as it was before it was wrapped. */
+function unwrapped(output: string): string {
+  return output.replace(/\n(?: {17}| {8})(?=\S)/g, " ");
 }
 
 /** The name in a live file of the project. */

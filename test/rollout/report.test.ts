@@ -1,97 +1,119 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { outcomeTable, reportJson, reportText } from "../../src/rollout/format.ts";
+import { countingLines } from "../../src/rollout/caddy-lines.ts";
 import {
   outcomeOf,
   type RolloutEvent,
   ranOutcome,
+  reportJson,
+  reportText,
   timed,
   unchangedOutcome,
 } from "../../src/rollout/report.ts";
 
-test("the closing table shows the outcome of each service", () => {
-  const rolled = {
-    service: "app",
-    outcome: "rolled",
-    old: ["shop-app-3"],
-    new: ["shop-app-4"],
-    healthyAfterMs: 2_140,
-    drainedMs: 510,
-    downtimeMs: 0,
-    reason: "at the proxy",
-  } as const;
-  const recreated = {
-    ...rolled,
-    service: "db",
-    outcome: "recreated",
-    old: ["shop-db-1"],
-    new: ["shop-db-1"],
-    drainedMs: null,
-    downtimeMs: 4_100,
-    reason: "publishes port 5432",
-  } as const;
-  const first = {
-    ...rolled,
-    service: "worker",
-    outcome: "started",
-    old: [],
-    drainedMs: null,
-    downtimeMs: null,
-    reason: null,
-  } as const;
-  const direct = {
-    ...rolled,
-    service: "api",
-    drainedMs: null,
-    downtimeMs: null,
-    reason: "not behind the proxy",
-  } as const;
-  assert.deepEqual(
-    outcomeTable([rolled, recreated, first, direct, unchangedOutcome({ name: "cache" }, [])]),
-    [
-      "Service  Old → new                 Healthy after  Drained  Downtime",
-      "───────  ────────────────────────  ─────────────  ───────  ───────────────────────────",
-      "app      shop-app-3 → shop-app-4   2.1 s          510 ms   none (at the proxy)",
-      "db       shop-db-1 → shop-db-1     2.1 s          -        4.1 s (publishes port 5432)",
-      "worker   shop-app-4 (first start)  2.1 s          -        -",
-      "api      shop-app-3 → shop-app-4   2.1 s          -        not behind the proxy",
-      "cache    unchanged                 -              -        -",
-    ],
-  );
-});
+/** The lines of `events`, as a person sees them. */
+function linesOf(...events: readonly RolloutEvent[]): readonly string[] {
+  let text = "";
+  const report = reportText((written) => {
+    text += written;
+  });
+  for (const event of events) report(event);
+  return text.split("\n").slice(0, -1);
+}
 
-test("the closing table shows which one-shot services ran or were left out", () => {
-  const rows = outcomeTable([
-    ranOutcome({ name: "migrate" }, []),
-    outcomeOf({ name: "seed" }, "skipped", {}),
-  ]);
-  assert.match(rows.at(-2) ?? "", /^migrate +ran to its end +-/);
-  assert.match(rows.at(-1) ?? "", /^seed +not run in a roll back +-/);
-});
+const [old, fresh] = [[{ name: "shop-app-3" }], [{ name: "shop-app-4" }]];
+const seen = { healthyAfterMs: 2_140, drainedMs: 510, downtimeMs: 0, reason: "at the proxy" };
+const app = { name: "app" };
+const none = { drainedMs: null, downtimeMs: null, reason: null };
+
+const outcomes = [
+  [
+    outcomeOf(app, "rolled", { old, new: fresh }, seen),
+    "rolled shop-app-3 → shop-app-4, healthy after 2.1 s, drained in 510 ms, downtime none (at the proxy)",
+  ],
+  [
+    outcomeOf(
+      app,
+      "recreated",
+      { old, new: fresh },
+      { ...seen, drainedMs: null, downtimeMs: 4_100, reason: "publishes port 5432" },
+    ),
+    "recreated shop-app-3 → shop-app-4, healthy after 2.1 s, downtime 4.1 s (publishes port 5432)",
+  ],
+  [
+    outcomeOf(app, "rolled", { old, new: fresh }, { ...seen, ...none, reason: "not behind the proxy" }),
+    "rolled shop-app-3 → shop-app-4, healthy after 2.1 s, downtime not behind the proxy",
+  ],
+  [
+    outcomeOf(app, "started", { new: fresh }, { ...seen, ...none }),
+    "started shop-app-4 (first start), healthy after 2.1 s",
+  ],
+  [outcomeOf(app, "removed", { old }), "removed shop-app-3 (no replicas)"],
+  [outcomeOf(app, "skipped", {}), "skipped not run in a roll back"],
+  [ranOutcome(app, []), "ran to its end"],
+  [unchangedOutcome(app, old), "unchanged"],
+] as const;
+
+for (const [outcome, expected] of outcomes) {
+  test(`the end says of a service: ${expected.slice(0, 50)}`, () => {
+    const lines = linesOf({ event: "finished", durationMs: 900, services: [outcome] });
+    assert.equal(lines.slice(1, -2).join(" ").replace(/\s+/g, " ").trim(), `app ${expected}`);
+    assert.equal(lines.at(-1), "Done in 900 ms.");
+  });
+}
 
 test("a step is a line with its duration", () => {
-  const lines: string[] = [];
-  const step = {
+  const lines = linesOf({
     event: "step",
     service: "app",
     step: "drain",
     durationMs: 510,
-    detail: "no request is left",
-  } as const;
-  reportText((line) => lines.push(line))(step);
-  assert.deepEqual(lines, ["  app            drain          510 ms  no request is left\n"]);
+    detail: "none left",
+  });
+  assert.deepEqual(lines, ["  app            drain       510 ms  none left"]);
 });
 
-test("output of a container cannot control the terminal", () => {
-  const lines: string[] = [];
-  const evidence = ["\u001b]0;owned\u0007\u001b[31mred\u001b[0m\u0008\u0000"];
-  reportText((line) => lines.push(line))({
-    event: "failed",
-    code: "container_not_healthy",
-    detail: "No.",
-    evidence,
+const names = ["storefront-production-web-frontend-12", "storefront-production-web-frontend-13"];
+const web = { name: "web-frontend-production" };
+const longWord = "https://registry.example.org/".repeat(6);
+const sentence = `It is ${"rather long, ".repeat(20)}and has ${longWord} in it.`;
+const site = {
+  ...{ host: "www.storefront.example.org", requests: 12_431, failed: 12, brokeOff: 3, left: 4_000 },
+  ...{
+    before: { answers: 1_000, serverErrors: 1 },
+    after: { answers: 1_000, serverErrors: 2 },
+  },
+};
+
+const wide: readonly RolloutEvent[] = [
+  { event: "started", project: "storefront", commit: "1".repeat(40), services: [...names, ...names] },
+  { event: "step", service: web.name, step: "roll back", durationMs: 3_599_000, detail: names.join(", ") },
+  { event: "step", service: null, step: "tag", durationMs: 1, detail: longWord },
+  { event: "note", service: web.name, text: sentence },
+  { event: "guarding", service: names.join("-"), guardMs: 10_000 },
+  { event: "requests", sites: [site], missingLines: [] },
+  { event: "requests", sites: null, missingLines: countingLines("/run/live", null) },
+  { event: "requests", sites: null, missingLines: [] },
+  { event: "requests", sites: [], missingLines: [] },
+  {
+    event: "finished",
+    durationMs: 1,
+    services: outcomes.map(([one]) => ({ ...one, service: web.name, old: names, new: names })),
+  },
+  { event: "failed", code: "version_worse", detail: sentence, evidence: [] },
+];
+
+for (const event of wide) {
+  test(`no line is wider than 80 columns: ${event.event}`, () => {
+    for (const line of linesOf(event)) assert.ok(line.length <= 80, line);
   });
-  assert.equal(lines.join(""), "\nFAILED: No.\n    red\n");
+}
+
+test("output of a container cannot control the terminal, and is not broken", () => {
+  const red = "\u001b]0;owned\u0007\u001b[31mred\u001b[0m\u0008\u0000";
+  const evidence = [red, "x".repeat(200)];
+  const lines = linesOf({ event: "failed", code: "container_not_healthy", detail: "No.", evidence });
+  assert.deepEqual(lines, ["", "FAILED: No.", "    red", `    ${"x".repeat(200)}`]);
 });
 
 test("as JSON, each event is a line with its time", () => {

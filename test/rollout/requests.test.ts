@@ -2,15 +2,12 @@ import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { Engine } from "../../src/platform/docker/engine.ts";
 import { countingFile, countingLines, requestsLog } from "../../src/rollout/caddy-lines.ts";
 import type { LiveDirectory, Rollout } from "../../src/rollout/context.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
 import {
-  brokenAnswers,
   createTally,
   followLog,
-  hostOf,
   readLoggedRequest,
   withRequestsCounted,
 } from "../../src/rollout/requests.ts";
@@ -154,8 +151,8 @@ test("each ending of a request is known by Caddy's line", () => {
     "the app's own 502": answered(502),
     "Caddy's 502": requestLine({ status: 502, answered: null, upstream: "shop-app-1:8080" }),
     "sent on and answered": answered(200, "app.shop.containers.internal"),
-    "cut off": requestLine({ status: 200 }),
-    "sent on and cut off": requestLine({ status: 200, answered: null, upstream: "nobody.invalid:8080" }),
+    "broke off": requestLine({ status: 200 }),
+    "sent on and broke off": requestLine({ status: 200, answered: null, upstream: "nobody.invalid:8080" }),
     "refused by Caddy as too large": requestLine({
       status: 413,
       answered: null,
@@ -172,8 +169,8 @@ test("each ending of a request is known by Caddy's line", () => {
     "server error",
     "failed",
     "answered",
-    "cut off",
-    "cut off",
+    "broke off",
+    "broke off",
     "answered",
     "answered",
     "left",
@@ -195,96 +192,40 @@ test("answers are those of the version whose container gave them", () => {
     requestLine({ status: 502, answered: null }),
   ])
     tally.add(text);
-  assert.deepEqual(
-    tally.sites(() => 0),
-    [
-      {
-        ...{ host: "shop.example.org", requests: 4, failed: 1, brokeOff: 0, left: 0 },
-        before: { answers: 2, serverErrors: 1 },
-        after: { answers: 1, serverErrors: 0 },
-      },
-    ],
-  );
+  assert.deepEqual(tally.sites(), [
+    {
+      ...{ host: "shop.example.org", requests: 4, failed: 1, brokeOff: 0, left: 0 },
+      before: { answers: 2, serverErrors: 1 },
+      after: { answers: 1, serverErrors: 0 },
+    },
+  ]);
 });
 
-test("of the requests that were cut off, those of clients that left did not fail", () => {
+test("an answer that broke off, by the app or its client, and a client that left did not fail", () => {
   const tally = createTally(() => false);
   for (let count = 0; count < 5; count += 1) tally.add(requestLine({ status: 200 }));
   tally.add(requestLine({ status: 0, answered: null }));
-  const [site] = tally.sites((host) => (host === "shop.example.org" ? 3 : 9));
-  assert.deepEqual([tally.cutOff(), site?.failed, site?.brokeOff, site?.left], [5, 2, 2, 4]);
-  assert.equal(tally.sites(() => 99)[0]?.failed, 0, "a warning of a request before the count");
+  const [site] = tally.sites();
+  assert.deepEqual([site?.failed, site?.brokeOff, site?.left], [0, 5, 1]);
+});
+
+test("hosts are counted without port and case, and an address of IPv6 keeps its colons", () => {
+  const tally = createTally(() => false);
+  for (const host of ["a:80", "A", "[::1]:80", "[::1]"]) tally.add(requestLine({ status: 200 }, host));
+  assert.deepEqual(
+    tally.sites().map(({ host, requests }) => [host, requests]),
+    [
+      ["a", 2],
+      ["[::1]", 2],
+    ],
+  );
 });
 
 test("invented hosts do not make the list longer than twenty", () => {
   const tally = createTally(() => false);
   for (let number = 0; number < 1_000; number += 1)
     tally.add(requestLine({ status: 200, answered: 200 }, `h${number}`));
-  const sites = tally.sites(() => 0);
+  const sites = tally.sites();
   assert.equal(sites.length, 21);
   assert.deepEqual([sites.at(-1)?.host, sites.at(-1)?.requests], ["other hosts", 980]);
-});
-
-test("a host has no port, and an address of IPv6 keeps its colons", () => {
-  assert.deepEqual(["a:80", "A", "[::1]:80", "[::1]"].map(hostOf), ["a", "a", "[::1]", "[::1]"]);
-});
-
-function warning(error: string, host = "shop.example.org:8443"): string {
-  const fields = { upstream: "{file./run/live/app}:8080", request: { host }, error };
-  return `${JSON.stringify({ level: "warn", msg: "aborting with incomplete response", ...fields })}\n`;
-}
-
-const warnings = [
-  warning("reading: unexpected EOF"),
-  warning("writing: write tcp 10.0.0.1:443->10.0.0.2:5: write: broken pipe"),
-  warning("reading: context canceled"),
-  '{"level":"info","msg":"writing: nothing of it"}\n',
-  warning("reading: context canceled", "blog.example.org"),
-].join("");
-
-/** An engine with one container, which has `source` mounted and this log. */
-function engineWithLog(source: string, log: () => string): Engine {
-  return {
-    async get(path) {
-      if (path === "/containers/json")
-        return Buffer.from(JSON.stringify([{ Id: "caddy", Mounts: [{ Source: source }] }]));
-      assert.match(path, /^\/containers\/caddy\/logs\?.*since=1700000000\.500$/);
-      return Buffer.from(log());
-    },
-    post: async () => Buffer.alloc(0),
-    delete: async () => Buffer.alloc(0),
-  };
-}
-
-test("Caddy's warnings say whose answers broke off, and who ended them", async (t) => {
-  const live = liveDirectory(t);
-  const broken = await brokenAnswers(
-    engineWithLog(live.path, () => warnings),
-    live,
-    1_700_000_000_500,
-  );
-  assert.deepEqual(
-    broken?.map(({ host, isLeaver }) => [host, isLeaver]),
-    [
-      ["shop.example.org", false],
-      ["shop.example.org", true],
-      ["shop.example.org", true],
-      ["blog.example.org", true],
-    ],
-  );
-  assert.deepEqual(broken?.[0]?.upstream, "{file./run/live/app}:8080");
-});
-
-test("on a server it is the Caddy that has the directories of all projects", async (t) => {
-  const live = liveDirectory(t, "shop");
-  const engine = engineWithLog(dirname(live.path), () => warnings);
-  assert.equal((await brokenAnswers(engine, live, 1_700_000_000_500))?.length, 4);
-});
-
-test("a log that cannot be read leaves it unknown", async (t) => {
-  const live = liveDirectory(t);
-  const engine = engineWithLog(live.path, () => {
-    throw new Error("configured logging driver does not support reading");
-  });
-  assert.equal(await brokenAnswers(engine, live, 1_700_000_000_500), null);
 });

@@ -1,35 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Container } from "../../src/platform/docker/container.ts";
 import { longestGraceS } from "../../src/rollout/context.ts";
 import { ranOutcome, unchangedOutcome } from "../../src/rollout/report.ts";
-import { rollBackImageNames, warnIfUnhealthy } from "../../src/rollout/roll-service.ts";
+import { rollBackImageNames } from "../../src/rollout/roll-service.ts";
 import { sampleContainer, sampleService, watchedEngine } from "./sample.ts";
-
-const database = sampleService({ name: "db", replacement: { how: "recreate", reason: "database" } });
-
-test("warns about an up-to-date but unhealthy database, with its log command", () => {
-  assert.deepEqual(told(database, { health: "unhealthy" }), [
-    "is as it should be, but not healthy (unhealthy). See: docker logs shop-app-1",
-  ]);
-});
-
-test("does not warn about a healthy container, or one without a health check", () => {
-  assert.deepEqual(told(database, { health: "healthy" }), []);
-  assert.deepEqual(told(database, { health: null }), []);
-});
-
-test("does not warn about a migration that has ended, whatever its health", () => {
-  const migration = sampleService({ replacement: { how: "run-once" } });
-  assert.deepEqual(told(migration, { status: "exited", health: "unhealthy" }), []);
-});
-
-function told(service: typeof database, differences: Partial<Container>): readonly string[] {
-  const texts: string[] = [];
-  const report = (event: { readonly event: string; readonly text?: string }) => texts.push(event.text ?? "");
-  warnIfUnhealthy({ report, service }, [sampleContainer(differences)]);
-  return texts;
-}
 
 test("only a container that was drained has less than its own stop grace period", () => {
   const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };

@@ -13,15 +13,7 @@ import type { RolloutRequest } from "../context.ts";
 import { prepareImages } from "../images.ts";
 import { keptByDefault, type Pruned, type PruneRequest, prune } from "../prune.ts";
 import { firstVersionName, recordVersion, writeFirstVersion } from "../record-version.ts";
-import {
-  note,
-  outcomeOf,
-  type Report,
-  reportSkipped,
-  type ServiceOutcome,
-  timed,
-  unchangedOutcome,
-} from "../report.ts";
+import { note, outcomeOf, type Report, type ServiceOutcome, timed, unchangedOutcome } from "../report.ts";
 import { inTurn, type LockedContext, selectServices, withoutOwn } from "../rollout.ts";
 import { checkThroughProxy } from "../switch-traffic.ts";
 import { imageIsGone, keptVersions, readVersions, type VersionImage } from "../versions.ts";
@@ -292,7 +284,7 @@ async function chooseImage(
   if (version !== null) {
     // Swarm would run a job again.
     if (running?.isJob) {
-      reportSkipped({ report, service });
+      note({ report, service }, "is not run in a roll back: what it changed stays as it is");
       return running.name;
     }
     const good = version.images[name];

@@ -182,7 +182,7 @@ function requestTable(sites: readonly SiteRequests[] | null): Markup | null {
       after,
     }) => html`<div class="site ${failed === 0 ? "good" : "bad"}">
 <p class="figure"><b>${failed.toLocaleString("en-US")}</b> <span>of ${requests.toLocaleString("en-US")} requests failed</span></p>
-<p class="soft">${host}${brokeOff > 0 && `, ${brokeOff} in the middle of the answer`}${left > 0 && `, ${count(left, "client")} left early`}</p>
+<p class="soft">${host}${brokeOff > 0 && `, ${brokeOff} broke off in the middle of the answer`}${left > 0 && `, ${count(left, "client")} left early`}</p>
 <dl><dt>5xx before</dt><dd>${before.serverErrors.toLocaleString("en-US")} of ${before.answers.toLocaleString("en-US")}</dd><dt>5xx after</dt><dd>${after.serverErrors.toLocaleString("en-US")} of ${after.answers.toLocaleString("en-US")}</dd></dl></div>`,
   )}</section>`;
 }
