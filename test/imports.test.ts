@@ -17,7 +17,7 @@ test("a part uses of another what package.json names, and no file by its path", 
 
 test("only the parts that are made for it start programs and open databases", () => {
   assert.equal(
-    wrongImportsIn("front/webhook/body.ts", 'import { spawn } from "node:child_process";').length,
+    wrongImportsIn("front/webhook/webhook.ts", 'import { spawn } from "node:child_process";').length,
     1,
   );
   assert.deepEqual(wrongImportsIn("platform/sqlite/store.ts", 'import "node:sqlite";'), []);

@@ -1,16 +1,14 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { MachineSettings } from "#config/machine";
-import { onlyProjectName, type ProjectConfig, type ProjectFiles } from "#config/project-files";
-import { type AskRun, refsOf } from "#deployments/push";
+import type { ProjectFiles } from "#config/project-files";
+import type { AskRun } from "#deployments/push";
 import type { Log } from "#log";
 import { closeServer, listen } from "#platform/listening";
 import { ProblemError } from "#problems";
 import { type PageSettings, pageSettingsOf } from "./page/settings.ts";
-import { namedWebhooks } from "./webhook/named-webhooks.ts";
-import { createReceiver } from "./webhook/server.ts";
 import { askOverSocket, openSpool, type Spool } from "./webhook/spool.ts";
-import type { Webhook } from "./webhook/webhook.ts";
+import { createReceiver } from "./webhook/webhook.ts";
 
 /** How long open requests may take to be answered when the service stops. */
 const lastAnswersMs = 1_000;
@@ -43,10 +41,10 @@ export async function startFront(options: FrontOptions): Promise<RunningFront> {
   const { machine, files, stopping, log } = options;
   const askRun = options.askRun ?? askOverSocket(machine.pageSocket);
   const spool = await openSpoolOf(machine.spoolPath, askRun, log);
-  const isOnly = machine.projectsPath === null;
   const receiver = createReceiver({
-    findWebhook: findWebhookIn(files, spool, isOnly),
-    webhookPath: isOnly ? "/webhook" : "/webhook/<project>",
+    findProject: files.find,
+    isOnly: machine.projectsPath === null,
+    spool,
     bodyLimitBytes: machine.bodyLimitBytes,
     trustedProxies: machine.trustedProxies,
     findFault: () =>
@@ -88,29 +86,4 @@ async function makePage(settings: PageSettings, log: Log): Promise<Server> {
     import("./page/run-client.ts"),
   ]);
   return createPage(settings, connectRun(settings.socket), log);
-}
-
-function findWebhookIn(files: ProjectFiles, spool: Spool, isOnly: boolean): (path: string) => Webhook | null {
-  // A configuration is another object when it changes.
-  const webhooks = new WeakMap<ProjectConfig, Webhook>();
-  const find = (name: string) => {
-    const config = files.find(name);
-    if (config === null) return null;
-    const webhook = webhooks.get(config) ?? webhookOf(config, spool, isOnly);
-    webhooks.set(config, webhook);
-    return webhook;
-  };
-  return isOnly ? (path) => (path === "/webhook" ? find(onlyProjectName) : null) : namedWebhooks(find);
-}
-
-function webhookOf({ name, settings }: ProjectConfig, spool: Spool, isOnly: boolean): Webhook {
-  return {
-    ...(!isOnly && { project: name }),
-    secrets: settings.secrets,
-    repository: settings.repository,
-    refs: refsOf(settings.branch),
-    record: (push) => spool.add(name, push),
-    dryRun: (push) => spool.dryRun(name, push),
-    onVerified: (slot, host, deliveryId) => spool.noteSecretUse(name, slot, host, deliveryId),
-  };
 }

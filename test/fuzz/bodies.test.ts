@@ -1,46 +1,17 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
 import { after } from "node:test";
 import fc from "fast-check";
-import { joinChunks, readBody } from "../../src/front/webhook/body.ts";
 import { githubPush } from "../harness/delivery.ts";
-import { listenHere } from "../harness/listen.ts";
-import { exchange, onTheWire } from "../harness/raw-http.ts";
+import { onTheWire } from "../harness/raw-http.ts";
 import { startReceiver } from "../harness/receiver.ts";
 import { fuzz } from "./fuzz.ts";
 import { statusesFrom } from "./statuses-from.ts";
 
 const receiver = await startReceiver({ after });
-const limitBytes = 1_000;
-const reader = await startReader();
 const perConnection = 25;
 
 const cuts = fc.array(fc.nat(2_000), { maxLength: 8 });
 const extension = fc.constantFrom("", "", ";a", ";a=b", ';a="b c"');
-
-fuzz(
-  "a body is read as it was sent, in any pieces, and never beyond the limit",
-  fc.asyncProperty(
-    fc.oneof(
-      fc.uint8Array({ maxLength: 2 * limitBytes }),
-      fc.integer({ min: limitBytes - 1, max: limitBytes + 1 }).map((length) => new Uint8Array(length)),
-    ),
-    fc.boolean(),
-    cuts,
-    extension,
-    async (bytes, isChunked, cuts, extension) => {
-      const body = Buffer.from(bytes).toString("latin1");
-      const framing = isChunked ? ["Transfer-Encoding: chunked"] : [`Content-Length: ${body.length}`];
-      const head = `POST / HTTP/1.1\r\nHost: a\r\n${framing}\r\nConnection: close\r\n\r\n`;
-      const wire = Buffer.from(head + (isChunked ? inChunks(body, cuts, extension) : body), "latin1");
-      const { replies } = await exchange(reader, wire);
-      const hex = Buffer.from(bytes).toString("hex");
-      const expected = body.length > limitBytes ? { code: "payload_too_large" } : { joined: hex, seen: hex };
-      assert.deepEqual(JSON.parse(replies[0]?.body ?? "null"), expected);
-    },
-  ),
-  500,
-);
 
 fuzz(
   "a signed push is accepted in any pieces, and refused if one byte of it differs",
@@ -140,20 +111,4 @@ function inChunks(body: string, cuts: readonly number[], extension: string): str
     .map((chunk) => `${chunk.length.toString(16)}${extension}\r\n${chunk}${chunk && "\r\n"}`)
     .join("")
     .concat("\r\n");
-}
-
-/** A server that answers with the body that it read. @returns its port */
-async function startReader(): Promise<number> {
-  const arriving = { heldBytes: 0, drops: new Set<() => void>() };
-  const server = createServer(async (request, response) => {
-    const seen: Buffer[] = [];
-    const onChunk = (chunk: Buffer) => void seen.push(Buffer.from(chunk));
-    const read = await readBody(request, limitBytes, arriving, onChunk);
-    const hex = (bytes: Buffer) => bytes.toString("hex");
-    const answer = Array.isArray(read)
-      ? { joined: hex(joinChunks(read)), seen: hex(Buffer.concat(seen)) }
-      : { code: read?.code };
-    response.end(JSON.stringify(answer));
-  });
-  return await listenHere({ after }, server);
 }

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { JsonObject } from "../../src/deployments/push.ts";
-import { isJsonObject, mainRefs } from "../../src/deployments/push.ts";
-import type { Host } from "../../src/front/webhook/git-hosts.ts";
-import { gitHosts, unknownHost } from "../../src/front/webhook/git-hosts.ts";
-import { selectPush } from "../../src/front/webhook/select-push.ts";
-import { eventOf, loadDeliveries, payloadOf } from "../front/webhook/hosts/fixtures.ts";
+import { isCommitId, isJsonObject } from "../../src/deployments/push.ts";
+import { gitHosts, type Host, readPayload } from "../../src/front/webhook/git-hosts.ts";
+import { eventOf, loadDeliveries, payloadOf } from "../front/webhook/fixtures.ts";
 import { fuzz } from "./fuzz.ts";
 
 const events = [
@@ -59,25 +57,19 @@ const strangeValue = fc.oneof(strange, fc.string({ unit: "binary", maxLength: 30
 
 const fromJson: fc.Arbitrary<unknown> = fc.json({ maxDepth: 5 }).map((text) => JSON.parse(text));
 
-/** Checks that only a main branch and a commit are passed on, with names that are harmless in a log. */
+/** Checks that what is read has the types that the receiver relies on. */
 function assertReads(host: Host, event: string, payload: JsonObject): void {
-  const reading = host.read(event, payload);
+  const reading = readPayload(host, event, payload);
   if (reading.kind !== "push") return;
   for (const { ref, before, after } of reading.changes) {
     assert.equal(typeof ref, "string");
-    assert(before === null || typeof before === "string");
+    assert(before === null || isCommitId(before));
     assert(after === null || typeof after === "string");
   }
-  const selection = selectPush(reading, { repository: null, refs: mainRefs });
-  if (selection.kind !== "push") return;
-  const { ref, commit, pusher, repository } = selection.push;
-  assert(mainRefs.includes(ref));
-  assert.match(commit, /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/);
-  assert.match(pusher ?? "-", /^[^\p{Cc}\u202a-\u202e\u2066-\u2069]{1,100}$/u);
-  assert.match(repository ?? "-", /^[\w.~+/-]{1,256}$/);
+  for (const name of [reading.repository, reading.pusher]) assert(name === null || typeof name === "string");
 }
 
-for (const host of [...gitHosts, unknownHost]) {
+for (const host of gitHosts.filter(({ push }) => push !== null)) {
   const event = fc.oneof(fc.constantFrom(...events), fc.string());
   const payload = fc.oneof(strange, fromJson).filter(isJsonObject);
   fuzz(

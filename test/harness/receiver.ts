@@ -2,9 +2,8 @@ import { once } from "node:events";
 import { type AddressInfo, BlockList } from "node:net";
 import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
-import { mainRefs, type Push } from "../../src/deployments/push.ts";
-import { createReceiver } from "../../src/front/webhook/server.ts";
-import type { Webhook } from "../../src/front/webhook/webhook.ts";
+import type { Push } from "../../src/deployments/push.ts";
+import { createReceiver } from "../../src/front/webhook/webhook.ts";
 import { testSecret } from "./delivery.ts";
 import type { Scope } from "./temporary.ts";
 
@@ -23,20 +22,19 @@ export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
   const pushes: Push[] = [];
   const faults: string[] = [];
   const log = pino({ level: "error" }, { write: (line: string) => faults.push(line) });
-  const webhook: Webhook = {
-    secrets: { current: makeSecret(testSecret), previous: null },
-    repository: null,
-    refs: mainRefs,
-    async record(push) {
-      pushes.push(push);
-      const { ref, commit } = push;
-      return { kind: "accepted", deployment: { id: pushes.length, ref, commit, state: "queued" } };
-    },
-    dryRun: async ({ ref, commit }) => ({ deploy: { ref, commit, when: "now" } }),
-  };
+  const secrets = { current: makeSecret(testSecret), previous: null };
   const receiver = createReceiver({
-    findWebhook: (path) => (path === "/webhook" ? webhook : null),
-    webhookPath: "/webhook",
+    findProject: () => ({ name: "default", settings: { secrets, repository: null, branch: null } }),
+    isOnly: true,
+    spool: {
+      async add(_, push) {
+        pushes.push(push);
+        const { ref, commit } = push;
+        return { kind: "accepted", deployment: { id: pushes.length, ref, commit, state: "queued" } };
+      },
+      dryRun: async (_, { ref, commit }) => ({ deploy: { ref, commit, when: "now" } }),
+      noteSecretUse() {},
+    },
     bodyLimitBytes,
     trustedProxies: new BlockList(),
     findFault: () => null,

@@ -21,7 +21,7 @@ async function filesOf(t: TestContext, role: Role): Promise<string> {
 
 test("front loads no code that deploys, keeps its record or answers commands", async (t) => {
   const files = await filesOf(t, "front");
-  assert.match(files, /^src\/front\/webhook\/server\.ts$/m);
+  assert.match(files, /^src\/front\/webhook\/webhook\.ts$/m);
   assert.doesNotMatch(
     files,
     /^src\/(?:deployments\/(?!push\.ts)|runner|rollout|redaction|control|doctor|platform\/docker\/)|^src\/(?:run\.ts|projects\/)/m,
@@ -36,7 +36,7 @@ test("run loads no code that reads requests from the internet", async (t) => {
 
 test("the single process loads no code of the page, of commands or of the roll-out", async (t) => {
   const files = await filesOf(t, "all");
-  assert.match(files, /^src\/front\/webhook\/server\.ts$/m);
+  assert.match(files, /^src\/front\/webhook\/webhook\.ts$/m);
   assert.doesNotMatch(
     files,
     /^src\/(?:page\/server|rollout\/steps|platform\/docker\/engine|control\/server)/m,

@@ -31,23 +31,22 @@ const digestHex = /^[0-9a-fA-F]{64}$/;
 const digestBase64 = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/;
 
 /**
- * Makes the reader of a host's body signatures. At least one of the listed headers must be there, and each that is there
- * must be well formed: hex, in the X-Hub headers after `sha256=`. Node joins two headers of the same name with a comma, so
- * they are refused.
+ * Reads the signature that a request claims. At least one of the listed headers must be there, and each that is there must be
+ * well formed: hex, in the X-Hub headers after `sha256=`. Node joins two headers of the same name with a comma, so they are
+ * refused. `webhook-signature` is that of Standard Webhooks.
  */
-export function bodySignatureIn(...names: readonly string[]) {
-  return (headers: IncomingHttpHeaders): SignatureClaim => {
-    const digests: Buffer[] = [];
-    for (const name of names) {
-      const value = headers[name];
-      if (value === undefined) continue;
-      const prefix = name.startsWith("x-hub-") ? "sha256=" : "";
-      const hex = typeof value === "string" && value.startsWith(prefix) ? value.slice(prefix.length) : "";
-      if (!digestHex.test(hex)) return malformed(`${name} is not ${prefix}<64 hex digits>`);
-      digests.push(Buffer.from(hex, "hex"));
-    }
-    return digests.length > 0 ? { kind: "body", digests } : { kind: "missing" };
-  };
+export function readSignature(headers: IncomingHttpHeaders, names: readonly string[]): SignatureClaim {
+  const digests: Buffer[] = [];
+  for (const name of names) {
+    const value = headers[name];
+    if (value === undefined) continue;
+    if (name === "webhook-signature") return readStandardWebhook(headers, String(value));
+    const prefix = name.startsWith("x-hub-") ? "sha256=" : "";
+    const hex = typeof value === "string" && value.startsWith(prefix) ? value.slice(prefix.length) : "";
+    if (!digestHex.test(hex)) return malformed(`${name} is not ${prefix}<64 hex digits>`);
+    digests.push(Buffer.from(hex, "hex"));
+  }
+  return digests.length > 0 ? { kind: "body", digests } : { kind: "missing" };
 }
 
 /**
@@ -55,16 +54,14 @@ export function bodySignatureIn(...names: readonly string[]) {
  * neither may contain one. As the specification requires, signatures of versions other than `v1` are skipped.
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
-export function standardWebhookSignature(headers: IncomingHttpHeaders): SignatureClaim {
-  const signatures = headers["webhook-signature"];
-  if (signatures === undefined) return { kind: "missing" };
+function readStandardWebhook(headers: IncomingHttpHeaders, signatures: string): SignatureClaim {
   const id = headers["webhook-id"];
   if (typeof id !== "string" || !/^[^.]+$/.test(id))
     return malformed("webhook-id is not text without a full stop");
   const timestamp = headers["webhook-timestamp"];
   if (typeof timestamp !== "string" || !/^\d{1,15}$/.test(timestamp))
     return malformed("webhook-timestamp is not a whole number of seconds");
-  const encoded = Array.from(String(signatures).matchAll(/(?<=^| )v1,([^ ]*)/g), ([, text = ""]) => text);
+  const encoded = Array.from(signatures.matchAll(/(?<=^| )v1,([^ ]*)/g), ([, text = ""]) => text);
   if (encoded.length === 0 || !encoded.every((text) => digestBase64.test(text)))
     return malformed("webhook-signature is not a list of v1,<base64 of 32 bytes>");
   const digests = encoded.map((text) => Buffer.from(text, "base64"));

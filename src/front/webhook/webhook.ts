@@ -1,30 +1,44 @@
 import { isUtf8 } from "node:buffer";
-import type { IncomingMessage } from "node:http";
-import type { Secrets } from "#config/project";
-import type { SecretSlot } from "#config/secret";
+import { randomBytes } from "node:crypto";
+import type { IncomingMessage, Server } from "node:http";
+import type { BlockList } from "node:net";
+import type { ProjectSettings } from "#config/project";
+import { onlyProjectName } from "#config/project-files";
+import { makeSecret, type SecretSlot } from "#config/secret";
+import { formatSize } from "#config/size";
 import {
+  isCommitId,
   isJsonObject,
+  isPlainRepository,
   type JsonObject,
+  type MainRef,
+  mainRefs,
   type Push,
   type PushRecord,
   readDryRun,
+  refsOf,
   type StoredPush,
   type Would,
   withoutDryRun,
 } from "#deployments/push";
-import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "#platform/http-server/answer";
-import { declaredBytes } from "#platform/http-server/request-head";
-import type { HttpProblemCode } from "#problems";
-import { type ArrivingBodies, discardAll, joinChunks, readBody, tooLarge } from "./body.ts";
-import type { DeliveryLog, Sender } from "./delivery-log.ts";
-import { type Host, identifyHost } from "./git-hosts.ts";
+import type { Log } from "#log";
+import { clientAddress } from "#platform/client-address";
 import {
-  type IgnoreReason,
-  ignoreDetails,
-  type Selected,
-  type SelectedPush,
-  selectPush,
-} from "./select-push.ts";
+  type Answer,
+  discard,
+  jsonAnswer,
+  problemAnswer,
+  type Refusal,
+  sendAnswer,
+} from "#platform/http-server/answer";
+import { hardenServer, serverOptions } from "#platform/http-server/hardening";
+import { checkHead, declaredBytes } from "#platform/http-server/request-head";
+import { createHttpServer } from "#platform/http-server/server";
+import { createLogThrottle } from "#platform/log-throttle";
+import { printable } from "#platform/terminal/printable";
+import type { HttpProblemCode } from "#problems";
+import { claimSignature, identifyHost, type Reading, type RefChange, readPayload } from "./git-hosts.ts";
+import type { Spool } from "./spool.ts";
 import {
   deliveryDigest,
   isFresh,
@@ -35,218 +49,212 @@ import {
   type VerifiableSignature,
 } from "./verify-signature.ts";
 
-/** What a webhook accepts, and who takes its pushes. */
-export interface Webhook extends Selected {
-  /** The name of its project, for the log; without it there is only one. */
-  readonly project?: string;
-  readonly secrets: Secrets;
-  /** Resolves once the push is on disk. Rejects if it can't be promised: nothing was accepted then. */
-  readonly record: (push: Push) => Promise<PushRecord | StoredPush>;
-  /** Answers what recording a push would do, without doing it; null if nobody knows at the moment. */
-  readonly dryRun: (push: Push) => Promise<Would | null>;
-  /** Called for each delivery whose signature is right, with the secret that made it. */
-  readonly onVerified?: (slot: SecretSlot, host: string, deliveryId: string | null) => void;
+/** A project whose pushes are received. Another object when its settings change. */
+export interface WebhookProject {
+  readonly name: string;
+  readonly settings: Pick<ProjectSettings, "secrets" | "repository" | "branch">;
 }
 
-/** What all webhooks of a server share. */
-export interface WebhookLimits {
+export interface ReceiverOptions {
+  readonly findProject: (name: string) => WebhookProject | null;
+  /** Whether there is one project, at `/webhook`, and not one at each `/webhook/<name>`. */
+  readonly isOnly: boolean;
+  readonly spool: Pick<Spool, "add" | "dryRun" | "noteSecretUse">;
   readonly bodyLimitBytes: number;
+  readonly trustedProxies: BlockList;
+  /** What is wrong with the service, or null. /health answers it to strangers. */
+  readonly findFault: () => string | null;
+  readonly isStopping: () => boolean;
+  readonly log: Log;
+}
+
+interface Receiver extends ReceiverOptions {
+  readonly deliveryLog: ReturnType<typeof createDeliveryLog>;
   readonly arriving: ArrivingBodies;
-  readonly log: DeliveryLog;
+  /** Made once for each project, so that no request pays for it. */
+  readonly keys: WeakMap<WebhookProject, readonly SlotKeys[]>;
 }
 
-/** Answers a request of the client at the address `from`; null if the client is gone. */
-export type AnswerDelivery = (request: IncomingMessage, from: string | null) => Promise<Answer | null>;
-
-interface WebhookState extends WebhookLimits {
-  readonly webhook: Webhook;
-  readonly keys: readonly SlotKeys[];
+/** Makes the HTTP server: webhooks, /health and nothing else. It does not listen yet. */
+export function createReceiver(options: ReceiverOptions): Server {
+  const { bodyLimitBytes: limitBytes, trustedProxies, findFault, isStopping } = options;
+  const deliveryLog = createDeliveryLog(options.log);
+  const arriving = { heldBytes: 0, drops: new Set<() => void>() };
+  const receiver: Receiver = { ...options, deliveryLog, arriving, keys: new WeakMap() };
+  const server = createHttpServer(serverOptions, options.log, async (request, response) => {
+    // To the letter: no decoding and no normalising, so no two texts for one path.
+    const [path = ""] = (request.url ?? "").split("?", 1);
+    const project = projectAt(path, options);
+    // Before anything is awaited: what follows a refused head on its connection must not be read as a request.
+    const refusal = refuseHead(request, misdirection(path, request.method ?? "", project, options.isOnly));
+    const answer = refusal
+      ? problemAnswer(refusal)
+      : project
+        ? await answerDelivery(receiver, project, request, clientAddress(request, trustedProxies))
+        : healthAnswer(findFault());
+    if (answer) sendAnswer(response, answer, isStopping());
+  });
+  return hardenServer(server, { limitBytes, tooLarge: tooLarge(limitBytes) }, deliveryLog.crowded);
 }
 
-/** A delivery whose signature is right. */
-interface SignedDelivery {
-  readonly host: Host;
-  readonly event: string;
-  readonly slot: SecretSlot;
-  readonly signature: VerifiableSignature;
-  readonly body: Buffer;
-  readonly sender: Sender;
+const prefix = "/webhook/";
+/** For a name that no project has: the same checks and the same answer as for a wrong signature. */
+const unknownProject: WebhookProject = {
+  name: "",
+  settings: {
+    ...{ secrets: { current: makeSecret(randomBytes(32).toString("hex")), previous: null } },
+    ...{ repository: null, branch: null },
+  },
+};
+
+/** @returns null for a path that is no webhook's */
+function projectAt(path: string, { isOnly, findProject }: ReceiverOptions): WebhookProject | null {
+  if (isOnly) return path === "/webhook" ? findProject(onlyProjectName) : null;
+  return path.startsWith(prefix) ? (findProject(path.slice(prefix.length)) ?? unknownProject) : null;
 }
 
-/**
- * Turns a delivery into an answer, in the order that is cheapest and reveals least: head, signature claimed, body,
- * signature compared, and only then what the body says. Each check may rely on those before it.
- */
-export function createWebhook(webhook: Webhook, limits: WebhookLimits): AnswerDelivery {
-  const state: WebhookState = { ...limits, webhook, keys: makeKeys(webhook.secrets) };
-  return async (request, from) => {
-    const signed = await receiveSigned(state, request, from);
-    const result = signed && "slot" in signed ? await answerSigned(state, signed) : signed;
-    if (result === null || !("code" in result)) return result;
-    limits.log.refused(result, sentTo(state, from));
-    return problemAnswer(result);
-  };
+function misdirection(
+  path: string,
+  method: string,
+  project: WebhookProject | null,
+  isOnly: boolean,
+): Refusal | null {
+  const allowed = project ? ["POST"] : path === "/health" ? ["GET", "HEAD"] : null;
+  if (allowed?.includes(method)) return null;
+  const allow = allowed?.join(", ") ?? "";
+  if (allowed)
+    return {
+      code: "method_not_allowed",
+      detail: `This path takes ${allow} only.`,
+      headers: ["Allow", allow],
+    };
+  const paths = `POST ${isOnly ? "/webhook" : "/webhook/<project>"} and GET /health`;
+  return { code: "not_found", detail: `This service has two paths: ${paths}.` };
 }
 
-async function receiveSigned(
-  state: WebhookState,
+/** What is wrong with a request whatever its body, or null. A head that is not well formed closes the connection. */
+function refuseHead(request: IncomingMessage, misdirected: Refusal | null): Refusal | null {
+  const fault = checkHead(request);
+  return misdirected && fault ? { ...misdirected, closing: "refused" } : (misdirected ?? fault);
+}
+
+function healthAnswer(fault: string | null): Answer {
+  return fault === null
+    ? jsonAnswer(200, { status: "ok" })
+    : problemAnswer({ code: "unhealthy", detail: fault });
+}
+
+/** @returns null if the client is gone */
+async function answerDelivery(
+  receiver: Receiver,
+  project: WebhookProject,
   request: IncomingMessage,
   from: string | null,
-): Promise<SignedDelivery | Refusal | null> {
-  const { keys, bodyLimitBytes, arriving } = state;
+): Promise<Answer | null> {
+  const place = receiver.isOnly ? { from } : { from, project: project.name };
+  const result = await checkDelivery(receiver, project, request, place);
+  if (result === null || !("code" in result)) return result;
+  receiver.deliveryLog.refused(result, place);
+  return problemAnswer(result);
+}
+
+/** The checks of a delivery, cheapest and least revealing first. Each may rely on those before it. */
+async function checkDelivery(
+  receiver: Receiver,
+  project: WebhookProject,
+  request: IncomingMessage,
+  place: Place,
+): Promise<Answer | Refusal | null> {
+  const { bodyLimitBytes, arriving, keys, spool, deliveryLog } = receiver;
   const { headers } = request;
-  const headFault = checkDeliveryHead(request, bodyLimitBytes);
-  if (headFault) return headFault;
+  if (declaredBytes(request) > bodyLimitBytes) return tooLarge(bodyLimitBytes);
+  if (!/^application\/json\s*(?:;|$)/i.test(headers["content-type"] ?? "")) return notJsonType;
+  if ((headers["content-encoding"] ?? "identity") !== "identity") return compressed;
+
   const host = identifyHost(headers);
-  const signature = host.claimSignature(headers);
+  const signature = claimSignature(host, headers);
   if (!("digests" in signature)) return unverifiable(signature);
-  const verification = startVerification(signature, keys);
+  if (!keys.has(project)) keys.set(project, makeKeys(project.settings.secrets));
+  const verification = startVerification(signature, keys.get(project) ?? []);
   const chunks = await readBody(request, bodyLimitBytes, arriving, verification.update);
   if (!Array.isArray(chunks)) return chunks;
   const slot = verification.verdict();
   if (slot === null || !isFresh(signature, Date.now())) {
-    discardAll(chunks);
+    for (const chunk of chunks) discard(chunk);
     return signatureInvalid(slot === null ? "mismatch" : "timestamp too old or too new");
   }
+
   const event = String(headers[host.eventHeader ?? ""] ?? "");
   const id = String(headers[host.deliveryHeader ?? ""] ?? "");
-  const sender = { host: host.name, delivery: printableId.test(id) ? id : null, ...sentTo(state, from) };
-  return { host, event, slot, signature, body: joinChunks(chunks), sender };
+  const sender = { host: host.name, delivery: printableId.test(id) ? id : null, ...place };
+  if (project !== unknownProject) spool.noteSecretUse(project.name, slot, host.name, sender.delivery);
+  const body = joinChunks(chunks);
+  const payload = parsePayload(body);
+  if ("code" in payload) return payload;
+  const { object, text, isDryRun } = payload;
+  const reading = readPayload(host, event, object);
+  if (reading.kind === "unusable") {
+    const detail = `The body is signed correctly but ${reading.field} is not ${reading.expected}.`;
+    return unreadable("invalid_payload", detail, reading.field);
+  }
+  if (reading.kind === "ping") {
+    deliveryLog.pong(sender);
+    return pongAnswer;
+  }
+  const change = selectChange(reading, project.settings);
+  if (typeof change === "string") {
+    if (isDryRun)
+      return dryRunAnswer(
+        receiver,
+        { ignore: { reason: change, detail: ignoreDetails[change] } },
+        slot,
+        sender,
+      );
+    deliveryLog.ignored(sender, change);
+    return ignoredAnswers[change];
+  }
+  if (!isCommitId(change.after)) {
+    const detail = "The commit pushed is not 40 or 64 lower-case hexadecimal digits.";
+    return unreadable("invalid_payload", detail, "/after");
+  }
+  const push: Push = {
+    ...{
+      ref: change.ref,
+      before: change.before,
+      commit: change.after,
+      host: host.name,
+      deliveryId: sender.delivery,
+    },
+    // Nothing depends on these names, so what is not plain is not kept.
+    repository: isPlainRepository(change.repository) ? change.repository : null,
+    pusher: printable(change.pusher?.slice(0, 10 * longestPusher) ?? "", longestPusher).trim() || null,
+    mentionsSkip: /\[skip deploy\]/i.test(text),
+    digest: deliveryDigest(signature, isDryRun ? withoutDryRun(body) : body),
+  };
+  if (!isDryRun) return await recordPush(receiver, project, push, slot, sender);
+  const would = await spool.dryRun(project.name, push);
+  return would === null ? problemAnswer(notAsked) : dryRunAnswer(receiver, would, slot, sender);
 }
 
 /** An id that is harmless to print: it is not signed. */
 const printableId = /^[A-Za-z0-9-]{1,64}$/;
+const longestPusher = 100;
 
-/** The address of the client, and the project that it sends to. */
-function sentTo({ webhook: { project } }: WebhookState, from: string | null) {
-  return project === undefined ? { from } : { from, project };
+export function tooLarge(limitBytes: number): Refusal {
+  const detail = `The body is larger than ${formatSize(limitBytes)}, the value of WEBHOOK_BODY_LIMIT. Raise it, or push less at once.`;
+  return { code: "payload_too_large", detail, closing: "refused" };
 }
 
-async function answerSigned(state: WebhookState, signed: SignedDelivery): Promise<Answer | Refusal> {
-  const { webhook, log } = state;
-  const { host, event, slot, sender } = signed;
-  webhook.onVerified?.(slot, sender.host, sender.delivery);
-  const payload = readPayload(signed.body);
-  if ("code" in payload) return payload;
-  const selection = selectPush(host.read(event, payload.object), webhook);
-  switch (selection.kind) {
-    case "unusable":
-      return unreadable("invalid_payload", selection.detail, selection.field);
-    case "pong":
-      log.pong(sender);
-      return pongAnswer;
-    case "ignored":
-      return answerIgnored(state, selection.reason, payload.isDryRun, signed);
-    case "push":
-      return await answerPush(state, pushOf(selection.push, payload, signed), payload.isDryRun, signed);
-  }
-}
-
-/** Made once: most pushes are to branches that are not deployed. */
-const pongAnswer = jsonAnswer(200, { status: "pong" });
-const ignoredAnswers = Object.fromEntries(
-  Object.entries(ignoreDetails).map(([reason, detail]) => [
-    reason,
-    jsonAnswer(200, { status: "ignored", reason, detail }),
-  ]),
-) as Readonly<Record<IgnoreReason, Answer>>;
-
-function answerIgnored(
-  { log }: WebhookState,
-  reason: IgnoreReason,
-  isDryRun: boolean,
-  signed: SignedDelivery,
-): Answer {
-  if (isDryRun) return answerDryRun(log, { ignore: { reason, detail: ignoreDetails[reason] } }, signed);
-  log.ignored(signed.sender, reason);
-  return ignoredAnswers[reason];
-}
-
-function answerDryRun(log: DeliveryLog, would: Would, { slot, sender }: SignedDelivery): Answer {
-  log.dryRun(sender, would);
-  return jsonAnswer(200, { status: "dry-run", would, secret: slot });
-}
-
-function pushOf(push: SelectedPush, { isDryRun, text }: Payload, signed: SignedDelivery): Push {
-  const { host, signature, body, sender } = signed;
-  return {
-    ...push,
-    host: host.name,
-    mentionsSkip: /\[skip deploy\]/i.test(text),
-    digest: deliveryDigest(signature, isDryRun ? withoutDryRun(body) : body),
-    deliveryId: sender.delivery,
-  };
-}
-
-async function answerPush(
-  { webhook, log }: WebhookState,
-  push: Push,
-  isDryRun: boolean,
-  signed: SignedDelivery,
-): Promise<Answer> {
-  try {
-    if (isDryRun) {
-      const would = await webhook.dryRun(push);
-      return would === null ? problemAnswer(notAsked) : answerDryRun(log, would, signed);
-    }
-    const recorded = await webhook.record(push);
-    log.recorded(push, recorded, signed.slot, signed.sender);
-    if (recorded.kind === "stored") return answerStored(push, recorded);
-    const { kind, deployment, detail } = recorded;
-    return jsonAnswer(kind === "accepted" ? 202 : 200, { status: kind, deployment, detail });
-  } catch (error) {
-    log.notRecorded(push, error, signed.sender);
-    return problemAnswer(notStored);
-  }
-}
-
-/** The process that deploys was not there, or busy: what it makes of the push will be in its record. */
-function answerStored({ ref, commit }: Push, { delivery }: StoredPush): Answer {
-  const detail = `The push is stored as delivery ${delivery}. It is deployed as soon as the process that deploys takes it.`;
-  return jsonAnswer(202, { status: "accepted", delivery: { id: delivery, ref, commit }, detail });
-}
-
-/** Checks of a delivery's headers that need no secret: declared length, then content type, then encoding. */
-function checkDeliveryHead(request: IncomingMessage, limitBytes: number): Refusal | null {
-  if (declaredBytes(request) > limitBytes) return tooLarge(limitBytes);
-  const { "content-type": contentType = "", "content-encoding": encoding } = request.headers;
-  if (!/^application\/json\s*(?:;|$)/i.test(contentType)) {
-    const detail =
-      "This service reads JSON. In the webhook's settings at the git host, set the content type to application/json.";
-    return { code: "unsupported_media_type", detail };
-  }
-  if (encoding !== undefined && encoding !== "identity") {
-    const detail =
-      "The body is compressed, which no git host does by itself: switch off request compression in the proxy before this service.";
-    return { code: "unsupported_encoding", detail };
-  }
-  return null;
-}
-
-/** The body of a delivery whose signature is right. */
-interface Payload {
-  readonly object: JsonObject;
-  readonly text: string;
-  readonly isDryRun: boolean;
-}
-
-/** Reads a signed body as JSON. @returns why it is refused, if it is none */
-function readPayload(body: Buffer): Payload | Refusal {
-  if (!isUtf8(body)) return unreadable("invalid_encoding", "The body is signed correctly but is not UTF-8.");
-  const text = body.toString("utf8");
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return unreadable("invalid_json", "The body is signed correctly but is not JSON.");
-  }
-  if (!isJsonObject(value)) return unreadable("invalid_payload", "The body is JSON but not an object.", "");
-  const kind = readDryRun(value);
-  if (kind !== "malformed") return { object: value, text, isDryRun: kind === "dry-run" };
-  const detail =
-    'The body is signed correctly but its member "hotpush" is not {"dryRun": true}, so it is taken neither for a dry run nor for a push.';
-  return unreadable("invalid_payload", detail, "/hotpush");
-}
+const notJsonType: Refusal = {
+  code: "unsupported_media_type",
+  detail:
+    "This service reads JSON. In the webhook's settings at the git host, set the content type to application/json.",
+};
+const compressed: Refusal = {
+  code: "unsupported_encoding",
+  detail:
+    "The body is compressed, which no git host does by itself: switch off request compression in the proxy before this service.",
+};
 
 /** Why a delivery whose signature cannot be verified is refused. */
 function unverifiable(claim: Exclude<SignatureClaim, VerifiableSignature>): Refusal {
@@ -264,9 +272,160 @@ function signatureInvalid(logReason: string): Refusal {
   return { code: "signature_invalid", detail, logReason };
 }
 
+/** What all bodies that are arriving may hold together. Nobody knows yet whether they are signed. */
+const mostHeldBytes = 64 * 1024 ** 2;
+/** What a chunk takes beside its bytes: a body can be sent in pieces of one byte. */
+const chunkBytes = 512;
+
+/** The bodies that are arriving, the oldest first. */
+interface ArrivingBodies {
+  heldBytes: number;
+  /** Each refuses its body. */
+  readonly drops: Set<() => void>;
+}
+
+/**
+ * Reads the body byte for byte as it was sent, and no more than `limitBytes` of it. If all bodies together hold too much, the
+ * one that has been arriving for longest is dropped: a real push arrives within milliseconds.
+ *
+ * @param onChunk gets each chunk as it arrives, so that hashing a large body never blocks for long
+ * @returns the body in the pieces in which it came, since only a signed one is worth the copy; why it is refused; or null
+ *   if the sender went away or was cut off before it was whole
+ */
+function readBody(
+  request: IncomingMessage,
+  limitBytes: number,
+  arriving: ArrivingBodies,
+  onChunk: (chunk: Buffer) => void,
+): Promise<Buffer[] | Refusal | null> {
+  const { promise, resolve } = Promise.withResolvers<Buffer[] | Refusal | null>();
+  const chunks: Buffer[] = [];
+  let [length, heldBytes, isSettled] = [0, 0, false];
+  const drop = () => settle(tooSlow);
+
+  function settle(result: Buffer[] | Refusal | null): void {
+    if (isSettled) return;
+    isSettled = true;
+    if (arriving.drops.delete(drop)) arriving.heldBytes -= heldBytes;
+    if (result !== chunks) for (const chunk of chunks) discard(chunk);
+    resolve(result);
+  }
+
+  request.on("data", (chunk: Buffer) => {
+    if (isSettled) return discard(chunk);
+    if (length + chunk.length > limitBytes) return settle(tooLarge(limitBytes));
+    onChunk(chunk);
+    chunks.push(chunk);
+    length += chunk.length;
+    heldBytes += chunk.length + chunkBytes;
+    arriving.heldBytes += chunk.length + chunkBytes;
+    arriving.drops.add(drop);
+    for (const dropOldest of arriving.drops) {
+      if (arriving.heldBytes <= mostHeldBytes) break;
+      dropOldest();
+    }
+  });
+  request.on("end", () => settle(chunks));
+  request.on("error", () => settle(null));
+  request.on("close", () => settle(null));
+  return promise;
+}
+
+const tooSlow: Refusal = {
+  code: "overloaded",
+  detail: "Too many unfinished bodies were arriving at once, and this one arrived too slowly. Send it again.",
+  closing: "broken",
+};
+
+/** The body in one piece; its chunks cannot be used after that. */
+function joinChunks(chunks: readonly Buffer[]): Buffer {
+  const [only] = chunks;
+  if (chunks.length === 1 && only) return only;
+  const whole = Buffer.concat(chunks);
+  for (const chunk of chunks) discard(chunk);
+  return whole;
+}
+
+interface Payload {
+  readonly object: JsonObject;
+  readonly text: string;
+  readonly isDryRun: boolean;
+}
+
+/** Reads a signed body as JSON. @returns why it is refused, if it is none */
+function parsePayload(body: Buffer): Payload | Refusal {
+  if (!isUtf8(body)) return unreadable("invalid_encoding", "The body is signed correctly but is not UTF-8.");
+  const text = body.toString("utf8");
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return unreadable("invalid_json", "The body is signed correctly but is not JSON.");
+  }
+  if (!isJsonObject(value)) return unreadable("invalid_payload", "The body is JSON but not an object.", "");
+  const kind = readDryRun(value);
+  if (kind !== "malformed") return { object: value, text, isDryRun: kind === "dry-run" };
+  const detail =
+    'The body is signed correctly but its member "hotpush" is not {"dryRun": true}, so it is taken neither for a dry run nor for a push.';
+  return unreadable("invalid_payload", detail, "/hotpush");
+}
+
 /** Why a body with the right signature is refused. Its sender has the secret, so the log repeats what the answer says. */
 function unreadable(code: HttpProblemCode, detail: string, pointer?: string): Refusal {
   return { code, detail, logReason: detail, ...(pointer === undefined ? {} : { pointer }) };
+}
+
+/** Why a delivery changes nothing, as the git host shows it. */
+const ignoreDetails = {
+  other_event: "Only push events are deployed.",
+  other_repository: "Only pushes of the repository that REPOSITORY names are deployed.",
+  other_branch: "Only pushes to main or master are deployed.",
+  branch_not_selected: "Only pushes to the branch that BRANCH names are deployed.",
+  tag: "Only pushes to main or master are deployed, no tags.",
+  branch_deleted: "The branch was deleted: there is nothing to deploy. The running version stays.",
+} as const;
+type IgnoreReason = keyof typeof ignoreDetails;
+
+/** Made once: most pushes are to branches that are not deployed. */
+const ignoredAnswers = Object.fromEntries(
+  Object.entries(ignoreDetails).map(([reason, detail]) => [
+    reason,
+    jsonAnswer(200, { status: "ignored", reason, detail }),
+  ]),
+) as Readonly<Record<IgnoreReason, Answer>>;
+const pongAnswer = jsonAnswer(200, { status: "pong" });
+
+interface SelectedChange extends RefChange {
+  readonly ref: MainRef;
+  readonly repository: string | null;
+  readonly pusher: string | null;
+}
+
+/** The move of a branch that is deployed, or why there is none. If both branches have moved, main comes first. */
+function selectChange(
+  reading: Extract<Reading, { readonly kind: "push" | "other-event" }>,
+  settings: WebhookProject["settings"],
+): SelectedChange | IgnoreReason {
+  if (reading.kind === "other-event") return "other_event";
+  const { changes, repository, pusher } = reading;
+  const wanted = settings.repository?.toLowerCase();
+  if (wanted !== undefined && repository?.toLowerCase() !== wanted) return "other_repository";
+  let isDeleted = false;
+  for (const ref of refsOf(settings.branch)) {
+    const moves = changes.filter((change) => change.ref === ref);
+    const move = moves.find(({ after }) => after !== null);
+    if (move) return { ...move, ref, repository, pusher };
+    isDeleted ||= moves.length > 0;
+  }
+  if (isDeleted) return "branch_deleted";
+  if (changes.some(({ ref }) => (mainRefs as readonly string[]).includes(ref))) return "branch_not_selected";
+  const isTagOnly = changes.length > 0 && changes.every(({ ref }) => ref.startsWith("refs/tags/"));
+  return isTagOnly ? "tag" : "other_branch";
+}
+
+function dryRunAnswer({ deliveryLog }: Receiver, would: Would, secret: SecretSlot, sender: Sender): Answer {
+  deliveryLog.dryRun(sender, would);
+  return jsonAnswer(200, { status: "dry-run", would, secret });
 }
 
 /** Why a dry run is not answered. */
@@ -276,9 +435,103 @@ const notAsked: Refusal = {
     "The process that deploys does not answer, so nobody knows what it would do. A push would be stored for it.",
 };
 
-/** Why a push is not accepted although nothing is wrong with it. */
-const notStored: Refusal = {
-  code: "storage_unavailable",
-  detail:
-    "The push could not be written to disk, so it is not promised. Its server's log says why; redeliver it once that is fixed.",
-};
+/** Puts the push on disk, and then answers. */
+async function recordPush(
+  { spool, deliveryLog }: Receiver,
+  project: WebhookProject,
+  push: Push,
+  slot: SecretSlot,
+  sender: Sender,
+): Promise<Answer> {
+  try {
+    const recorded = await spool.add(project.name, push);
+    deliveryLog.recorded(push, recorded, slot, sender);
+    if (recorded.kind !== "stored") {
+      const { kind, deployment, detail } = recorded;
+      return jsonAnswer(kind === "accepted" ? 202 : 200, { status: kind, deployment, detail });
+    }
+    // The process that deploys was not there, or busy: what it makes of the push will be in its record.
+    const delivery = { id: recorded.delivery, ref: push.ref, commit: push.commit };
+    const detail = `The push is stored as delivery ${delivery.id}. It is deployed as soon as the process that deploys takes it.`;
+    return jsonAnswer(202, { status: "accepted", delivery, detail });
+  } catch (error) {
+    deliveryLog.notRecorded(push, error, sender);
+    const detail =
+      "The push could not be written to disk, so it is not promised. Its server's log says why; redeliver it once that is fixed.";
+    return problemAnswer({ code: "storage_unavailable", detail });
+  }
+}
+
+/** Where a request comes from, and the project that it is for, if there are several. */
+interface Place {
+  readonly from: string | null;
+  readonly project?: string;
+}
+
+/** Where a delivery comes from. Nothing of it is signed. */
+interface Sender extends Place {
+  /** The name of the git host. */
+  readonly host: string;
+  /** The host's id of the delivery; null if there is none, or none that is harmless to print. */
+  readonly delivery: string | null;
+}
+
+/** Refusals of one kind that are logged one by one in a minute: strangers can make as many as they like. */
+const refusalsPerMinute = 10;
+/** Deliveries of one kind that change nothing and are logged one by one in a second: no git host sends more. */
+const ignoredPerSecond = 100;
+
+const recordedTexts = { accepted: "recorded", duplicate: "recorded before", stored: "stored" } as const;
+
+/** Logs the result of each delivery, with the address of its client; never a body, a header or a secret. */
+function createDeliveryLog(log: Log) {
+  const mayLogRefusal = createLogThrottle<HttpProblemCode>(refusalsPerMinute, 60_000, (code, count) => {
+    const text = `${count} more deliveries were refused (${code})`;
+    log.warn({ event: "delivery.refused_more", code, count }, text);
+  });
+  const mayLogIgnored = createLogThrottle<IgnoreReason | "pong">(ignoredPerSecond, 1_000, (reason, count) => {
+    const text = `${count} more deliveries were ignored (${reason})`;
+    log.info({ event: "delivery.ignored_more", reason, count }, text);
+  });
+  return {
+    refused({ code, logReason: reason }: Refusal, { from, project }: Place): void {
+      if (!mayLogRefusal(code)) return;
+      // The address comes before the reason, at a fixed place: programs such as fail2ban look for it there.
+      log.warn({ event: "delivery.refused", code, from, project, reason }, `A delivery was refused: ${code}`);
+    },
+    pong(sender: Sender): void {
+      if (!mayLogIgnored("pong")) return;
+      log.info({ event: "delivery.pong", ...sender }, `A ping of ${sender.host} was answered`);
+    },
+    ignored(sender: Sender, reason: IgnoreReason): void {
+      if (!mayLogIgnored(reason)) return;
+      const level = reason === "branch_deleted" ? "warn" : "info";
+      log[level]({ event: "delivery.ignored", ...sender, reason }, "A delivery was ignored");
+    },
+    dryRun({ host, from, project }: Sender, would: Would): void {
+      const fields = { event: "delivery.dry_run", host, would: Object.keys(would)[0], from, project };
+      log.info(fields, "A dry run was answered; nothing was recorded");
+    },
+    recorded(push: Push, recorded: PushRecord | StoredPush, slot: SecretSlot, { from, project }: Sender) {
+      const { host, ref, commit, deliveryId: delivery, repository, pusher } = push;
+      const place =
+        recorded.kind === "stored"
+          ? { stored: recorded.delivery }
+          : { deployment: recorded.deployment.id, state: recorded.deployment.state };
+      const fields = { ...place, host, ref, commit, delivery, repository, pusher, from, project };
+      const text = `A push to ${ref} was ${recordedTexts[recorded.kind]}`;
+      log.info({ event: `delivery.${recorded.kind}`, ...fields }, text);
+      if (slot === "current") return;
+      const advice = "A delivery was signed with WEBHOOK_SECRET_PREVIOUS: set the new secret at the git host";
+      log.warn({ event: "secret.previous_used", host, delivery, project }, advice);
+    },
+    notRecorded({ ref, commit }: Push, error: unknown, { delivery, from, project }: Sender): void {
+      const fields = { event: "delivery.not_recorded", ref, commit, delivery, from, project, err: error };
+      log.error(fields, "A push was not stored");
+    },
+    crowded({ limit, closed, refused }: { limit: number; closed: number; refused: number }): void {
+      const text = `Connections are near their limit of ${limit}: ${closed} idle ones were closed, ${refused} new ones refused`;
+      log.warn({ event: "connections.crowded", limit, closed, refused }, text);
+    },
+  };
+}

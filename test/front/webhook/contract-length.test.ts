@@ -126,3 +126,12 @@ test("a sender that goes away in the middle of its body leaves nothing behind", 
   assert.equal((await fetch(`${service.url}/health`)).status, 200);
   assert.equal(recordedDeliveryCount(service.statePath), before);
 });
+
+test("a body in pieces of one byte counts with what each piece takes in memory", async () => {
+  const { headers } = githubPush();
+  const head = onTheWire({ headers, body: "" }, { framing: ["Transfer-Encoding: chunked"] });
+  // 200 kB, but 100 MB of chunks in memory.
+  const { replies, isClosed } = await exchange(service.port, head + "1\r\nx\r\n".repeat(200_000));
+  assertProblem(replies[0] as never, "overloaded");
+  assert(isClosed);
+});

@@ -67,9 +67,7 @@ test("415 says what is taken, and which setting to change", async () => {
 test("422 points to the field", async () => {
   const cases: readonly [Delivery, string][] = [
     [githubPush({ ref: 7 as never }), "/ref"],
-    [githubPush({ before: null as never }), "/before"],
     [githubPush({ after: "abc" }), "/after"],
-    [githubPush({ action: "opened" }), "/action"],
   ];
   for (const [delivery, pointer] of cases) {
     const { status, json: body } = await deliver(shared.url, delivery);

@@ -132,3 +132,26 @@ test("a push signed with the previous secret is accepted while that is configure
   assert.equal((await deliver(service.url, githubPush({}, `${oldSecret}x`))).status, 401);
   assert.equal((await deliver(shared.url, githubPush({}, oldSecret))).status, 401);
 });
+
+test("a flood of ignored pushes and pings costs a bounded number of log lines, and none goes uncounted", async (t) => {
+  const service = await startService(t);
+  const flood = [githubPush({ ref: "refs/heads/feature" }), githubDelivery("ping", "{}")];
+  const rounds = 500;
+  const startedMs = performance.now();
+  for (let count = 0; count < rounds; count += 25) {
+    await Promise.all(flood.flatMap((one) => Array.from({ length: 25 }, () => deliver(service.url, one))));
+  }
+  for (const [event, reason] of [
+    ["delivery.ignored", "other_branch"],
+    ["delivery.pong", "pong"],
+  ]) {
+    const logged = () => service.log.lines.filter((line) => line.event === event).length;
+    const counted = () =>
+      service.log.lines
+        .filter((line) => line.event === "delivery.ignored_more" && line.reason === reason)
+        .reduce((sum, { count }) => sum + Number(count), 0);
+    await service.log.waitFor(() => logged() + counted() === rounds);
+    const windows = Math.ceil((performance.now() - startedMs) / 1_000);
+    assert.ok(logged() <= 100 * windows, `${logged()} ${event} in ${windows} s`);
+  }
+});

@@ -1,61 +1,81 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
 import { test } from "node:test";
 import fc from "fast-check";
-import { bodySignature, flipped, keysOf, verdict } from "./verification.ts";
+import { makeSecret } from "../../../src/config/secret.ts";
+import {
+  deliveryDigest,
+  isFresh,
+  makeKeys,
+  readSignature,
+  startVerification,
+  type VerifiableSignature,
+} from "../../../src/front/webhook/verify-signature.ts";
 
 const githubSecret = "It's a Secret to Everybody";
 const githubBody = "Hello, World!";
 const githubDigest = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
-
-function hmac(secret: string, body: string | Uint8Array): string {
-  return createHmac("sha256", secret).update(body).digest("hex");
-}
-
 const secret = fc.string({ minLength: 1, maxLength: 100, unit: "binary" });
 const bodyBytes = fc.uint8Array({ minLength: 1, maxLength: 2_000 });
 
-test("GitHub's published vector verifies", () => {
-  assert.equal(verdict(bodySignature(githubDigest), keysOf(githubSecret), githubBody), "current");
+const malformedHex: Readonly<Record<string, string>> = {
+  "an empty one": "",
+  "a prefix alone": "sha256=",
+  "SHA-1": `sha1=${githubDigest.slice(0, 40)}`,
+  "SHA-256 named SHA-1": `sha1=${githubDigest}`,
+  "one without its prefix": githubDigest,
+  "a prefix in upper case": `SHA256=${githubDigest}`,
+  "a digit short": `sha256=${githubDigest.slice(1)}`,
+  "a digit long": `sha256=${githubDigest}0`,
+  "not hex at its end": `sha256=${githubDigest.slice(2)}zz`,
+  "followed by what is not hex": `sha256=${githubDigest}zz`,
+  "padded with a space": `sha256= ${githubDigest}`,
+  "ended by a newline": `sha256=${githubDigest}\n`,
+  "64 letters of two bytes": `sha256=${"é".repeat(64)}`,
+  "two of the same name": `sha256=${githubDigest}, sha256=${githubDigest}`,
+};
+
+test("hex that is not whole is malformed, and none is missing", () => {
+  for (const [what, value] of Object.entries(malformedHex))
+    assert.equal(readSignature({ "x-hub-signature": value }, ["x-hub-signature"]).kind, "malformed", what);
+  assert.equal(
+    readSignature({ "x-gogs-signature": `sha256=${githubDigest}` }, ["x-gogs-signature"]).kind,
+    "malformed",
+  );
+  assert.equal(readSignature({}, ["x-gogs-signature", "webhook-signature"]).kind, "missing");
+  assert.deepEqual(
+    readSignature({ "x-gogs-signature": githubDigest.toUpperCase() }, ["x-gogs-signature"]),
+    bodySignature(githubDigest),
+  );
 });
 
-test("Atlassian's published vector verifies, and is not GitHub's", () => {
-  const digest = "a4771c39fbe90f317c7824e83ddef3caae9cb3d976c214ace1f2937e133263c9";
-  assert.equal(verdict(bodySignature(digest), keysOf(githubSecret), "Hello World!"), "current");
-  assert.equal(verdict(bodySignature(digest), keysOf(githubSecret), githubBody), null);
-});
-
-test("if several headers carry a body's signature, each must be right", () => {
+test("if several headers carry a body's signature, each must be right, with one secret", () => {
   const wrong = hmac("another", githubBody);
-  const keys = keysOf(githubSecret);
-  assert.equal(verdict(bodySignature(githubDigest, githubDigest), keys, githubBody), "current");
-  assert.equal(verdict(bodySignature(githubDigest, wrong), keys, githubBody), null);
-  assert.equal(verdict(bodySignature(wrong, githubDigest), keys, githubBody), null);
-  assert.equal(verdict(bodySignature(), keys, githubBody), null);
-});
-
-test("two headers may not be right with one secret each", () => {
-  const keys = keysOf("the new secret", "the old secret");
-  const mixed = bodySignature(hmac("the new secret", githubBody), hmac("the old secret", githubBody));
-  assert.equal(verdict(mixed, keys, githubBody), null);
-});
-
-test("a digest that is cut short or goes on is refused", () => {
-  const keys = keysOf(githubSecret);
-  for (const length of [0, 1, 16, 31]) {
-    assert.equal(verdict(bodySignature(githubDigest.slice(0, length * 2)), keys, githubBody), null);
-  }
-  assert.equal(verdict(bodySignature(`${githubDigest}00`), keys, githubBody), null);
+  const right = hmac("older", githubBody);
+  for (const [digests, expected] of [
+    [[githubDigest], "current"],
+    [[githubDigest, githubDigest], "current"],
+    [[right], "previous"],
+    [[githubDigest, wrong], null],
+    [[wrong, githubDigest], null],
+    [[githubDigest, right], null],
+    [[], null],
+    [[`${githubDigest}00`], null],
+    [[githubDigest.slice(0, 32)], null],
+  ] as const)
+    assert.equal(verdict(bodySignature(...digests), [githubSecret, "older"], githubBody), expected);
 });
 
 test("the signature of a body verifies with either secret, however the body is cut into chunks", () => {
   fc.assert(
     fc.property(secret, secret, bodyBytes, fc.nat(2_000), (current, previous, body, cut) => {
-      fc.pre(current !== previous);
-      const keys = keysOf(current, previous);
+      fc.pre(!isPaddedSame(current, previous));
       const chunks = [body.subarray(0, cut), body.subarray(cut)];
-      assert.equal(verdict(bodySignature(hmac(current, body)), keys, ...chunks), "current");
-      assert.equal(verdict(bodySignature(hmac(previous, body)), keys, ...chunks), "previous");
+      const secrets = [current, previous] as const;
+      assert.equal(verdict(bodySignature(hmac(current, body)), secrets, ...chunks), "current");
+      assert.equal(verdict(bodySignature(hmac(previous, body)), secrets, ...chunks), "previous");
+      assert.equal(verdict(bodySignature(hmac(previous, body)), [current], ...chunks), null);
     }),
     { numRuns: 1_000 },
   );
@@ -64,38 +84,142 @@ test("the signature of a body verifies with either secret, however the body is c
 test("any flipped bit of the body, or of the signature, is refused", () => {
   fc.assert(
     fc.property(secret, bodyBytes, fc.nat(), fc.nat(7), (key, body, position, bit) => {
-      const keys = keysOf(key);
       const digest = hmac(key, body);
-      assert.equal(verdict(bodySignature(digest), keys, flipped(body, position, bit)), null);
+      assert.equal(verdict(bodySignature(digest), [key], flipped(body, position, bit)), null);
       const near = flipped(Buffer.from(digest, "hex"), position, bit).toString("hex");
-      assert.equal(verdict(bodySignature(near), keys, body), null);
+      assert.equal(verdict(bodySignature(near), [key], body), null);
     }),
     { numRuns: 5_000 },
   );
 });
 
-test("another secret never verifies: one byte off, longer, or empty", () => {
+test("bodies of every length from 0 to 10,000 bytes verify, and not with a byte more or less", () => {
+  const bytes = Buffer.alloc(10_001, "ä{}\n");
+  for (let length = 0; length <= 10_000; length += length < 300 ? 1 : 97) {
+    const body = bytes.subarray(0, length);
+    const signature = bodySignature(hmac(githubSecret, body));
+    assert.equal(verdict(signature, [githubSecret], body), "current");
+    assert.equal(verdict(signature, [githubSecret], bytes.subarray(0, length + 1)), null);
+    if (length > 0) assert.equal(verdict(signature, [githubSecret], bytes.subarray(0, length - 1)), null);
+  }
+});
+
+// Standard Webhooks 1.0.0, with the vector of its own libraries.
+
+const standardSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const standardBody = '{"test": 2432232314}';
+const right = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+const nearMiss = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OA=";
+
+const malformedStandard: Readonly<Record<string, IncomingHttpHeaders>> = {
+  "an empty signature": { "webhook-signature": "" },
+  "signatures of other versions alone": { "webhook-signature": "v1a,bm90IG91cnM= v2,x" },
+  "a version without a signature": { "webhook-signature": "v1," },
+  "a digest that is too short": { "webhook-signature": "v1,g0hM9SsE+OTPJTGt" },
+  "base64 without its padding": { "webhook-signature": right.slice(0, -1) },
+  "base64 with bits to spare that are not zero": { "webhook-signature": right.replace("OE=", "OF=") },
+  "base64 of the kind for addresses": { "webhook-signature": right.replace("+", "-") },
+  hex: { "webhook-signature": `v1,${"a".repeat(64)}` },
+  "one malformed signature beside a right one": { "webhook-signature": `v1,x ${right}` },
+  "two signature headers": { "webhook-signature": `${right}, ${right}` },
+  "no id": { "webhook-id": undefined },
+  "an id with a full stop": { "webhook-id": "msg.1614265330" },
+  "no timestamp": { "webhook-timestamp": undefined },
+  "a timestamp with a full stop": { "webhook-timestamp": "1614265330.5" },
+  "a timestamp below zero": { "webhook-timestamp": "-1614265330" },
+  "a timestamp with an exponent": { "webhook-timestamp": "1e9" },
+  "a timestamp beyond exact numbers": { "webhook-timestamp": "1".repeat(16) },
+};
+
+test("of Standard Webhooks, what is not whole is malformed", () => {
+  for (const [what, changes] of Object.entries(malformedStandard))
+    assert.equal(readStandard(changes).kind, "malformed", what);
+});
+
+test("of several signatures of Standard Webhooks one right one is enough, and its secret is base64", () => {
+  const list = `v1a,bm90IG91cnM= ${nearMiss} v2,anything ${right}`;
+  assert.equal(verdict(standard({ "webhook-signature": list }), [standardSecret], standardBody), "current");
+  assert.equal(verdict(standard({ "webhook-signature": nearMiss }), [standardSecret], standardBody), null);
+  const gitlab = standard({
+    "webhook-id": "3f1b6a1e-0000-4000-8000-000000000001",
+    "webhook-timestamp": "1700000000",
+    "webhook-signature": "v1,VsBK6JzScVPSc2z35OtfOQYUZnmI88CrmZt9qP6+OX8=",
+  });
+  const secret = "whsec_dGVzdHRlc3R0ZXN0dGVzdHRlc3R0ZXN0dGVzdHRlc3Q=";
+  assert.equal(verdict(gitlab, [secret], '{"object_kind":"push"}'), "current");
+});
+
+test("a flipped bit of a Standard Webhooks body, and another id or time, are refused", () => {
+  const id = fc.stringMatching(/^[^.]{1,40}$/);
   fc.assert(
-    fc.property(secret, secret, bodyBytes, (ours, theirs, body) => {
-      fc.pre(ours !== theirs && !isPaddedSame(ours, theirs));
-      assert.equal(verdict(bodySignature(hmac(theirs, body)), keysOf(ours), body), null);
-      assert.equal(verdict(bodySignature(hmac("", body)), keysOf(`x${ours}`), body), null);
+    fc.property(fc.nat(), fc.nat(7), fc.nat(9_999_999_999), id, (position, bit, time, id) => {
+      const body = flipped(Buffer.from(standardBody), position, bit);
+      assert.equal(verdict(standard(), [standardSecret], body), null);
+      const later = standard({ "webhook-timestamp": String(time) });
+      assert.equal(verdict(later, [standardSecret], standardBody), null);
+      assert.equal(verdict(standard({ "webhook-id": id }), [standardSecret], standardBody), null);
     }),
     { numRuns: 2_000 },
   );
 });
 
-test("bodies of every length from 0 to 10,000 bytes verify, and not with a byte more or less", () => {
-  const keys = keysOf(githubSecret);
-  const bytes = Buffer.alloc(10_001, "ä{}\n");
-  for (let length = 0; length <= 10_000; length += length < 300 ? 1 : 97) {
-    const body = bytes.subarray(0, length);
-    const signature = bodySignature(hmac(githubSecret, body));
-    assert.equal(verdict(signature, keys, body), "current");
-    assert.equal(verdict(signature, keys, bytes.subarray(0, length + 1)), null);
-    if (length > 0) assert.equal(verdict(signature, keys, bytes.subarray(0, length - 1)), null);
-  }
+test("a Standard Webhooks timestamp is taken within five minutes of our clock, both ways", () => {
+  const signedMs = 1_614_265_330_000;
+  for (const offsetMs of [0, 1, 300_000, -300_000]) assert(isFresh(standard(), signedMs + offsetMs));
+  for (const offsetMs of [300_001, -300_001, 86_400_000]) assert(!isFresh(standard(), signedMs + offsetMs));
+  assert(isFresh(bodySignature(githubDigest), 0));
 });
+
+test("an attempt at the same delivery later has the same digest, another id or body another one", () => {
+  const body = Buffer.from(standardBody);
+  const digest = deliveryDigest(standard(), body);
+  assert.equal(deliveryDigest(standard({ "webhook-timestamp": "1614265999" }), body), digest);
+  assert.notEqual(deliveryDigest(standard({ "webhook-id": "msg_other" }), body), digest);
+  assert.notEqual(deliveryDigest(standard(), Buffer.from("{}")), digest);
+  assert.notEqual(deliveryDigest(bodySignature(githubDigest), body), digest);
+});
+
+/** What the verification of a body that came in these chunks says, with the current secret and, if given, the previous one. */
+function verdict(
+  signature: VerifiableSignature,
+  [current, previous]: readonly [string, string?],
+  ...chunks: readonly (string | Uint8Array)[]
+) {
+  const secrets = { current: makeSecret(current), previous: previous ? makeSecret(previous) : null };
+  const verification = startVerification(signature, makeKeys(secrets));
+  for (const chunk of chunks) verification.update(Buffer.from(chunk));
+  return verification.verdict();
+}
+
+function bodySignature(...hex: readonly string[]): VerifiableSignature {
+  return { kind: "body", digests: hex.map((digits) => Buffer.from(digits, "hex")) };
+}
+
+function readStandard(changes: IncomingHttpHeaders) {
+  const headers = {
+    ...{ "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330" },
+    ...{ "webhook-signature": right, ...changes },
+  };
+  return readSignature(headers, ["webhook-signature"]);
+}
+
+function standard(changes: IncomingHttpHeaders = {}): VerifiableSignature {
+  const claim = readStandard(changes);
+  assert("digests" in claim);
+  return claim;
+}
+
+function hmac(secret: string, body: string | Uint8Array): string {
+  return createHmac("sha256", secret).update(body).digest("hex");
+}
+
+/** The same bytes but for one bit; `position` may be past the end. */
+function flipped(bytes: Uint8Array, position: number, bit: number): Buffer {
+  const copy = Buffer.from(bytes);
+  const index = position % copy.length;
+  copy[index] = (copy[index] ?? 0) ^ (1 << bit);
+  return copy;
+}
 
 /** HMAC pads a key with zero bytes, so two that differ in nothing else are the same key. */
 function isPaddedSame(one: string, other: string): boolean {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { recordedDeployments } from "../../../harness/database.ts";
-import type { ReplyBody } from "../../../harness/delivery.ts";
-import { exchange } from "../../../harness/raw-http.ts";
-import { type RunningService, startService } from "../../../harness/service.ts";
+import { recordedDeployments } from "../../harness/database.ts";
+import type { ReplyBody } from "../../harness/delivery.ts";
+import { exchange } from "../../harness/raw-http.ts";
+import { type RunningService, startService } from "../../harness/service.ts";
 import { type Delivery, hostsWithDeliveries, loadDeliveries } from "./fixtures.ts";
 
 /** What the fixtures of GitLab are stamped with: their signature holds for five minutes, by the service's clock. */

@@ -1,0 +1,238 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import type { IncomingHttpHeaders } from "node:http";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { JsonObject } from "../../../src/deployments/push.ts";
+import {
+  claimSignature,
+  gitHosts,
+  identifyHost,
+  readPayload,
+  unknownHost,
+} from "../../../src/front/webhook/git-hosts.ts";
+import {
+  eventOf,
+  headersOf,
+  hostNamed,
+  hostsWithDeliveries,
+  isAuthentic,
+  loadDeliveries,
+  loadDelivery,
+  payloadOf,
+  readDelivery,
+} from "./fixtures.ts";
+
+const hosts = [...gitHosts, unknownHost];
+
+test("every host has deliveries that are tested", () => {
+  assert.deepEqual(hosts.map(({ name }) => name).toSorted(), hostsWithDeliveries().toSorted());
+});
+
+for (const host of hosts) {
+  test(`each delivery of ${host.name} is recognised, and its signature and push are read`, () => {
+    for (const delivery of loadDeliveries(host.name)) {
+      const { name, expect, secret, body } = delivery;
+      assert.equal(identifyHost(headersOf(delivery)).name, host.name, name);
+      const claim = claimSignature(host, headersOf(delivery));
+      assert.equal(claim.kind, expect.claim, name);
+      assert.equal(isAuthentic(claim, secret, body), expect.isAuthentic, name);
+      if (claim.kind === "unsupported") assert(!claim.help.includes(secret), name);
+      if (expect.reading !== null) assert.deepEqual(readDelivery(host, delivery), expect.reading, name);
+    }
+  });
+
+  test(`${host.name}: what is inherited, or named __proto__, is not read`, () => {
+    for (const delivery of loadDeliveries(host.name)) {
+      if (delivery.expect.reading === null) continue;
+      const parsed: JsonObject = JSON.parse(`{"__proto__": ${delivery.body}}`);
+      for (const hollow of [Object.create(payloadOf(delivery)), parsed])
+        assert.notEqual(readPayload(host, eventOf(host, delivery), hollow).kind, "push");
+    }
+  });
+}
+
+const senders = {
+  forgejo: ["x-forgejo-event", "x-gitea-event", "x-gogs-event", "x-github-event"],
+  gitea: ["x-gitea-event", "x-gogs-event", "x-github-event"],
+  gogs: ["x-gogs-event", "x-github-event"],
+  github: ["x-github-event", "x-vss-subscriptionid"],
+  "bitbucket-cloud": ["x-event-key", "x-request-uuid"],
+  "bitbucket-data-center": ["x-event-key"],
+  "azure-devops": ["x-vss-subscriptionid"],
+  unknown: ["x-request-uuid", "x-hub-signature-256"],
+};
+
+test("a host is recognised among those whose headers it sends too, in whatever order", () => {
+  for (const [name, headers] of Object.entries(senders)) {
+    for (const order of [headers, headers.toReversed()])
+      assert.equal(identifyHost(Object.fromEntries(order.map((header) => [header, ""]))).name, name);
+  }
+});
+
+const pushed = loadDelivery("forgejo", "push-main");
+const giteaHeaders = ["x-forgejo-signature", "x-gitea-signature", "x-gogs-signature", "x-hub-signature-256"];
+
+test("of several signatures each that is there counts, and one is enough", () => {
+  for (const header of giteaHeaders) {
+    const claim = (changes: IncomingHttpHeaders) =>
+      claimSignature(hostNamed("forgejo"), headersOf(pushed, changes));
+    const zeros = header.startsWith("x-hub") ? `sha256=${"0".repeat(64)}` : "0".repeat(64);
+    assert(!isAuthentic(claim({ [header]: zeros }), pushed.secret, pushed.body));
+    assert.equal(claim({ [header]: "" }).kind, "malformed");
+    const others = giteaHeaders.filter((name) => name !== header).map((name) => [name, undefined]);
+    assert(isAuthentic(claim(Object.fromEntries(others)), pushed.secret, pushed.body));
+  }
+});
+
+test("GitHub's and Atlassian's own vectors are right signatures, and SHA-1 is none", () => {
+  const secret = "It's a Secret to Everybody";
+  for (const [name, header, hex, body] of [
+    [
+      ...(["github", "x-hub-signature-256"] as const),
+      ...(["757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17", "Hello, World!"] as const),
+    ],
+    [
+      ...(["bitbucket-cloud", "x-hub-signature"] as const),
+      ...(["a4771c39fbe90f317c7824e83ddef3caae9cb3d976c214ace1f2937e133263c9", "Hello World!"] as const),
+    ],
+  ] as const) {
+    const claim = claimSignature(hostNamed(name), { [header]: `sha256=${hex}` });
+    assert(isAuthentic(claim, secret, body));
+    assert(!isAuthentic(claim, secret, `${body} `));
+  }
+  const sha1 = { "x-hub-signature": `sha1=${"a".repeat(40)}` };
+  assert.equal(claimSignature(hostNamed("bitbucket-cloud"), sha1).kind, "malformed");
+  for (const name of ["github", "gitea", "pagure"])
+    assert.equal(claimSignature(hostNamed(name), sha1).kind, "missing");
+});
+
+test("a signature is claimed even if no header names the event, and a password is none", () => {
+  for (const name of ["forgejo", "github", "gitlab", "gitness", "harness", "pagure"]) {
+    const delivery = loadDelivery(name, "push-main");
+    const claim = claimSignature(unknownHost, headersOf(delivery, { authorization: "Basic aG90cHVzaDo=" }));
+    assert(isAuthentic(claim, delivery.secret, delivery.body), name);
+  }
+  assert.equal(claimSignature(unknownHost, { authorization: "Basic aG90cHVzaDo=" }).kind, "unsupported");
+  assert.equal(claimSignature(unknownHost, { "x-gitlab-token": "secret" }).kind, "missing");
+});
+
+test("a malformed signature is not saved by the plain token beside it", () => {
+  const headers = headersOf(loadDelivery("gitlab", "signature-and-token"), { "webhook-signature": "v1,x" });
+  assert.equal(claimSignature(hostNamed("gitlab"), headers).kind, "malformed");
+});
+
+interface EventExamples {
+  readonly name: string;
+  readonly examples: readonly JsonObject[];
+}
+
+/** GitHub's own examples of every event, as collected by Octokit. */
+const events: readonly EventExamples[] = JSON.parse(
+  readFileSync(new URL(import.meta.resolve("@octokit/webhooks-examples/api.github.com/index.json")), "utf8"),
+);
+
+test("of GitHub's examples only pushes read as one, also if the header calls each a push", () => {
+  const github = hostNamed("github");
+  for (const { name, examples } of events) {
+    for (const payload of examples) {
+      const kind = name === "ping" || name === "push" ? name : "other-event";
+      assert.equal(readPayload(github, name, payload).kind, kind);
+      assert.equal(readPayload(github, "push", payload).kind, name === "push" ? "push" : "unusable", name);
+    }
+  }
+  assert(events.length > 50);
+});
+
+test("an event that calls itself a push in its header is none by its signed body", () => {
+  for (const [name, file, event] of [
+    ["forgejo", "branch-deleted", "push"],
+    ["gitea", "branch-create-event", "push"],
+    ["gitea", "status-event", "push"],
+    ["gogs", "tag-created", "push"],
+    ["gitlab", "merge-request-event", "Push Hook"],
+    ["bitbucket-data-center", "mirror-event", "repo:refs_changed"],
+    ["pagure", "branch-created-event", "git.receive"],
+    ["gitness", "pull-request-event", "branch_updated"],
+  ] as const) {
+    const { kind } = readPayload(hostNamed(name), event, payloadOf(loadDelivery(name, file)));
+    assert.notEqual(kind, "push", `${name} ${file}`);
+  }
+});
+
+test("a push without its ref or its commit is unusable, and the field is named", () => {
+  for (const [name, path] of [
+    ["github", "ref"],
+    ["github", "after"],
+    ["gitlab", "after"],
+    ["bitbucket-cloud", "push/changes/0/new/target/hash"],
+    ["bitbucket-data-center", "changes/0/ref/id"],
+    ["bitbucket-data-center", "changes"],
+    ["pagure", "msg/branch"],
+    ["pagure", "msg/end_commit"],
+    ["gitness", "ref/name"],
+    ["gitness", "sha"],
+  ] as const) {
+    const delivery = loadDelivery(name, "push-main");
+    for (const value of [undefined, null, 7, {}, true]) {
+      const payload = structuredClone(payloadOf(delivery));
+      const members = path.split("/");
+      const last = members.pop() ?? "";
+      const holder = members.reduce((inner, key) => inner[key] as Record<string, unknown>, { ...payload });
+      holder[last] = value;
+      const host = hostNamed(name);
+      const reading = readPayload(host, eventOf(host, delivery), members.length === 0 ? holder : payload);
+      assert(reading.kind === "unusable", `${name} ${path} ${value}`);
+      assert.equal(reading.field, `/${path}`);
+    }
+  }
+});
+
+test("a short name stays one, and a tag of that name is no branch", () => {
+  const refs = [
+    ["main", "refs/heads/main"],
+    ["refs/tags/main", "refs/tags/main"],
+    ["refs/notes/commits", "refs/notes/commits"],
+    ["refs/heads/main", "refs/heads/refs/heads/main"],
+  ] as const;
+  for (const [branch, ref] of refs) {
+    const payload = { topic: "git.receive", msg: { branch, end_commit: "a" } };
+    const reading = readPayload(hostNamed("pagure"), "git.receive", payload);
+    assert.equal(reading.kind === "push" && reading.changes[0]?.ref, ref);
+  }
+  for (const [type, ref] of [
+    ["branch", "refs/heads/refs/heads/main"],
+    ["tag", "refs/tags/refs/heads/main"],
+    ["other", "refs/tags/refs/heads/main"],
+  ] as const) {
+    const change = { old: null, new: { type, name: "refs/heads/main", target: { hash: "a" } } };
+    const payload = { push: { changes: [change] } };
+    const reading = readPayload(hostNamed("bitbucket-cloud"), "repo:push", payload);
+    assert.equal(reading.kind === "push" && reading.changes[0]?.ref, ref);
+  }
+});
+
+const hex = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+const headerNames = hosts.flatMap(({ signatureHeaders, eventHeader }) => [
+  ...signatureHeaders,
+  ...(eventHeader === null ? [] : [eventHeader]),
+]);
+const headerValue = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 200 }),
+  fc.constantFrom("", "sha256=", hex, `sha256=${hex}`, `sha1=${hex}`, `${hex}, ${hex}`, "é".repeat(64)),
+  fc.constantFrom("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", "v1,", "v1", "v1a,x", "1614265330"),
+);
+const names = fc.constantFrom(...headerNames, "webhook-id", "webhook-timestamp", "__proto__");
+
+test("no headers make a claim throw, and what is claimed is 32 bytes long", () => {
+  fc.assert(
+    fc.property(fc.dictionary(names, headerValue), (headers) => {
+      for (const host of [identifyHost(headers), ...hosts]) {
+        const claim = claimSignature(host, headers);
+        if ("digests" in claim)
+          assert(claim.digests.length > 0 && claim.digests.every(({ length }) => length === 32));
+      }
+    }),
+    { numRuns: 10_000 },
+  );
+});
