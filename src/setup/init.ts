@@ -15,7 +15,7 @@ import { readUser } from "#platform/users";
 import { CommandError } from "#problems";
 import { secretToSend, send } from "#send/send";
 import { makeProjectNetwork } from "./networks.ts";
-import { overrideText, writersIn } from "./override.ts";
+import { overrideText } from "./override.ts";
 import { buildOwnImage, hasImageOfVersion, hasOwnImage, ownImage } from "./own-image.ts";
 import {
   findMachine,
@@ -193,7 +193,6 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
       ...{ project: name, name: address.name, main: given.service ?? null },
       // Those of the command line count more.
       places: [...formerPlaces, ...(given.at ?? [])],
-      writers: writersIn(readIfThere(join(project.root, override.name)) ?? ""),
       isCaddyPublic: place.ports.http === 80 && place.ports.https === 443,
       takenPorts: [place.ports.http, place.ports.https, ...portsOfOthers(sitesPath, name)],
       answers: await askPublishedPorts(services),

@@ -1,6 +1,5 @@
-import { parse } from "yaml";
 import { projectNetwork, serviceAlias } from "#config/server";
-import type { Changes, Endpoint, LeftPort, ServedOptions, ServiceChange } from "./served.ts";
+import type { Changes, Endpoint, LeftPort, ServiceChange } from "./served.ts";
 
 const header = `# Written by \`hotpush init\`; running that again keeps it up to date. Your compose file stays as it is.
 # Caddy reaches the services below on a network that only it and they join.`;
@@ -8,33 +7,27 @@ const header = `# Written by \`hotpush init\`; running that again keeps it up to
 /** The text of our compose file in a checkout: the changes, and the network that the project shares with Caddy. */
 export function overrideText(project: string, all: Changes): string {
   const changes = Object.entries(all);
-  const hasNetwork = changes.some(([, { joins }]) => joins);
   const blocks = changes.flatMap(([name, change]) => ["", ...serviceBlock(project, name, change)]);
   const network = ["", "networks:", `  ${projectNetwork(project)}:`, "    external: true"];
   const lines = [header, changes.length === 0 ? "services: {}" : "services:", ...blocks.slice(1)];
-  return `${[...lines, ...(hasNetwork ? network : [])].join("\n")}\n`;
+  return `${[...lines, ...(changes.length === 0 ? [] : network)].join("\n")}\n`;
 }
 
 function serviceBlock(project: string, name: string, change: ServiceChange): readonly string[] {
-  const { isUpstream, joins, isInDefault, kept, dropsContainerName, label } = change;
+  const { isUpstream, isInDefault, kept, dropsContainerName } = change;
   // YAML could read it as a number or a keyword.
   const isPlain = /^[A-Za-z][\w.-]*$/.test(name) && !/^(?:y|n|yes|no|on|off|true|false|null)$/i.test(name);
   const alias = `        aliases: [${serviceAlias(name, project)}]`;
   return [
     `  ${isPlain ? name : JSON.stringify(name)}:`,
     ...(isUpstream ? portLines(kept) : []),
-    ...(joins ? ["    networks:"] : []),
-    ...(joins && isInDefault ? ["      default:"] : []),
-    ...(joins ? [`      ${projectNetwork(project)}:`, alias] : []),
+    "    networks:",
+    ...(isInDefault ? ["      default:"] : []),
+    `      ${projectNetwork(project)}:`,
+    alias,
     ...(dropsContainerName ? ["    container_name: !reset null # Two containers cannot share it."] : []),
-    ...(label === null ? [] : ["    labels:", `      hotpush.rollout: ${label} # ${whyLabel[label]}`]),
   ];
 }
-
-const whyLabel = {
-  live: "Two containers may write to its volumes.",
-  recreate: "Only one container may write to its volumes.",
-};
 
 function portLines(kept: readonly LeftPort[]): readonly string[] {
   const ports = kept.flatMap(({ endpoint }) => shortForms(endpoint));
@@ -51,19 +44,4 @@ function shortForms({ port, protocol, published }: Endpoint): readonly string[] 
     const parts = bound === "" ? [outside].filter(Boolean) : [bound, outside];
     return `${[...parts, port].join(":")}/${protocol}`;
   });
-}
-
-/** What a person answered about the volumes, from the text of an earlier run or as they have changed it. */
-export function writersIn(text: string): ServedOptions["writers"] {
-  const withoutTags = text.replaceAll(/!(?:reset|override)\b/g, "");
-  const { services = {} } = (parse(withoutTags) ?? {}) as Override;
-  const answers = Object.entries(services).flatMap(([name, service]) => {
-    const label = service?.labels?.["hotpush.rollout"];
-    return label === "live" || label === "recreate" ? [[name, label === "live"] as const] : [];
-  });
-  return Object.fromEntries(answers);
-}
-
-interface Override {
-  readonly services?: Readonly<Record<string, { readonly labels?: Readonly<Record<string, string>> } | null>>;
 }

@@ -1,6 +1,5 @@
 import { internalName, internalPort } from "#config/server";
-import { isProxyImage } from "#platform/compose/model";
-import { writableVolume } from "#rollout/project";
+import { replacementOf, writableVolume } from "#rollout/project";
 import { SetupError } from "./planned-file.ts";
 import type { SetupServices } from "./project.ts";
 import {
@@ -9,9 +8,9 @@ import {
   planServed,
   publishedText,
   readPlace,
-  replacementAfter,
   type ServedOptions,
   type ServedPlan,
+  serviceAfter,
   type Upstream,
 } from "./served.ts";
 
@@ -70,7 +69,6 @@ export function questionsOf(
     ...others
       .filter((one) => one.place.kind === "name" && !isChosen(one))
       .map((one) => aboutName(services, options, one)),
-    ...doubtfulWriters(services, plan).map((one) => aboutWriters(services, options, one)),
   ];
 }
 
@@ -124,41 +122,6 @@ function aboutName(
   };
 }
 
-/** The services behind Caddy of which only a person knows whether two containers may write to their volume at once. */
-function doubtfulWriters(
-  services: SetupServices,
-  { changes }: Pick<ServedPlan, "changes">,
-): readonly string[] {
-  return Object.entries(services).flatMap(([name, service]) => {
-    const change = changes[name];
-    const hasLabel = change?.label || service.labels?.["hotpush.rollout"] !== undefined;
-    if (!change?.isUpstream || hasLabel || writableVolume(service) === null) return [];
-    return replacementAfter(service, { ...change, label: "live", dropsContainerName: true }).how === "roll"
-      ? [name]
-      : [];
-  });
-}
-
-function aboutWriters(services: SetupServices, options: ServedOptions, name: string): ServedQuestion {
-  const target = writableVolume(services[name] ?? {})?.target;
-  const answers: Readonly<Record<string, boolean>> = { yes: true, y: true, no: false, n: false };
-  return {
-    id: `writers ${name}`,
-    lines: [
-      `${name} is away for some seconds when it is deployed, unless two containers may write to ${target} at once.`,
-      "May they? For a database file such as SQLite: no. For uploads: yes.",
-    ],
-    prompt: "Two at once, yes or no",
-    proposal: "no",
-    read: (text) => {
-      const answer = answers[text.toLowerCase()];
-      return answer === undefined
-        ? "Type yes or no."
-        : { ...options, writers: { ...options.writers, [name]: answer } };
-    },
-  };
-}
-
 /** The options, if a plan can be made with them. */
 function tried(services: SetupServices, options: ServedOptions): ServedOptions | string {
   try {
@@ -186,7 +149,6 @@ export function notesOf(
     ...nameNotes(options, plan),
     ...leftNotes(plan.left),
     ...recreatedNotes(services, plan),
-    ...proxyNotes(services, plan),
     ...replicaNotes(services, plan),
   ];
 }
@@ -233,32 +195,20 @@ function leftNotes(left: readonly LeftPort[]): readonly string[] {
 
 /** Services behind Caddy of which two cannot run, although Caddy could switch between them. */
 function recreatedNotes(services: SetupServices, plan: ServedPlan): readonly string[] {
-  const doubtful = doubtfulWriters(services, plan);
   return Object.entries(plan.changes).flatMap(([name, change]) => {
+    const service = services[name] ?? {};
     // Its name is in the way of two only as long as it stays.
-    const dropsContainerName = change.dropsContainerName || doubtful.includes(name);
-    const replacement = replacementAfter(services[name] ?? {}, { ...change, dropsContainerName });
+    const replacement = replacementOf(serviceAfter(service, { ...change, dropsContainerName: true }), false);
     if (!change.isUpstream || replacement.how !== "recreate") return [];
-    const reason = change.label === "recreate" ? "only one may write to its volume" : replacement.reason;
-    const wayOut = doubtful.includes(name)
-      ? " If two containers may write to it at once, give it the label hotpush.rollout: live."
-      : "";
+    const label = "hotpush.rollout: live";
+    const wayOut =
+      writableVolume(service) === null || service.labels?.["hotpush.rollout"] !== undefined
+        ? ""
+        : ` If two containers may write to it at once, as with uploads, but not with a database file, give ${name} the label ${label} in your compose file.`;
     return [
-      `${name} is away for some seconds when a deployment replaces it, because two containers of it cannot run: ${reason}.${wayOut}`,
+      `${name} is away for some seconds when a deployment replaces it, because two containers of it cannot run: ${replacement.reason}.${wayOut}`,
     ];
   });
-}
-
-/** Requests from a proxy to the services behind it do not go through Caddy. */
-function proxyNotes(services: SetupServices, { upstreams }: ServedPlan): readonly string[] {
-  const names = new Set(upstreams.map(({ endpoint }) => endpoint.service));
-  const isProxy = (name: string) => isProxyImage(services[name]?.image) && Object.keys(services).length > 1;
-  return [...names]
-    .filter(isProxy)
-    .map(
-      (name) =>
-        `If ${name} passes requests on to other services, make it resolve their names again, because each deployment gives them other addresses; for nginx: resolver 127.0.0.11 valid=1s; set $app http://app:8080; proxy_pass $app;`,
-    );
 }
 
 function replicaNotes(services: SetupServices, { upstreams }: ServedPlan): readonly string[] {

@@ -6,14 +6,16 @@
 import { isIP } from "node:net";
 import { join } from "node:path";
 import { sendHttp } from "#platform/http";
-import { namesRunToTheirEnd, type Replacement, replacementOf, writableVolume } from "#rollout/project";
+import { namesRunToTheirEnd, replacementOf } from "#rollout/project";
 import { ownRoot } from "./own-image.ts";
 import { readIfThere, SetupError } from "./planned-file.ts";
 import type { SetupService, SetupServices } from "./project.ts";
 
+const tls = "TLS with a certificate of its own";
+
 /** Ports of containers that speak another protocol than HTTP. */
 const otherProtocols: readonly (readonly [protocol: string, ...ports: readonly number[]])[] = [
-  ["TLS with a certificate of its own", 443, 4443, 8443, 8448, 9443],
+  [tls, 443, 4443, 8443, 8448, 9443],
   ["SSH", 22, 222, 2222],
   ["FTP", 20, 21, 990],
   ["mail", 25, 110, 143, 465, 587, 993, 995, 1025, 2525],
@@ -66,8 +68,6 @@ export interface ServedOptions {
   readonly main: string | null;
   /** Decided on the command line, as an answer, or at an earlier run. The last one for a port counts. */
   readonly places: readonly GivenPlace[];
-  /** By service: whether two containers of it may write to its volumes at once. */
-  readonly writers: Readonly<Record<string, boolean>>;
   /** Whether Caddy has ports 80 and 443 of the server; else another proxy is in front. */
   readonly isCaddyPublic: boolean;
   /** Ports of the server that Caddy has for other projects, or for itself. */
@@ -160,29 +160,25 @@ export async function askPublishedPorts(services: SetupServices): Promise<Served
  */
 export function planServed(services: SetupServices, options: ServedOptions): ServedPlan {
   refuseUnknownServices(services, options);
-  const judged = withChosenPlaces(
-    endpointsOf(services).map((endpoint) => ({
-      endpoint,
-      place: null,
-      reason: reasonToLeave(endpoint, services, options),
-    })),
+  const endpoints = endpointsOf(services).map((endpoint) => ({
+    ...{ endpoint, place: null },
+    reason: reasonToLeave(endpoint, services, options),
+  }));
+  const judged = withChosenPlaces(endpoints, services, options);
+  const web = judged.filter(({ reason }) => reason === null);
+  const candidates = web.length > 0 || options.name === null ? web : builtService(services);
+  const twins = judged.filter((one) => isTlsTwin(one, judged));
+  const { upstreams, left: kept } = placeAll(
+    mainFirst(candidates, services, options),
+    twins,
     services,
     options,
   );
-  refuseOwnCertificates(judged);
-  const web = judged.filter(({ reason }) => reason === null);
-  const candidates = web.length > 0 || options.name === null ? web : builtService(services);
-  const ranked = mainFirst(candidates, services, options);
-  const placed = placeAll(ranked, services, options);
-  const others = judged.filter(({ reason }) => reason !== null).map(leftOf);
-  const ports = withoutTlsTwins(placed.upstreams, [...placed.left, ...others]);
-  if (options.isCaddyPublic) refuseCaddysPorts(ports.left);
+  const others = judged.filter((one) => one.reason !== null && !twins.includes(one));
+  const left = [...kept, ...others.map(leftOf)];
+  refuseCaddysPorts(left, options);
   const internal = internalServices(services);
-  return {
-    ...ports,
-    internal,
-    changes: changesOf(services, { ...ports, internal, writers: options.writers }),
-  };
+  return { upstreams, left, internal, changes: changesOf(services, { upstreams, left, internal }) };
 }
 
 /** All published ports of a project. */
@@ -228,6 +224,7 @@ function reasonToLeave(
   if (Object.values(services).some((one) => one.network_mode === `service:${name}`))
     return "other services use its network, and are replaced with it";
   if (published.some((one) => answers.get(one.port) === false)) return "what answers there is not HTTP";
+  if (published.some((one) => one.port === "443")) return tls;
   return protocolOf(port);
 }
 
@@ -282,24 +279,10 @@ function exposedPorts({ expose = [], build }: SetupService): readonly number[] {
   return Array.from(last.matchAll(/^EXPOSE\s+(\d+)(?!\S*\/udp)/gim), ([, port]) => Number(port));
 }
 
-/** A service with port 443 needs it for itself: Traefik, or any web server with certificates. */
-function refuseOwnCertificates(judged: readonly Judged[]): void {
-  const isServed = (service: string) =>
-    judged.some(
-      ({ endpoint, place }) => endpoint.service === service && place !== null && place.kind !== "none",
-    );
-  const proxy = judged.find(
-    ({ endpoint: { service, protocol, published } }) =>
-      protocol === "tcp" &&
-      published.some(({ address, port }) => address === "" && port === "443") &&
-      !isServed(service),
-  );
-  if (proxy === undefined) return;
-  const { service } = proxy.endpoint;
-  const name = `${service} publishes port 443, so it has certificates of its own, and Caddy of this server needs that port.`;
-  throw new SetupError(
-    `${name} If ${service} only passes requests on, remove it from the compose file and run this again; Caddy gets the certificates. If it is the app itself, say which of its ports speaks plain HTTP: hotpush init --at ${service}:80=<host name>. Or keep it, and copy the service hotpush of ${join(ownRoot, "examples/compose/compose.yaml")} into your compose file.`,
-  );
+/** A service that a person puts at a host name needs no port 443 of its own: Caddy answers there for it, also over HTTP/3. */
+function isTlsTwin({ endpoint: { service, published }, place }: Judged, judged: readonly Judged[]): boolean {
+  const isNamed = judged.some((one) => one.endpoint.service === service && one.place?.kind === "name");
+  return place === null && isNamed && published.some(({ port }) => port === "443");
 }
 
 /** The services with `build:` that Caddy can reach. */
@@ -352,6 +335,7 @@ function isPrivate({ published }: Endpoint): boolean {
 /** Gives each a host name, or a port of Caddy's own if there is no name, or if another proxy sends requests to that port. */
 function placeAll(
   ranked: readonly Judged[],
+  twins: readonly Judged[],
   services: SetupServices,
   options: ServedOptions,
 ): Pick<ServedPlan, "upstreams" | "left"> {
@@ -370,8 +354,10 @@ function placeAll(
       endpoint.service === options.main ||
       endpoint.published.some(({ port }) => options.answers.get(port)) ||
       (endpoint.published.length > 0 && services[endpoint.service]?.build !== undefined);
+    const taken = [one, ...twins.filter((twin) => twin.endpoint.service === endpoint.service)];
+    const published = [...new Set(taken.flatMap((each) => publishedText(each.endpoint)))];
     upstreams.push({
-      ...{ endpoint, isMain, isInDoubt: !isSure, published: publishedText(endpoint) },
+      ...{ endpoint, isMain, isInDoubt: !isSure, published },
       place: placeOf(one, isMain, upstreams, options),
     });
   }
@@ -435,33 +421,14 @@ function labelOf(service: string): string {
   return label.replaceAll(/^-|-$/g, "").slice(0, 63) || "app";
 }
 
-/** A service that Caddy serves by name needs no port 443 of its own: Caddy answers there for it, also over HTTP/3. */
-function withoutTlsTwins(upstreams: readonly Upstream[], left: readonly LeftPort[]) {
-  const isTwin = ({ place, endpoint: { service } }: Upstream, { endpoint, isByChoice }: LeftPort) =>
-    place.kind === "name" &&
-    !isByChoice &&
-    endpoint.service === service &&
-    protocolOf(endpoint.port) === otherProtocols[0]?.[0] &&
-    endpoint.published.some(({ port }) => port === "443");
-  return {
-    upstreams: upstreams.map((one) => {
-      const twins = left
-        .filter((other) => isTwin(one, other))
-        .flatMap(({ endpoint }) => publishedText(endpoint));
-      return { ...one, published: [...new Set([...one.published, ...twins])] };
-    }),
-    left: left.filter((other) => !upstreams.some((one) => isTwin(one, other))),
-  };
-}
-
-/** Ports 80 and 443 are Caddy's: whatever else has them could not start. */
-function refuseCaddysPorts(left: readonly LeftPort[]): void {
+/** A service with port 443 has certificates of its own: Traefik, or any web server. Port 80 is Caddy's if it has the usual ones. */
+function refuseCaddysPorts(left: readonly LeftPort[], { isCaddyPublic }: ServedOptions): void {
   for (const { endpoint, reason } of left) {
-    const taken = endpoint.published.find(({ port }) => port === "80" || port === "443");
+    const taken = endpoint.published.find(({ port }) => port === "443" || (isCaddyPublic && port === "80"));
     if (taken === undefined) continue;
-    const { service, port } = endpoint;
+    const { service } = endpoint;
     throw new SetupError(
-      `${service} publishes port ${taken.port}, which Caddy needs for all projects of this server, and Caddy cannot pass it on (${reason}). Publish another port there; or, if it does speak HTTP: hotpush init --at ${service}:${port}=<host name>`,
+      `${service} publishes port ${taken.port}, which Caddy needs for all projects of this server, and Caddy cannot pass it on: ${reason}. If ${service} only passes requests on, remove it from the compose file and run this again; Caddy gets the certificates. If it is the app itself, say which of its ports speaks plain HTTP: hotpush init --at ${service}:80=<host name>. Or keep it, and copy the service hotpush of ${join(ownRoot, "examples/compose/compose.yaml")} into your compose file.`,
     );
   }
 }
@@ -508,75 +475,45 @@ function isHostName(text: string): boolean {
 export interface ServiceChange {
   /** Whether Caddy takes the requests to its published ports. */
   readonly isUpstream: boolean;
-  /** Whether it joins the network that it shares with Caddy: to be reached by Caddy, or to reach others through it. */
-  readonly joins: boolean;
   /** Whether it is in the default network without an entry of its own, which a list of networks would end. */
   readonly isInDefault: boolean;
   /** Its published ports that stay. */
   readonly kept: readonly LeftPort[];
+  /** Two containers cannot share a name. It stays if two could not run for another reason. */
   readonly dropsContainerName: boolean;
-  /** The label `hotpush.rollout`; null: none is added. */
-  readonly label: "live" | "recreate" | null;
 }
 
-/** By service; one that stays as it is has none. */
+/** By service. Those in it join the network that the project shares with Caddy; one that stays as it is has none. */
 export type Changes = Readonly<Record<string, ServiceChange>>;
 
-function changesOf(
-  services: SetupServices,
-  plan: Pick<ServedPlan, "upstreams" | "left" | "internal"> & Pick<ServedOptions, "writers">,
-): Changes {
+function changesOf(services: SetupServices, plan: Omit<ServedPlan, "changes">): Changes {
   const awaited = namesRunToTheirEnd(services);
   const changes = Object.entries(services).flatMap(([name, service]) => {
-    const change = changeOf(name, service, plan, awaited.has(name));
-    return change.joins || change.label !== null ? [[name, change] as const] : [];
+    const isUpstream = plan.upstreams.some(({ endpoint }) => endpoint.service === name);
+    // Any service may be one that calls another.
+    if (!isUpstream && (plan.internal.length === 0 || service.network_mode !== undefined)) return [];
+    const isCalled = isUpstream || plan.internal.some((one) => one.service === name);
+    const change: ServiceChange = {
+      isUpstream,
+      isInDefault: service.networks?.default === null,
+      kept: plan.left.filter(({ endpoint }) => endpoint.service === name),
+      dropsContainerName: isCalled && service.container_name !== undefined,
+    };
+    const isRolled = replacementOf(serviceAfter(service, change), awaited.has(name)).how === "roll";
+    return [[name, isRolled ? change : { ...change, dropsContainerName: false }] as const];
   });
   return Object.fromEntries(changes);
-}
-
-function changeOf(
-  name: string,
-  service: SetupService,
-  { upstreams, left, internal, writers }: Parameters<typeof changesOf>[1],
-  isAwaited: boolean,
-): ServiceChange {
-  const isUpstream = upstreams.some(({ endpoint }) => endpoint.service === name);
-  const isInternal = internal.some((one) => one.service === name);
-  const answer = writers[name];
-  const isOpen = service.labels?.["hotpush.rollout"] === undefined && writableVolume(service) !== null;
-  const change: ServiceChange = {
-    isUpstream,
-    // Any service may be one that calls another.
-    joins: isUpstream || (internal.length > 0 && service.network_mode === undefined),
-    isInDefault: service.networks?.default === null,
-    kept: left.filter(({ endpoint }) => endpoint.service === name),
-    dropsContainerName: (isUpstream || isInternal) && service.container_name !== undefined,
-    label: !isOpen || answer === undefined ? null : answer ? "live" : "recreate",
-  };
-  const isRolled = replacementAfter(service, change, isAwaited).how === "roll";
-  return isRolled ? change : { ...change, dropsContainerName: false };
-}
-
-/** How a roll-out replaces `service` with the change. */
-export function replacementAfter(
-  service: SetupService,
-  change: ServiceChange,
-  isAwaited = false,
-): Replacement {
-  return replacementOf(serviceAfter(service, change), isAwaited);
 }
 
 /** The service as compose reads it with the change. */
 export function serviceAfter(service: SetupService, change: ServiceChange | undefined): SetupService {
   if (change === undefined) return service;
-  const { ports = [], container_name: name, labels, ...rest } = service;
+  const { ports = [], container_name: name, ...rest } = service;
   const isKept = ({ target, protocol = "tcp" }: (typeof ports)[number]) =>
     change.kept.some(({ endpoint }) => endpoint.port === target && endpoint.protocol === protocol);
-  const allLabels = change.label === null ? labels : { ...labels, "hotpush.rollout": change.label };
   return {
     ...rest,
     ports: change.isUpstream ? ports.filter(isKept) : ports,
-    ...(allLabels && { labels: allLabels }),
     ...(change.dropsContainerName || name === undefined ? {} : { container_name: name }),
   };
 }

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
-import { overrideText, writersIn } from "../../src/setup/override.ts";
+import { overrideText } from "../../src/setup/override.ts";
 import type { SetupService, SetupServices } from "../../src/setup/project.ts";
 import { planServed, type ServedPlan, serviceAfter } from "../../src/setup/served.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -40,7 +40,6 @@ async function hold(t: TestContext, { name, path, services }: PublicProject): Pr
   const isJoined = plan.upstreams.length > 0;
   const network = { name: "hotpush-shop", external: true };
   assert.deepEqual(pick(merged.networks?.["hotpush-shop"]), isJoined ? network : null, name);
-  assert.deepEqual(Object.keys(writersIn(overrideText("shop", plan.changes))), labelled(plan), name);
 }
 
 interface Model {
@@ -113,8 +112,4 @@ function withNetworks(services: SetupServices, { upstreams }: ServedPlan): Setup
 
 function pick(network: { readonly name: string; readonly external?: boolean } | undefined): object | null {
   return network === undefined ? null : { name: network.name, external: network.external };
-}
-
-function labelled({ changes }: ServedPlan): readonly string[] {
-  return Object.keys(changes).filter((name) => changes[name]?.label !== null);
 }

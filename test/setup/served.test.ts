@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { namesRunToTheirEnd, replacementOf } from "../../src/rollout/project.ts";
+import { overrideText } from "../../src/setup/override.ts";
 import type { SetupService, SetupServices } from "../../src/setup/project.ts";
 import {
   askPublishedPorts,
@@ -14,7 +15,7 @@ import {
   type ServedOptions,
   serviceAfter,
 } from "../../src/setup/served.ts";
-import { notesOf, questionsOf } from "../../src/setup/served-questions.ts";
+import { notesOf, questionsOf, settleServed } from "../../src/setup/served-questions.ts";
 import { listenHere } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { noChoices, publicProjects } from "./public-projects.ts";
@@ -33,31 +34,31 @@ interface Choice {
 
 const name = "app.example.org";
 const choices: Readonly<Record<string, Choice>> = {
-  ghost: { at: { "ghost:2368": name }, asks: ["main", "writers ghost"], recreated: ["db", "ghost"] },
+  ghost: { at: { "ghost:2368": name }, asks: ["main"], recreated: ["db", "ghost"] },
   gitea: { at: { "server:3000": name }, stays: ["server:22"], asks: ["main"], recreated: ["db", "server"] },
   immich: {
-    ...{ at: { "immich-server:2283": name }, asks: ["main", "writers immich-server"] },
+    ...{ at: { "immich-server:2283": name }, asks: ["main"] },
     recreated: ["database", "immich-machine-learning", "immich-server", "redis"],
   },
   mastodon: {
-    ...{ at: { "web:3000": name }, stays: ["streaming:4000"], asks: ["main", "writers web"] },
+    ...{ at: { "web:3000": name }, stays: ["streaming:4000"], asks: ["main"] },
     recreated: ["db", "redis", "sidekiq", "streaming", "web"],
   },
   // Its author chooses none: a game has no page.
   minecraft: { stays: ["mc:25565", "mc:25575"], recreated: ["mc"] },
-  n8n: { at: { "n8n:5678": name }, asks: ["main", "writers n8n"], recreated: ["n8n"] },
-  nextcloud: { at: { "app:80": name }, asks: ["main", "writers app"], recreated: ["app", "cron", "db"] },
+  n8n: { at: { "n8n:5678": name }, asks: ["main"], recreated: ["n8n"] },
+  nextcloud: { at: { "app:80": name }, asks: ["main"], recreated: ["app", "cron", "db"] },
   outline: {
     at: { "outline:3000": name, "oidc:8080": "oidc.app.example.org" },
-    asks: ["main", "oidc:8080", "writers outline"],
+    asks: ["main", "oidc:8080"],
     recreated: ["outline", "postgres"],
   },
   paperless: {
-    ...{ at: { "webserver:8000": name }, asks: ["main", "writers webserver"] },
+    ...{ at: { "webserver:8000": name }, asks: ["main"] },
     recreated: ["broker", "db", "webserver"],
   },
   plausible: {
-    ...{ at: { "plausible:8000": name }, asks: ["main", "writers plausible"] },
+    ...{ at: { "plausible:8000": name }, asks: ["main"] },
     recreated: ["plausible", "plausible_db", "plausible_events_db"],
   },
   // Port 8448 has a certificate of its own. For a name of this server's: --at synapse:8008=<host name>
@@ -65,24 +66,24 @@ const choices: Readonly<Record<string, Choice>> = {
   umami: { at: { "umami:3000": name }, asks: ["main"], recreated: ["db"] },
   "uptime-kuma": {
     at: { "uptime-kuma:3001": name },
-    asks: ["main", "writers uptime-kuma"],
+    asks: ["main"],
     recreated: ["uptime-kuma"],
   },
   vaultwarden: {
     at: { "vaultwarden:80": name },
-    asks: ["main", "writers vaultwarden"],
+    asks: ["main"],
     recreated: ["vaultwarden"],
   },
   voting: {
     at: { "vote:80": name, "result:80": "result.app.example.org" },
     stays: ["result:9229"],
-    asks: ["main", "result:80", "writers vote"],
+    asks: ["main", "result:80"],
     recreated: ["db", "result", "vote"],
   },
   "wordpress-phpmyadmin": {
     at: { "wordpress:80": name, "phpmyadmin:80": "phpmyadmin.app.example.org" },
     stays: ["db:3306"],
-    asks: ["main", "phpmyadmin:80", "writers wordpress"],
+    asks: ["main", "phpmyadmin:80"],
     recreated: ["db", "wordpress"],
   },
 };
@@ -320,4 +321,121 @@ test("UDP, and a service that Caddy cannot reach, stay as they are", () => {
     vpn: service([["8081", 8081]]),
   };
   assert.deepEqual(ends(services), ["game:3000 stays", "host:9000 stays", "vpn:8081 stays"]);
+});
+
+/** Our compose file for a public project, without its comment. */
+function override(project: string): string {
+  const { services } = publicProjects.find((one) => one.name === project) ?? assert.fail(project);
+  return overrideText("shop", planServed(services, noChoices).changes).replace(/^#.*\n/gm, "");
+}
+
+const network = "networks:\n  hotpush-shop:\n    external: true\n";
+
+test("a service of which two may run loses its ports and its name, and joins Caddy's network", () => {
+  const web = service([["8080", 80]], { container_name: "shop-web" });
+  const text = overrideText("shop", planServed({ web }, noChoices).changes).replace(/^#.*\n/gm, "");
+  assert.equal(
+    text,
+    `services:
+  web:
+    ports: !reset [] # Caddy takes the requests.
+    networks:
+      default:
+      hotpush-shop:
+        aliases: [web.shop.containers.internal]
+    container_name: !reset null # Two containers cannot share it.
+
+${network}`,
+  );
+});
+
+test("a service that cannot run twice keeps its name and its other ports", () => {
+  assert.equal(
+    override("gitea"),
+    `services:
+  server:
+    ports: !override # Caddy takes the requests of the others.
+      - "222:22/tcp"
+    networks:
+      hotpush-shop:
+        aliases: [server.shop.containers.internal]
+
+${network}`,
+  );
+});
+
+test("a project without upstreams has an override without changes", () => {
+  assert.equal(override("minecraft"), "services: {}\n");
+});
+
+/** Answers by the question's id; Enter for others. Gives the ids, and where the ports ended. */
+async function settled(name: string, answers: Readonly<Record<string, string>> = {}) {
+  const { services } = publicProjects.find((one) => one.name === name) ?? assert.fail(name);
+  const asked: string[] = [];
+  const { plan } = await settleServed(services, noChoices, async ({ id, proposal, read }) => {
+    asked.push(id);
+    const options = read(answers[id] ?? proposal);
+    return typeof options === "string" ? assert.fail(options) : options;
+  });
+  const served = plan.upstreams.map(
+    ({ endpoint, place }) => `${endpoint.service} ${place.kind === "name" ? place.name : place.port}`,
+  );
+  return { asked, served, plan };
+}
+
+test("Enter takes the proposals, and each thing is asked once", async () => {
+  const { asked, served } = await settled("outline");
+  assert.deepEqual(asked, ["main", "oidc:8080"]);
+  assert.deepEqual(served, ["outline app.example.org", "oidc oidc.app.example.org"]);
+});
+
+test("the answer about the main service decides what is asked next", async () => {
+  const { asked, served } = await settled("outline", { main: "oidc", "outline:3000": ":8001" });
+  assert.deepEqual(asked, ["main", "outline:3000"]);
+  assert.deepEqual(served, ["oidc app.example.org", "outline 8001"]);
+});
+
+test("the main address can be any port of any service, or none", async () => {
+  assert.deepEqual((await settled("gitea", { main: "db:9000" })).served, [
+    "db app.example.org",
+    "server server.app.example.org",
+  ]);
+  const { served, plan } = await settled("gitea", { main: "none" });
+  assert.deepEqual([served, plan.left.length], [[], 2]);
+});
+
+test("an answer that cannot be used is explained", async () => {
+  const { services } = publicProjects.find(({ name }) => name === "outline") ?? assert.fail();
+  await settleServed(services, noChoices, async ({ id, proposal, read }) => {
+    if (id === "main") assert.match(String(read("nobody")), /not a service of your compose file/);
+    if (id === "oidc:8080") {
+      assert.match(String(read("https://")), /not a host name, :port or none/);
+      assert.match(String(read(":443")), /Caddy has port 443 already/);
+    }
+    const options = read(proposal);
+    return typeof options === "string" ? assert.fail(options) : options;
+  });
+});
+
+test("--at is read, or rejected", () => {
+  for (const [text, service, port, place] of [
+    ["admin=admin.example.org", "admin", null, { kind: "name", name: "admin.example.org" }],
+    ["admin:3000=Admin.Example.org", "admin", 3000, { kind: "name", name: "admin.example.org" }],
+    ["admin=https://admin.example.org/", "admin", null, { kind: "name", name: "admin.example.org" }],
+    ["my_admin.ui=:8081", "my_admin.ui", null, { kind: "port", port: 8081 }],
+    ["db:9200=none", "db", 9200, { kind: "none" }],
+  ] as const)
+    assert.deepEqual(parsePlace(text), { service, port, place }, text);
+  for (const text of [
+    "",
+    "admin",
+    "admin=",
+    "=:80",
+    "admin=:0",
+    "admin=:65536",
+    "admin=a b",
+    "admin=-x.org",
+    "admin=1.2.3.4",
+  ])
+    assert.equal(parsePlace(text), null, text);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { overrideText, writersIn } from "../../src/setup/override.ts";
+import { overrideText } from "../../src/setup/override.ts";
 import { planServed } from "../../src/setup/served.ts";
 import { questionsOf } from "../../src/setup/served-questions.ts";
 import { placesIn, siteText } from "../../src/setup/sites.ts";
@@ -14,7 +14,7 @@ for (const { name, services } of publicProjects) {
     const first = planServed(services, noChoices);
     const [siteBefore, overrideBefore] = [siteText(first, site), overrideText("shop", first.changes)];
     const places = placesIn(siteBefore, noChoices.name, noChoices.name);
-    const again = { ...noChoices, places, writers: writersIn(overrideBefore) };
+    const again = { ...noChoices, places };
     const second = planServed(services, again);
     assert.equal(siteText(second, site), siteBefore);
     assert.equal(overrideText("shop", second.changes), overrideBefore);
