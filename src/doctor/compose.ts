@@ -85,11 +85,6 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
   }
   const { code, socketPath, text } = answer;
   if (socketPath === null) return problem(text, settings.set("DOCKER_HOST", null));
-  if (/^(?:ENOENT|ENOTDIR|ENOTSOCK)$/.test(code)) {
-    const install = "apt-get install -y docker.io docker-compose && systemctl enable --now docker";
-    const mount = { change: `volumes: - /var/run/docker.sock:${socketPath}` };
-    return problem(`There is no Docker socket at ${socketPath}.`, isInContainer() ? mount : install);
-  }
   if (code === "EACCES") {
     const gid = statOf(socketPath)?.gid ?? 0;
     const refused = `This user (uid ${ownUid()}) may not open ${socketPath}; its group ${gid} may. Then restart the service. As root:`;
@@ -103,10 +98,13 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
       `${make}usermod --append --groups ${quote(group ?? "docker-host")} ${quote(name)}`,
     );
   }
-  const restart = code === "ECONNREFUSED" ? restartForSocket(socketPath) : null;
-  const replaced = "The Docker engine has a new socket, which this container does not have. On the host:";
-  if (restart !== null) return problem(replaced, restart);
-  return problem(`The Docker engine does not answer as it should: ${text}`, "systemctl restart docker");
+  const isMissing = /^(?:ENOENT|ENOTDIR|ENOTSOCK)$/.test(code);
+  if (isMissing && isInContainer())
+    return problem(text, { change: `volumes: - /var/run/docker.sock:${socketPath}` });
+  const install = "apt-get install -y docker.io docker-compose && systemctl enable --now docker";
+  // A container keeps the socket of an engine that has been replaced.
+  const restart = (code === "ECONNREFUSED" && restartForSocket(socketPath)) || "systemctl restart docker";
+  return problem(`The Docker engine does not answer: ${text}`, isMissing ? install : restart);
 }
 
 /** A service as a rule sees it. */
@@ -141,31 +139,15 @@ async function lint(context: DoctorContext, rule: Rule): Promise<Finding> {
   return okUnless((await Promise.all(found)).flat(), Object.keys(model.services).join(", "));
 }
 
-interface ImageConfig {
-  readonly Healthcheck?: object | null;
-  readonly ExposedPorts?: Readonly<Record<string, unknown>> | null;
-}
-
 /** Without a health check, a container counts as ready after 3 s, even if it does not answer. */
 async function healthFaults({ name, service, model, isApp, label }: Role, context: DoctorContext) {
   const { healthcheck, image = `${model.name}-${name}`, ports = [], expose = [] } = service;
   if (!isApp || label === "recreate" || (healthcheck && !healthcheck.disable)) return [];
-  // A HEALTHCHECK or EXPOSE of its Dockerfile counts too, if the image exists already.
-  const docker = await context.engine();
-  const path = `/images/${encodeURIComponent(image)}/json`;
-  const asked = docker.kind === "answers" ? getJson<{ Config: ImageConfig }>(docker.engine, path) : null;
-  const config = (await asked?.catch(() => null))?.Config;
-  if (!healthcheck?.disable && config?.Healthcheck) return [];
   // On a server, init takes the ports out of the compose file, and the site says who gets requests.
   const upstreams = upstreamsOf(context.server, context.project);
-  const declared = [
-    ...ports.map(({ target }) => target),
-    ...expose,
-    ...Object.keys(config?.ExposedPorts ?? {}),
-  ];
-  const port =
-    upstreams.get(name) ?? portInProxy(name, model) ?? (upstreams.size > 0 ? undefined : declared[0]);
-  if (port === undefined) return [];
+  const declared = upstreams.size > 0 ? undefined : (ports[0]?.target ?? expose[0]);
+  const port = upstreams.get(name) ?? portInProxy(name, model) ?? declared;
+  if (port === undefined || (!healthcheck?.disable && (await hasHealthcheck(image, context)))) return [];
   const text = `${name} has no health check: requests go to a new container before it can answer them. For example:`;
   const url = `http://localhost:${Number.parseInt(String(port), 10)}/`;
   const times = "interval: 10s, start_period: 30s, start_interval: 500ms";
@@ -173,15 +155,25 @@ async function healthFaults({ name, service, model, isApp, label }: Role, contex
   return [warning(text, { change })];
 }
 
-/** The port at which a proxy of the compose file reaches the service, by the files that it mounts or by Traefik's label. */
+/** A HEALTHCHECK of its Dockerfile counts too, if the image exists already. */
+async function hasHealthcheck(image: string, { engine }: DoctorContext): Promise<boolean> {
+  const docker = await engine();
+  if (docker.kind !== "answers") return false;
+  const path = `/images/${encodeURIComponent(image)}/json`;
+  const asked = getJson<{ readonly Config: { readonly Healthcheck?: object | null } }>(docker.engine, path);
+  return await asked.then(
+    ({ Config }) => Boolean(Config.Healthcheck),
+    () => false,
+  );
+}
+
+/** The port at which a proxy of the compose file reaches the service, by the files that it mounts. */
 function portInProxy(name: string, { services }: ComposeModel): string | undefined {
-  const labels = Object.entries(services[name]?.labels ?? {});
-  const routed = labels.find(([key]) => /^traefik\..*\.server\.port$/.test(key));
   const proxies = Object.values(services).filter(({ image }) => isProxyImage(image));
   const mounts = proxies.flatMap(({ volumes = [] }) => volumes.filter(({ type }) => type === "bind"));
   const upstream = new RegExp(`(?:^|[\\s/])${name}\\}?:(\\d+)`, "m");
   const found = mounts.map(({ source = "" }) => upstream.exec(readOrEmpty(source))?.[1]);
-  return routed?.[1] ?? found.find((port) => port !== undefined);
+  return found.find((port) => port !== undefined);
 }
 
 /** Empty for a directory, a socket, or a file that this process must not read. */

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { callRun } from "#calls/client";
 import { loadConfig } from "#config";
 import type { ProjectReading } from "#config/project-files";
 import { type Environment, readVariables, variables } from "#config/settings";
@@ -9,14 +10,7 @@ import { ProblemError } from "#problems";
 import { childEnvironment } from "#runner/environment";
 import { ownerOf } from "#runner/script-user";
 import type { Server } from "#setup/server";
-import {
-  probeCompose,
-  probeEngine,
-  probeRemote,
-  probeRoles,
-  probeServerContainers,
-  probeService,
-} from "./probes.ts";
+import { probeCompose, probeEngine, probeRemote, probeServerContainers, probeService } from "./probes.ts";
 
 /** A row of the doctor's table: what it claims, how it finds out, and how what is wrong is fixed. */
 export interface Check {
@@ -27,8 +21,6 @@ export interface Check {
   readonly claim: string;
   /** What the printed fix does. A test runs it, and then the check passes. */
   readonly fix: string;
-  /** Why no test can run the fix. */
-  readonly untested?: string;
   readonly probe: (context: DoctorContext) => Finding | Promise<Finding>;
 }
 
@@ -168,7 +160,8 @@ export function makeDoctorContext(
     engine,
     containers: once(() => probeServerContainers(engine)),
     service: once(() => probeService(server, value("WEBHOOK_HOST"), value("WEBHOOK_PORT"), secret, project)),
-    roles: once(() => probeRoles(env, statePath)),
+    /** What the process that deploys answers, or why it does not. */
+    status: once(() => callRun(statePath, "status", { project: project ?? undefined }).catch(asError)),
   };
 }
 
@@ -194,6 +187,10 @@ function lenient<Name extends keyof typeof variables>(env: Environment, name: Na
   const table = { [name]: variables[name] } as Pick<typeof variables, Name>;
   const { [name]: value } = readVariables(table, env, []);
   return value ?? readVariables(table, { ...env, [name]: "" }, [])[name];
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
 }
 
 function once<Value>(probe: () => Promise<Value>): () => Promise<Value> {

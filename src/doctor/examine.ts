@@ -57,9 +57,6 @@ export interface Examination {
   readonly directory: string;
 }
 
-/** Each runs a dozen programs. */
-const mostAtOnce = 4;
-
 /**
  * Runs the chosen checks: of the service and, with PROJECTS_PATH, of its projects.
  *
@@ -82,16 +79,10 @@ export async function examine(
   }
   const all = contexts(settings, projectsPath, url, server);
   const wanted = project === null ? (isAll ? all : within(directory, all)) : named(project, all);
-  const reports = [
-    ...(await runChecks(
-      service,
-      about("service", "both", ...(server === null ? [] : (["server"] as const))),
-    )),
-  ];
-  for (let next = 0; next < wanted.length; next += mostAtOnce) {
-    const some = wanted.slice(next, next + mostAtOnce).map((one) => runChecks(one, about("project", "both")));
-    reports.push(...(await Promise.all(some)).flat());
-  }
+  const ofServer = server === null ? [] : (["server"] as const);
+  const reports = [...(await runChecks(service, about("service", "both", ...ofServer)))];
+  // One project after the other: each runs a dozen programs.
+  for (const one of wanted) reports.push(...(await runChecks(one, about("project", "both"))));
   return reports;
 }
 
@@ -115,7 +106,6 @@ function settingsOf({ files, state }: Server, env: NodeJS.ProcessEnv): Settings 
   return { ...readSettings({}, files.path, files.envFile), env: { ...env, ...own } };
 }
 
-/** Files with a name that no project can have are reported with the service. */
 function contexts(
   settings: Settings,
   projectsPath: string,
@@ -139,8 +129,9 @@ function contexts(
 function namesIn(projectsPath: string): readonly string[] {
   try {
     return projectNames(projectsPath);
-  } catch {
-    return []; // A check of the service reports it.
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CommandError(`PROJECTS_PATH is ${projectsPath}, which this user cannot read (${code}).`);
   }
 }
 

@@ -13,13 +13,7 @@ import { gitOutput, refusesOwner } from "#platform/git";
 import type { GitRemoteUrl } from "#platform/git-remote-url";
 import { hasSucceeded, outputOf } from "#platform/run-command";
 import { readUser } from "#platform/users";
-import {
-  checkScript,
-  firstLineOf,
-  interpreterWords,
-  runnerTools,
-  toolsForSigners,
-} from "#runner/check-script";
+import { checkScript, runnerTools, toolsForSigners } from "#runner/check-script";
 import { deployLogDirectory } from "#runner/environment";
 import { checkOwnership, checkRepository } from "#runner/repository";
 import { signatureProblem, VerificationError, verifyCommit } from "#runner/signatures";
@@ -130,7 +124,6 @@ export const gitChecks: readonly Check[] = [
     about: "project",
     claim: "the token may show results on commits",
     fix: "says which rights the token needs: docs/git-hosts.md. Nothing is shown on any commit",
-    untested: "only the form of the git host makes a token",
     async probe({ value }) {
       const status = readCommitStatus(
         value("COMMIT_STATUS_URL") || null,
@@ -211,72 +204,30 @@ async function otherPlace({ settings, repoPath, scriptEnv: env, user }: DoctorCo
 
 type Explain = (failure: RemoteFailure, context: DoctorContext) => Fault | Promise<Fault>;
 
-const hostKey =
-  /HOST IDENTIFICATION HAS CHANGED|host key .* has changed|Host key verification failed|No \S+ host key is known/i;
-const missing =
-  /repository '.*' not found|Repository not found|does not appear to be a git repository|could not be found|repository not exported|project you were looking for/i;
-const refused =
-  /Permission denied|Authentication failed|error: 403|access denied|could not read (?:Username|Password)|terminal prompts disabled|unable to read askpass/i;
-const silent =
-  /refused|Failed to connect|Connection reset|unable to connect|timed out|No route to host|Network is unreachable/i;
-
 /** Why the remote did not answer, by the words of git and ssh. The first match counts: ssh's words come before git's. */
 const causes: readonly (readonly [words: RegExp, explain: Explain])[] = [
-  [hostKey, explainHostKey],
   [
-    /Could not resolve host|Name or service not known|name resolution/i,
-    ({ url }, context) =>
-      problem(`DNS does not know the name ${url.host}. Is it spelt right?`, setUrl(context)),
+    /HOST IDENTIFICATION HAS CHANGED|host key .* has changed|Host key verification failed|No \S+ host key is known/i,
+    explainHostKey,
   ],
   [
-    /UNPROTECTED PRIVATE KEY FILE/,
-    ({ lines }) => {
-      const key = /Permissions \d+ for '([^']+)'/.exec(lines)?.[1] ?? "~/.ssh/id_ed25519";
-      return problem(
-        `Other users can read the private key ${key}, so ssh refuses it.`,
-        `chmod 600 ${quote(key)}`,
-      );
-    },
-  ],
-  [
-    missing,
-    ({ url }, context) => {
-      const text = `${url.text} does not exist, or it is private and this user's key or token may not read it (git hosts do not say which). Is it spelt right?`;
-      return problem(text, setUrl(context));
-    },
-  ],
-  [
-    refused,
+    /Permission denied|Authentication failed|error: 403|access denied|could not read (?:Username|Password)|terminal prompts disabled|unable to read askpass/i,
     (failure, context) => (failure.url.scheme === "ssh" ? explainKey : explainToken)(failure, context),
-  ],
-  [
-    /certificate|SSL|TLS/,
-    ({ url }) => {
-      const command = "apt-get install --reinstall -y ca-certificates && update-ca-certificates";
-      return problem(`The certificate of ${url.host} cannot be verified.`, command);
-    },
-  ],
-  [
-    silent,
-    ({ url: { text: address } }, context) => {
-      const text = `${address} does not answer: the host is down, or a firewall is in the way.`;
-      return problem(text, setUrl(context));
-    },
   ],
 ];
 
 async function remoteFault(failure: RemoteFailure, context: DoctorContext): Promise<Fault> {
-  const [, explain] = causes.find(([words]) => words.test(failure.lines)) ?? [];
-  if (explain !== undefined) return await explain(failure, context);
-  const reason = failure.lines.trim().split("\n").at(-1) || "git gave no reason";
-  return problem(
-    `git cannot read ${failure.url.text}: ${reason}`,
-    `git -C ${quote(context.repoPath)} ls-remote origin`,
-  );
+  const [, explain = explainAddress] = causes.find(([words]) => words.test(failure.lines)) ?? [];
+  return await explain(failure, context);
 }
 
-function setUrl({ repoPath }: DoctorContext): { readonly change: string } {
-  return { change: `git -C ${quote(repoPath)} remote set-url origin <the right address>` };
+/** Git hosts do not say whether a repository does not exist, or this user's key or token may not read it. */
+function explainAddress({ url, lines }: RemoteFailure, { repoPath }: DoctorContext): Fault {
+  const reason = lines.trim().split("\n").at(-1) || "git gave no reason";
+  const change = `git -C ${quote(repoPath)} remote set-url origin <the right address>`;
+  return problem(`git cannot read ${url.text}: ${reason}. Is it spelt right, and may this user read it?`, {
+    change,
+  });
 }
 
 /** By its key ssh recognizes the host. For an unknown key it would ask a person, but here there is none. */
@@ -377,24 +328,16 @@ const example = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.ur
 
 /** The command that fixes what `checkScript` has found, by its code. */
 function scriptCommand(code: string, repoPath: string): string | undefined {
-  const script = join(repoPath, "deploy.sh");
-  const file = quote(script);
+  const file = quote(join(repoPath, "deploy.sh"));
   const install = `install -m 755 ${quote(example)} ${file} && git -C ${quote(repoPath)} add --chmod=+x deploy.sh`;
-  const aside = `mv ${file} ${quote(`${script}.aside`)} && ${install}`;
   const attributes = quote(join(repoPath, ".gitattributes"));
-  const bash = "#!/usr/bin/env bash";
-  // Every machine has a shell: the script names a wrong path. Another program has to be installed.
-  const namesShell =
-    code === "interpreter_missing" && /sh$/.test(interpreterWords(firstLineOf(script) ?? "")[0] ?? "");
   const commands: Readonly<Record<string, string>> = {
     script_missing: install,
-    script_link_broken: aside,
-    script_not_a_file: aside,
+    script_link_broken: `rm ${file} && ${install}`,
     script_not_executable: `chmod +x ${file}`,
     script_not_readable: `chmod a+rx ${file}`,
-    script_without_interpreter: `printf '%s\\n' '${bash}' "$(cat ${file})" > ${file}`,
+    script_without_interpreter: `printf '%s\\n' '#!/usr/bin/env bash' "$(cat ${file})" > ${file}`,
     script_crlf: `sed -i 's/\\r$//' ${file} && echo 'deploy.sh text eol=lf' >> ${attributes}`,
-    ...(namesShell ? { interpreter_missing: `sed -i '1s|.*|${bash}|' ${file}` } : {}),
     temporary_directory_unusable: `rm -rf ${quote(deployLogDirectory(null))}`,
   };
   return commands[code];

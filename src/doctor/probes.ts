@@ -1,6 +1,3 @@
-import { createHmac } from "node:crypto";
-import { join } from "node:path";
-import { callRun } from "#calls/client";
 import { serverComposeProject, serverServices } from "#config/server";
 import type { Environment } from "#config/settings";
 import { webhookUrlOf } from "#config/values";
@@ -12,14 +9,12 @@ import { defaultDockerHost, dockerSocketPath } from "#platform/docker/docker-hos
 import { connectEngine, type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { isInContainer } from "#platform/docker/mountinfo";
 import { withDotenv } from "#platform/env-file";
-import { statOf } from "#platform/files";
-import { listForeignDirectory } from "#platform/foreign-files";
 import { type GitReader, gitOutput, runGit } from "#platform/git";
 import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "#platform/git-remote-url";
-import { type HttpRequest, sendHttp } from "#platform/http";
 import type { SystemUser } from "#platform/users";
 import { ProblemError } from "#problems";
 import { chooseEngine, stackFiles } from "#rollout/swarm/stack";
+import { ping } from "#send/send";
 import type { Server } from "#setup/server";
 
 /** What the remote of the repository answers if it is asked as the service asks: nobody can answer a prompt. */
@@ -175,7 +170,7 @@ export function isUp({ State }: Pick<ServerContainer, "State">): boolean {
 
 /** The sentence of a line of the log, which is JSON in a container. */
 function messageOf(line: string): string {
-  return String(readJsonObject(line).msg ?? line);
+  return /"msg":"((?:[^"\\]|\\.)*)"/.exec(line)?.[1] ?? line;
 }
 
 /** What answers at the service's port on this machine. `acceptsSecret` is null if there is no secret to try. */
@@ -183,9 +178,7 @@ type ServiceAnswer =
   | { readonly kind: "hotpush"; readonly acceptsSecret: boolean | null; readonly url: string }
   | { readonly kind: "another" | "nothing" };
 
-const nobody = ["ECONNREFUSED", "EHOSTUNREACH", "EADDRNOTAVAIL", "ENETUNREACH"];
-
-/** Asks at the service's port, on a server at Caddy's, whether Hotpush is there, and whether it has this secret. */
+/** Sends a signed ping to the service's port, on a server to Caddy's. */
 export async function probeService(
   server: Server | null,
   host: string,
@@ -197,74 +190,9 @@ export async function probeService(
   const caddy = isInContainer() ? serverServices.caddy : `127.0.0.1:${server?.env.HTTP_PORT || 80}`;
   const direct = `${bound.includes(":") ? `[${bound}]` : bound}:${port}`;
   const url = `http://${server === null ? direct : caddy}`;
-  // Hotpush refuses a GET at this path with a problem of its own.
-  const { href } = webhookUrlOf(new URL(`${url}/webhook`), project);
-  const reply = await (secret === null ? ask(href, {}) : pingWebhook(href, secret));
-  if (reply.kind === "none") return { kind: nobody.includes(reply.code) ? "nothing" : "another" };
-  if (!reply.isPong && reply.code === null) return { kind: "another" };
-  return { kind: "hotpush", acceptsSecret: secret === null ? null : reply.isPong, url };
-}
-
-/** Sends a signed ping, as a git host does when its form is saved: Hotpush answers `pong` and records nothing. */
-export function pingWebhook(url: string, secret: string, paddingBytes = 0) {
-  const body = JSON.stringify({ zen: "hotpush doctor", padding: " ".repeat(paddingBytes) });
-  const headers = {
-    "content-type": "application/json",
-    "x-github-event": "ping",
-    "x-github-delivery": "hotpush-doctor",
-    "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
-  };
-  return ask(url, { method: "POST", body, headers });
-}
-
-/** What answers; or why nothing does: the code of the system or of OpenSSL, and its text. */
-async function ask(url: string, request: HttpRequest) {
-  try {
-    const limited = { ...request, timeoutMs: 5_000 };
-    const { status, headers, body } = await sendHttp(new URL(url), limited, 64 * 1024);
-    const { type, status: word } = readJsonObject(body.toString());
-    /** Of a problem of Hotpush; null in every other answer. */
-    const code = /^urn:hotpush:problem:(\w+)$/.exec(String(type))?.[1] ?? null;
-    return { kind: "answer", status, location: headers.location, code, isPong: word === "pong" } as const;
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    return { kind: "none", code: code ?? "unknown", text: message || String(code) } as const;
-  }
-}
-
-function readJsonObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    return Object(JSON.parse(text));
-  } catch {
-    return {};
-  }
-}
-
-/** What passes between the two processes of a service. */
-export interface RolesAnswer {
-  readonly spoolPath: string;
-  /** When the oldest push that waits was stored, null if none waits; or the code of the error that kept us from looking. */
-  readonly waiting: { readonly sinceMs: number | null } | string;
-  /** `failure`: why `run` cannot read the spool, null if it can. `fault`: why it cannot be asked. */
-  readonly run: { readonly failure: string | null; readonly fault: string | null };
-}
-
-/** Looks into the spool, and asks `run`. @returns null if it is one process */
-export async function probeRoles(env: Environment, statePath: string): Promise<RolesAnswer | null> {
-  const given = env.SPOOL_PATH?.trim() || env.FRONT_SOCKET?.trim();
-  const spoolPath = env.SPOOL_PATH?.trim() || `${statePath}/spool`;
-  const run = await callRun(statePath, "status", {})
-    .then(({ inbox }) => ({ isSplit: inbox !== null, failure: inbox?.failure ?? null, fault: null }))
-    .catch((error: Error) => ({ isSplit: false, failure: null, fault: error.message }));
-  return given || run.isSplit ? { spoolPath, waiting: lookInto(spoolPath), run } : null;
-}
-
-function lookInto(spoolPath: string): RolesAnswer["waiting"] {
-  try {
-    const names = listForeignDirectory(spoolPath).filter((name) => name.endsWith(".push"));
-    const times = names.flatMap((name) => statOf(join(spoolPath, name))?.mtimeMs ?? []);
-    return { sinceMs: times.length === 0 ? null : Math.min(...times) };
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code ?? String(error);
-  }
+  const hook = webhookUrlOf(new URL(`${url}/webhook`), project);
+  const { outcome } = await ping(hook, secret ?? "none", { server: server?.files ?? null });
+  if (outcome === "unreachable") return { kind: "nothing" };
+  if (outcome === "not-hotpush" || outcome === "redirected") return { kind: "another" };
+  return { kind: "hotpush", acceptsSecret: secret === null ? null : outcome === "pong", url };
 }

@@ -44,18 +44,13 @@ function checkJson({ check: { id, group, claim }, project, result }: CheckReport
   };
 }
 
-/**
- * The report for a person: a line per check, and below it what is wrong and how to fix it. Of several projects, only what
- * is wrong.
- */
+/** The report for a person: a line per check, and below it what is wrong and how to fix it. */
 export function textReport(reports: readonly CheckReport[], paint: Paint): string {
   const byProject = Map.groupBy(reports, ({ project }) => project);
-  const isBrief = byProject.size > 2;
-  const texts = Array.from(byProject, ([project, own]) => {
-    if (project === null) return sectionTexts(own, paint);
-    const heading = paint("bold", `Project ${project}`);
-    return isBrief ? [briefText(heading, own, paint)] : [heading, ...sectionTexts(own, paint)];
-  }).flat();
+  const texts = Array.from(byProject, ([project, own]) => [
+    ...(project === null ? [] : [paint("bold", `Project ${project}`)]),
+    ...sectionTexts(own, paint),
+  ]).flat();
   const end = lastLine(countResults(reports));
   return `${texts.join("\n\n")}\n\n${paint("bold", end)}\n`;
 }
@@ -65,13 +60,6 @@ function sectionTexts(reports: readonly CheckReport[], paint: Paint): readonly s
   return Array.from(sections, ([group, mine]) =>
     [paint("bold", group), ...mine.flatMap((one) => checkLines(one, paint))].join("\n"),
   );
-}
-
-function briefText(heading: string, reports: readonly CheckReport[], paint: Paint): string {
-  const faulty = reports.filter(({ result }) => result.outcome === "faulty");
-  const { passed, skipped } = countResults(reports);
-  const rest = `  ${paint("green", "✓")} ${passed} passed, ${skipped} skipped`;
-  return [heading, ...faulty.flatMap((one) => checkLines(one, paint)), rest].join("\n");
 }
 
 function checkLines({ check, result }: CheckReport, paint: Paint): readonly string[] {

@@ -71,11 +71,7 @@ const parts: Readonly<Record<string, () => string>> = {
   checks: () =>
     table(
       "Check | What it claims | Its fix",
-      checks.map(({ id, claim, fix, untested }) => [
-        code(id),
-        claim,
-        `${fix}.${untested ? ` No test runs it: ${untested}.` : ""}`,
-      ]),
+      checks.map(({ id, claim, fix }) => [code(id), claim, `${fix}.`]),
     ),
   "webhook forms": () => table("Git host | Where | Fields | And then", gitHosts.map(formRow)),
   ...(await commandHelps()),

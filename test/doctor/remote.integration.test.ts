@@ -159,7 +159,6 @@ test("remote: a token in the address is never shown", async (t) => {
   for (const credentials of ["octo:ghp_abcdef123456", "ghp_abcdef123456"]) {
     useRemote(place, url.replace("//", `//${credentials}@`));
     const found = JSON.stringify(await probe(place, "remote"));
-    assert.match(found, /http:\/\/…@127\.0\.0\.1:\d+\/octo\/app\.git does not exist/);
     assert.ok(!found.includes("ghp_abcdef123456"), found);
   }
 });

@@ -10,8 +10,10 @@ import { quickScript } from "../harness/service.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { brokenScripts } from "../runner/script-set-ups.ts";
 
-/** A test cannot run their command: a program that does not exist cannot be installed. */
+/** No command is printed for them: a person knows what should be there. */
 const notRunnable = [
+  "a directory in place of the script",
+  "a script whose interpreter does not exist",
   "a script whose interpreter env does not find",
   "a script whose interpreter is not executable",
 ];
@@ -34,6 +36,7 @@ const ways: readonly BrokenCase[] = brokenScripts.map((setUp) => ({
   ...(notRunnable.includes(setUp.name)
     ? {
         async fix(place) {
+          rmSync(place.scriptPath, { recursive: true });
           writeScript(place.scriptPath, quickScript);
           const [fault] = (await probe(place, "deploy-script")).faults;
           if (fault) await runCommand(place, fault);

@@ -11,10 +11,13 @@ const tests = files
   .map((file) => readFileSync(join(root, file), "utf8"))
   .join("\n");
 
-test("every check has a test that runs its fix, or says why no test can", () => {
-  for (const { id, untested } of checks) {
+/** A person has to correct what is in a file, at the git host or in DNS. */
+const forPeople = ["caddy", "commit-status", "public-url"];
+
+test("every check has a test that runs its fix, if a command can be one", () => {
+  for (const { id } of checks) {
     const isNamed = new RegExp(`check: "${id}"|test\\(\\s*"[^"]*\\b${id}\\b[^"]*"`).test(tests);
-    assert.ok(isNamed || untested, id);
+    assert.ok(isNamed || forPeople.includes(id), id);
   }
 });
 
