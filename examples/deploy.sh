@@ -88,7 +88,7 @@ remove_left_locks() {
 replace_containers() {
   echo "==> Build and replace"
   if command -v hotpush >/dev/null; then
-    hotpush rollout || { code=$?; check_docker; exit "$code"; }
+    hotpush rollout || { code=$?; check_docker >/dev/null; exit "$code"; }
     echo "==> Prune" # Of this project, but what `hotpush rollback` needs.
     hotpush prune || echo "Could not prune; going on."
     return

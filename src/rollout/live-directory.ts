@@ -49,7 +49,7 @@ export async function findLiveDirectory(
   const project = projectOnServer(model);
   if (project !== null) {
     const path = livePath || join(await liveRoot(engine, project, env), project);
-    if (!isAllowed(path, constants.W_OK)) throw notWritable(path, onMachine);
+    if (!isAllowed(path, constants.W_OK)) throw notWritable(path, onMachine(path));
     return { path, adminSocket: join(dirname(path), socketName), project };
   }
   const path = livePath || (await ownDirectory(engine, model));
@@ -99,8 +99,11 @@ async function volumePath(engine: Engine, volume: string): Promise<string | null
 }
 
 const alone = `In a container, mount the volume at ${liveMount} in Hotpush's own service; on the host, run as root.`;
-const onMachine =
-  "Run the command as the owner of the checkout or as root (sudo hotpush ...). If the directory is missing, the service run makes it when it starts: docker start hotpush-run-1. Nothing was changed.";
+function onMachine(path: string): string {
+  return existsSync(path)
+    ? "Run the command as the owner of the checkout or as root. Nothing was changed."
+    : "It is missing; the service run makes it when it starts: docker start hotpush-run-1. Nothing was changed.";
+}
 
 function notWritable(path: string, advice: string): ProblemError {
   const detail = `The live files are in ${path}, and this process cannot write there. ${advice}`;

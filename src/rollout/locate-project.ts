@@ -1,4 +1,4 @@
-import { constants, readFileSync } from "node:fs";
+import { constants, existsSync, readFileSync } from "node:fs";
 import { mkdir, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
@@ -164,7 +164,10 @@ export async function findStatePath(
   if (project === null) return stateDirectoryOf(env);
   const path = join(machine.projects, project);
   if (isAllowed(path, constants.W_OK | constants.X_OK)) return path;
-  const detail = `The lock of the roll-outs of ${project} and the list of its good versions are in ${path}, which this user cannot use. Run the command as the owner of the checkout or as root (sudo hotpush ...). If the directory is missing, the service run makes it when it starts: docker start hotpush-run-1. Nothing was changed.`;
+  const advice = existsSync(path)
+    ? "Run the command as the owner of the checkout or as root."
+    : "It is missing; the service run makes it when it starts: docker start hotpush-run-1.";
+  const detail = `The lock of the roll-outs of ${project} and the list of its good versions are in ${path}, which this user cannot use. ${advice} Nothing was changed.`;
   throw new ProblemError({ code: "state_unusable", detail });
 }
 
