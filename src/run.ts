@@ -92,8 +92,6 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
   const keepsServer = isSplit && serverPath !== null;
   const reconcile = keepsServer ? await import("#setup/reconcile") : null;
   const docker = keepsServer ? await import("#platform/docker/engine") : null;
-  // Built now, so that the first push does not wait for it. Those of more projects would keep memory that few of them use.
-  projects.list()[0]?.script().redactor();
 
   let answer: AskRun | null = null;
   const waiting = Promise.withResolvers<void>();

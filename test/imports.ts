@@ -16,7 +16,7 @@ const parts: readonly (readonly string[])[] = [
   ["access"],
   ["rollout"],
   ["config.ts"],
-  ["config", "redaction", "platform", "log.ts"],
+  ["config", "redaction.ts", "platform", "log.ts"],
   ["site-requests.ts", "commit-names.ts", "problems.ts", "version.ts"],
 ];
 
@@ -31,7 +31,7 @@ const restricted: Readonly<Record<string, readonly string[]>> = {
  * write to; all that others can write to is opened by platform/foreign-files.ts.
  */
 const runsAsRoot =
-  /^(?:access|calls|deployments|notifications|projects|redaction|runner|[^/]+$|rollout\/(?:deployment-report|versions)|setup\/reconcile)/;
+  /^(?:access|calls|deployments|notifications|projects|runner|[^/]+$|rollout\/(?:deployment-report|versions)|setup\/reconcile)/;
 const openOwnFiles = [
   "calls/log.ts", // logs of scripts
   "calls/client.ts", // a token, read by a command
@@ -46,7 +46,7 @@ const openOwnFiles = [
   "runner/processes.ts", // /proc
   "runner/run-directory.ts",
   "runner/runner.ts",
-  "runner/script-state.ts", // makes directories in one of root
+  "runner/script.ts", // makes directories in one of root
   "runner/signatures.ts", // a directory that it makes
   "version.ts",
 ];

@@ -13,7 +13,7 @@ import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-
 import { type RolloutState, rolloutState } from "#rollout/lock";
 import { reportJson, reportText } from "#rollout/report";
 import { childEnvironment } from "#runner/environment";
-import { ownerOf } from "#runner/script-user";
+import { ownerOf } from "#runner/script";
 import { findProjectAround, findServer } from "#setup/server";
 import { type CommandContext, newCommand, numberParser } from "./command.ts";
 

@@ -8,7 +8,7 @@ import { type Environment, readVariables, variables } from "#config/settings";
 import { gitOutput, runGit } from "#platform/git";
 import { ProblemError } from "#problems";
 import { childEnvironment } from "#runner/environment";
-import { ownerOf } from "#runner/script-user";
+import { ownerOf } from "#runner/script";
 import type { Server } from "#setup/server";
 import { probeCompose, probeEngine, probeRemote, probeServerContainers, probeService } from "./probes.ts";
 

@@ -32,9 +32,8 @@ import type { Store } from "#platform/sqlite/store";
 import { readDeploymentReport, removeDeploymentReport } from "#rollout/deployment-report";
 import { giveGuardOrder, removeGuardOrder } from "#rollout/guard-order";
 import { checkScript, logScriptFault } from "#runner/check-script";
-import { createProjectScript, findUnredacted, type ProjectScript } from "#runner/known-secrets";
 import { createRunner } from "#runner/runner";
-import { prepareScriptState } from "#runner/script-state";
+import { createProjectScript, makeScriptState, type ProjectScript } from "#runner/script";
 
 /** What the projects of a service share. */
 export interface Shared {
@@ -189,10 +188,18 @@ export class Project {
     };
     const script = createProjectScript(sources);
     notifications.subscribe(store, settings);
-    Promise.all([prepareScriptState(script(), log), logScriptFault(script(), log)]).catch((error: unknown) =>
+    // Now, so that a roll-out by hand before the first deployment finds it.
+    try {
+      makeScriptState(script());
+    } catch (error) {
+      log.error(
+        { event: "script.no_state", err: error },
+        "The state directory of the scripts cannot be made",
+      );
+    }
+    logScriptFault(script(), log).catch((error: unknown) =>
       log.error({ event: "script.unchecked", err: error }, "The deploy script could not be checked"),
     );
-    for (const text of findUnredacted(sources)) log.warn({ event: "redaction.too_short" }, text);
     const previous = secrets.previous && secretFingerprint(secrets.previous);
     const fingerprints = { current: secretFingerprint(secrets.current), previous };
     const { refs, request } = { refs: this.refs, request: queue.request };

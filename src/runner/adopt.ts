@@ -37,7 +37,7 @@ async function readRest(context: RunContext): Promise<readonly string[]> {
 /** If the output cannot be read on, its last line says so. */
 function resumeOutput(context: RunContext): OutputReader {
   try {
-    return openOutput({ ...context, pipePath: context.directory.outputPath, isResumed: true });
+    return openOutput({ ...context, pipePath: context.directory.outputPath });
   } catch (error) {
     if (isShortage(error)) throw error;
     return lostOutput(context, (error as Error).message);

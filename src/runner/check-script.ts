@@ -7,8 +7,8 @@ import { readForeignFile } from "#platform/foreign-files";
 import { type Problem, ProblemError } from "#problems";
 
 import { checkDeployLogDirectory } from "./environment.ts";
-import type { CheckedScript } from "./known-secrets.ts";
 import { checkOwner, checkOwnership, checkRepository } from "./repository.ts";
+import type { CheckedScript } from "./script.ts";
 
 /**
  * Checks whether `REPO_PATH/deploy.sh` can start. The system's own errors mislead: it reports "no such file or directory"

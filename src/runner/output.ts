@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Socket } from "node:net";
-import type { RedactionStream, Redactor } from "#redaction/redactor";
+import type { RedactionStream, Redactor } from "#redaction";
 import { createLineCutter, lineText, stepOf } from "./lines.ts";
 import { openLog } from "./log-file.ts";
 
@@ -28,7 +28,6 @@ export interface OutputOptions {
   /** All output passes through it. */
   readonly redactor: Redactor;
   readonly sink: OutputSink;
-  readonly isResumed?: boolean;
 }
 
 /** After the script's end, output of its remaining children may still arrive; this much silence ends the reading. */
@@ -45,20 +44,12 @@ const mostStreamedBytes = 10 * 1024 ** 2;
 /**
  * Reads a script's output from its named pipe to the log file and, line by line, to `sink`. A slow reader makes the
  * script wait, as any pipe does, instead of using memory.
- *
- * @param options.isResumed whether an earlier service read the first part
  */
-export function openOutput({
-  pipePath,
-  logPath,
-  redactor,
-  sink,
-  isResumed = false,
-}: OutputOptions): OutputReader {
+export function openOutput({ pipePath, logPath, redactor, sink }: OutputOptions): OutputReader {
   const fd = openSync(pipePath, readWithoutWaiting);
   try {
     if (!fstatSync(fd).isFIFO()) throw new Error(`${pipePath} is not a named pipe`);
-    return readOutput(fd, { logPath, redaction: redactor.stream({ isResumed }), sink });
+    return readOutput(fd, { logPath, redaction: redactor.stream(), sink });
   } catch (error) {
     // When descriptors run out, none may leak.
     closeSync(fd);

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { formatDuration } from "#config/duration";
 import { printable } from "#platform/terminal/printable";
-import type { Redactor } from "#redaction/redactor";
+import type { Redactor } from "#redaction";
 
 export interface ProcessEntry {
   readonly pid: number;

@@ -5,7 +5,7 @@ import { refusesOwner, runGit } from "#platform/git";
 import { hasSucceeded, runCommand } from "#platform/run-command";
 import type { SystemUser } from "#platform/users";
 import type { Problem } from "#problems";
-import type { CheckedScript } from "./known-secrets.ts";
+import type { CheckedScript } from "./script.ts";
 
 /** What prevents a program from running in the repository directory, or null. */
 export function checkRepository(repoPath: string): Problem | null {

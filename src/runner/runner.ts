@@ -10,7 +10,6 @@ import { adoptRun } from "./adopt.ts";
 import { checkScript } from "./check-script.ts";
 import { binDirectory, scriptEnvironment } from "./environment.ts";
 import { findSurvivor } from "./find-survivor.ts";
-import type { ProjectScript } from "./known-secrets.ts";
 import { longestLine } from "./lines.ts";
 import { logPath, pruneLogs } from "./log-file.ts";
 import { openOutput } from "./output.ts";
@@ -22,7 +21,8 @@ import {
   removeRunDirectory,
   runDirectory,
 } from "./run-directory.ts";
-import { makeScriptState } from "./script-state.ts";
+import type { ProjectScript } from "./script.ts";
+import { makeScriptState } from "./script.ts";
 import { logSilence } from "./silence.ts";
 import { type Supervisor, startSupervisor } from "./start-supervisor.ts";
 import { type RunContext, watchRun } from "./watch-run.ts";
@@ -91,7 +91,7 @@ async function startRun(options: RunOptions, deployment: Deployment): Promise<St
       const detail = `The script of deployment ${survivor}, started by an earlier service, still runs.`;
       return { kind: "try-again", detail };
     }
-    await makeScriptState(options.script);
+    makeScriptState(options.script);
     const decision = (await options.resolve?.(deployment)) ?? asAsked(deployment);
     if (decision.kind !== "deploy") return decision;
     const resolved = { ...deployment, commit: decision.commit };

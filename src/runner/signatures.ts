@@ -8,7 +8,7 @@ import { runCommand } from "#platform/run-command";
 import { printable } from "#platform/terminal/printable";
 import type { SystemUser } from "#platform/users";
 import type { Problem } from "#problems";
-import type { ProjectScript } from "./known-secrets.ts";
+import type { ProjectScript } from "./script.ts";
 
 export interface CheckSignedOptions {
   readonly signersPath: string;

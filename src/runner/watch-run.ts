@@ -1,7 +1,7 @@
 import type { Deployment, Ending, NotStarted, Run } from "#deployments/deployment";
 import { printable } from "#platform/terminal/printable";
 import type { SystemUser } from "#platform/users";
-import type { Redactor } from "#redaction/redactor";
+import type { Redactor } from "#redaction";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import type { OutputReader, OutputSink } from "./output.ts";
 import { describeProcesses, findProcessesOf, terminateGroup } from "./processes.ts";

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { secretsInVariable } from "../../src/redaction/detect-secrets.ts";
-import { createRedactor } from "../../src/redaction/redactor.ts";
-import { encodings, redacted } from "../redaction/redacted.ts";
+import { createRedactor, secretsInVariable } from "../../src/redaction.ts";
+import { encodings, redacted } from "../harness/redacted.ts";
 import { fuzz } from "./fuzz.ts";
 
-const word = fc.string({ unit: fc.constantFrom("a", "b", "-"), minLength: 6, maxLength: 9 });
+const word = fc.string({ unit: fc.constantFrom("a", "b", "-"), minLength: 8, maxLength: 11 });
 
 fuzz(
   "redaction finds the same as a search of the whole text, however writes are split",
@@ -44,45 +43,6 @@ fuzz(
     },
   ),
   500,
-);
-
-fuzz(
-  "base64 of a longer text leaves nothing of its secret, however writes are split",
-  fc.property(
-    secret,
-    fc.uint8Array({ maxLength: 20 }),
-    fc.uint8Array({ maxLength: 20 }),
-    fc.constantFrom<BufferEncoding>("base64", "base64url"),
-    fc.array(fc.nat(100)),
-    (secret, before, behind, encoding, cuts) => {
-      const text = Buffer.concat([before, Buffer.from(secret), behind]).toString(encoding);
-      const left = redacted(createRedactor([secret]).stream(), cut(text, cuts)).replace(/\*\*\*|=/g, "");
-      // At each end, one character also depends on the text around the secret.
-      assert.ok(left.length <= ((before.length + behind.length) * 8) / 6 + 2, `${left} is left of ${text}`);
-    },
-  ),
-  2_000,
-);
-
-const password = fc.stringMatching(/^[A-Za-z\d!$*+,.:@_~^|()"'\\-]{6,30}$/);
-const forms: readonly ((password: string) => string)[] = [
-  (password) =>
-    `Server=db,1433;Database=shop;User Id=app;Password="${password.replaceAll('"', '""')}";Encrypt=True`,
-  (password) => `host=db user=app password='${password.replace(/['\\]/g, "\\$&")}' dbname=shop`,
-  (password) => `app:${password}@tcp(db:3306)/shop`,
-  (password) => `postgres://app:${encodeURIComponent(password)}@db/shop`,
-  (password) => `jdbc:postgresql://db/shop?user=app&password=${encodeURIComponent(password)}`,
-  (password) => JSON.stringify({ db: { password } }),
-  (password) => JSON.stringify({ auths: { r: { auth: Buffer.from(`app:${password}`).toString("base64") } } }),
-];
-
-fuzz(
-  "any password is found in connection strings and JSON",
-  fc.property(password, fc.constantFrom(...forms), (password, form) => {
-    const value = form(password);
-    assert.ok(secretsInVariable("ANY", value).includes(password), value);
-  }),
-  5_000,
 );
 
 fuzz(
@@ -129,5 +89,5 @@ function searched(text: string, secrets: readonly string[]): string {
 
 /** Redaction itself leaves only stars and blanks. */
 function isPlainEnough(text: string): boolean {
-  return /[a-zA-Z]{3}/.test(text) && text.trim() === text && !text.includes("***");
+  return /^[^\r\n]*[a-zA-Z]{3}[^\r\n]*$/.test(text) && text.trim() === text && !text.includes("***");
 }

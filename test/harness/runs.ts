@@ -5,8 +5,8 @@ import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
 import type { Deployment, Ending, Run, Runner } from "../../src/deployments/deployment.ts";
 import { mainRefs } from "../../src/deployments/push.ts";
-import { createProjectScript, type SecretSources } from "../../src/runner/known-secrets.ts";
 import { createRunner, type RunnerOptions } from "../../src/runner/runner.ts";
+import { createProjectScript, type ScriptSources } from "../../src/runner/script.ts";
 import { testSecret } from "./delivery.ts";
 import { readLog } from "./records.ts";
 import { commitOf } from "./store.ts";
@@ -33,7 +33,7 @@ export interface TestRunner {
 
 export function createTestRunner(
   scope: Scope,
-  options: Partial<RunnerOptions & SecretSources> = {},
+  options: Partial<RunnerOptions & ScriptSources> = {},
 ): TestRunner {
   const statePath = join(temporaryDirectory(scope), "state");
   const repoPath = options.repoPath ?? temporaryDirectory(scope);

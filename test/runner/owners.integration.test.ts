@@ -158,11 +158,14 @@ test("a checkout that changes hands is deployed as its new owner", asRoot, async
   const service = await machine.start();
   await pushTo(service, "alice");
   await service.log.waitForEnding(1);
+  const versions = join(machine.serverStatePath, "projects/alice/rollout/versions");
   giveTo(bob, alice.repoPath);
   await pushTo(service, "alice");
+  const waits = await service.log.waitFor(({ event }) => event === "deployment.not_started");
+  assert.match(waits.msg ?? "", /Run: chown -R \d+:\d+ \S+projects\/alice/);
+  giveTo(bob, join(machine.serverStatePath, "projects/alice"));
   assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
   assert.deepEqual([...service.log.outputOf(1), ...service.log.outputOf(2)], ["alice", "bob"]);
-  const versions = join(machine.serverStatePath, "projects/alice/rollout/versions");
   assert.equal(readFileSync(versions, "utf8"), "good\ngood\n");
   assert.equal(statSync(versions).uid, bob.uid);
 });

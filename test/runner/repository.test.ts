@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import { makeSecret } from "../../src/config/secret.ts";
 import { readCommit, readRemoteHead } from "../../src/platform/git.ts";
-import { createProjectScript } from "../../src/runner/known-secrets.ts";
+import { createProjectScript } from "../../src/runner/script.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { listenHere } from "../harness/listen.ts";
 import { git, makeProject } from "../harness/project.ts";

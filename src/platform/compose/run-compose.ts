@@ -1,8 +1,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ProblemError } from "#problems";
-import { readEnvFiles, secretsInVariable } from "#redaction/detect-secrets";
-import { createRedactor, redactedPartsOf } from "#redaction/redactor";
+import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
 import { type Argv, type CommandEnding, runCommand } from "../run-command.ts";
 import type { SystemUser } from "../users.ts";
 import type { ComposeTarget } from "./commands.ts";
@@ -79,7 +78,7 @@ function redactorOf(env: NodeJS.ProcessEnv, directory: string): (text: string) =
   const secrets = [...given, ...readEnvFiles(directory)].flatMap(({ name, value }) =>
     secretsInVariable(name, value),
   );
-  return createRedactor(secrets.flatMap(redactedPartsOf)).text;
+  return createRedactor(secrets).text;
 }
 
 /** The system reports it with the same error as a missing program. */

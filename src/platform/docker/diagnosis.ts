@@ -1,7 +1,6 @@
 import { formatDuration } from "#config/duration";
 import { ProblemError } from "#problems";
-import { looksLikeSecretFile, readSecretFile, secretsInVariable } from "#redaction/detect-secrets";
-import { createRedactor, redactedPartsOf } from "#redaction/redactor";
+import { createRedactor, looksLikeSecretFile, readSecretFile, secretsInVariable } from "#redaction";
 import { type Container, inspectContainer } from "./container.ts";
 import type { Engine } from "./engine.ts";
 import type { Readiness } from "./health.ts";
@@ -106,7 +105,7 @@ function redactedLines(container: SecretHolder, text: string): readonly string[]
   const secrets = container.environment.flatMap((variable) => secretsOf(container, variable));
   const mounted = container.mounts.filter(({ target }) => target.startsWith("/run/secrets/"));
   const all = [...secrets, ...mounted.map(({ source }) => readSecretFile(source))];
-  return createRedactor(all.flatMap(redactedPartsOf)).text(text).split("\n");
+  return createRedactor(all).text(text).split("\n");
 }
 
 function secretsOf({ mounts }: SecretHolder, variable: string): readonly string[] {

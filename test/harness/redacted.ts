@@ -1,7 +1,4 @@
-import type { RedactionStream } from "../../src/redaction/redactor.ts";
-
-/** A secret as most are: letters and digits. */
-export const hexSecret = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
+import type { RedactionStream } from "../../src/redaction.ts";
 
 /** How programs write a secret down, by name. */
 export function encodings(secret: string): Readonly<Record<string, string>> {

@@ -1,0 +1,312 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
+
+/*
+ * Hides secrets in text, by best effort: it finds the known ones, in the known forms. docs/deploy-script.md says which.
+ */
+
+/** Replaces secrets in text by stars. */
+export interface Redactor {
+  /** Makes a stream for output that comes in pieces. */
+  readonly stream: () => RedactionStream;
+  readonly text: (text: string) => string;
+}
+
+/** Passes on what cannot belong to a secret, at once; of a secret that has begun, nothing. */
+export interface RedactionStream {
+  readonly push: (chunk: Buffer) => Buffer;
+  /** Returns what was held back, at the end of the stream. */
+  readonly finish: () => Buffer;
+}
+
+/** Creates the redactor for `secrets`: as they are, and in URL, JSON and base64 encoding. */
+export function createRedactor(secrets: Iterable<string>): Redactor {
+  const find = createFinder(formsOf(bounded(secrets)));
+
+  function createStream(): RedactionStream {
+    let held = "";
+    /** How many characters at the beginning of `held` belong to a secret whose stars were passed on. */
+    let covered = 0;
+
+    /** @param text a character for each byte */
+    function passOn(text: string, isEnd: boolean): Buffer {
+      let passed = "";
+      let coveredTo = covered;
+      let plainFrom = covered;
+      let at = 0;
+      for (; at < text.length; at += 1) {
+        const found = find(text, at, isEnd);
+        if (found === "begun") break;
+        if (found === 0) continue;
+        // Secrets that overlap are replaced as one.
+        if (at >= coveredTo) passed += `${text.slice(plainFrom, at)}***`;
+        coveredTo = Math.max(coveredTo, at + found);
+        plainFrom = coveredTo;
+      }
+      if (at > plainFrom) passed += text.slice(plainFrom, at);
+      held = text.slice(at);
+      covered = Math.max(0, coveredTo - at);
+      return Buffer.from(passed, "latin1");
+    }
+
+    return {
+      push: (chunk) => passOn(held + chunk.toString("latin1"), false),
+      finish: () => passOn(held, true),
+    };
+  }
+
+  return {
+    stream: createStream,
+    text(text) {
+      const stream = createStream();
+      return Buffer.concat([stream.push(Buffer.from(text)), stream.finish()]).toString();
+    },
+  };
+}
+
+/** What the forms of all secrets take in memory and time grows with this. */
+const mostSecretBytes = 256 * 1024;
+
+/** The parts of the secrets that come first; nobody has more by hand. */
+function bounded(secrets: Iterable<string>): readonly string[] {
+  let leftBytes = mostSecretBytes;
+  return [...new Set([...secrets].flatMap(redactedPartsOf))].filter((part) => {
+    leftBytes -= Buffer.byteLength(part);
+    return leftBytes >= 0;
+  });
+}
+
+/** Shorter values occur in ordinary output by chance ("root", "5432"), and any text contains their base64. */
+const leastRedactedBytes = 6;
+/** In a value of several lines, such as a private key, each line of at least this length is redacted by itself. */
+const leastLineBytes = 12;
+
+/** Common values: redacting them hides nothing and makes the output hard to read. */
+const commonWords = new Set(
+  [
+    "changeme change-me default disabled docker enabled example localhost mariadb master mongodb mysql password",
+    "postgres postgresql production rabbitmq secret staging development testing undefined",
+  ].flatMap((line) => line.split(" ")),
+);
+
+/** A line of PEM that only marks the beginning or the end. */
+const pemBoundary = /^-----(?:BEGIN|END) [A-Z\d ]+-----$/;
+
+/** The parts of a secret to redact: itself or its lines; none if they are too short or common. */
+function redactedPartsOf(secret: string): readonly string[] {
+  const lines = secret.split("\n").map((line) => line.trim());
+  const isOne = lines.filter((line) => line !== "").length === 1;
+  const least = isOne ? leastRedactedBytes : leastLineBytes;
+  const isCommon = (line: string) => commonWords.has(line.toLowerCase()) || pemBoundary.test(line);
+  return lines.filter((line) => Buffer.byteLength(line) >= least && !isCommon(line));
+}
+
+/** The secrets themselves, and as programs write them into URLs and JSON, and in base64; a character for each byte. */
+function formsOf(secrets: readonly string[]): readonly string[] {
+  const forms = secrets.flatMap((secret) => {
+    const url = encodeURIComponent(secret.toWellFormed());
+    const lowerUrl = url.replace(/%../g, (code) => code.toLowerCase());
+    return [secret, url, lowerUrl, JSON.stringify(secret).slice(1, -1), ...base64FormsOf(secret)];
+  });
+  return [...new Set(forms.flatMap(piecesOf))];
+}
+
+/**
+ * The characters of base64 that depend on `secret` alone at any position in a longer text. Three bytes make four characters,
+ * so there are three variants. The characters at both ends that it shares with its neighbours are left out.
+ */
+function base64FormsOf(secret: string): readonly string[] {
+  return [0, 1, 2].flatMap((shift) => {
+    const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(secret)]);
+    const [first, end] = [Math.ceil((shift * 8) / 6), Math.floor((bytes.length * 8) / 6)];
+    return (["base64", "base64url"] as const).map((encoding) => bytes.toString(encoding).slice(first, end));
+  });
+}
+
+/** A longer form is found by its pieces, so that the search at one place ends soon. */
+const longestPiece = 64;
+
+/** The pieces of a form; the last one overlaps the one before. */
+function piecesOf(form: string): readonly string[] {
+  const bytes = Buffer.from(form).toString("latin1");
+  const count = Math.ceil(bytes.length / longestPiece);
+  return Array.from({ length: count }, (_, index) => {
+    const from = Math.max(0, Math.min(index * longestPiece, bytes.length - longestPiece));
+    return bytes.slice(from, from + longestPiece);
+  });
+}
+
+/** Finds which of many forms stands at a place, in time that does not grow with their number. */
+function createFinder(forms: readonly string[]) {
+  const known = new Set(forms);
+  const first = new Set(forms.map((form) => form.charAt(0)));
+  const groups = Map.groupBy(forms, (form) => form.slice(0, 2));
+  const lengths = new Map(Array.from(groups, ([start, group]) => [start, lengthsOf(group)]));
+
+  function hasBegun(rest: string): boolean {
+    if (rest.length < 2) return first.has(rest);
+    const group = groups.get(rest.slice(0, 2)) ?? [];
+    return group.some((form) => form.length > rest.length && form.startsWith(rest));
+  }
+
+  /**
+   * @param isEnd whether nothing comes after `text`
+   * @returns the length of the longest form at `at`; "begun" if the text ends within a longer one; 0 if none is there
+   */
+  return (text: string, at: number, isEnd: boolean): number | "begun" => {
+    if (!isEnd && text.length - at < longestPiece && hasBegun(text.slice(at))) return "begun";
+    const likely = lengths.get(text.slice(at, at + 2)) ?? [];
+    const isThere = (length: number) => at + length <= text.length && known.has(text.slice(at, at + length));
+    return likely.find(isThere) ?? 0;
+  };
+}
+
+/** The longest first. */
+function lengthsOf(forms: readonly string[]): readonly number[] {
+  return [...new Set(forms.map(({ length }) => length))].sort((one, other) => other - one);
+}
+
+/**
+ * The secrets in a variable: its whole value if its name looks secret, and whatever its name, passwords and tokens within
+ * the value: in URLs, `Authorization` headers, connection strings, JSON and webhook addresses.
+ */
+export function secretsInVariable(name: string, value: string): readonly string[] {
+  // The path of a key does not reveal the key, and git and ssh print it often.
+  const isPath = value.startsWith("/") && existsSync(value);
+  return [
+    ...(looksSecret(name) && !isPath ? [value] : []),
+    ...secretsInText(value),
+    ...passwordsInFields(value),
+    ...(/HOOK/i.test(name) || knownWebhook.test(value) ? allOf(value, token) : []),
+    ...secretsInJson(value),
+  ].filter((secret) => secret !== "");
+}
+
+/** Passwords in URLs, and the credentials of `Authorization` headers. */
+export function secretsInText(text: string): readonly string[] {
+  const users = allOf(text, /\b[a-z][a-z\d+.-]{0,30}:\/\/([^\s/?#"]+)@/gi);
+  const headers = allOf(text, /\bauthorization[:=] *(?:basic|bearer|token) +([^\s"']+)/gi);
+  const decoded = headers.map((header) => Buffer.from(header, "base64").toString());
+  return [...headers, ...[...users, ...decoded].flatMap(passwordsOf)];
+}
+
+/** A user name this long is a token. */
+const leastUserTokenLength = 20;
+
+/** The password in `name:password`, and the name if it is as long as a token. */
+function passwordsOf(user: string): readonly string[] {
+  const [name = "", ...rest] = user.split(":");
+  const given = [name.length < leastUserTokenLength ? "" : name, rest.join(":")];
+  return given.filter((text) => text !== "").flatMap((text) => [text, percentDecoded(text)]);
+}
+
+/** `Password=…` as connection strings, command lines and queries of URLs have it. */
+function passwordsInFields(value: string): readonly string[] {
+  const separator = value.includes(";") ? ";" : "\\s,&";
+  const fields = value.matchAll(new RegExp(`([\\w.-]{1,60}) ?= ?([^${separator}]+)`, "g"));
+  return [...fields]
+    .filter(([, name = ""]) => /^(?:pwd|sig)$/i.test(name) || looksSecret(name.replace(/[.-]/g, "_")))
+    .map(([, , given = ""]) => given.trim().replace(/^(["'])(.*)\1$/s, "$2"))
+    .flatMap((password) => [password, percentDecoded(password)]);
+}
+
+/** Chat services that accept messages from anyone who knows an address. */
+const knownWebhook = /\/\/(?:hooks\.slack\.com|discord(?:app)?\.com\/api\/webhooks|api\.telegram\.org)\//;
+/** A part of a path this long is a token, not a word of ordinary output. */
+const token = /[/:]((?:bot)?[\w-]{16,}(?::[\w-]+)?)/g;
+
+/** In JSON, each string counts as a variable of the name of its key; Docker's `auth` is a name and password in base64. */
+function secretsInJson(value: string): readonly string[] {
+  if (!/^\s*[{[]/.test(value)) return [];
+  const found: string[] = [];
+  try {
+    JSON.parse(value, (key, inner: unknown) => {
+      if (typeof inner !== "string") return;
+      const passwords = key === "auth" ? passwordsOf(Buffer.from(inner, "base64").toString()) : [];
+      found.push(...secretsInVariable(key, inner), ...passwords);
+    });
+  } catch {
+    // It only begins like JSON, or is nested too deeply.
+  }
+  return found;
+}
+
+function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function allOf(text: string, pattern: RegExp): readonly string[] {
+  return Array.from(text.matchAll(pattern), ([, given = ""]) => given);
+}
+
+/** Words anywhere in a name that mark its value as secret. */
+const secretPart = /TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY/i;
+/** Short words that count only alone or at the end; `PWD` alone is the working directory. */
+const secretWord = /(?:^|_)(?:PASS|PAT|AUTH|JWT|DSN)$|KEY(?:_|$)|(?<=.)_PWD$/i;
+/** The value is the place or a property of a secret; the keys of git are names of settings. */
+const about = /_(?:FILE|PATH|DIR|SOCK|TTL|EXPIRY|EXPIRES|LENGTH|TYPE|ALGORITHM)$|^GIT_CONFIG_KEY_/i;
+
+/** Whether a variable of this name is likely to hold a secret. */
+function looksSecret(name: string): boolean {
+  return (secretPart.test(name) || secretWord.test(name)) && !about.test(name);
+}
+
+/** Whether a variable of this name is likely to name the file of a secret: `DB_PASSWORD_FILE`. */
+export function looksLikeSecretFile(name: string): boolean {
+  return /_FILE$/i.test(name) && looksSecret(name.slice(0, -"_FILE".length));
+}
+
+/** More of them, or larger ones, would hold up the process: nobody has so many by hand. */
+const [mostEnvFiles, mostEnvBytes] = [50, 512 * 1024];
+
+/** A variable in a file. */
+export interface FileVariable {
+  readonly name: string;
+  readonly value: string;
+}
+
+/**
+ * The variables in the environment files of a project, by their usual names: `.env`, `.env.production`, `app.env`.
+ * Templates such as `.env.example` are left out.
+ */
+export function readEnvFiles(directory: string): readonly FileVariable[] {
+  const names = namesIn(directory)
+    .filter((name) => /^\.env(?:\.|$)|\.env$/.test(name) && !/example|sample|template|dist/i.test(name))
+    .slice(0, mostEnvFiles);
+  let leftBytes = mostEnvBytes;
+  return names.flatMap((file) => {
+    const text = leftBytes > 0 ? readSecretFile(join(directory, file)) : "";
+    leftBytes -= text.length;
+    return Object.entries(parseEnv(text)).map(([name, value = ""]) => ({ name, value }));
+  });
+}
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return listForeignDirectory(directory);
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * The text of the small file at `path` that holds secrets, or nothing if it is absent, unreadable or something else: a user
+ * can put anything in its place, and the service must go on.
+ *
+ * @param namedBy the user who chose the path, if that is not the one of this process
+ */
+export function readSecretFile(path: string, namedBy?: number): string {
+  try {
+    return readForeignFile(path, { mostBytes: 64 * 1024, namedBy })
+      .toString()
+      .trim();
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createRedactor, looksLikeSecretFile, readEnvFiles, secretsInVariable } from "../src/redaction.ts";
+import { encodings, redacted } from "./harness/redacted.ts";
+import { temporaryDirectory } from "./harness/temporary.ts";
+
+const hexSecret = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
+const token = "ghp_5Kx/9+Qz&7=é'\"\\$w rT";
+
+test("a secret is redacted in every encoding, wherever a write ends", () => {
+  for (const secret of [hexSecret, token]) {
+    for (const [name, encoding] of Object.entries(encodings(secret)))
+      assert.equal(redactedAnyhow(secret, `before ${encoding} after\n`), "before *** after\n", name);
+    for (const [before, after] of [
+      ["user:", ""],
+      ["token:", " and so on"],
+    ] as const) {
+      for (const encoding of ["base64", "base64url"] as const) {
+        const output = redactedAnyhow(secret, Buffer.from(`${before}${secret}${after}`).toString(encoding));
+        // At each end one character also depends on its neighbour.
+        const most = (Buffer.byteLength(`${before}${after}`) * 8) / 6 + 2;
+        assert.ok(output.includes("***") && output.replace(/\*\*\*|=/g, "").length <= most, output);
+      }
+    }
+  }
+});
+
+/** `text` after redaction. Checks that the result is the same for any split in two, and byte by byte. */
+function redactedAnyhow(secret: string, text: string): string {
+  const redactor = createRedactor([secret]);
+  const bytes = Buffer.from(text);
+  const whole = redactor.text(text);
+  for (let at = 0; at <= bytes.length; at += 1) {
+    const output = redacted(redactor.stream(), [bytes.subarray(0, at), bytes.subarray(at)]);
+    assert.equal(output, whole, `${text}, cut at ${at}`);
+  }
+  const single = Array.from(bytes, (byte) => Buffer.of(byte));
+  assert.equal(redacted(redactor.stream(), single), whole, `${text}, byte by byte`);
+  return whole;
+}
+
+test("a line without a beginning of a secret, and output after a secret, pass at once", () => {
+  const stream = createRedactor([hexSecret]).stream();
+  for (const [given, passed] of [
+    ["no line end yet", "no line end yet"],
+    ["\nthe secret begins 7d1f", "\nthe secret begins "],
+    ["\n", "7d1f\n"],
+    [hexSecret, "***"],
+    ["7d1f0c5e", ""],
+  ] as const)
+    assert.equal(stream.push(Buffer.from(given)).toString(), passed);
+  assert.equal(stream.finish().toString(), "7d1f0c5e");
+});
+
+test("no secret and no output of a script holds up the process", () => {
+  const shared = Array.from({ length: 4_000 }, (_, index) => `aaaaaa${String(index).padStart(5, "0")}`);
+  for (const [secrets, text] of [
+    [[`${"a".repeat(60_000)}b`], "a".repeat(64 * 1024)],
+    [shared, "aaaaaa0".repeat(9_000)],
+    [Array.from({ length: 50 }, (_, index) => `${index}${"x".repeat(64 * 1024)}`), "x".repeat(64 * 1024)],
+  ] as const) {
+    const before = process.cpuUsage();
+    createRedactor(secrets).stream().push(Buffer.from(text));
+    const { user } = process.cpuUsage(before);
+    assert.ok(user < 1_500_000, `${user / 1_000} ms`);
+  }
+});
+
+test("lines of a key are redacted; short values, common words and PEM boundaries are not", () => {
+  const line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcw";
+  const key = `-----BEGIN PRIVATE KEY-----\n${line}\r\n  ${line}x\nMII=\n-----END PRIVATE KEY-----\n`;
+  const redactor = createRedactor([key, "short", "enough", "postgres", "", "  blanks around \n"]);
+  assert.equal(
+    redactor.text(`${key}short enough postgres blanks around`),
+    "-----BEGIN PRIVATE KEY-----\n***\r\n  ***\nMII=\n-----END PRIVATE KEY-----\nshort *** postgres ***",
+  );
+});
+
+test("passwords are found in URLs, connection strings, webhook addresses and JSON", () => {
+  const auth = Buffer.from("deployer:secret-of-the-registry").toString("base64");
+  for (const [value, secret, name = "ANY"] of [
+    ["postgres://app:secret%2Fof-url@db/app", "secret/of-url"],
+    ["https://glpat-a-token-without-a-name@git.example/app.git", "glpat-a-token-without-a-name"],
+    [`Authorization: Basic ${auth}`, "secret-of-the-registry"],
+    ["Authorization: Bearer from-a-header", "from-a-header"],
+    ["Server=db,1433;User Id=sa;Password=one two&3=x;Encrypt=True;", "one two&3=x"],
+    ["AccountName=shop;AccountKey=a2V5LW9mLWF6dXJl==;EndpointSuffix=core", "a2V5LW9mLWF6dXJl=="],
+    ["host=db user=app password='secret-of-libpq' dbname=app", "secret-of-libpq"],
+    ["cache:6379,password=secret-of-redis,ssl=True", "secret-of-redis"],
+    ["jdbc:postgresql://db/app?user=app&password=secret%20of%20jdbc&ssl=true", "secret of jdbc"],
+    ["-Xmx1g -Dspring.datasource.password=secret-of-java", "secret-of-java"],
+    ["https://hooks.slack.com/services/T0001/B0001/abcdefghijklmnopqrstuvwx", "abcdefghijklmnopqrstuvwx"],
+    ["https://discord.com/api/webhooks/123456/abc-DEF_ghi0123456789", "abc-DEF_ghi0123456789"],
+    ["https://chat.example/in/0123456789abcdef", "0123456789abcdef", "CHAT_WEBHOOK_URL"],
+    [JSON.stringify({ auths: { r: { auth } } }), "secret-of-the-registry"],
+    [JSON.stringify({ db: JSON.stringify({ password: "secret-of-json" }) }), "secret-of-json"],
+  ] as const)
+    assert.ok(secretsInVariable(name, value).includes(secret), value);
+});
+
+test("nothing is found in values without a secret", () => {
+  for (const value of [
+    "git@github.com:octo/app.git",
+    "registry.example:5000/octo/app:1.2",
+    "ghcr.io/octo/app@sha256:0123456789abcdef",
+    "ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new",
+    "https://app.example/hooked/path?page=2",
+    "host=db port=5432 dbname=app",
+    '{"log-level":"info"}',
+    "{not json",
+    "[".repeat(100_000),
+  ])
+    assert.deepEqual(secretsInVariable("ANY", value), [], value.slice(0, 80));
+});
+
+test("a value of 64 KiB is searched in little time, whatever is in it", () => {
+  for (const part of [
+    "a.",
+    " ",
+    "a ",
+    "a=",
+    "@a/",
+    "x://",
+    ";a",
+    ",a",
+    "?a=b",
+    "key ",
+    "//a/hooks/",
+    "'",
+    '"',
+  ]) {
+    const value = `u:${part.repeat((64 * 1024) / part.length)} x`;
+    const startMs = performance.now();
+    for (const text of [value, value.slice(2), `{"a":${JSON.stringify(value)}}`])
+      secretsInVariable("HOOK", text);
+    const tookMs = performance.now() - startMs;
+    assert.ok(tookMs < 2_000, `${part} took ${tookMs} ms`);
+  }
+});
+
+test("names of secrets are recognised, and those of a secret's place are not", () => {
+  const secret =
+    "GITHUB_TOKEN SECRET SECRET_KEY_BASE PGPASSWORD MYSQL_PASSWD DB_PASS DB_PWD SSH_PASSPHRASE AWS_ACCESS_KEY_ID APP_KEY stripeApiKey GOOGLE_CREDENTIALS GITLAB_PAT REDIS_AUTH";
+  const plain =
+    "PATH PWD OLDPWD SSH_AUTH_SOCK GIT_ASKPASS GIT_AUTHOR_NAME KEYBOARD DB_PASSWORD_FILE SSL_KEY_PATH COMPOSE_FILE PATTERN COMPASS";
+  for (const name of secret.split(" "))
+    assert.deepEqual(secretsInVariable(name, "a value"), ["a value"], name);
+  for (const name of plain.split(" ")) assert.deepEqual(secretsInVariable(name, "a value"), [], name);
+  assert.ok(looksLikeSecretFile("DB_PASSWORD_FILE") && !looksLikeSecretFile("COMPOSE_FILE"));
+});
+
+test("variables are read from environment files, and not from templates", (t) => {
+  const directory = temporaryDirectory(t);
+  for (const name of [".env", ".env.production", "app.env", ".env.example", "env"])
+    writeFileSync(join(directory, name), `FROM='${name}'\n`);
+  assert.deepEqual(
+    readEnvFiles(directory).map(({ value }) => value),
+    [".env", ".env.production", "app.env"],
+  );
+});
