@@ -128,11 +128,7 @@ test("another project keeps its state with the user's", async (t) => {
 
 test("if this user cannot use that state, nothing happens", async (t) => {
   const { engine, target, env, path } = checkout(t);
-  const refused = isProblem(
-    "state_unusable",
-    new RegExp(`${path}, .* as the owner of the checkout or as root`),
-  );
-  await assert.rejects(findStatePath(engine, target, env), refused);
+  await assert.rejects(findStatePath(engine, target, env), isProblem("state_unusable", new RegExp(path)));
 });
 
 const external = (name: string) => ({ name, external: true });

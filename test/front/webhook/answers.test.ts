@@ -4,6 +4,7 @@ import { recordedDeployments } from "../../harness/database.ts";
 import type { ReplyBody } from "../../harness/delivery.ts";
 import { exchange } from "../../harness/raw-http.ts";
 import { type RunningService, startService } from "../../harness/service.ts";
+import { until } from "../../harness/until.ts";
 import { type Delivery, hostsWithDeliveries, loadDeliveries } from "./fixtures.ts";
 
 /** What the fixtures of GitLab are stamped with: their signature holds for five minutes, by the service's clock. */
@@ -13,19 +14,21 @@ for (const host of hostsWithDeliveries()) {
   test(`${host}: each delivery, sent as it stands, is answered as it says, and what deploys is on disk`, async (t) => {
     const deliveries = loadDeliveries(host);
     const service = await startServiceFor(t, deliveries);
-    const replies: unknown[] = [];
-    for (const delivery of deliveries) replies.push(await send(service, delivery));
-    const expected = deliveries.map(({ name, expect }) => ({
-      name,
-      ...expect.answer,
-      deploys: expect.deploys,
-    }));
-    assert.deepEqual(replies, expected);
-    const recorded = recordedDeployments(service.statePath).map(({ ref, commit }) => ({ ref, commit }));
-    const accepted = expected.filter(({ status }) => status === 202);
+    for (const delivery of deliveries) {
+      const { answer, deploys } = delivery.expect;
+      const reply = await send(service, delivery);
+      // A 202 of a busy machine names the delivery instead of the deployment.
+      const isNamed = answer.status !== 202 || reply.deploys !== null;
+      assert.deepEqual(reply, { name: delivery.name, ...answer, deploys: isNamed ? deploys : null });
+    }
+    const accepted = deliveries.filter(({ expect }) => expect.answer.status === 202);
+    const recorded = await until("all that was accepted is recorded", () => {
+      const rows = recordedDeployments(service.statePath);
+      return rows.length >= accepted.length && rows.map(({ ref, commit }) => ({ ref, commit }));
+    });
     assert.deepEqual(
       recorded,
-      accepted.map(({ deploys }) => deploys),
+      accepted.map(({ expect }) => expect.deploys),
     );
   });
 }
