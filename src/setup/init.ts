@@ -5,12 +5,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
 import type { StatusJson, WholeStatusJson } from "#calls/shapes";
-import { serverCommands, serverComposeProject, serverServices } from "#config/server";
+import { serverServices } from "#config/server";
 import type { Environment } from "#config/settings";
 import { lastLogLines } from "#platform/docker/diagnosis";
 import { connectEngine } from "#platform/docker/engine";
 import { sendHttp } from "#platform/http";
-import { runCommand, runInForeground } from "#platform/run-command";
+import { runInForeground } from "#platform/run-command";
 import { readUser } from "#platform/users";
 import { CommandError } from "#problems";
 import { secretToSend, send } from "#send/send";
@@ -163,7 +163,7 @@ export async function init(options: InitOptions, env: NodeJS.ProcessEnv, screen:
   if (options.check) return await check(setup, env, screen);
   if (!(await screen.mayChange(filesOf(setup)))) return 1;
   for (const step of setupSteps) await step.run(setup, env);
-  if (options.page) await untilPageAnswers(options.page, setup.place, env);
+  if (options.page) await untilRight(setup, env, [front, caddy], askPage, pageWithinMs);
   screen.showEnd(setup, await tryPush(setup, env));
   return 0;
 }
@@ -357,8 +357,9 @@ async function untilRight(
   env: NodeJS.ProcessEnv,
   services: readonly string[],
   ask: (setup: Setup) => Promise<string | null>,
+  withinMs = rightWithinMs,
 ): Promise<void> {
-  const deadlineMs = performance.now() + rightWithinMs;
+  const deadlineMs = performance.now() + withinMs;
   let fault = await ask(setup);
   while (fault !== null && performance.now() < deadlineMs) {
     await sleep(pauseMs);
@@ -422,48 +423,22 @@ const signedOut = 401;
 const answersInTurn = 3;
 
 /**
- * Asks the page as a visitor of `url` does who is not signed in, but at Caddy of this server: from inside, a name may lead
- * elsewhere.
- *
- * @throws CommandError with the cause if it does not answer within a minute, or Caddy gets no certificate
+ * Asks the page as a visitor does who is not signed in, but at Caddy of this server: from inside, a name may lead elsewhere.
  */
-async function untilPageAnswers(url: URL, place: ServerPlace, env: NodeJS.ProcessEnv): Promise<void> {
-  const { ports, files } = place;
+async function askPage({ page: url, place }: Setup): Promise<string | null> {
+  if (url === null) return null;
   const hasTls = hasOwnCertificate(url, place);
-  const target = new URL(hasTls ? `https://127.0.0.1:${ports.https}` : `http://127.0.0.1:${ports.http}`);
+  const { http, https } = place.ports;
+  const target = new URL(hasTls ? `https://127.0.0.1:${https}` : `http://127.0.0.1:${http}`);
   const request = { headers: { host: url.host }, timeoutMs: pageTimeoutMs, acceptsAnyCertificate: true };
-  const deadlineMs = performance.now() + pageWithinMs;
-  let goodAnswers = 0;
-  for (;;) {
+  for (let good = 0; good < answersInTurn; good += 1) {
     const answer = await sendHttp(target, request).catch((error: NodeJS.ErrnoException) => error);
-    goodAnswers = "status" in answer && answer.status === signedOut ? goodAnswers + 1 : 0;
-    if (goodAnswers === answersInTurn) return;
-    const refusal = hasTls && !("status" in answer) ? await certificateRefusal(url.hostname, env) : null;
-    if (refusal !== null) {
-      throw new CommandError(
-        `The page is set up, but Caddy has no certificate for ${url.hostname}: ${refusal}\nIt needs a DNS record of ${url.hostname} with the address of this server, and ports 80 and 443 open to the internet. Caddy tries again by itself. To check: hotpush init --page ${url.origin}`,
-      );
-    }
-    if (performance.now() > deadlineMs) {
-      const said = "status" in answer ? `status ${answer.status}` : (answer.code ?? answer.message);
-      throw new CommandError(
-        `The page does not answer at ${url.origin} (${said}). Its log and Caddy's may say why: ${serverCommands(files).logsOf(front, caddy)}`,
-      );
-    }
-    await sleep(pauseMs);
+    if ("status" in answer && answer.status === signedOut) continue;
+    const said = "status" in answer ? `status ${answer.status}` : (answer.code ?? answer.message);
+    const needs = `A certificate needs a DNS record of ${url.hostname} with the address of this server, and ports 80 and 443 open to the internet.`;
+    return `The page does not answer at ${url.origin} (${said}).${hasTls ? ` ${needs}` : ""}`;
   }
-}
-
-/** Why Caddy got no certificate for a name just now, by its log; null if it has not failed. */
-async function certificateRefusal(name: string, env: NodeJS.ProcessEnv): Promise<string | null> {
-  const argv = ["docker", "logs", "--since", "1m", `${serverComposeProject}-${caddy}-1`] as const;
-  let reason: string | null = null;
-  const onLine = (line: string) => {
-    if (!line.includes("will retry") || !line.includes(`[${name}]`)) return;
-    reason = (JSON.parse(line) as { readonly error?: string }).error ?? null;
-  };
-  await runCommand({ argv, env, timeoutMs: pageTimeoutMs, onLine });
-  return reason;
+  return null;
 }
 
 /** Sends a test push that changes nothing, if the project runs. */

@@ -1,5 +1,5 @@
-import { lstatSync, realpathSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { lstatSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { asWritten, withoutValues, withVariable } from "#platform/env-file";
 import {
@@ -19,7 +19,6 @@ export class SetupError extends CommandError {
 export interface PlannedFile {
   /** From the directory that it is planned in. */
   readonly name: string;
-  /** Where it is written: the target, if `name` is a link within that directory. */
   readonly path: string;
   readonly text: string;
   /** Permission bits; null: as they are, or 0644 for a new file. */
@@ -63,10 +62,12 @@ const mostBytes = 1024 ** 2;
 /**
  * Compares the wanted file with the present one.
  *
- * @throws SetupError if the file is a link out of `root`, not a regular file, or not readable
+ * @throws SetupError if it is a link, which might lead to a file of others, not a regular file, or not readable
  */
 export function planFile(root: string, { make, ...wanted }: WantedFile): PlannedFile {
-  const path = targetOf(root, wanted.name);
+  const path = join(root, wanted.name);
+  if (!(lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true))
+    throw new SetupError(`${path} is a link or a directory. Put a file in its place and run this again.`);
   const before = readIfThere(path);
   const text = make(before);
   return { ...wanted, path, text, before, state: stateOf(path, wanted, before, text) };
@@ -141,29 +142,6 @@ function stateOf(
   const isOwned =
     owner === undefined || process.getuid?.() !== 0 || (stats?.uid === owner.uid && stats.gid === owner.gid);
   return isOwned && (mode === null || ((stats?.mode ?? 0) & 0o777) === mode) ? "right" : "mode";
-}
-
-/** Writing through a link out of `root` would change a file that does not belong to the project. */
-function targetOf(root: string, name: string): string {
-  const path = join(root, name);
-  const stats = lstatSync(path, { throwIfNoEntry: false });
-  if (stats === undefined || stats.isFile()) return path;
-  if (!stats.isSymbolicLink())
-    throw new SetupError(`${path} is not a file. Move it away and run this again.`);
-  const target = resolved(path);
-  if (target !== null && !relative(realpathSync(root), target).startsWith("..")) return target;
-  const to = target === null ? "to nothing" : `to ${target}`;
-  throw new SetupError(
-    `${path} is a link that leads out of ${root}, ${to}. Put a file in its place and run this again.`,
-  );
-}
-
-function resolved(path: string): string | null {
-  try {
-    return realpathSync(path);
-  } catch {
-    return null;
-  }
 }
 
 /** A variable that a file of settings should have. */

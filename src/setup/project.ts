@@ -13,11 +13,10 @@ import { composeVersion } from "#platform/compose/ask-compose";
 import { composeFileNames, composeOverrideNames, namedFiles, namingFiles } from "#platform/compose/commands";
 import type { ComposePort, ComposeService } from "#platform/compose/model";
 import { neededCompose } from "#platform/compose/program";
-import { neededApi } from "#platform/docker/engine";
 import { readForeignFile } from "#platform/foreign-files";
 import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "#platform/git";
 import { parseGitRemoteUrl, sshOverHttps } from "#platform/git-remote-url";
-import { type CommandEnding, outputOf, runCommand } from "#platform/run-command";
+import { type CommandEnding, runCommand } from "#platform/run-command";
 import { ownRoot } from "./own-image.ts";
 import {
   type PlannedFile,
@@ -215,13 +214,11 @@ export interface SetupService extends ComposeService {
 
 const versionTimeoutMs = 20_000;
 const configTimeoutMs = 60_000;
-/** Shorter: set-up goes on without an answer of the engine. */
-const engineTimeoutMs = 5_000;
 
 /**
  * Asks compose for the services of a project.
  *
- * @throws SetupError if the project has no compose file, there is no compose, it or the engine is too old, it rejects the
+ * @throws SetupError if the project has no compose file, there is no compose, it is too old, it rejects the
  * files, or one of the services is a Hotpush: two would both deploy every push
  */
 export async function readServices(
@@ -234,7 +231,6 @@ export async function readServices(
     );
   }
   await requireCompose(env);
-  await requireEngine(env);
   const files = composeFiles.flatMap((file) => ["--file", file]);
   const ending = await runCommand({
     argv: ["docker", "compose", "--project-directory", root, ...files, "config", "--format", "json"],
@@ -261,20 +257,6 @@ async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {
   if (compareVersions(version, neededCompose) >= 0) return;
   throw new SetupError(
     `Docker Compose is ${version} here; ${neededCompose} or newer is needed. Install a newer one: https://docs.docker.com/compose/install/`,
-  );
-}
-
-/** An engine that does not answer passes: the project can be set up before it runs. */
-async function requireEngine(env: NodeJS.ProcessEnv): Promise<void> {
-  const format = "{{.Server.Version}} {{.Server.APIVersion}}";
-  const answer = await outputOf(["docker", "version", "--format", format], {
-    env,
-    timeoutMs: engineTimeoutMs,
-  });
-  const [, version, apiVersion] = /^(\S+) (\d+\.\d+)$/.exec(answer ?? "") ?? [];
-  if (apiVersion === undefined || compareVersions(apiVersion, neededApi) >= 0) return;
-  throw new SetupError(
-    `Docker is ${version} here (API ${apiVersion}); 25 or newer is needed. Install a newer one: https://docs.docker.com/engine/install/`,
   );
 }
 

@@ -159,28 +159,18 @@ function block(address: string, lines: readonly string[]): string {
 }
 
 /**
- * The places of an earlier run, or as a person has changed them.
+ * The places of an earlier run, or as a person has changed them. Those that its host name then has decided are left out if it has
+ * another one now.
  *
  * @param former the project's host name at that run
- * @param name its host name now: places that were derived from the former one follow it
+ * @param name its host name now
  */
 export function placesIn(text: string, former: string | null, name: string | null): readonly GivenPlace[] {
-  return allPlacesIn(text).flatMap((given) => {
-    const place = former === name ? given.place : moved(given.place, former, name);
-    return place === null ? [] : [{ ...given, place }];
-  });
-}
-
-/** Null: it was there only because the project had no host name, or the former one. */
-function moved(
-  place: GivenPlace["place"],
-  former: string | null,
-  name: string | null,
-): GivenPlace["place"] | null {
-  if (place.kind === "port") return former === null ? null : place;
-  if (place.kind === "none" || former === null) return place;
-  if (place.name !== former && !place.name.endsWith(`.${former}`)) return place;
-  return name === null ? null : { kind: "name", name: `${place.name.slice(0, -former.length)}${name}` };
+  const isDerived = ({ place }: GivenPlace) =>
+    place.kind === "name"
+      ? place.name === former || place.name.endsWith(`.${former}`)
+      : place.kind === "port" && former === null;
+  return allPlacesIn(text).filter((one) => former === name || !isDerived(one));
 }
 
 function allPlacesIn(text: string): readonly GivenPlace[] {
