@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { projectNetwork } from "#config/server";
 import { connectEngine } from "#platform/docker/engine";
@@ -48,11 +47,10 @@ async function remove(
   return 0;
 }
 
-function printPlan(server: Server, { project, files, changes, ports }: PlannedRemoval): void {
+function printPlan(server: Server, { project, moved, changes, ports }: PlannedRemoval): void {
   const { name, env } = project;
-  const moved = Object.values(files).filter(({ from }) => existsSync(from));
   const rows = [
-    ...moved.map(({ from }) => ["moved", from]),
+    ...moved.map((path) => ["moved", path]),
     ...changes.map(({ path, text }) => [text === null ? "removed" : "changed", path]),
   ];
   const lines = rows.map(([what = "", path = ""]) => `${what.padEnd(8)}  ${path}`);

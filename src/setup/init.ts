@@ -14,17 +14,8 @@ import { runInForeground } from "#platform/run-command";
 import { readUser } from "#platform/users";
 import { CommandError } from "#problems";
 import { secretToSend, send } from "#send/send";
+import { chooseOverrideFile, type OverrideFile, overrideText, planCheckoutFiles } from "./checkout-files.ts";
 import { makeProjectNetwork } from "./networks.ts";
-import { overrideText } from "./override.ts";
-import { buildOwnImage, hasImageOfVersion, hasOwnImage, ownImage } from "./own-image.ts";
-import {
-  findMachine,
-  findPortHolders,
-  findServerPlace,
-  isProjectUp,
-  isUserKnown,
-  type ServerPlace,
-} from "./place.ts";
 import {
   makeDirectory,
   type PlannedDirectory,
@@ -34,14 +25,11 @@ import {
   writePlanned,
 } from "./planned-file.ts";
 import {
-  chooseOverrideFile,
   chooseProjectName,
   findProject,
   findProjectAddress,
-  type OverrideFile,
   type ProjectAddress,
   parsePublicUrl,
-  planCheckoutFiles,
   projectFile,
   readServices,
   type SetupProject,
@@ -49,7 +37,17 @@ import {
 import { findRemovedProject, formerProjectName, withRemovedFiles } from "./remove.ts";
 import { askPublishedPorts, type GivenPlace, type ServedOptions, type ServedPlan } from "./served.ts";
 import { notesOf, type ServedQuestion, settleServed } from "./served-questions.ts";
-import { findServer, listServerProjects, type Server } from "./server.ts";
+import {
+  findMachine,
+  findPortHolders,
+  findServer,
+  findServerPlace,
+  isProjectUp,
+  isUserKnown,
+  listServerProjects,
+  type Server,
+  type ServerPlace,
+} from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
 import {
   hasOwnCertificate,
@@ -60,7 +58,16 @@ import {
   refuseTakenPageName,
   siteFile,
 } from "./sites.ts";
-import { findOutdated, listServerContainers, type ServerContext, startHeld } from "./start.ts";
+import {
+  buildOwnImage,
+  findOutdated,
+  hasImageOfVersion,
+  hasOwnImage,
+  listServerContainers,
+  ownImage,
+  type ServerContext,
+  startHeld,
+} from "./start.ts";
 import { type GitHost, isGitHost } from "./webhook-form.ts";
 
 /** What the command line gives. */

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
@@ -10,17 +10,14 @@ import { type Branch, branches, type Environment } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
 import { compareVersions } from "#platform/compare-versions";
 import { composeVersion } from "#platform/compose/ask-compose";
-import { composeFileNames, composeOverrideNames, namedFiles, namingFiles } from "#platform/compose/commands";
+import { composeFileNames, composeOverrideNames, namedFiles } from "#platform/compose/commands";
 import type { ComposePort, ComposeService } from "#platform/compose/model";
 import { neededCompose } from "#platform/compose/program";
 import { readForeignFile } from "#platform/foreign-files";
 import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "#platform/git";
 import { parseGitRemoteUrl, sshOverHttps } from "#platform/git-remote-url";
 import { type CommandEnding, runCommand } from "#platform/run-command";
-import { ownRoot } from "./own-image.ts";
 import {
-  type PlannedFile,
-  planFile,
   readIfThere,
   type Setting,
   SetupError,
@@ -29,6 +26,7 @@ import {
   withoutOtherValues,
   withSettings,
 } from "./planned-file.ts";
+import { ownRoot } from "./start.ts";
 import { type GitHost, type GitRemote, gitHostOf, payloadName } from "./webhook-form.ts";
 
 /** The file of ours in a checkout that joins the project's services to Caddy. */
@@ -348,85 +346,6 @@ export function parsePublicUrl(text: string): URL | null {
   const trimmed = text.trim();
   if (trimmed === "" || /\s/.test(trimmed)) return null;
   return webhookUrl(/^[a-z]+:\/\//i.test(trimmed) ? trimmed : `https://${trimmed}`);
-}
-
-/** The compose file of ours in a checkout, and how compose finds it. */
-export interface OverrideFile {
-  readonly name: string;
-  /** `COMPOSE_FILE` of .env names it; or compose uses a file of this name by itself; or a person has named it. */
-  readonly foundBy: "dotenv" | "name" | "person";
-}
-
-/**
- * Chooses the file. If .env is in the repository it stays as it is, so compose has to find the file by its name.
- *
- * @throws SetupError if compose cannot find a file of ours
- */
-export async function chooseOverrideFile({ root, env }: SetupProject): Promise<OverrideFile> {
-  const tracked = await git(root, "ls-files", "--", ".env");
-  if (tracked === null)
-    throw new SetupError(`git cannot list the files of ${root}. Try: git -C ${root} ls-files`);
-  if (tracked === "") return { name: ownComposeFile, foundBy: "dotenv" };
-  const named = namedFiles(env);
-  if (named.some((file) => join(root, file) === join(root, ownComposeFile)))
-    return { name: ownComposeFile, foundBy: "person" };
-  if (named.length > 0) {
-    throw new SetupError(
-      `.env is in the repository, so it stays as it is, and its COMPOSE_FILE names the compose files. Add ${ownComposeFile} to it and run this again, or take .env out of git: git rm --cached .env`,
-    );
-  }
-  const present = findOverride(root);
-  if (present === null || isWrittenByInit(join(root, present)))
-    return { name: "compose.override.yaml", foundBy: "name" };
-  throw new SetupError(
-    `.env is in the repository, so it stays as it is, and there is no other way for a file of Hotpush's: compose uses only one override, and that is your ${present}. Add a line COMPOSE_FILE to .env that names your files and ${ownComposeFile}, or take .env out of git: git rm --cached .env`,
-  );
-}
-
-/** The files that a checkout needs: deploy.sh, ours for compose, and what makes compose find it and git ignore it. */
-export async function planCheckoutFiles(
-  { root, composeFiles, env }: SetupProject,
-  override: OverrideFile,
-  overrideText: string,
-): Promise<readonly PlannedFile[]> {
-  // Absolute paths, so that they are the same from any working directory.
-  const list = namingFiles([...composeFiles, join(root, ownComposeFile)], env);
-  const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
-  const wanted: readonly WantedFile[] = [
-    {
-      ...{ name: "deploy.sh", mode: 0o755, purpose: "pulls, builds, replaces, checks; yours to change" },
-      make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
-    },
-    {
-      ...{ name: override.name, mode: null, purpose: "your services as Caddy reaches them" },
-      make: () => overrideText,
-    },
-    {
-      ...{ name: ".env", mode: null, purpose: `adds ${ownComposeFile} to your compose file` },
-      make: (before) => withSettings(before ?? "", settings),
-      shown: (text) => withoutOtherValues(text, settings),
-    },
-  ];
-  const own = override.foundBy === "dotenv" ? [override.name, ".env"] : [override.name];
-  const planned = wanted
-    .filter(({ name }) => name === "deploy.sh" || own.includes(name))
-    .map((file) => planFile(root, file));
-  const ignored = (await git(root, "check-ignore", "--", ...own))?.split("\n") ?? [];
-  const unignored = own.filter((name) => !ignored.includes(name));
-  return unignored.length === 0 ? planned : [...planned, await planExclusion(root, unignored)];
-}
-
-/** In .git/info/exclude, because .gitignore belongs to the repository. */
-async function planExclusion(root: string, names: readonly string[]): Promise<PlannedFile> {
-  // A linked work tree has it elsewhere.
-  const path = await git(root, "rev-parse", "--git-path", "info/exclude");
-  const gitDirectory = dirname(dirname(resolve(root, path ?? ".git/info/exclude")));
-  const lines = names.map((name) => `/${name}\n`).join("");
-  const planned = planFile(gitDirectory, {
-    ...{ name: "info/exclude", mode: null, purpose: `${names.join(" and ")}: this machine's alone` },
-    make: (before) => `${(before ?? "").trimEnd()}\n${lines}`.trimStart(),
-  });
-  return { ...planned, name: ".git/info/exclude" };
 }
 
 /** What is known and decided about a project's file on the server. */

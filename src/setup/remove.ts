@@ -1,22 +1,18 @@
-import { constants, existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
 import type { ProjectJson } from "#calls/shapes";
 import { adminSocket, liveMount, projectNetwork, serverCommands, serverServices } from "#config/server";
-import { composeFileNames, namedFiles, namingFiles } from "#platform/compose/commands";
 import { EngineRefusal } from "#platform/docker/engine";
-import { asWritten, withoutVariable, withVariable } from "#platform/env-file";
-import { isAllowed, ownUid } from "#platform/files";
-import { readForeignFile, removeForeignFile, replaceForeignFile } from "#platform/foreign-files";
+import { isAllowed } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { rewriteFile } from "#platform/replace-file";
 import { withShortPath } from "#platform/unix-socket";
 import { CommandError, ProblemError } from "#problems";
 import { requestsLog } from "#rollout/caddy-lines";
-import { SetupError, self, type WantedFile, withoutOtherValues } from "./planned-file.ts";
-import { findOverride, isWrittenByInit, ownComposeFile } from "./project.ts";
+import { applyChange, type CheckoutChange, planCheckoutRemoval } from "./checkout-files.ts";
+import { self, type WantedFile, withoutOtherValues } from "./planned-file.ts";
 import {
   chooseProject,
   findProjectAround,
@@ -33,24 +29,12 @@ import { findOutdated, type ServerContext, startHeld } from "./start.ts";
 /** What the removal of a project changes. */
 export interface PlannedRemoval {
   readonly project: ServerProject;
-  readonly files: ProjectFiles;
+  /** Its files on the server that are there: they are kept aside. */
+  readonly moved: readonly string[];
   /** What `init` added to the checkout so that the server serves it. */
   readonly changes: readonly CheckoutChange[];
   /** Ports of the machine that Caddy has for this project alone. */
   readonly ports: readonly number[];
-}
-
-/** A file of a project, and where it is kept when the project is removed. */
-export interface KeptFile {
-  readonly from: string;
-  readonly to: string;
-}
-
-/** The files of a project on the server, whether they are there or not. */
-export interface ProjectFiles {
-  readonly settings: KeptFile;
-  readonly secrets: KeptFile;
-  readonly site: KeptFile;
 }
 
 /**
@@ -63,7 +47,7 @@ export async function planRemoval(server: Server, name: string | undefined): Pro
   const find = (among: Server) =>
     name === undefined ? findProjectAround(among, ".") : findServerProject(among, name);
   const half = find(server) === null ? find({ ...server, files: removedFiles(server.files) }) : null;
-  const isHalf = half !== null && existsSync(filesOf(server, half.name).site.from);
+  const isHalf = half !== null && existsSync(join(server.files.path, filesOf(half.name).site));
   const project = isHalf ? half : chooseProject(server, ".", name);
   if (project === null)
     throw new CommandError(
@@ -80,24 +64,17 @@ export async function planRemoval(server: Server, name: string | undefined): Pro
       `Deployment ${id} of ${project.name} runs. Wait for its end (hotpush logs -f ${id}) or cancel it (hotpush cancel ${id}), and run this again. Nothing was changed.`,
     );
   }
+  const files = Object.values(filesOf(project.name)).map((file) => join(server.files.path, file));
   return {
-    ...{ project, files: filesOf(server, project.name) },
+    ...{ project, moved: files.filter((path) => existsSync(path)) },
     changes: planCheckoutRemoval(project.env.REPO_PATH ?? ""),
     ports: portsOfProject(server.files.sitesPath, project.name),
   };
 }
 
-function filesOf({ files }: Server, name: string): ProjectFiles {
-  const removed = removedFiles(files);
-  const kept = (directory: "projectsPath" | "secretsPath" | "sitesPath", file: string): KeptFile => ({
-    from: join(files[directory], file),
-    to: join(removed[directory], file),
-  });
-  return {
-    settings: kept("projectsPath", `${name}.env`),
-    secrets: kept("secretsPath", `${name}.env`),
-    site: kept("sitesPath", `${name}.caddy`),
-  };
+/** The files of a project, from the directory of the server. */
+function filesOf(name: string) {
+  return { settings: `projects/${name}.env`, secrets: `secrets/${name}.env`, site: `sites/${name}.caddy` };
 }
 
 /** `run` notices within 5 s that a file is gone, and Caddy within 3 s that a site is. */
@@ -116,11 +93,12 @@ const pollMs = 200;
  */
 export async function removeProject(
   context: ServerContext,
-  { project: { name }, files, changes, ports }: PlannedRemoval,
+  { project: { name }, changes, ports }: PlannedRemoval,
   onWaiting: () => void,
 ): Promise<{ readonly isNetworkLeft: boolean }> {
   const { server, engine } = context;
-  keepAside(files.settings);
+  const { settings, secrets, site } = filesOf(name);
+  keepAside(server, settings);
   const isUnserved = async () => !((await askProject(server, name))?.isServed ?? false);
   if (!(await within(noticedWithinMs, isUnserved)))
     throw new CommandError(
@@ -131,9 +109,9 @@ export async function removeProject(
     await sleep(pollMs);
   }
   changes.forEach(applyChange);
-  keepAside(files.secrets);
+  keepAside(server, secrets);
   if (ports.length > 0) await releasePorts(context, ports, onWaiting);
-  keepAside(files.site);
+  keepAside(server, site);
   if (!(await within(noticedWithinMs, () => hasNoSite(server, name))))
     throw new CommandError(
       `Caddy still has the site of ${name}. To see why: hotpush status; or: ${serverCommands(server.files).logsOf(serverServices.run, serverServices.caddy)}`,
@@ -154,10 +132,12 @@ export async function removeProject(
 }
 
 /** A file that is not there was never there, or is kept already. */
-function keepAside({ from, to }: KeptFile): void {
+function keepAside({ files }: Server, file: string): void {
+  const from = join(files.path, file);
   if (!existsSync(from)) return;
-  mkdirSync(dirname(dirname(to)), { recursive: true, mode: 0o700 });
-  mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
+  const to = join(removedFiles(files).path, file);
+  for (const directory of [dirname(dirname(to)), dirname(to)])
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
   renameSync(from, to);
 }
 
@@ -217,61 +197,6 @@ async function within(limitMs: number, ask: () => Promise<boolean>): Promise<boo
     if (performance.now() >= endMs) return false;
     await sleep(pollMs);
   }
-}
-
-/** A file in a checkout that `init` wrote for the server. */
-export interface CheckoutChange {
-  readonly path: string;
-  /** Its text without what is Hotpush's; null: nothing else is in it, so it is removed. */
-  readonly text: string | null;
-}
-
-/** Finds what `init` added to the checkout in `root` so that the server serves it. */
-export function planCheckoutRemoval(root: string): readonly CheckoutChange[] {
-  const override = findOverride(root);
-  const names = [ownComposeFile, ...(override === null ? [] : [override])];
-  const written = names
-    .map((name) => join(root, name))
-    .filter((path) => existsSync(path) && isWrittenByInit(path));
-  return [...written.map((path) => ({ path, text: null })), ...dotenvChange(root, written)];
-}
-
-/** Makes the change. A file keeps its mode and its owner. The owner of the checkout may have put a link in its place. */
-export function applyChange({ path, text }: CheckoutChange): void {
-  if (text === null) {
-    removeForeignFile(path);
-    return;
-  }
-  const { mode, uid, gid } = lstatSync(path);
-  replaceForeignFile(path, text, { mode: mode & 0o777, owner: ownUid() === 0 ? { uid, gid } : null });
-}
-
-/** Larger than any file of settings. */
-const mostBytes = 1024 ** 2;
-
-/** Takes our file off COMPOSE_FILE, and that off .env if compose uses the others by itself. */
-function dotenvChange(root: string, removed: readonly string[]): readonly CheckoutChange[] {
-  const path = join(root, ".env");
-  if (!existsSync(path)) return [];
-  const before = readForeignFile(path, { mostBytes }).toString();
-  const env = parseEnv(before);
-  const named = namedFiles(env).map((file) => resolve(root, file));
-  const kept = named.filter((file) => !removed.includes(file));
-  if (kept.length === named.length) return [];
-  if (lstatSync(path).isSymbolicLink())
-    throw new SetupError(
-      `${path} is a link. Remove COMPOSE_FILE from the file that it leads to, and run this again.`,
-    );
-  const main = composeFileNames.find((name) => existsSync(join(root, name)));
-  const usual = [main, findOverride(root)].flatMap((name) => (name ? [join(root, name)] : []));
-  const isUsual = kept.join("\n") === usual.join("\n");
-  const value = isUsual || kept.length === 0 ? null : asWritten(namingFiles(kept, env));
-  const changed =
-    value === null
-      ? withoutVariable(before, "COMPOSE_FILE")
-      : withVariable(before, "COMPOSE_FILE", value, "COMPOSE_FILE");
-  const text = changed.replace(/\n?^# Hotpush, by `hotpush init`\n(?=\s*$)/m, "");
-  return [{ path, text: text.trim() === "" ? null : text }];
 }
 
 /** The project of the checkout `root` if the server had it before, or null. */

@@ -7,9 +7,9 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import { sendHttp } from "#platform/http";
 import { namesRunToTheirEnd, replacementOf } from "#rollout/project";
-import { ownRoot } from "./own-image.ts";
 import { readIfThere, SetupError } from "./planned-file.ts";
 import type { SetupService, SetupServices } from "./project.ts";
+import { ownRoot } from "./start.ts";
 
 const tls = "TLS with a certificate of its own";
 

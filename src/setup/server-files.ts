@@ -3,8 +3,6 @@ import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Document, isScalar, isSeq, parseDocument } from "yaml";
 import { kindOf } from "#platform/files";
-import { ownImage } from "./own-image.ts";
-import type { Machine, ServerPlace } from "./place.ts";
 import {
   type Owner,
   type PlannedDirectory,
@@ -14,6 +12,8 @@ import {
   withSettings,
 } from "./planned-file.ts";
 import type { SetupProject } from "./project.ts";
+import type { Machine, ServerPlace } from "./server.ts";
+import { ownImage } from "./start.ts";
 
 export interface ServerFilesOptions {
   readonly place: ServerPlace;

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { frontAlias, internalName, internalPort } from "#config/server";
-import type { ServerPlace } from "./place.ts";
 import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
 import type { ProjectAddress } from "./project.ts";
 import { type GivenPlace, readPlace, type ServedPlan, type SitePlace, type Upstream } from "./served.ts";
+import type { ServerPlace } from "./server.ts";
 
 /**
  * Two sites of one address would make Caddy reject the files of all projects.

@@ -1,7 +1,6 @@
 import { serverServices } from "#config/server";
 import { inspectImage, tagImage } from "#platform/docker/image";
 import { rewriteFile } from "#platform/replace-file";
-import { buildOwnImage, hasOwnImage, ownImage } from "./own-image.ts";
 import {
   makeDirectory,
   type PlannedFile,
@@ -12,10 +11,13 @@ import {
 } from "./planned-file.ts";
 import { renewedComposeFile, serverCaddyfile, socketDirectory } from "./server-files.ts";
 import {
+  buildOwnImage,
   findOutdated,
+  hasOwnImage,
   holdDeployments,
   listServerContainers,
   type OnWaiting,
+  ownImage,
   type ServerContext,
   type StartFailure,
   startServices,

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
 import type { WholeStatusJson } from "../../src/calls/shapes.ts";
 import { setupSteps } from "../../src/setup/init.ts";
-import { ownImage } from "../../src/setup/own-image.ts";
+import { ownImage } from "../../src/setup/start.ts";
 import { fillDisk, mountTmpfs } from "../harness/mount.ts";
 import { needs } from "../harness/requirements.ts";
 import { until } from "../harness/until.ts";

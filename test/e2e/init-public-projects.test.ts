@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
-import { overrideText } from "../../src/setup/override.ts";
+import { overrideText } from "../../src/setup/checkout-files.ts";
 import type { SetupService, SetupServices } from "../../src/setup/project.ts";
 import { planServed, type ServedPlan, serviceAfter } from "../../src/setup/served.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

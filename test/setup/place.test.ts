@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { isUserKnown } from "../../src/setup/place.ts";
+import { isUserKnown } from "../../src/setup/server.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 for (const [what, code, isKnown] of [

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { chooseOverrideFile, planCheckoutFiles } from "../../src/setup/checkout-files.ts";
 import { writePlanned } from "../../src/setup/planned-file.ts";
-import { chooseOverrideFile, findProject, planCheckoutFiles } from "../../src/setup/project.ts";
+import { findProject } from "../../src/setup/project.ts";
 import { makeRepository } from "../harness/repository.ts";
 
 const text = "# Written by `hotpush init`.\nservices: {}\n";

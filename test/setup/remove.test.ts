@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { applyChange, planCheckoutRemoval } from "../../src/setup/remove.ts";
+import { applyChange, planCheckoutRemoval } from "../../src/setup/checkout-files.ts";
 import { nobody } from "../harness/nobody.ts";
 import { needs } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";

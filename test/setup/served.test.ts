@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { namesRunToTheirEnd, replacementOf } from "../../src/rollout/project.ts";
-import { overrideText } from "../../src/setup/override.ts";
+import { overrideText } from "../../src/setup/checkout-files.ts";
 import type { SetupService, SetupServices } from "../../src/setup/project.ts";
 import {
   askPublishedPorts,

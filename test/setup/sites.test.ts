@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { overrideText } from "../../src/setup/override.ts";
+import { overrideText } from "../../src/setup/checkout-files.ts";
 import { planServed } from "../../src/setup/served.ts";
 import { questionsOf } from "../../src/setup/served-questions.ts";
 import { placesIn, siteText } from "../../src/setup/sites.ts";

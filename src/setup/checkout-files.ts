@@ -1,0 +1,204 @@
+import { existsSync, lstatSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { parseEnv } from "node:util";
+import { projectNetwork, serviceAlias } from "#config/server";
+import { namedFiles, namingFiles } from "#platform/compose/commands";
+import { asWritten, withoutVariable, withVariable } from "#platform/env-file";
+import { ownUid } from "#platform/files";
+import { readForeignFile, removeForeignFile, replaceForeignFile } from "#platform/foreign-files";
+import {
+  type PlannedFile,
+  planFile,
+  SetupError,
+  type WantedFile,
+  withoutOtherValues,
+  withSettings,
+} from "./planned-file.ts";
+import {
+  findOverride,
+  git,
+  isWrittenByInit,
+  ownComposeFile,
+  type SetupProject,
+  usualFiles,
+} from "./project.ts";
+import type { Changes, Endpoint, LeftPort, ServiceChange } from "./served.ts";
+import { ownRoot } from "./start.ts";
+
+/** The compose file of ours in a checkout, and how compose finds it. */
+export interface OverrideFile {
+  readonly name: string;
+  /** `COMPOSE_FILE` of .env names it; or compose uses a file of this name by itself; or a person has named it. */
+  readonly foundBy: "dotenv" | "name" | "person";
+}
+
+/**
+ * Chooses the file. If .env is in the repository it stays as it is, so compose has to find the file by its name.
+ *
+ * @throws SetupError if compose cannot find a file of ours
+ */
+export async function chooseOverrideFile({ root, env }: SetupProject): Promise<OverrideFile> {
+  const tracked = await git(root, "ls-files", "--", ".env");
+  if (tracked === null)
+    throw new SetupError(`git cannot list the files of ${root}. Try: git -C ${root} ls-files`);
+  if (tracked === "") return { name: ownComposeFile, foundBy: "dotenv" };
+  const named = namedFiles(env);
+  if (named.some((file) => join(root, file) === join(root, ownComposeFile)))
+    return { name: ownComposeFile, foundBy: "person" };
+  if (named.length > 0) {
+    throw new SetupError(
+      `.env is in the repository, so it stays as it is, and its COMPOSE_FILE names the compose files. Add ${ownComposeFile} to it and run this again, or take .env out of git: git rm --cached .env`,
+    );
+  }
+  const present = findOverride(root);
+  if (present === null || isWrittenByInit(join(root, present)))
+    return { name: "compose.override.yaml", foundBy: "name" };
+  throw new SetupError(
+    `.env is in the repository, so it stays as it is, and there is no other way for a file of Hotpush's: compose uses only one override, and that is your ${present}. Add a line COMPOSE_FILE to .env that names your files and ${ownComposeFile}, or take .env out of git: git rm --cached .env`,
+  );
+}
+
+/** The files that a checkout needs: deploy.sh, ours for compose, and what makes compose find it and git ignore it. */
+export async function planCheckoutFiles(
+  { root, composeFiles, env }: SetupProject,
+  override: OverrideFile,
+  overrideText: string,
+): Promise<readonly PlannedFile[]> {
+  // Absolute paths, so that they are the same from any working directory.
+  const list = namingFiles([...composeFiles, join(root, ownComposeFile)], env);
+  const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
+  const wanted: readonly WantedFile[] = [
+    {
+      ...{ name: "deploy.sh", mode: 0o755, purpose: "pulls, builds, replaces, checks; yours to change" },
+      make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
+    },
+    {
+      ...{ name: override.name, mode: null, purpose: "your services as Caddy reaches them" },
+      make: () => overrideText,
+    },
+    {
+      ...{ name: ".env", mode: null, purpose: `adds ${ownComposeFile} to your compose file` },
+      make: (before) => withSettings(before ?? "", settings),
+      shown: (text) => withoutOtherValues(text, settings),
+    },
+  ];
+  const own = override.foundBy === "dotenv" ? [override.name, ".env"] : [override.name];
+  const planned = wanted
+    .filter(({ name }) => name === "deploy.sh" || own.includes(name))
+    .map((file) => planFile(root, file));
+  const ignored = (await git(root, "check-ignore", "--", ...own))?.split("\n") ?? [];
+  const unignored = own.filter((name) => !ignored.includes(name));
+  return unignored.length === 0 ? planned : [...planned, await planExclusion(root, unignored)];
+}
+
+/** In .git/info/exclude, because .gitignore belongs to the repository. */
+async function planExclusion(root: string, names: readonly string[]): Promise<PlannedFile> {
+  // A linked work tree has it elsewhere.
+  const path = await git(root, "rev-parse", "--git-path", "info/exclude");
+  const gitDirectory = dirname(dirname(resolve(root, path ?? ".git/info/exclude")));
+  const lines = names.map((name) => `/${name}\n`).join("");
+  const planned = planFile(gitDirectory, {
+    ...{ name: "info/exclude", mode: null, purpose: `${names.join(" and ")}: this machine's alone` },
+    make: (before) => `${(before ?? "").trimEnd()}\n${lines}`.trimStart(),
+  });
+  return { ...planned, name: ".git/info/exclude" };
+}
+
+const header = `# Written by \`hotpush init\`; running that again keeps it up to date. Your compose file stays as it is.
+# Caddy reaches the services below on a network that only it and they join.`;
+
+/** The text of our compose file in a checkout: the changes, and the network that the project shares with Caddy. */
+export function overrideText(project: string, all: Changes): string {
+  const changes = Object.entries(all);
+  const blocks = changes.flatMap(([name, change]) => ["", ...serviceBlock(project, name, change)]);
+  const network = ["", "networks:", `  ${projectNetwork(project)}:`, "    external: true"];
+  const lines = [header, changes.length === 0 ? "services: {}" : "services:", ...blocks.slice(1)];
+  return `${[...lines, ...(changes.length === 0 ? [] : network)].join("\n")}\n`;
+}
+
+function serviceBlock(project: string, name: string, change: ServiceChange): readonly string[] {
+  const { isUpstream, isInDefault, kept, dropsContainerName } = change;
+  // YAML could read it as a number or a keyword.
+  const isPlain = /^[A-Za-z][\w.-]*$/.test(name) && !/^(?:y|n|yes|no|on|off|true|false|null)$/i.test(name);
+  const alias = `        aliases: [${serviceAlias(name, project)}]`;
+  return [
+    `  ${isPlain ? name : JSON.stringify(name)}:`,
+    ...(isUpstream ? portLines(kept) : []),
+    "    networks:",
+    ...(isInDefault ? ["      default:"] : []),
+    `      ${projectNetwork(project)}:`,
+    alias,
+    ...(dropsContainerName ? ["    container_name: !reset null # Two containers cannot share it."] : []),
+  ];
+}
+
+function portLines(kept: readonly LeftPort[]): readonly string[] {
+  const ports = kept.flatMap(({ endpoint }) => shortForms(endpoint));
+  if (ports.length === 0) return ["    ports: !reset [] # Caddy takes the requests."];
+  return [
+    "    ports: !override # Caddy takes the requests of the others.",
+    ...ports.map((port) => `      - "${port}"`),
+  ];
+}
+
+function shortForms({ port, protocol, published }: Endpoint): readonly string[] {
+  return published.map(({ address, port: outside }) => {
+    const bound = address.includes(":") ? `[${address}]` : address;
+    const parts = bound === "" ? [outside].filter(Boolean) : [bound, outside];
+    return `${[...parts, port].join(":")}/${protocol}`;
+  });
+}
+
+/** A file in a checkout that `init` wrote for the server. */
+export interface CheckoutChange {
+  readonly path: string;
+  /** Its text without what is Hotpush's; null: nothing else is in it, so it is removed. */
+  readonly text: string | null;
+}
+
+/** Finds what `init` added to the checkout in `root` so that the server serves it. */
+export function planCheckoutRemoval(root: string): readonly CheckoutChange[] {
+  const override = findOverride(root);
+  const names = [ownComposeFile, ...(override === null ? [] : [override])];
+  const written = names
+    .map((name) => join(root, name))
+    .filter((path) => existsSync(path) && isWrittenByInit(path));
+  return [...written.map((path) => ({ path, text: null })), ...dotenvChange(root, written)];
+}
+
+/** Makes the change. A file keeps its mode and its owner. The owner of the checkout may have put a link in its place. */
+export function applyChange({ path, text }: CheckoutChange): void {
+  if (text === null) {
+    removeForeignFile(path);
+    return;
+  }
+  const { mode, uid, gid } = lstatSync(path);
+  replaceForeignFile(path, text, { mode: mode & 0o777, owner: ownUid() === 0 ? { uid, gid } : null });
+}
+
+/** Larger than any file of settings. */
+const mostBytes = 1024 ** 2;
+
+/** Takes our file off COMPOSE_FILE, and that off .env if compose uses the others by itself. */
+function dotenvChange(root: string, removed: readonly string[]): readonly CheckoutChange[] {
+  const path = join(root, ".env");
+  if (!existsSync(path)) return [];
+  const before = readForeignFile(path, { mostBytes }).toString();
+  const env = parseEnv(before);
+  const named = namedFiles(env).map((file) => resolve(root, file));
+  const kept = named.filter((file) => !removed.includes(file));
+  if (kept.length === named.length) return [];
+  if (lstatSync(path).isSymbolicLink())
+    throw new SetupError(
+      `${path} is a link. Remove COMPOSE_FILE from the file that it leads to, and run this again.`,
+    );
+  const usual = usualFiles(root).filter((file) => !removed.includes(file));
+  const isUsual = kept.join("\n") === usual.join("\n");
+  const value = isUsual || kept.length === 0 ? null : asWritten(namingFiles(kept, env));
+  const changed =
+    value === null
+      ? withoutVariable(before, "COMPOSE_FILE")
+      : withVariable(before, "COMPOSE_FILE", value, "COMPOSE_FILE");
+  const text = changed.replace(/\n?^# Hotpush, by `hotpush init`\n(?=\s*$)/m, "");
+  return [{ path, text: text.trim() === "" ? null : text }];
+}
