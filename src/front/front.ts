@@ -6,7 +6,6 @@ import type { AskRun } from "#deployments/push";
 import type { Log } from "#log";
 import { closeServer, listen } from "#platform/listening";
 import { ProblemError } from "#problems";
-import { type PageSettings, pageSettingsOf } from "./page/settings.ts";
 import { askOverSocket, openSpool, type Spool } from "./webhook/spool.ts";
 import { createReceiver } from "./webhook/webhook.ts";
 
@@ -52,12 +51,11 @@ export async function startFront(options: FrontOptions): Promise<RunningFront> {
     isStopping: () => stopping.aborted,
     log,
   });
-  const settings = pageSettingsOf(machine);
-  const page = settings && (await makePage(settings, log));
+  const page = machine.pageUrl && (await makePage(machine, machine.pageUrl, log));
   await listen(receiver, machine, "WEBHOOK");
-  if (settings && page) await listen(page, settings, "PAGE");
+  if (page) await listen(page, { host: machine.pageHost, port: machine.pagePort }, "PAGE");
   if (page)
-    log.info({ event: "page.started", port: settings?.port }, `The page is at ${settings?.url.origin}`);
+    log.info({ event: "page.started", port: machine.pagePort }, `The page is at ${machine.pageUrl?.origin}`);
   files.watch(() => {});
   return {
     address: receiver.address() as AddressInfo,
@@ -80,10 +78,14 @@ async function openSpoolOf(spoolPath: string, askRun: AskRun, log: Log): Promise
 }
 
 /** Nothing of the page is loaded if there is none. */
-async function makePage(settings: PageSettings, log: Log): Promise<Server> {
+async function makePage(
+  { trustedProxies, pageSocket }: MachineSettings,
+  pageUrl: URL,
+  log: Log,
+): Promise<Server> {
   const [{ createPage }, { connectRun }] = await Promise.all([
-    import("./page/server.ts"),
+    import("./page/page.ts"),
     import("./page/run-client.ts"),
   ]);
-  return createPage(settings, connectRun(settings.socket), log);
+  return createPage({ pageUrl, trustedProxies }, connectRun(pageSocket), log);
 }

@@ -39,6 +39,6 @@ test("the single process loads no code of the page, of commands or of the roll-o
   assert.match(files, /^src\/front\/webhook\/webhook\.ts$/m);
   assert.doesNotMatch(
     files,
-    /^src\/(?:page\/server|rollout\/steps|platform\/docker\/engine|control\/server)/m,
+    /^src\/(?:front\/page\/page|rollout\/steps|platform\/docker\/engine|control\/server)/m,
   );
 });

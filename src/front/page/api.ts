@@ -1,11 +1,13 @@
 import type { IncomingMessage } from "node:http";
 import { pipeline } from "node:stream/promises";
+import { parseLines } from "#calls/client";
+import type { ControlEvent } from "#calls/shapes";
 import { findCall } from "#calls/table";
+import { whenDrained } from "#calls/when-drained";
+import { isFinished } from "#deployments/states";
 import { readText } from "#platform/http-server/read-text";
 import { jsonPage, type PageAnswer, problemPage } from "./answer.ts";
-import type { RunClient, Visit } from "./run-client.ts";
-import { sendEvents } from "./send-events.ts";
-import { findViewer } from "./visitor.ts";
+import { ask, type RunClient, type Visit } from "./run-client.ts";
 
 export const longestBodyBytes = 16 * 1024;
 
@@ -23,7 +25,9 @@ export async function answerProgram(
   query: URLSearchParams,
 ): Promise<PageAnswer> {
   const { method = "", headers } = request;
-  if (method === "GET" && path === "/openapi.json") return jsonPage(await document());
+  // Loaded when somebody reads it: it is long.
+  if (method === "GET" && path === "/openapi.json")
+    return jsonPage((await import("#calls/openapi")).openApi());
   const found = findCall(method, path);
   // A session begins in a browser, which keeps it in a cookie.
   if (found === null || found.row.right === "server" || found.row.right === "nobody")
@@ -31,7 +35,7 @@ export async function answerProgram(
   const target = query.size === 0 ? path : `${path}?${query}`;
   if (method === "POST") {
     // The body of somebody whom `run` does not know is not read: it could take long to come.
-    const known = await findViewer(run, visit);
+    const known = await ask(run, visit, "visitor", {});
     if (known.kind === "refused") return problemPage(known);
     const body = await readText(request, longestBodyBytes);
     if (body === null)
@@ -44,18 +48,9 @@ export async function answerProgram(
   const wantsEvents = found.name === "events" && headers.accept !== "application/x-ndjson";
   if (wantsEvents && query.get("follow") !== "false")
     return await sendEvents(run, visit, path, headers["last-event-id"] ?? query.get("from"));
-  if (typeof found.row.gives !== "string") {
-    const answer = await run.call(visit, "GET", target);
-    return answer.kind === "refused" ? problemPage(answer) : jsonPage(answer.value, answer.status);
-  }
-  return await streamed(run, visit, target);
-}
-
-/** Loaded when somebody reads it: it is long. */
-let written: object | null = null;
-async function document(): Promise<object> {
-  written ??= (await import("#calls/openapi")).openApi();
-  return written;
+  if (typeof found.row.gives === "string") return await streamed(run, visit, target);
+  const answer = await run.call(visit, "GET", target);
+  return answer.kind === "refused" ? problemPage(answer) : jsonPage(answer.value, answer.status);
 }
 
 /** Passes an answer on as it is read: it may be long, or go on. */
@@ -70,6 +65,44 @@ export async function streamed(run: RunClient, visit: Visit, target: string): Pr
       response.once("close", () => ending.abort());
       // A reader that goes away, or a run that stops, ends it: both sides see a connection that broke off.
       await pipeline(answer, response).catch(() => response.destroy());
+    },
+  };
+}
+
+/** Proxies close a connection that is silent for long. */
+const beatMs = 15_000;
+
+/**
+ * Server-sent events (HTML Living Standard, section 9.2). The id of a line is the place in the log after it, by which a browser
+ * goes on after a lost connection without a lost or doubled line.
+ */
+async function sendEvents(run: RunClient, visit: Visit, path: string, last: unknown): Promise<PageAnswer> {
+  const from = typeof last === "string" && /^\d{1,15}$/.test(last) ? last : "0";
+  const leaving = new AbortController();
+  const events = await run.open(visit, `${path}?from=${from}`, leaving.signal);
+  if ("kind" in events) return problemPage(events);
+  return {
+    kind: "stream",
+    type: "text/event-stream",
+    async write(response) {
+      response.once("close", () => leaving.abort());
+      const beat = setInterval(() => response.write(":\n\n"), beatMs).unref();
+      let isOver = false;
+      try {
+        for await (const event of parseLines<ControlEvent>(events)) {
+          const id = event.event === "line" ? `id: ${event.endByte}\n` : "";
+          const goesOn = response.write(`${id}event: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`);
+          isOver = event.event === "deployment" && isFinished(event.deployment.state);
+          if (!goesOn) await whenDrained(response);
+          if (response.destroyed) return;
+        }
+        if (isOver) response.write("event: end\ndata: {}\n\n");
+      } catch {
+        // The connection to `run` broke off: the reader comes back by itself.
+      } finally {
+        clearInterval(beat);
+        response.end();
+      }
     },
   };
 }

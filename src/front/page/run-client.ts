@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { json } from "node:stream/consumers";
 import { finished } from "node:stream/promises";
+import { type CallName, calls, type GivenBy, requestFor, type TakenBy } from "#calls/table";
 import { atMost } from "#platform/at-most";
 import { openHttp } from "#platform/http";
 import { withShortPath } from "#platform/unix-socket";
@@ -15,7 +16,9 @@ export interface Visit {
 }
 
 /** What `run` answered. */
-export type RunAnswer = { readonly kind: "ok"; readonly status: number; readonly value: object } | Refused;
+export type RunAnswer<Value = object> =
+  | { readonly kind: "ok"; readonly status: number; readonly value: Value }
+  | Refused;
 
 export interface Refused {
   readonly kind: "refused";
@@ -32,47 +35,53 @@ export interface RunClient {
     visit: Visit,
     method: "GET" | "POST",
     path: string,
-    body?: object | string,
+    body?: string,
     headers?: Headers,
   ) => Promise<RunAnswer>;
   /** An answer that goes on, and holds one of the visitor's places until it has ended or is destroyed. */
   readonly open: (visit: Visit, path: string, signal: AbortSignal) => Promise<IncomingMessage | Refused>;
 }
 
+/** Makes a call of the table for a visitor. */
+export function ask<Name extends CallName>(
+  run: RunClient,
+  visit: Visit,
+  name: Name,
+  asked: { readonly [Key in keyof TakenBy<Name>]?: TakenBy<Name>[Key] | undefined },
+): Promise<RunAnswer<GivenBy<Name>>> {
+  const { method, path, body } = requestFor(calls[name], asked);
+  return run.call(visit, method as "GET" | "POST", path, body) as Promise<RunAnswer<GivenBy<Name>>>;
+}
+
 const timeoutMs = 10_000;
 /** Together fewer than the connections that `run` accepts: two hundred pages that load at the same moment wait in line. */
 const mostCalls = 48;
 const mostStreams = 432;
-/** A visitor who fills these keeps nobody else waiting. */
-const [mostCallsOfVisitor, mostStreamsOfVisitor] = [24, 256];
+/** A visitor who fills these keeps nobody else waiting. The page bounds the streams of each (page.ts). */
+const mostCallsOfVisitor = 24;
 
 /** Finds the `hotpush run` that listens at `socket`, with each call again. A call that gets no answer in 10 s is refused. */
 export function connectRun(socket: string): RunClient {
   const callInTurn = atMost(mostCalls);
   const streamInTurn = atMost(mostStreams);
-  const [callOfVisitor, streamOfVisitor] = [
-    createLines(mostCallsOfVisitor),
-    createLines(mostStreamsOfVisitor),
-  ];
+  const callOfVisitor = createLines(mostCallsOfVisitor);
 
   async function send(
-    visit: Visit,
-    request: {
-      readonly method: string;
-      readonly path: string;
-      readonly body?: object | string;
-      readonly headers?: Headers | undefined;
-      readonly signal: AbortSignal;
-    },
+    { credential, address, agent }: Visit,
+    request: { readonly method: string; readonly path: string; readonly body?: string | undefined },
+    signal: AbortSignal,
+    own: Headers = {},
   ): Promise<IncomingMessage | Refused> {
-    const { method, path, body, signal } = request;
-    const headers = { ...headersOf(visit), ...request.headers };
-    const content = body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) };
+    const { method, path, body } = request;
+    const authorization = credential === null ? {} : { authorization: `Bearer ${credential}` };
+    const headers = { ...authorization, "x-visitor-address": address, "x-visitor-agent": agent, ...own };
     try {
       const answer = await withShortPath(socket, (socketPath) =>
-        openHttp({ socketPath, path }, { method, headers, ...content, signal }),
+        openHttp({ socketPath, path }, { method, headers, signal, ...(body !== undefined && { body }) }),
       );
-      return (answer.statusCode ?? 500) < 400 ? answer : await refused(answer);
+      if ((answer.statusCode ?? 500) < 400) return answer;
+      const { code, detail } = (await json(answer)) as Pick<Refused, "code" | "detail">;
+      return { kind: "refused", status: answer.statusCode ?? 500, code, detail };
     } catch (error) {
       if (signal.aborted && !(signal.reason instanceof DOMException && signal.reason.name === "TimeoutError"))
         throw error;
@@ -84,13 +93,7 @@ export function connectRun(socket: string): RunClient {
     call(visit, method, path, body, headers) {
       const signal = AbortSignal.timeout(timeoutMs);
       const ask = async (): Promise<RunAnswer> => {
-        const answer = await send(visit, {
-          method,
-          path,
-          signal,
-          headers,
-          ...(body !== undefined && { body }),
-        });
+        const answer = await send(visit, { method, path, body }, signal, headers);
         if ("kind" in answer) return answer;
         const value = await json(answer).catch((error: unknown) => {
           if (!signal.aborted) throw error;
@@ -107,14 +110,13 @@ export function connectRun(socket: string): RunClient {
           isLate = true;
           resolve(unreachable);
         }, timeoutMs);
-        const openAndHold = async () => {
+        streamInTurn(async () => {
           clearTimeout(waiting);
           if (isLate) return;
-          const answer = await send(visit, { method: "GET", path, signal });
+          const answer = await send(visit, { method: "GET", path }, signal);
           resolve(answer);
           if (!("kind" in answer)) await finished(answer).catch(() => {});
-        };
-        streamOfVisitor(visit, () => streamInTurn(openAndHold)).catch(reject);
+        }).catch(reject);
       }),
   };
 }
@@ -140,13 +142,3 @@ const unreachable: Refused = {
   ...{ kind: "refused", status: 503, code: "run_unreachable" },
   detail: "Hotpush does not answer at the moment. Pushes are still received; try again in some seconds.",
 };
-
-async function refused(answer: IncomingMessage): Promise<Refused> {
-  const { code, detail } = (await json(answer)) as Pick<Refused, "code" | "detail">;
-  return { kind: "refused", status: answer.statusCode ?? 500, code, detail };
-}
-
-function headersOf({ credential, address, agent }: Visit): Readonly<Record<string, string>> {
-  const authorization = credential === null ? {} : { authorization: `Bearer ${credential}` };
-  return { ...authorization, "x-visitor-address": address, "x-visitor-agent": agent };
-}

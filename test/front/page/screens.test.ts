@@ -13,10 +13,14 @@ import { doctorScreen } from "../../../src/front/page/screens/doctor.ts";
 import { projectScreen } from "../../../src/front/page/screens/project.ts";
 import { projectsScreen } from "../../../src/front/page/screens/projects.ts";
 import { renderScreen, type Screen } from "../../../src/front/page/screens/screen.ts";
-import { sessionsScreen } from "../../../src/front/page/screens/sessions.ts";
-import { linkScreen, refusalScreen, signInScreen } from "../../../src/front/page/screens/sign-in.ts";
+import {
+  linkScreen,
+  refusalScreen,
+  sessionsScreen,
+  signInScreen,
+} from "../../../src/front/page/screens/sign-in.ts";
 
-const operator = { name: "Ann", isOperator: true, token: "t" };
+const operator = { name: "Ann", isOperator: true, token: "t", sessionId: 1 };
 const viewer = { ...operator, isOperator: false };
 const hostile = `"><script>alert(1)</script><img src=x onerror="alert(1)">'</title>\u202e{{7*7}}&lt;`;
 
@@ -192,7 +196,7 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
         checks: [check, { ...check, outcome: "ok" }],
       },
     }),
-    sessions: sessionsScreen(who, [session], 1),
+    sessions: sessionsScreen(who, [session]),
     link: linkScreen(text),
     refusedLink: signInScreen(text),
     refusal: refusalScreen(who, { status: 503, detail: text }),

@@ -1,16 +1,18 @@
+import { stripVTControlCharacters } from "node:util";
 import { html } from "hono/html";
-import type { DeploymentJson, HistoryJson, LogPageJson, OneDeploymentJson, ProjectJson } from "#calls/shapes";
+import type { DeploymentJson, LogPageJson, OneDeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
+import { callPath } from "#calls/table";
 import { branchOf, shortCommit } from "#commit-names";
+import { stepOf } from "#runner/lines";
 import { failedText, type SiteRequests } from "#site-requests";
-import type { KnownVisitor } from "../visitor.ts";
-import { logView, stepRail } from "./log.ts";
+import { ask } from "../run-client.ts";
 import { listProjects } from "./projects.ts";
 import {
   actionBar,
   type Found,
-  type Read,
   type Screen,
-  type Viewer,
+  screenHead,
+  type Visitor,
   type VisitorAction,
   type Wanted,
 } from "./screen.ts";
@@ -23,36 +25,36 @@ import {
   icon,
   isOver,
   lasted,
+  lastSteps,
   lookOf,
   type Markup,
   shortTitle,
   shownCommit,
+  stepTime,
+  stepTone,
   titleOf,
 } from "./words.ts";
 
-/** The good version before a deployment; null if there was none. */
-async function goodBefore(read: Read, { id, project }: DeploymentJson): Promise<DeploymentJson | null> {
-  const query = `project=${encodeURIComponent(project)}&before=${id}&state=succeeded&limit=1`;
-  const answer = await read(`/deployments?${query}`);
-  return answer.kind === "ok" ? ((answer.value as HistoryJson).deployments[0] ?? null) : null;
-}
-
 /** A deployment with the page of its log that the address asks for. */
-export async function findDeployment({ viewer }: KnownVisitor, { read, query }: Wanted, id: string): Found {
-  const [projects, answer] = await Promise.all([listProjects(read), read(`/deployments/${id}`)]);
+export async function findDeployment(wanted: Wanted, named: string): Found {
+  const { run, visit, visitor, query } = wanted;
+  const id = Number(named);
+  const to = query.get("to");
+  const [projects, answer, log] = await Promise.all([
+    listProjects(wanted),
+    ask(run, visit, "deployment", { id }),
+    ask(run, visit, "logPage", { id, ...(to !== null && { to: to as unknown as number }) }),
+  ]);
   if (answer.kind === "refused") return answer;
   if ("kind" in projects) return projects;
-  const one = answer.value as OneDeploymentJson;
-  const to = query.get("to");
-  const [log, good] = await Promise.all([
-    read(`/deployments/${id}/log/page${to === null ? "" : `?to=${encodeURIComponent(to)}`}`),
-    goodBefore(read, one.deployment),
-  ]);
   if (log.kind === "refused") return log;
-  const project = projects.find(({ name }) => name === one.deployment.project) ?? null;
-  return deploymentScreen(viewer, {
-    ...{ ...one, project, log: log.value as LogPageJson },
-    before: good && shownCommit(good),
+  const name = answer.value.deployment.project;
+  const good = await ask(run, visit, "history", { project: name, before: id, state: "succeeded", limit: 1 });
+  const [before = null] = good.kind === "ok" ? good.value.deployments : [];
+  const project = projects.find((one) => one.name === name) ?? null;
+  return deploymentScreen(visitor, {
+    ...{ ...answer.value, project, log: log.value },
+    before: before && shownCommit(before),
   });
 }
 
@@ -65,19 +67,22 @@ export interface DeploymentView extends OneDeploymentJson {
 }
 
 /** A deployment: one sentence, what was counted, its steps beside its log. */
-export function deploymentScreen(viewer: Viewer, view: DeploymentView): Screen {
+export function deploymentScreen(visitor: Visitor, view: DeploymentView): Screen {
   const { deployment, steps, project } = view;
   const sentence = sentenceOf(deployment, project);
   const { tone } = lookOf(deployment.state);
   const { project: name, id } = deployment;
-  const main = html`<p class="crumbs"><a href="/">Projects</a><a href="/projects/${name}">${name}</a><span>${id}</span></p>
-<div id="head" data-live><h1 class="with-icon">${icon(tone)}<span>${sentence}</span></h1><p class="sub">${about(view)}</p></div>
-<div id="actions" data-live>${actionBar(viewer, deploymentActions(viewer, deployment, project))}</div>
+  const crumbs = [
+    [`/projects/${name}`, name],
+    ["", id],
+  ] as const;
+  const main = html`${screenHead(crumbs, { tone, sentence, about: about(view) })}
+<div id="actions" data-live>${actionBar(visitor, deploymentActions(visitor, deployment, project))}</div>
 <div id="outcome" data-live>${problemBox(deployment)}${requestTable(deployment.requests)}</div>
 <div class="split"><aside class="rail" aria-label="Steps"><div id="rail" data-live>${stepRail(deployment, steps)}${facts(deployment)}</div></aside>
 ${logView(view)}</div>`;
   const title = `${titleOf(deployment)}: ${lookOf(deployment.state).word.toLowerCase()} · ${name}`;
-  return { title, tone, viewer, main, everySeconds: isOver(deployment) ? 0 : 3, script: "log.js" };
+  return { title, tone, visitor, main, everySeconds: isOver(deployment) ? 0 : 3, script: "log.js" };
 }
 
 function sentenceOf(deployment: DeploymentJson, project: ProjectJson | null): string {
@@ -115,15 +120,15 @@ ${liveAfter !== null && html`<span>live after ${lasted(liveAfter)}</span>`}${dur
 }
 
 function deploymentActions(
-  viewer: Viewer,
+  visitor: Visitor,
   deployment: DeploymentJson,
   project: ProjectJson | null,
 ): readonly VisitorAction[] {
   const { state, ref, project: name } = deployment;
-  if (!viewer.isOperator || !project?.isServed) return [];
+  if (!visitor.isOperator || !project?.isServed) return [];
   if (!isOver(deployment)) return [cancelAction(deployment)];
   const redeploy: VisitorAction = {
-    ...{ id: "redeploy", path: `/projects/${name}/deployments`, values: { ref: branchOf(ref) } },
+    ...{ id: "redeploy", path: callPath("deploy", { project: name }), values: { ref: branchOf(ref) } },
     label: `Deploy ${branchOf(ref)} again`,
     question: `Deploy ${branchOf(ref)} of ${name}?`,
     consequence: "The branch is deployed as it is at the git host now.",
@@ -134,7 +139,7 @@ function deploymentActions(
 function cancelAction(deployment: DeploymentJson): VisitorAction {
   const { id } = deployment;
   return {
-    ...{ id: "cancel", path: `/deployments/${id}/cancel`, label: "Cancel", isDangerous: true },
+    ...{ id: "cancel", path: callPath("cancel", { id }), label: "Cancel", isDangerous: true },
     question: `Cancel deployment ${id}?`,
     consequence: afterCancel(deployment),
   };
@@ -149,7 +154,7 @@ function afterCancel({ state, liveAt }: DeploymentJson): string {
 
 function rollbackAction(deployment: DeploymentJson, project: ProjectJson): VisitorAction {
   const { id, project: name } = deployment;
-  const common = { id: "rollback", path: `/projects/${name}/rollback`, isDangerous: true };
+  const common = { id: "rollback", path: callPath("rollback", { project: name }), isDangerous: true };
   if (isLive(deployment, project))
     return {
       ...{ ...common, label: "Roll back", question: `Go back to the version before?` },
@@ -214,4 +219,108 @@ function facts(deployment: DeploymentJson): Markup {
   ];
   const known = rows.filter(([, value]) => value);
   return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+}
+
+/** One below the other, each leading to its part of the log. */
+function stepRail(deployment: DeploymentJson, steps: readonly StepJson[]): Markup {
+  const own = lastSteps(deployment, steps);
+  // The log has the steps of all attempts.
+  const before = steps.length - own.length;
+  return html`<ol class="rail-steps">${own.map((step, index) => {
+    const tone = stepTone(deployment, step, index === own.length - 1);
+    return html`<li><a href="#step-${before + index + 1}">${icon(tone)}<span>${step.name}</span>${stepTime(step)}</a></li>`;
+  })}</ol>`;
+}
+
+interface Line {
+  readonly number: number;
+  readonly text: string;
+}
+
+interface Section {
+  /** null: before the first step. */
+  readonly name: string | null;
+  readonly lines: readonly Line[];
+}
+
+/** The log with its controls, which only show if the browser runs them. */
+function logView(view: OneDeploymentJson & { readonly log: LogPageJson }): Markup {
+  const { deployment, log, steps } = view;
+  const { id, state, startedAt, exitCode } = deployment;
+  const over = isOver(deployment);
+  return html`<link rel="preload" as="fetch" href="/api/deployments/${id}/log?format=timed" crossorigin>
+<section class="log with-wrap" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-steps="${JSON.stringify(steps)}">
+${bar(id)}
+${pageLinks(id, log)}
+<div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0">${sectionViews(view)}</div>
+<p class="tail" id="tail">${log.lines.length === 0 ? (over ? "It printed nothing." : "It has printed nothing yet.") : ""}</p>
+<p id="said" class="unseen" role="status"></p><button type="button" id="more" class="primary more" hidden></button></section>`;
+}
+
+/** For a browser without JavaScript; with it, the whole log takes the place of its last page. */
+function pageLinks(id: number, { before, after, firstNumber, lines }: LogPageJson): Markup | null {
+  if (before === null && after === null) return null;
+  const to = (byte: number) => `/deployments/${id}?to=${byte}#log`;
+  return html`<nav class="cut" id="pages" aria-label="Pages of the log">Lines ${firstNumber} to ${firstNumber + lines.length - 1}
+${before !== null && html`<a href="${to(before)}">Earlier lines</a>`} ${after !== null && html`<a href="${to(after)}">Later lines</a> <a href="/deployments/${id}#log">Last lines</a>`}</nav>`;
+}
+
+function bar(id: number): Markup {
+  const log = `/api/deployments/${id}/log`;
+  return html`<div class="bar" id="bar" role="toolbar" aria-label="Log">
+<input type="search" id="find" placeholder="Search" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" for="find" hidden></output>
+<button type="button" id="previous" aria-label="Previous match" hidden>↑</button><button type="button" id="next" aria-label="Next match" hidden>↓</button>
+<button type="button" id="follow" aria-pressed="false" hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button><button type="button" id="wrap" aria-pressed="true" data-js hidden>Wrap</button>
+<a href="${log}">Raw</a><a href="${log}" download="deployment-${id}.log">Download</a></div>`;
+}
+
+function sectionViews({
+  deployment,
+  log,
+  steps,
+}: OneDeploymentJson & { readonly log: LogPageJson }): readonly Markup[] {
+  const sections = sectionsOf(log);
+  const named = sections.filter(({ name }) => name !== null);
+  // If the beginning is not here, the steps that are here are the last ones.
+  const before = log.before === null ? 0 : Math.max(0, steps.length - named.length);
+  return sections.map((section) => {
+    if (section.name === null) return html`<div>${linesView(section.lines)}</div>`;
+    const index = before + named.indexOf(section);
+    return stepView(deployment, section, {
+      step: steps[index],
+      number: index + 1,
+      isLast: section === named.at(-1),
+    });
+  });
+}
+
+interface StepPlace {
+  readonly step: StepJson | undefined;
+  readonly number: number;
+  readonly isLast: boolean;
+}
+
+function stepView(
+  deployment: DeploymentJson,
+  { name, lines }: Section,
+  { step, number, isLast }: StepPlace,
+): Markup {
+  const isOpen = isLast || deployment.state === "succeeded";
+  const tone = step && stepTone(deployment, step, isLast);
+  return html`<details id="step-${number}" class="${tone ?? ""}"${isOpen ? html` open` : ""}><summary><span>${name}</span>${step && stepTime(step)}</summary>${linesView(lines)}</details>`;
+}
+
+function linesView(lines: readonly Line[]): Markup {
+  return html`<div class="block">${lines.map(({ number, text }) => html`<p id="L${number}"><a href="#L${number}">${number}</a><span>${text}</span></p>`)}</div>`;
+}
+
+function sectionsOf({ lines, firstNumber }: LogPageJson): readonly Section[] {
+  const sections: { name: string | null; lines: Line[] }[] = [];
+  for (const [index, { line }] of lines.entries()) {
+    const text = stripVTControlCharacters(line);
+    const name = stepOf(text);
+    if (name !== null || sections.length === 0) sections.push({ name, lines: [] });
+    if (name === null) sections.at(-1)?.lines.push({ number: firstNumber + index, text });
+  }
+  return sections;
 }

@@ -1,31 +1,34 @@
 import { html } from "hono/html";
 import type { CheckJson, ExaminationJson } from "#calls/shapes";
-import type { KnownVisitor } from "../visitor.ts";
-import type { Found, Screen, Viewer, Wanted } from "./screen.ts";
+import { ask } from "../run-client.ts";
+import { type Found, type Screen, screenHead, type Visitor, type Wanted } from "./screen.ts";
 import { ago, count, icon, type Markup, type Tone } from "./words.ts";
 
 /** What the doctor has found of a project. */
-export async function findExamination({ viewer }: KnownVisitor, { read }: Wanted, project: string): Found {
-  const answer = await read(`/projects/${project}/doctor`);
-  return answer.kind === "refused" ? answer : doctorScreen(viewer, answer.value as ExaminationJson);
+export async function findExamination({ run, visit, visitor }: Wanted, project: string): Found {
+  const answer = await ask(run, visit, "doctor", { project });
+  return answer.kind === "refused" ? answer : doctorScreen(visitor, answer.value);
 }
 
 const whileRunningSeconds = 2;
 
 /** What `hotpush doctor` has found: what is wrong with its fix on top, all else folded. */
 export function doctorScreen(
-  viewer: Viewer,
+  visitor: Visitor,
   { project, isRunning, examinedAt, report }: ExaminationJson,
 ): Screen {
   const { tone, sentence } = summaryOf(project, isRunning, report);
   const faulty = report?.checks.filter(({ outcome }) => outcome === "faulty") ?? [];
-  const main = html`<p class="crumbs"><a href="/">Projects</a><a href="/projects/${project}">${project}</a><span>Doctor</span></p>
-<div id="doctor" data-live><h1 class="with-icon">${icon(tone)}<span>${sentence}</span></h1>
-<p class="sub">${examinedAt && html`<span>examined ${ago(examinedAt)}</span>`}${isRunning && html`<span>it is looking now</span>`}${report && html`<span>${count(report.passed, "check")} passed</span>`}</p>
-<ul class="faults">${faulty.flatMap((check) => check.faults.map((fault) => faultItem(check, fault)))}</ul>
+  const about = html`${examinedAt && html`<span>examined ${ago(examinedAt)}</span>`}${isRunning && html`<span>it is looking now</span>`}${report && html`<span>${count(report.passed, "check")} passed</span>`}`;
+  const crumbs = [
+    [`/projects/${project}`, project],
+    ["", "Doctor"],
+  ] as const;
+  const main = html`${screenHead(crumbs, { tone, sentence, about })}
+<div id="doctor" data-live><ul class="faults">${faulty.flatMap((check) => check.faults.map((fault) => faultItem(check, fault)))}</ul>
 ${report && passedChecks(report.checks)}</div>`;
   const title = `${sentence.replace(/\.$/, "")} · Hotpush`;
-  return { title, tone, viewer, main, everySeconds: isRunning ? whileRunningSeconds : 0 };
+  return { title, tone, visitor, main, everySeconds: isRunning ? whileRunningSeconds : 0 };
 }
 
 function summaryOf(

@@ -1,16 +1,17 @@
 import { html } from "hono/html";
 import type { DeploymentJson, HistoryJson, ProjectJson } from "#calls/shapes";
+import { callPath } from "#calls/table";
 import { shortCommit } from "#commit-names";
 import { failedText } from "#site-requests";
-import type { KnownVisitor } from "../visitor.ts";
-import { durationChart, medianMs } from "./chart.ts";
-import { listProjects, projectLook } from "./projects.ts";
+import { ask } from "../run-client.ts";
+import { durationChart, listProjects, medianMs, projectLook } from "./projects.ts";
 import {
   actionBar,
   type Found,
   nothingHere,
   type Screen,
-  type Viewer,
+  screenHead,
+  type Visitor,
   type VisitorAction,
   type Wanted,
 } from "./screen.ts";
@@ -32,24 +33,23 @@ const entriesOnScreen = 50;
 const barsOfProject = 60;
 
 /** A project with the deployments that the address asks for. */
-export async function findProject({ viewer }: KnownVisitor, { read, query }: Wanted, name: string): Found {
-  const wanted = new URLSearchParams({ project: name, limit: String(entriesOnScreen) });
-  for (const key of ["before", "state"]) if (query.get(key)) wanted.set(key, query.get(key) ?? "");
+export async function findProject(wanted: Wanted, name: string): Found {
+  const { run, visit, visitor, query } = wanted;
+  const state = query.get("state");
+  const asked = { ...Object.fromEntries(query), project: name, limit: entriesOnScreen };
   const [projects, history, recent] = await Promise.all([
-    listProjects(read),
-    read(`/deployments?${wanted}`),
-    read(`/deployments?project=${name}&limit=${barsOfProject}`),
+    listProjects(wanted),
+    ask(run, visit, "history", asked),
+    ask(run, visit, "history", { project: name, limit: barsOfProject }),
   ]);
   if ("kind" in projects) return projects;
   const project = projects.find((one) => one.name === name);
   if (project === undefined) return nothingHere;
   if (history.kind === "refused") return history;
   if (recent.kind === "refused") return recent;
-  return projectScreen(viewer, {
-    ...{ project, history: history.value as HistoryJson, state: query.get("state") },
-    recent: (recent.value as HistoryJson).deployments,
-    isFirstPage: !query.has("before"),
-  });
+  const isFirstPage = !query.has("before");
+  const { deployments } = recent.value;
+  return projectScreen(visitor, { project, history: history.value, state, recent: deployments, isFirstPage });
 }
 
 export interface ProjectHistory {
@@ -63,24 +63,17 @@ export interface ProjectHistory {
 }
 
 /** What was deployed of a project, and what can be done with it. */
-export function projectScreen(viewer: Viewer, shown: ProjectHistory): Screen {
+export function projectScreen(visitor: Visitor, shown: ProjectHistory): Screen {
   const { project, history, recent, state, isFirstPage } = shown;
   const { tone, word } = projectLook(project);
-  const main = html`<p class="crumbs"><a href="/">Projects</a></p>
-<div id="head" data-live><h1 class="with-icon">${icon(tone)}${project.name}: ${word.toLowerCase()}</h1>
-<p class="sub">${aboutProject(project)}</p></div>
-${actionBar(viewer, projectActions(viewer, project))}
+  const sentence = `${project.name}: ${word.toLowerCase()}`;
+  const main = html`${screenHead([], { tone, sentence, about: aboutProject(project) })}
+${actionBar(visitor, projectActions(visitor, project))}
 ${recent.length > 1 && html`<figure id="chart" class="wide-chart" data-live>${durationChart(recent, 60)}<figcaption>${captionOf(recent)}</figcaption></figure>`}
 <div class="heading"><h2>Deployments</h2>${filters(project.name, state)}</div>
 <div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history">${history.deployments.map((one, index, all) => entry(one, all.slice(index + 1), project))}</ol>`}</div>
 ${pages(project.name, state, history.next, isFirstPage)}`;
-  return {
-    title: `${project.name}: ${word.toLowerCase()} · Hotpush`,
-    tone,
-    viewer,
-    main,
-    everySeconds: lookEvery(tone),
-  };
+  return { title: `${sentence} · Hotpush`, tone, visitor, main, everySeconds: lookEvery(tone) };
 }
 
 function captionOf(recent: readonly DeploymentJson[]): string {
@@ -100,15 +93,15 @@ ${waiting > 0 && html`<span>${waiting} waiting</span>`}
 ${paused && html`<span>paused ${ago(paused.since)}${paused.by && ` by ${paused.by.name}`}${paused.reason && `: ${paused.reason}`}</span>`}`;
 }
 
-function projectActions(viewer: Viewer, project: ProjectJson): readonly VisitorAction[] {
+function projectActions(visitor: Visitor, project: ProjectJson): readonly VisitorAction[] {
   const { name, branches, paused, isServed } = project;
-  if (!isServed || !viewer.isOperator) return [];
+  if (!isServed || !visitor.isOperator) return [];
   return [...branches.map((branch) => deployAction(name, branch)), pauseAction(name, paused !== null)];
 }
 
 function deployAction(name: string, branch: string): VisitorAction {
   return {
-    ...{ id: `deploy-${branch}`, path: `/projects/${name}/deployments`, values: { ref: branch } },
+    ...{ id: `deploy-${branch}`, path: callPath("deploy", { project: name }), values: { ref: branch } },
     label: `Deploy ${branch}`,
     question: `Deploy ${branch} of ${name}?`,
     consequence: "The branch is deployed as it is at the git host now, also if that commit is live already.",
@@ -118,11 +111,21 @@ function deployAction(name: string, branch: string): VisitorAction {
 function pauseAction(name: string, isPaused: boolean): VisitorAction {
   if (isPaused)
     return {
-      ...{ id: "resume", path: `/projects/${name}/resume`, label: "Resume", question: `Go on with ${name}?` },
+      ...{
+        id: "resume",
+        path: callPath("resume", { project: name }),
+        label: "Resume",
+        question: `Go on with ${name}?`,
+      },
       consequence: "What waits is deployed, one after the other.",
     };
   return {
-    ...{ id: "pause", path: `/projects/${name}/pause`, label: "Pause", question: `Pause ${name}?` },
+    ...{
+      id: "pause",
+      path: callPath("pause", { project: name }),
+      label: "Pause",
+      question: `Pause ${name}?`,
+    },
     consequence: "What is live stays live, and what runs goes on. Pushes are received, and wait.",
     asksFor: { name: "reason", label: "Why, for the others" },
   };

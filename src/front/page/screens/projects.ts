@@ -1,55 +1,56 @@
 import { html } from "hono/html";
-import type { DeploymentJson, HistoryJson, OneDeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
+import type { DeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
 import { shortCommit } from "#commit-names";
 import { failedText } from "#site-requests";
-import type { Refused, RunAnswer } from "../run-client.ts";
-import type { KnownVisitor } from "../visitor.ts";
-import { durationChart, medianMs } from "./chart.ts";
-import { stepRow } from "./log.ts";
-import type { Found, Read, Screen, Viewer, Wanted } from "./screen.ts";
+import { ask, type Refused } from "../run-client.ts";
+import type { Found, Screen, Visitor, Wanted } from "./screen.ts";
 import {
   ago,
   causeOf,
   count,
   lasted,
+  lastSteps,
   lookEvery,
+  lookOf,
   type Markup,
   type StateLook,
   stateWord,
+  stepTime,
+  stepTone,
   type Tone,
   titleOf,
 } from "./words.ts";
 
 /** All projects, each with its last deployments and the steps of the one that runs. */
-export async function findProjects({ viewer }: KnownVisitor, { read }: Wanted): Found {
-  const found = await listProjects(read);
+export async function findProjects(wanted: Wanted): Found {
+  const found = await listProjects(wanted);
   if ("kind" in found) return found;
-  return projectsScreen(viewer, await Promise.all(found.map((project) => cardOf(read, project))));
+  return projectsScreen(wanted.visitor, await Promise.all(found.map((project) => cardOf(wanted, project))));
 }
 
 /** All projects, or why they are not shown. */
-export async function listProjects(read: Read): Promise<readonly ProjectJson[] | Refused> {
-  const answer = await read("/projects");
-  return answer.kind === "refused" ? answer : (answer.value as { projects: readonly ProjectJson[] }).projects;
+export async function listProjects({ run, visit }: Wanted): Promise<readonly ProjectJson[] | Refused> {
+  const answer = await ask(run, visit, "projects", {});
+  return answer.kind === "refused" ? answer : answer.value.projects;
 }
 
 const barsOfCard = 24;
 
-async function cardOf(read: Read, project: ProjectJson): Promise<ProjectCard> {
+async function cardOf(wanted: Wanted, project: ProjectJson): Promise<ProjectCard> {
   const { last, isServed, name } = project;
-  const isRunning = last?.state === "running";
-  const [history, one] = await Promise.all([
-    isServed ? read(`/deployments?project=${name}&limit=${barsOfCard}`) : null,
-    isRunning ? read(`/deployments/${last.id}`) : null,
+  const running = last?.state === "running" ? last.id : null;
+  const [history, steps] = await Promise.all([
+    isServed ? ask(wanted.run, wanted.visit, "history", { project: name, limit: barsOfCard }) : null,
+    stepsOf(wanted, running),
   ]);
-  const deployments = history?.kind === "ok" ? (history.value as HistoryJson).deployments : [];
-  const good = isRunning ? deployments.find(({ state }) => state === "succeeded") : undefined;
-  const known = good && (await read(`/deployments/${good.id}`));
-  return { project, deployments, steps: stepsIn(one), usualSteps: stepsIn(known ?? null) };
+  const deployments = history?.kind === "ok" ? history.value.deployments : [];
+  const good = running === null ? null : deployments.find(({ state }) => state === "succeeded");
+  return { project, deployments, steps, usualSteps: await stepsOf(wanted, good?.id ?? null) };
 }
 
-function stepsIn(answer: RunAnswer | null): readonly StepJson[] {
-  return answer?.kind === "ok" ? (answer.value as OneDeploymentJson).steps : [];
+async function stepsOf({ run, visit }: Wanted, id: number | null): Promise<readonly StepJson[]> {
+  const answer = id === null ? null : await ask(run, visit, "deployment", { id });
+  return answer?.kind === "ok" ? answer.value.steps : [];
 }
 
 /** A project with what the screen shows of it. */
@@ -64,7 +65,7 @@ export interface ProjectCard {
 }
 
 /** All projects on one screen: what is live of each, what runs, what waits. */
-export function projectsScreen(viewer: Viewer, cards: readonly ProjectCard[]): Screen {
+export function projectsScreen(visitor: Visitor, cards: readonly ProjectCard[]): Screen {
   const { sentence, tone } = overview(cards);
   const main = html`<div id="projects" data-live>
 <h1>${sentence}</h1>
@@ -73,7 +74,7 @@ ${cards.length === 0 ? emptyState() : html`<p class="sub">${proofOf(cards)}</p><
   return {
     title: `${sentence.replace(/\.$/, "")} · Hotpush`,
     tone,
-    viewer,
+    visitor,
     main,
     everySeconds: lookEvery(tone),
   };
@@ -160,4 +161,67 @@ ${waiting > 0 && html`<p class="proof">${waiting === 1 ? "1 push" : `${waiting} 
 function emptyState(): Markup {
   return html`<div class="empty"><p>A project appears here when its first file is on this server.</p>
 <pre><code>hotpush init</code></pre><p class="soft">Run it in the checkout of an app. It asks what it needs to know, and shows what it writes.</p></div>`;
+}
+
+/** Side by side, for a card. */
+function stepRow(deployment: DeploymentJson, steps: readonly StepJson[]): Markup {
+  const own = lastSteps(deployment, steps);
+  return html`<ol class="steps" aria-label="Steps">${own.map((step, index) => html`<li class="${stepTone(deployment, step, index === own.length - 1)}"><span>${step.name}</span>${stepTime(step)}</li>`)}</ol>`;
+}
+
+const barWidth = 6;
+const step = 9;
+const height = 36;
+const shortest = 4;
+
+/**
+ * The last deployments as bars: how long each took, and how it ended. A failed one is hollow. The newest is on the right. A bar
+ * leads to its deployment for a pointer; the keyboard has the history, where each is once.
+ */
+export function durationChart(newestFirst: readonly DeploymentJson[], bars: number): Markup {
+  const shown = newestFirst
+    .filter(({ state }) => state !== "superseded")
+    .slice(0, bars)
+    .reverse();
+  const tallest = tallestMs(shown);
+  const failed = shown.filter(({ state }) => lookOf(state).tone === "bad").length;
+  const width = bars * step;
+  const left = width - shown.length * step;
+  return html`<svg class="chart" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMaxYMax slice" role="group" aria-label="The last ${shown.length} deployments: ${failed} failed">
+${shown.map((one, index) => bar(one, left + index * step, Math.max(shortest, Math.min(1, lengthOf(one) / tallest) * (height - 2))))}</svg>`;
+}
+
+/** One that took far longer than usual must not make all others flat. */
+function tallestMs(shown: readonly DeploymentJson[]): number {
+  const longest = Math.max(1, ...shown.map(lengthOf));
+  return Math.min(longest, 2 * (medianMs(shown) ?? longest));
+}
+
+function bar(deployment: DeploymentJson, x: number, tall: number): Markup {
+  const { id, state } = deployment;
+  const { tone, word } = lookOf(state);
+  const took = deployment.durationMs === null ? "" : ` in ${lasted(deployment.durationMs)}`;
+  const label = `${id}: ${titleOf(deployment)}. ${word}${took}`;
+  return html`<a href="/deployments/${id}" tabindex="-1" aria-label="${label}"><title>${label}</title><rect x="${x}" y="0" width="${step}" height="${height}" fill="transparent"/>${shape(tone, x + 1.5, tall)}</a>`;
+}
+
+function shape(tone: Tone, x: number, tall: number): Markup {
+  const y = height - tall;
+  if (tone === "bad")
+    return html`<rect class="bad hollow" x="${x + 0.75}" y="${y + 0.75}" width="${barWidth - 1.5}" height="${Math.max(3, tall - 1.5)}" rx="1"/>`;
+  const short = tone === "idle" ? shortest : tall;
+  return html`<rect class="${tone}" x="${x}" y="${height - short}" width="${barWidth}" height="${short}" rx="2"/>`;
+}
+
+function lengthOf({ durationMs, startedAt }: DeploymentJson): number {
+  if (durationMs !== null) return durationMs;
+  return startedAt === null ? 0 : Date.now() - Date.parse(startedAt);
+}
+
+/** Of those that succeeded; null if none did. */
+export function medianMs(deployments: readonly DeploymentJson[]): number | null {
+  const lengths = deployments.flatMap(({ state, durationMs }) =>
+    state === "succeeded" && durationMs !== null ? [durationMs] : [],
+  );
+  return lengths.sort((one, other) => one - other)[Math.floor(lengths.length / 2)] ?? null;
 }

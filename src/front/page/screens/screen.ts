@@ -1,15 +1,17 @@
 import { html } from "hono/html";
-import { assetPath } from "../assets.ts";
-import type { Refused, RunAnswer, RunClient, Visit } from "../run-client.ts";
+import { assetPath } from "../answer.ts";
+import type { Refused, RunClient, Visit } from "../run-client.ts";
 import { icon, type Markup, mark, type Tone } from "./words.ts";
 
 /** Who looks at a screen. */
-export interface Viewer {
+export interface Visitor {
   readonly name: string;
   /** Whether they may act; a viewer sees no buttons. */
   readonly isOperator: boolean;
   /** A fresh form token. */
   readonly token: string;
+  /** The number of the session, or of the token. */
+  readonly sessionId: number;
 }
 
 export interface Screen {
@@ -17,7 +19,7 @@ export interface Screen {
   /** What the icon in the browser's tab says. */
   readonly tone: Tone;
   /** null: nobody is signed in. */
-  readonly viewer: Viewer | null;
+  readonly visitor: Visitor | null;
   readonly main: Markup;
   /** How often the browser looks for changes; 0: never. */
   readonly everySeconds?: number;
@@ -26,12 +28,12 @@ export interface Screen {
 
 /** @returns the whole document */
 export async function renderScreen(screen: Screen): Promise<string> {
-  const { title, tone, viewer, main, everySeconds = 0, script } = screen;
+  const { title, tone, visitor, main, everySeconds = 0, script } = screen;
   const body = html`<body data-every="${everySeconds}">
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top"><div class="wrap">
 <a class="mark" href="/">${mark()}<span>Hotpush</span></a>
-${viewer && html`<nav aria-label="Pages"><a href="/">Projects</a></nav>${visitor(viewer)}`}
+${visitor && html`<nav aria-label="Pages"><a href="/">Projects</a></nav><a class="who" href="/sessions"><span>${visitor.name}</span><small>${visitor.isOperator ? "operator" : "viewer"}</small></a>`}
 </div></header>
 <p id="offline" class="offline" role="status" hidden>${icon("idle")} No connection. This page goes on by itself when there is one.</p>
 <main id="main" class="wrap" tabindex="-1">${main}</main>
@@ -48,8 +50,14 @@ ${script && html`<script type="module" src="${assetPath(script)}"></script><link
   );
 }
 
-function visitor({ name, isOperator }: Viewer): Markup {
-  return html`<a class="who" href="/sessions"><span>${name}</span><small>${isOperator ? "operator" : "viewer"}</small></a>`;
+/** The way to a screen, and its heading: one sentence, the shape of a state, and what is known about it. */
+export function screenHead(
+  crumbs: readonly (readonly [path: string, text: string | number])[],
+  { tone, sentence, about }: { readonly tone: Tone; readonly sentence: string; readonly about: Markup },
+): Markup {
+  const last = crumbs.at(-1);
+  return html`<p class="crumbs"><a href="/">Projects</a>${crumbs.map((one) => (one === last ? html`<span>${one[1]}</span>` : html`<a href="${one[0]}">${one[1]}</a>`))}</p>
+<div id="head" data-live><h1 class="with-icon">${icon(tone)}<span>${sentence}</span></h1><p class="sub">${about}</p></div>`;
 }
 
 /** Something that a visitor can do. It is asked for once more before it happens, also without JavaScript. */
@@ -69,12 +77,12 @@ export interface VisitorAction {
 }
 
 /** Buttons; nothing for who may only look. */
-export function actionBar(viewer: Viewer, actions: readonly VisitorAction[]): Markup | null {
+export function actionBar(visitor: Visitor, actions: readonly VisitorAction[]): Markup | null {
   if (actions.length === 0) return null;
-  return html`<div class="actions">${actions.map((action) => actionButton(viewer, action))}</div>`;
+  return html`<div class="actions">${actions.map((action) => actionButton(visitor, action))}</div>`;
 }
 
-export function actionButton({ token }: Viewer, action: VisitorAction): Markup {
+export function actionButton({ token }: Visitor, action: VisitorAction): Markup {
   const { id, path, label, question, consequence, isDangerous = false, values = {}, asksFor } = action;
   const hidden = Object.entries({ ...values, token });
   return html`<button type="button" popovertarget="${id}" class="${isDangerous ? "danger" : ""}">${label}</button>
@@ -86,20 +94,13 @@ ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="
 </form></div>`;
 }
 
-/** Asks `run` for the visitor who asks for a screen. */
-export type Read = (path: string) => Promise<RunAnswer>;
-
-/** A request for a screen. */
-export interface ScreenRequest {
+/** A request for a screen of somebody who is signed in. */
+export interface Wanted {
   readonly run: RunClient;
   readonly visit: Visit;
+  readonly visitor: Visitor;
   readonly path: string;
   readonly query: URLSearchParams;
-}
-
-/** A request for a screen of somebody who is signed in. */
-export interface Wanted extends ScreenRequest {
-  readonly read: Read;
 }
 
 /** A screen, or why there is none to show. */
