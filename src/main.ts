@@ -3,7 +3,7 @@ import process from "node:process";
 import type { MachineSettings } from "#config/machine";
 import type { ProjectSettings } from "#config/project";
 import type { RunningFront } from "#front/front";
-import { cleanOutput } from "#platform/terminal/output";
+import { cleanOutput } from "#platform/terminal";
 import type { Log } from "./log.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
 

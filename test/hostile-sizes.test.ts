@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { webAddress } from "../src/calls/web-address.ts";
 import { parseGitRemoteUrl } from "../src/platform/git-remote-url.ts";
-import { printable } from "../src/platform/terminal/printable.ts";
+import { printable } from "../src/platform/terminal.ts";
 import { secretsInText } from "../src/redaction.ts";
 import { readLoggedRequest } from "../src/rollout/requests.ts";
 import { longestLine } from "../src/runner/lines.ts";

@@ -22,7 +22,7 @@ const parts: readonly (readonly string[])[] = [
 
 /** Parts that use these modules of Node. */
 const restricted: Readonly<Record<string, readonly string[]>> = {
-  "node:sqlite": ["platform/sqlite/"],
+  "node:sqlite": ["platform/sqlite.ts"],
   "node:child_process": ["platform/run-command.ts", "runner/start-supervisor.ts"],
 };
 

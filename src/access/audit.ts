@@ -1,4 +1,4 @@
-import type { Row, Store } from "#platform/sqlite/store";
+import type { Row, Store } from "#platform/sqlite";
 
 /** Something that was done over the page's socket by somebody who may. */
 export interface AuditEntry {

@@ -1,4 +1,4 @@
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 
 /** The answer to a request that a program may send again because it does not know whether it arrived. */
 export interface KnownAnswer {

@@ -1,6 +1,5 @@
 import type { Log } from "#log";
-import type { Schema } from "#platform/sqlite/open-database";
-import { type OpenStore, openStore, type Store } from "#platform/sqlite/store";
+import { type OpenStore, openStore, type Schema, type Store } from "#platform/sqlite";
 
 /** Of a link, a session and a token only the SHA-256 is kept: who reads the file cannot sign in with it. */
 const tables = `

@@ -1,4 +1,4 @@
-import type { Row, Store } from "#platform/sqlite/store";
+import type { Row, Store } from "#platform/sqlite";
 import { credentialKind, hashOf, makeCredential } from "./credentials.ts";
 import { type Role, sessionLastsMs } from "./visitor.ts";
 

@@ -1,4 +1,4 @@
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import { hashOf, makeCredential } from "./credentials.ts";
 
 /** A token may look, or also deploy, cancel, roll back and pause. */

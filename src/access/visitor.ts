@@ -1,4 +1,4 @@
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import { credentialKind, hashOf } from "./credentials.ts";
 
 /** A viewer looks; an operator also starts, ends and holds deployments. */

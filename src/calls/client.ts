@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { type HttpRequest, openHttp } from "#platform/http";
-import { withShortPath } from "#platform/unix-socket";
+import { withShortPath } from "#platform/listen";
 import { CommandError } from "#problems";
 import { operatorSocketPath } from "./call.ts";
 import type { HoldEvent } from "./shapes.ts";

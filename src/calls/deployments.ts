@@ -5,7 +5,7 @@ import { findPause } from "#deployments/pauses";
 import { isCommitId } from "#deployments/push";
 import { isFinished } from "#deployments/states";
 import { listSteps } from "#deployments/steps";
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import { logBytes, logPath, readLogPage } from "#runner/log-file";
 import {
   call,

@@ -1,6 +1,6 @@
 import { type Deployment, findDeployment, liveCommit } from "#deployments/deployment";
 import { findPassedBy, findRollbackRef } from "#deployments/history";
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import { rolloutState } from "#rollout/lock";
 import { noGoodVersion, previousVersion, readVersions, type Version } from "#rollout/versions";
 import { type ProjectContext, type Refused, refuse } from "./call.ts";

@@ -3,13 +3,11 @@ import type { Socket } from "node:net";
 import { createRefusalCounter, type NoteRefusal, noteAction } from "#access/audit";
 import { findAnswer, keepAnswer } from "#access/repeats";
 import { findVisitor } from "#access/visitor";
-import { isIn } from "#platform/client-address";
-import { jsonAnswer, problemAnswer, sendAnswer } from "#platform/http-server/answer";
-import { readText } from "#platform/http-server/read-text";
-import { createHttpServer } from "#platform/http-server/server";
-import { repeat } from "#platform/repeat";
-import { printable } from "#platform/terminal/printable";
-import { listenOnSocket, type UnixSocket } from "#platform/unix-socket";
+import { repeat } from "#platform/async";
+import { jsonAnswer, problemAnswer, sendAnswer } from "#platform/http-answer";
+import { createHttpServer, isIn, readText } from "#platform/http-server";
+import { listenOnSocket, type UnixSocket } from "#platform/listen";
+import { printable } from "#platform/terminal";
 import { ProblemError, problems } from "#problems";
 import {
   type Caller,

@@ -7,7 +7,7 @@ import { findPause } from "#deployments/pauses";
 import type { Hold } from "#deployments/queue";
 import type { SecretUse, SecretUses } from "#deployments/secret-uses";
 import { listSteps } from "#deployments/steps";
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import { readVersion } from "#version";
 import { call, findContext, ofProjectOrAll, personText, refuse, type ServerContext, takes } from "./call.ts";
 import { metricsText } from "./metrics.ts";

@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { wrapFor } from "#platform/terminal/layout";
+import { wrapFor } from "#platform/terminal-layout";
 
 /** What a command gets from the process, and how it leaves its exit code. */
 export interface CommandContext {

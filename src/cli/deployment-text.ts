@@ -1,8 +1,8 @@
 import type { DeploymentJson, HoldJson, PauseJson, ReportedJson } from "#calls/shapes";
 import { branchOf, shortCommit } from "#commit-names";
 import { formatDuration } from "#config/duration";
-import { columnsOf, fit, wrapText } from "#platform/terminal/layout";
-import { type Colour, harmless, type Terminal } from "#platform/terminal/terminal";
+import { type Colour, harmless, type Terminal } from "#platform/terminal";
+import { columnsOf, fit, wrapText } from "#platform/terminal-layout";
 import { requestsText } from "#site-requests";
 
 const stateColours: Readonly<Record<DeploymentJson["state"], Colour>> = {

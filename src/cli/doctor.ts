@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { webhookUrl } from "#config/values";
 import { checks, examine, type GroupedCheck } from "#doctor/examine";
 import { countResults, jsonReport, textReport } from "#doctor/report";
-import { openTerminal } from "#platform/terminal/terminal";
+import { openTerminal } from "#platform/terminal";
 import { type CommandContext, newCommand, parser } from "./command.ts";
 
 interface DoctorOptions {

@@ -1,8 +1,8 @@
 import { type Command, Option } from "commander";
 import type { GivenBy } from "#calls/table";
 import { formatDuration } from "#config/duration";
-import { formatTable } from "#platform/terminal/layout";
-import { harmless } from "#platform/terminal/terminal";
+import { harmless } from "#platform/terminal";
+import { formatTable } from "#platform/terminal-layout";
 import { type CommandContext, newCommand, numberParser, refuse } from "./command.ts";
 import { localTime } from "./deployment-text.ts";
 import { accessService, type ServiceAccess } from "./service-access.ts";

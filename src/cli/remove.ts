@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { projectNetwork } from "#config/server";
 import { connectEngine } from "#platform/docker/engine";
-import { wrapFor } from "#platform/terminal/layout";
-import { canAsk, confirm } from "#platform/terminal/prompt";
+import { canAsk, confirm } from "#platform/terminal";
+import { wrapFor } from "#platform/terminal-layout";
 import { type PlannedRemoval, planRemoval, removeProject } from "#setup/remove";
 import { findServer, removedFiles, type Server } from "#setup/server";
 import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";

@@ -1,10 +1,9 @@
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import type { ComposeTarget } from "#platform/compose/commands";
+import type { ComposeTarget } from "#platform/compose";
 import { connectEngine, type Engine } from "#platform/docker/engine";
 import { ownUid } from "#platform/files";
-import { lowerPriority } from "#platform/lower-priority";
-import { runInPlace } from "#platform/run-command";
+import { lowerPriority, runInPlace } from "#platform/run-command";
 import { runAs } from "#platform/users";
 import { ProblemError } from "#problems";
 import { reportToService } from "#rollout/deployment-report";

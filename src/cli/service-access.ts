@@ -5,7 +5,7 @@ import { type Asked, callRun, findRemoteServer, type ServicePlace } from "#calls
 import type { CallName, GivenBy } from "#calls/table";
 import { stateDirectoryOf } from "#config/state-path";
 import { withDotenv } from "#platform/env-file";
-import { openTerminal, type Terminal } from "#platform/terminal/terminal";
+import { openTerminal, type Terminal } from "#platform/terminal";
 import { findServer, findServerProject, hasOwnHotpush, type Server } from "#setup/server";
 
 /** What a command that calls the service works with. */

@@ -3,8 +3,8 @@ import type { DeploymentJson, SecretJson, SecretsJson, StatusJson, WholeStatusJs
 import { branchOf } from "#commit-names";
 import { formatDuration } from "#config/duration";
 import { serverCommands, serverServices } from "#config/server";
-import { wrapText } from "#platform/terminal/layout";
-import type { Terminal } from "#platform/terminal/terminal";
+import type { Terminal } from "#platform/terminal";
+import { wrapText } from "#platform/terminal-layout";
 import { findProjectAround, findServer, removedFiles, type Server } from "#setup/server";
 import { type CommandContext, newCommand, projectOption } from "./command.ts";
 import {

@@ -2,9 +2,9 @@ import type { Command } from "commander";
 import { formatDuration } from "#config/duration";
 import { serverCommands, serverServices } from "#config/server";
 import { connectEngine } from "#platform/docker/engine";
-import { isInContainer } from "#platform/docker/mountinfo";
-import { wrapFor } from "#platform/terminal/layout";
-import { canAsk, confirm } from "#platform/terminal/prompt";
+import { isInContainer } from "#platform/docker/mounts";
+import { canAsk, confirm } from "#platform/terminal";
+import { wrapFor } from "#platform/terminal-layout";
 import { findServer } from "#setup/server";
 import { listServerContainers, type ServerContext } from "#setup/start";
 import {

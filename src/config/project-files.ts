@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual, parseEnv } from "node:util";
 import type { Log } from "#log";
-import { repeat } from "#platform/repeat";
+import { repeat } from "#platform/async";
 import { ProblemError } from "#problems";
 import { type ProjectSettings, readProjectSettings } from "./project.ts";
 import { projectVariables } from "./settings.ts";

@@ -1,7 +1,7 @@
 import type { Log } from "#log";
+import { repeat } from "#platform/async";
 import type { RemoteHead } from "#platform/git";
-import { repeat } from "#platform/repeat";
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import { findLastDeployedRef } from "./history.ts";
 import type { Queue } from "./queue.ts";
 import type { Resolver } from "./resolve.ts";

@@ -1,4 +1,4 @@
-import type { Row, SqlValue, Store } from "#platform/sqlite/store";
+import type { Row, SqlValue, Store } from "#platform/sqlite";
 import { type Problem, type ProblemCode, problems } from "#problems";
 import { readSiteRequests, type SiteRequests } from "#site-requests";
 

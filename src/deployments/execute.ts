@@ -1,7 +1,7 @@
 import { formatDuration } from "#config/duration";
 import type { Log } from "#log";
-import { pause } from "#platform/keep-trying";
-import type { Store } from "#platform/sqlite/store";
+import { pause } from "#platform/async";
+import type { Store } from "#platform/sqlite";
 import type { Problem } from "#problems";
 import {
   type Deployment,

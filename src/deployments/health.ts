@@ -1,5 +1,4 @@
-import type { Store } from "#platform/sqlite/store";
-import { canWrite, checkAtMostEvery } from "#platform/sqlite/write-probe";
+import { canWrite, checkAtMostEvery, type Store } from "#platform/sqlite";
 import { listRunning } from "./history.ts";
 
 interface HealthLimits {

@@ -1,4 +1,4 @@
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import { type Deployment, type DeploymentState, selectDeployment, selectDeployments } from "./deployment.ts";
 import { mainRefs } from "./push.ts";
 

@@ -1,4 +1,4 @@
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import { type Deployment, findDeployment } from "./deployment.ts";
 
 /** Who is sent what happens to the deployments of a project, by a name that shows nothing secret. */

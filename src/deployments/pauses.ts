@@ -1,4 +1,4 @@
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 
 /** A queue that is held: pushes are recorded, and wait. */
 export interface Pause {

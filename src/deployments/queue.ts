@@ -1,6 +1,6 @@
 import type { Log } from "#log";
-import { createLogThrottle } from "#platform/log-throttle";
-import type { Store } from "#platform/sqlite/store";
+import { createLogThrottle } from "#platform/async";
+import type { Store } from "#platform/sqlite";
 import type { Deployment, RolloutExchange, Runner } from "./deployment.ts";
 import { cancelQueued, createExecutor, createPersist } from "./execute.ts";
 import { findRunning } from "./history.ts";

@@ -1,4 +1,4 @@
-import type { Row, Store } from "#platform/sqlite/store";
+import type { Row, Store } from "#platform/sqlite";
 import {
   type Deployment,
   findDeployment,

@@ -1,4 +1,4 @@
-import { keepTrying } from "#platform/keep-trying";
+import { keepTrying } from "#platform/async";
 import { isShortage } from "#platform/run-command";
 import { type Deployment, type Ending, selectDeployments } from "./deployment.ts";
 import {

@@ -11,8 +11,8 @@ import {
   runGit,
   withoutReplacements,
 } from "#platform/git";
-import type { Store } from "#platform/sqlite/store";
-import { printable } from "#platform/terminal/printable";
+import type { Store } from "#platform/sqlite";
+import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
 import { type Deployment, liveCommit, type Source } from "./deployment.ts";
 import { findLastGood, findLastGoodOf } from "./history.ts";

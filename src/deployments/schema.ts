@@ -1,5 +1,4 @@
-import type { Schema } from "#platform/sqlite/open-database";
-import { type OpenStore, openStore } from "#platform/sqlite/store";
+import { type OpenStore, openStore, type Schema } from "#platform/sqlite";
 
 /** The record of deployments. */
 export const deploymentsSchema: Schema = {

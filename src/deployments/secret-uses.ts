@@ -1,6 +1,6 @@
 import type { SecretSlot } from "#config/secret";
 import type { Log } from "#log";
-import type { Row, Store } from "#platform/sqlite/store";
+import type { Row, Store } from "#platform/sqlite";
 
 /** When a secret last signed a delivery, and which one. */
 export interface SecretUse {

@@ -1,4 +1,4 @@
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import type { Problem } from "#problems";
 import {
   columns,

@@ -1,5 +1,5 @@
 import type { Log } from "#log";
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import type { Deployment } from "./deployment.ts";
 
 /** A step of one attempt. `endedAtMs` is null while it goes on, and if nobody saw its end. */

@@ -1,4 +1,4 @@
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import type { Deployment, DeploymentState } from "./deployment.ts";
 
 /** A sample of a metric that only grows. Its name and labels are Prometheus's, without the project. */

@@ -1,8 +1,7 @@
-import { compareVersions } from "#platform/compare-versions";
-import { type ComposeModel, type ComposeService, isProxyImage } from "#platform/compose/model";
-import { neededCompose } from "#platform/compose/program";
+import { compareVersions, neededCompose } from "#platform/compose";
+import { type ComposeModel, type ComposeService, isProxyImage } from "#platform/compose-model";
 import { getJson, neededApi } from "#platform/docker/engine";
-import { isInContainer, restartForSocket } from "#platform/docker/mountinfo";
+import { isInContainer, restartForSocket } from "#platform/docker/mounts";
 import { ownUid, statOf } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { outputOf } from "#platform/run-command";

@@ -7,7 +7,7 @@ import { branches } from "#config/settings";
 import { readSigners } from "#config/signers-file";
 import { credentialsPath } from "#config/state-path";
 import { findTokenFault } from "#notifications/commit-status";
-import { isInContainer } from "#platform/docker/mountinfo";
+import { isInContainer } from "#platform/docker/mounts";
 import { findProgram, ownUid, statOf } from "#platform/files";
 import { gitOutput, refusesOwner } from "#platform/git";
 import type { GitRemoteUrl } from "#platform/git-remote-url";

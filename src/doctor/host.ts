@@ -4,7 +4,7 @@ import { newSecretCommand } from "#config/secret";
 import { serverCommands } from "#config/server";
 import { formatSize } from "#config/size";
 import { stateDirectoryOf } from "#config/state-path";
-import { isInContainer } from "#platform/docker/mountinfo";
+import { isInContainer } from "#platform/docker/mounts";
 import { kindOf, nearestExisting, ownUid, statOf } from "#platform/files";
 import { runGit } from "#platform/git";
 import { hasSucceeded } from "#platform/run-command";

@@ -1,13 +1,18 @@
 import { serverComposeProject, serverServices } from "#config/server";
 import type { Environment } from "#config/settings";
 import { webhookUrlOf } from "#config/values";
-import { composeVersion, loadModel } from "#platform/compose/ask-compose";
-import type { ComposeModel } from "#platform/compose/model";
-import type { ComposeOptions } from "#platform/compose/run-compose";
-import { lastLogLines } from "#platform/docker/diagnosis";
-import { defaultDockerHost, dockerSocketPath } from "#platform/docker/docker-host";
-import { connectEngine, type Engine, filteredBy, getJson } from "#platform/docker/engine";
-import { isInContainer } from "#platform/docker/mountinfo";
+import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
+import type { ComposeModel } from "#platform/compose-model";
+import {
+  connectEngine,
+  defaultDockerHost,
+  dockerSocketPath,
+  type Engine,
+  filteredBy,
+  getJson,
+} from "#platform/docker/engine";
+import { lastLogLines } from "#platform/docker/health";
+import { isInContainer } from "#platform/docker/mounts";
 import { withDotenv } from "#platform/env-file";
 import { type GitReader, gitOutput, runGit } from "#platform/git";
 import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "#platform/git-remote-url";

@@ -1,5 +1,5 @@
-import { wrapText } from "#platform/terminal/layout";
-import type { Terminal } from "#platform/terminal/terminal";
+import type { Terminal } from "#platform/terminal";
+import { wrapText } from "#platform/terminal-layout";
 import type { Fault, ProbeResult } from "./context.ts";
 import type { CheckReport } from "./examine.ts";
 

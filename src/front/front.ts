@@ -4,7 +4,7 @@ import type { MachineSettings } from "#config/machine";
 import type { ProjectFiles } from "#config/project-files";
 import type { AskRun } from "#deployments/push";
 import type { Log } from "#log";
-import { closeServer, listen } from "#platform/listening";
+import { closeServer, listen } from "#platform/listen";
 import { ProblemError } from "#problems";
 import { askOverSocket, openSpool, type Spool } from "./webhook/spool.ts";
 import { createReceiver } from "./webhook/webhook.ts";

@@ -6,9 +6,8 @@ import {
   type WaitingReport,
 } from "#deployments/outbox";
 import type { Log } from "#log";
-import { atMost } from "#platform/at-most";
-import { pause } from "#platform/keep-trying";
-import type { Store } from "#platform/sqlite/store";
+import { atMost, pause } from "#platform/async";
+import type { Store } from "#platform/sqlite";
 import { failure, type SendOutcome } from "./outcome.ts";
 
 /** Sends a report to one subscriber. */

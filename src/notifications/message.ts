@@ -5,8 +5,8 @@ import { onlyProjectName } from "#config/project-files";
 import { type Deployment, findDeployment, liveCommit } from "#deployments/deployment";
 import type { EventReport } from "#deployments/outbox";
 import { listSteps } from "#deployments/steps";
-import type { Store } from "#platform/sqlite/store";
-import { printable } from "#platform/terminal/printable";
+import type { Store } from "#platform/sqlite";
+import { printable } from "#platform/terminal";
 import { logPath, readLastLines } from "#runner/log-file";
 
 /** A report of the outbox, with what is known of it beside the record. */

@@ -9,7 +9,7 @@ import {
   type WaitingReport,
 } from "#deployments/outbox";
 import type { Log } from "#log";
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import { sendCommitStatus } from "./commit-status.ts";
 import { createDelivery, type Send } from "./deliver.ts";
 import { sendDeployment } from "./environment.ts";

@@ -28,7 +28,7 @@ import { noteStep } from "#deployments/steps";
 import type { Log } from "#log";
 import type { Notifications } from "#notifications/notifications";
 import { type RemoteHead, readRemoteHead } from "#platform/git";
-import type { Store } from "#platform/sqlite/store";
+import type { Store } from "#platform/sqlite";
 import { readDeploymentReport, removeDeploymentReport } from "#rollout/deployment-report";
 import { giveGuardOrder, removeGuardOrder } from "#rollout/guard-order";
 import { checkScript, logScriptFault } from "#runner/check-script";

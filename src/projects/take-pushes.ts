@@ -15,9 +15,8 @@ import {
   spoolName,
 } from "#deployments/push";
 import { recordPush } from "#deployments/record";
+import { createLogThrottle, pause } from "#platform/async";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
-import { pause } from "#platform/keep-trying";
-import { createLogThrottle } from "#platform/log-throttle";
 import type { Project, Shared } from "./project.ts";
 import type { ProjectRegistry } from "./registry.ts";
 

@@ -1,7 +1,5 @@
-import type { ConfigHashes } from "#platform/compose/ask-compose";
-import type { ComposeTarget, Scale } from "#platform/compose/commands";
-import type { ComposeOptions } from "#platform/compose/run-compose";
-import { type Container, listContainers } from "#platform/docker/container";
+import type { ComposeOptions, ComposeTarget, ConfigHashes, Scale } from "#platform/compose";
+import { type Container, listContainers } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
 import type { CommandEnding } from "#platform/run-command";
 import type { RolloutState } from "./lock.ts";

@@ -1,6 +1,6 @@
 import { dirname, join } from "node:path";
+import { replaceFile } from "#platform/files";
 import { readForeignFile, removeForeignFile } from "#platform/foreign-files";
-import { replaceFile } from "#platform/replace-file";
 import { readSiteRequests, type SiteRequests } from "#site-requests";
 import { inheritedOwner } from "./lock.ts";
 import type { Report, RolloutEvent } from "./report.ts";

@@ -1,4 +1,4 @@
-import type { ComposeOptions } from "#platform/compose/run-compose";
+import type { ComposeOptions } from "#platform/compose";
 import type { Engine } from "#platform/docker/engine";
 import type { RolloutRequest } from "./context.ts";
 import { type Pruned, pruneProject } from "./prune.ts";

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { replaceFile } from "#platform/replace-file";
+import { replaceFile } from "#platform/files";
 
 /** What the service has the roll-out of a deployment do while the new version is guarded: end the guard, or go back. */
 type Order = "end" | "back";

@@ -1,9 +1,8 @@
 import { statfs } from "node:fs/promises";
 import { formatSize, parseSizeBytes } from "#config/size";
-import { buildCommand, pullCommand } from "#platform/compose/commands";
-import { complaintOf, runCompose } from "#platform/compose/run-compose";
+import { buildCommand, complaintOf, pullCommand, runCompose } from "#platform/compose";
 import { type Engine, getJson } from "#platform/docker/engine";
-import { inspectImage, tagByCommit, tagImage } from "#platform/docker/image";
+import { inspectImage, tagByCommit, tagImage } from "#platform/docker/images";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import type { Rollout, RolloutContext, RunningContainers, ServiceRollout } from "./context.ts";

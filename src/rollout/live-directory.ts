@@ -2,12 +2,11 @@ import { constants, existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { liveMount, serviceAlias } from "#config/server";
-import { loadModel } from "#platform/compose/ask-compose";
-import type { ComposeModel } from "#platform/compose/model";
+import { loadModel } from "#platform/compose";
+import type { ComposeModel } from "#platform/compose-model";
 import { type Engine, getJson, nullIfMissing } from "#platform/docker/engine";
-import { isServing } from "#platform/docker/health";
-import { withOwnHealth } from "#platform/docker/health-check";
-import { hasMounts } from "#platform/docker/mountinfo";
+import { isServing, withOwnHealth } from "#platform/docker/health";
+import { hasMounts } from "#platform/docker/mounts";
 import { isAllowed } from "#platform/files";
 import { ProblemError } from "#problems";
 import {

@@ -15,12 +15,15 @@ import {
 } from "#config/server";
 import type { Environment } from "#config/settings";
 import { stateDirectoryOf } from "#config/state-path";
-import { loadModel } from "#platform/compose/ask-compose";
-import type { ComposeTarget } from "#platform/compose/commands";
-import type { ComposeModel } from "#platform/compose/model";
-import { type Container, type ContainerMount, listContainers } from "#platform/docker/container";
+import { type ComposeTarget, loadModel } from "#platform/compose";
+import type { ComposeModel } from "#platform/compose-model";
+import {
+  type Container,
+  type ContainerMount,
+  findOwnContainer,
+  listContainers,
+} from "#platform/docker/containers";
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
-import { findOwnContainer } from "#platform/docker/own-container";
 import { isAllowed, ownUid } from "#platform/files";
 import { ProblemError } from "#problems";
 import type { Containers } from "./context.ts";

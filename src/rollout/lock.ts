@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { chown, type FileHandle, mkdir, open } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { flock } from "#platform/file-lock";
-import { nearestExisting, ownUid, statOf } from "#platform/files";
-import type { Access } from "#platform/replace-file";
+import { type Access, nearestExisting, ownUid, statOf } from "#platform/files";
 import { ProblemError } from "#problems";
 import { note, type Report, timed } from "./report.ts";
 

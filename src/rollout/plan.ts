@@ -1,4 +1,4 @@
-import type { Container, ContainerMount } from "#platform/docker/container";
+import type { Container, ContainerMount } from "#platform/docker/containers";
 import { hasEndedWell, isServing } from "#platform/docker/health";
 import type { Containers, RolloutContext, ServiceRollout } from "./context.ts";
 import type { RolloutService } from "./project.ts";

@@ -4,7 +4,7 @@ import type {
   ComposeModel,
   ComposeService,
   ComposeVolume,
-} from "#platform/compose/model";
+} from "#platform/compose-model";
 import { ProblemError } from "#problems";
 
 /** A compose project as a roll-out sees it. */

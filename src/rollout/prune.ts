@@ -1,5 +1,4 @@
-import { loadImageNames, loadModel } from "#platform/compose/ask-compose";
-import type { ComposeOptions } from "#platform/compose/run-compose";
+import { type ComposeOptions, loadImageNames, loadModel } from "#platform/compose";
 import {
   type Engine,
   EngineRefusal,
@@ -8,7 +7,7 @@ import {
   neededApi,
   readJson,
 } from "#platform/docker/engine";
-import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/image";
+import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/images";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "./versions.ts";
 
 /**

@@ -1,6 +1,6 @@
-import { type Container, listContainers } from "#platform/docker/container";
+import { type Container, listContainers } from "#platform/docker/containers";
 import { hasEndedWell, isServing } from "#platform/docker/health";
-import { inspectImage, isNamedByCommit, tagByCommit } from "#platform/docker/image";
+import { inspectImage, isNamedByCommit, tagByCommit } from "#platform/docker/images";
 import { checkedOutCommit, runGit } from "#platform/git";
 import { ProblemError } from "#problems";
 import type { Rollout, RolloutContext } from "./context.ts";

@@ -1,6 +1,5 @@
-import { type Container, discardContainers, namesOf, removeContainer } from "#platform/docker/container";
-import { hasEndedWell, isServing } from "#platform/docker/health";
-import { withOwnHealth } from "#platform/docker/health-check";
+import { type Container, discardContainers, namesOf, removeContainer } from "#platform/docker/containers";
+import { hasEndedWell, isServing, withOwnHealth } from "#platform/docker/health";
 import { ProblemError } from "#problems";
 import { type Containers, containersOf, longestGraceS, type ServiceRollout } from "./context.ts";
 import { note, timed } from "./report.ts";

@@ -1,23 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/duration";
-import { recreateCommand, runOnceCommand } from "#platform/compose/commands";
-import { runCompose, startFailure } from "#platform/compose/run-compose";
+import { recreateCommand, runCompose, runOnceCommand, startFailure } from "#platform/compose";
 import {
   type Container,
+  type ContainerSpec,
   inspectContainer,
   namesOf,
-  removeContainer,
-  stopContainer,
-} from "#platform/docker/container";
-import {
-  type ContainerSpec,
   readContainerSpec,
   recreateContainer,
+  removeContainer,
   startRecreated,
-} from "#platform/docker/container-spec";
-import { lastLogLines } from "#platform/docker/diagnosis";
+  stopContainer,
+} from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
-import { isServing } from "#platform/docker/health";
+import { isServing, lastLogLines } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";

@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
-import { rehearsed } from "#platform/compose/commands";
-import type { ComposeModel } from "#platform/compose/model";
-import { type ComposeOptions, complaintOf, runCompose } from "#platform/compose/run-compose";
-import type { Container } from "#platform/docker/container";
+import { type ComposeOptions, complaintOf, rehearsed, runCompose } from "#platform/compose";
+import type { ComposeModel } from "#platform/compose-model";
+import type { Container } from "#platform/docker/containers";
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";

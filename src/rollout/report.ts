@@ -1,6 +1,6 @@
 import { formatDuration } from "#config/duration";
-import { wrapText } from "#platform/terminal/layout";
-import { withoutSteering } from "#platform/terminal/printable";
+import { withoutSteering } from "#platform/terminal";
+import { wrapText } from "#platform/terminal-layout";
 import type { ProblemCode } from "#problems";
 import { requestsText, type SiteRequests } from "#site-requests";
 

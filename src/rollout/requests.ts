@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/duration";
 import { serviceAlias } from "#config/server";
-import { listContainers, namesOf } from "#platform/docker/container";
+import { listContainers, namesOf } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
 import type { Answers, SiteRequests } from "#site-requests";
 import { countingFile, countingLines, requestsLog } from "./caddy-lines.ts";

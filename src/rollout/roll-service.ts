@@ -1,14 +1,13 @@
-import { scaleUpCommand } from "#platform/compose/commands";
-import { startFailure } from "#platform/compose/run-compose";
+import { scaleUpCommand, startFailure } from "#platform/compose";
 import {
   discardContainers,
   inspectContainer,
   namesOf,
   removeContainer,
   stopContainer,
-} from "#platform/docker/container";
+} from "#platform/docker/containers";
 import { waitReady } from "#platform/docker/health";
-import { inspectImage, tagImage } from "#platform/docker/image";
+import { inspectImage, tagImage } from "#platform/docker/images";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import {

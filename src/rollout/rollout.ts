@@ -1,10 +1,7 @@
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { configHashes, loadModel } from "#platform/compose/ask-compose";
-import { type Scale, scaleUpCommand } from "#platform/compose/commands";
-import { runCompose } from "#platform/compose/run-compose";
-import { listContainers } from "#platform/docker/container";
-import { findOwnService } from "#platform/docker/own-container";
+import { configHashes, loadModel, runCompose, type Scale, scaleUpCommand } from "#platform/compose";
+import { findOwnService, listContainers } from "#platform/docker/containers";
 import { type CommandEnding, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import {

@@ -1,6 +1,5 @@
-import { type Container, inspectContainer } from "#platform/docker/container";
-import { diagnose } from "#platform/docker/diagnosis";
-import { isStillReady, waitReady } from "#platform/docker/health";
+import { type Container, inspectContainer } from "#platform/docker/containers";
+import { diagnose, isStillReady, waitReady } from "#platform/docker/health";
 import { ProblemError } from "#problems";
 import type { Containers, ServiceRollout } from "./context.ts";
 import { timed } from "./report.ts";

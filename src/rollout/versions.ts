@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
-import { isNamedByCommit } from "#platform/docker/image";
+import { isNamedByCommit } from "#platform/docker/images";
+import { replaceFile } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
-import { replaceFile } from "#platform/replace-file";
 import { ProblemError } from "#problems";
 import { inheritedOwner, makeStateDirectory, stateFault } from "./lock.ts";
 

@@ -4,7 +4,7 @@ import { formatDuration } from "#config/duration";
 import type { Ending } from "#deployments/deployment";
 import { checkedOutCommit } from "#platform/git";
 import { isShortage } from "#platform/run-command";
-import { printable } from "#platform/terminal/printable";
+import { printable } from "#platform/terminal";
 import type { SystemUser } from "#platform/users";
 import type { Problem } from "#problems";
 import type { ProcessEntry } from "./processes.ts";

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { formatDuration } from "#config/duration";
-import { printable } from "#platform/terminal/printable";
+import { printable } from "#platform/terminal";
 import type { Redactor } from "#redaction";
 
 export interface ProcessEntry {

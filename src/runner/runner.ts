@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Deployment, Run, Runner, Start } from "#deployments/deployment";
 import type { Decision } from "#deployments/resolve";
 import type { Log } from "#log";
-import { printable } from "#platform/terminal/printable";
+import { printable } from "#platform/terminal";
 import { runAs } from "#platform/users";
 import type { Problem } from "#problems";
 import { adoptRun } from "./adopt.ts";

@@ -5,7 +5,7 @@ import type { Deployment } from "#deployments/deployment";
 import type { Log } from "#log";
 import { isAncestor, runGit, withoutReplacements } from "#platform/git";
 import { runCommand } from "#platform/run-command";
-import { printable } from "#platform/terminal/printable";
+import { printable } from "#platform/terminal";
 import type { SystemUser } from "#platform/users";
 import type { Problem } from "#problems";
 import type { ProjectScript } from "./script.ts";

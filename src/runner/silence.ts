@@ -1,7 +1,7 @@
 import { formatDuration } from "#config/duration";
 import type { Deployment } from "#deployments/deployment";
 import type { Log } from "#log";
-import { printable } from "#platform/terminal/printable";
+import { printable } from "#platform/terminal";
 
 /** A period without output, and what may explain it. */
 export interface Silence {

@@ -1,5 +1,5 @@
 import type { Deployment, Ending, NotStarted, Run } from "#deployments/deployment";
-import { printable } from "#platform/terminal/printable";
+import { printable } from "#platform/terminal";
 import type { SystemUser } from "#platform/users";
 import type { Redactor } from "#redaction";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";

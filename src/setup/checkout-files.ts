@@ -2,7 +2,7 @@ import { existsSync, lstatSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { projectNetwork, serviceAlias } from "#config/server";
-import { namedFiles, namingFiles } from "#platform/compose/commands";
+import { namedFiles, namingFiles } from "#platform/compose";
 import { asWritten, withoutVariable, withVariable } from "#platform/env-file";
 import { ownUid } from "#platform/files";
 import { readForeignFile, removeForeignFile, replaceForeignFile } from "#platform/foreign-files";

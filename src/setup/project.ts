@@ -8,11 +8,15 @@ import { secretFault } from "#config/secret";
 import { reservedNames } from "#config/server";
 import { type Branch, branches, type Environment } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
-import { compareVersions } from "#platform/compare-versions";
-import { composeVersion } from "#platform/compose/ask-compose";
-import { composeFileNames, composeOverrideNames, namedFiles } from "#platform/compose/commands";
-import type { ComposePort, ComposeService } from "#platform/compose/model";
-import { neededCompose } from "#platform/compose/program";
+import {
+  compareVersions,
+  composeFileNames,
+  composeOverrideNames,
+  composeVersion,
+  namedFiles,
+  neededCompose,
+} from "#platform/compose";
+import type { ComposePort, ComposeService } from "#platform/compose-model";
 import { readForeignFile } from "#platform/foreign-files";
 import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "#platform/git";
 import { parseGitRemoteUrl, sshOverHttps } from "#platform/git-remote-url";

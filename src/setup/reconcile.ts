@@ -20,13 +20,11 @@ import {
   serviceAlias,
 } from "#config/server";
 import type { Log } from "#log";
+import { pause, repeat } from "#platform/async";
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
-import { kindOf, ownUid, statOf } from "#platform/files";
+import { kindOf, ownUid, replaceFile, statOf } from "#platform/files";
 import { listForeignDirectory, readForeignFile, replaceForeignFile } from "#platform/foreign-files";
 import { sendHttp } from "#platform/http";
-import { pause } from "#platform/keep-trying";
-import { repeat } from "#platform/repeat";
-import { replaceFile } from "#platform/replace-file";
 import { requestsDirectory } from "#rollout/caddy-lines";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
 

@@ -16,7 +16,7 @@ import {
 import type { Environment } from "#config/settings";
 import { wholeNumber } from "#config/values";
 import { isAllowed } from "#platform/files";
-import { isPortTaken, listeningProcess } from "#platform/listener";
+import { isPortTaken, listeningProcess } from "#platform/listen";
 import { outputOf, runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { SetupError } from "./planned-file.ts";

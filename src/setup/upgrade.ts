@@ -1,6 +1,6 @@
 import { serverServices } from "#config/server";
-import { inspectImage, tagImage } from "#platform/docker/image";
-import { rewriteFile } from "#platform/replace-file";
+import { inspectImage, tagImage } from "#platform/docker/images";
+import { rewriteFile } from "#platform/files";
 import {
   makeDirectory,
   type PlannedFile,

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { operatorSocketPath } from "../../src/calls/call.ts";
-import { listenOnSocket, withShortPath } from "../../src/platform/unix-socket.ts";
+import { listenOnSocket, withShortPath } from "../../src/platform/listen.ts";
 import { hotpush, type Target } from "../harness/hotpush.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import { makeCredential } from "../../src/access/credentials.ts";
 import { callRun } from "../../src/calls/client.ts";
 import { openHttp } from "../../src/platform/http.ts";
-import { withShortPath } from "../../src/platform/unix-socket.ts";
+import { withShortPath } from "../../src/platform/listen.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
 import { untilDeployment } from "../harness/records.ts";

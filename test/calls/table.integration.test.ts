@@ -5,7 +5,7 @@ import * as v from "valibot";
 import { problem } from "../../src/calls/shapes.ts";
 import { placeOf, requestFor, rows } from "../../src/calls/table.ts";
 import { sendHttp } from "../../src/platform/http.ts";
-import { withShortPath } from "../../src/platform/unix-socket.ts";
+import { withShortPath } from "../../src/platform/listen.ts";
 import { type HttpProblemCode, problems } from "../../src/problems.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { type Ending, findDeployment, type Runner } from "../../src/deployments/deployment.ts";
 import { createQueue } from "../../src/deployments/queue.ts";
 import { claimNext } from "../../src/deployments/states.ts";
-import type { Store } from "../../src/platform/sqlite/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { openDefault, pushOf, record, run } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";

@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { cancelQueued } from "../../src/deployments/execute.ts";
 import { nextReport, removeReport, reportStart, setSubscribers } from "../../src/deployments/outbox.ts";
 import { claimNext } from "../../src/deployments/states.ts";
-import type { Store } from "../../src/platform/sqlite/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 test("without subscribers nothing is put into the outbox", (t) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { recordRequest } from "../../src/deployments/record.ts";
-import type { Store } from "../../src/platform/sqlite/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 test("the newest push of a branch waits, and older ones name what superseded them", (t) => {

@@ -5,7 +5,7 @@ import { findDeployment } from "../../src/deployments/deployment.ts";
 import { pruneHistory } from "../../src/deployments/history.ts";
 import { recordPush } from "../../src/deployments/record.ts";
 import { noteStep } from "../../src/deployments/steps.ts";
-import type { Store } from "../../src/platform/sqlite/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { countOf, pushOf, temporaryStore } from "../harness/store.ts";
 
 const silentLog = pino({ level: "silent" });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
 import { createSecretUses } from "../../src/deployments/secret-uses.ts";
-import type { Store } from "../../src/platform/sqlite/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { temporaryStore } from "../harness/store.ts";
 
 const log = pino({ enabled: false });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type DeploymentState, findDeployment } from "../../src/deployments/deployment.ts";
 import { recordPush } from "../../src/deployments/record.ts";
 import { isFinished, transition } from "../../src/deployments/states.ts";
-import type { Store } from "../../src/platform/sqlite/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 
 const states: readonly DeploymentState[] = [

@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { recordPush } from "../../src/deployments/record.ts";
 import { deploymentsSchema } from "../../src/deployments/schema.ts";
-import type { OpenStore } from "../../src/platform/sqlite/store.ts";
+import type { OpenStore } from "../../src/platform/sqlite.ts";
 import { ProblemError } from "../../src/problems.ts";
 import { openDefault, pushOf, temporaryStore } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { recordPush } from "../../src/deployments/record.ts";
 import { claimNext, transition } from "../../src/deployments/states.ts";
 import { listTotals } from "../../src/deployments/totals.ts";
-import type { Store } from "../../src/platform/sqlite/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 
 test("a run counts once with its result and length, and stays when its deployment is pruned", (t) => {

@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { hasComposeFile } from "../../src/doctor/probes.ts";
-import { isInContainer } from "../../src/platform/docker/mountinfo.ts";
+import { isInContainer } from "../../src/platform/docker/mounts.ts";
 import { standInForDocker, startEngine } from "../harness/docker-stand-in.ts";
 import { makePlace, onMachine, type Place, probe } from "../harness/doctor.ts";
 import { asInContainer, containerId, inOwnEtc } from "../harness/own-mounts.ts";

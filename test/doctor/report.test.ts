@@ -13,8 +13,7 @@ import {
 } from "../../src/doctor/context.ts";
 import { type CheckReport, checks, resultOf, runChecks } from "../../src/doctor/examine.ts";
 import { jsonReport, textReport } from "../../src/doctor/report.ts";
-import { cleaned } from "../../src/platform/terminal/output.ts";
-import { openTerminal, type Terminal } from "../../src/platform/terminal/terminal.ts";
+import { cleaned, openTerminal, type Terminal } from "../../src/platform/terminal.ts";
 
 const plainly: Terminal["paint"] = (_, text) => text;
 const inColor = openTerminal({ isTTY: true } as NodeJS.WriteStream, {}).paint;

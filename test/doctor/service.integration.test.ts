@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { operatorSocketPath } from "../../src/calls/call.ts";
-import { isInContainer } from "../../src/platform/docker/mountinfo.ts";
+import { isInContainer } from "../../src/platform/docker/mounts.ts";
 import { standInForDocker } from "../harness/docker-stand-in.ts";
 import {
   type DoctorFault,

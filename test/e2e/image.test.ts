@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { compareVersions } from "../../src/platform/compare-versions.ts";
+import { compareVersions } from "../../src/platform/compose.ts";
 import { githubPush, testSecret } from "../harness/delivery.ts";
 import { type DoctorCheck, git as inPlace, makePlace, setSettings } from "../harness/doctor.ts";
 import { freePort } from "../harness/free-port.ts";

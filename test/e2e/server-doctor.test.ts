@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, chownSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { isPortTaken } from "../../src/platform/listener.ts";
+import { isPortTaken } from "../../src/platform/listen.ts";
 import type { DoctorCheck } from "../harness/doctor.ts";
 import { until } from "../harness/until.ts";
 import { makeNewServer, type NewServer, type TestCheckout } from "../lab/new-server.ts";

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parseEnv } from "node:util";
-import { isPortTaken } from "../../src/platform/listener.ts";
+import { isPortTaken } from "../../src/platform/listen.ts";
 import { memoryOf } from "../harness/memory.ts";
 import { until } from "../harness/until.ts";
 import { makeNewServer, type NewServer, type TestCheckout } from "../lab/new-server.ts";

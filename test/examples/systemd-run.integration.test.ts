@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { listeningProcess } from "../../src/platform/listener.ts";
+import { listeningProcess } from "../../src/platform/listen.ts";
 import { githubPush, testSecret } from "../harness/delivery.ts";
 import { freePort } from "../harness/free-port.ts";
 import { makeRepository } from "../harness/repository.ts";

@@ -19,7 +19,7 @@ import process from "node:process";
 import { type TestContext, test } from "node:test";
 import { callRun } from "../../src/calls/client.ts";
 import { sendHttp } from "../../src/platform/http.ts";
-import { withShortPath } from "../../src/platform/unix-socket.ts";
+import { withShortPath } from "../../src/platform/listen.ts";
 import type { Prey } from "../harness/attacker.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { becomeNobody, nobody } from "../harness/nobody.ts";

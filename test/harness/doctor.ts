@@ -1,7 +1,7 @@
 import { execFile, execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isInContainer } from "../../src/platform/docker/mountinfo.ts";
+import { isInContainer } from "../../src/platform/docker/mounts.ts";
 import { testSecret } from "./delivery.ts";
 import { noServer } from "./no-server.ts";
 import { needs } from "./requirements.ts";

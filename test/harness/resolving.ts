@@ -5,7 +5,7 @@ import type { CommitId, Push } from "../../src/deployments/push.ts";
 import { recordRequest } from "../../src/deployments/record.ts";
 import { createResolver, type Decision, type ResolverOptions } from "../../src/deployments/resolve.ts";
 import { claimNext, putBack, transition } from "../../src/deployments/states.ts";
-import type { Store } from "../../src/platform/sqlite/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { git, makeProject, type Project } from "./project.ts";
 import { pushOf, record, temporaryStore } from "./store.ts";
 import type { Scope } from "./temporary.ts";

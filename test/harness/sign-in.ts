@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { callRun } from "../../src/calls/client.ts";
 import { sendHttp } from "../../src/platform/http.ts";
-import { withShortPath } from "../../src/platform/unix-socket.ts";
+import { withShortPath } from "../../src/platform/listen.ts";
 import type { RunningService } from "./service.ts";
 
 type Service = Pick<RunningService, "statePath">;

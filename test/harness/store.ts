@@ -6,7 +6,7 @@ import type { CommitId, Push } from "../../src/deployments/push.ts";
 import { recordPush } from "../../src/deployments/record.ts";
 import { openDeployments } from "../../src/deployments/schema.ts";
 import { claimNext } from "../../src/deployments/states.ts";
-import type { OpenStore, Store } from "../../src/platform/sqlite/store.ts";
+import type { OpenStore, Store } from "../../src/platform/sqlite.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
 /** A real database in a directory of its own. */

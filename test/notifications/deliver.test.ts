@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { hasReports, setSubscribers, type WaitingReport } from "../../src/deployments/outbox.ts";
 import { createDelivery, type Send } from "../../src/notifications/deliver.ts";
 import { delivered, type SendOutcome } from "../../src/notifications/outcome.ts";
-import type { Store } from "../../src/platform/sqlite/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, record, run, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
-import { isPortTaken } from "../../src/platform/listener.ts";
+import { isPortTaken } from "../../src/platform/listen.ts";
 
 test("a port with a listener is taken, on IPv4 and IPv6", async (t) => {
   for (const host of ["127.0.0.1", "::1"]) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { repeat } from "../../src/platform/repeat.ts";
+import { repeat } from "../../src/platform/async.ts";
 import { until } from "../harness/until.ts";
 
 test("no look begins while another one is under way", async (t) => {

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { replaceFile } from "../../src/platform/replace-file.ts";
+import { replaceFile } from "../../src/platform/files.ts";
 import { cutPower, mountDisk } from "../harness/disk.ts";
 import { fillDisk, mountTmpfs } from "../harness/mount.ts";
 import { needs } from "../harness/requirements.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { ComposeModel } from "../../src/platform/compose/model.ts";
+import type { ComposeModel } from "../../src/platform/compose-model.ts";
 import type { Rollout } from "../../src/rollout/context.ts";
 import { adoptLiveFiles, findLiveDirectory, refuseSharedLiveFile } from "../../src/rollout/live-directory.ts";
 import { isProblem } from "../harness/is-problem.ts";

@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { serverStateAt } from "../../src/config/server.ts";
-import type { ComposeModel } from "../../src/platform/compose/model.ts";
-import { containerIdIn, hasMounts } from "../../src/platform/docker/mountinfo.ts";
+import type { ComposeModel } from "../../src/platform/compose-model.ts";
+import { containerIdIn, hasMounts } from "../../src/platform/docker/mounts.ts";
 import {
   findServerState,
   findStatePath,

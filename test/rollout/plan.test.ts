@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Container } from "../../src/platform/docker/container.ts";
+import type { Container } from "../../src/platform/docker/containers.ts";
 import { type Action, planService } from "../../src/rollout/plan.ts";
 import type { RolloutService } from "../../src/rollout/project.ts";
 import { sampleContainer, sampleService } from "./sample.ts";

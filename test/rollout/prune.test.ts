@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { splitReference } from "../../src/platform/docker/image.ts";
+import { splitReference } from "../../src/platform/docker/images.ts";
 import { namesToRemove } from "../../src/rollout/prune.ts";
 
 const project = { name: "shop", images: ["shop-app"] };

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Container } from "../../src/platform/docker/container.ts";
+import type { Container } from "../../src/platform/docker/containers.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import type { RolloutRequest } from "../../src/rollout/context.ts";
 import type { RolloutService } from "../../src/rollout/project.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
-import { problemAnswer, type Refusal } from "#platform/http-server/answer";
+import { problemAnswer, type Refusal } from "#platform/http-answer";
 
 /** What the page answers to one request. */
 export type PageAnswer =

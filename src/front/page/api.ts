@@ -5,7 +5,7 @@ import type { ControlEvent } from "#calls/shapes";
 import { findCall } from "#calls/table";
 import { whenDrained } from "#calls/when-drained";
 import { isFinished } from "#deployments/states";
-import { readText } from "#platform/http-server/read-text";
+import { readText } from "#platform/http-server";
 import { jsonPage, type PageAnswer, problemPage } from "./answer.ts";
 import { ask, type RunClient, type Visit } from "./run-client.ts";
 

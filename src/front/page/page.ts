@@ -4,12 +4,16 @@ import { BlockList } from "node:net";
 import { findCall } from "#calls/table";
 import type { MachineSettings } from "#config/machine";
 import type { Log } from "#log";
-import { clientAddress } from "#platform/client-address";
-import { problemAnswer, type Refusal, sendAnswer } from "#platform/http-server/answer";
-import { hardenServer, serverOptions } from "#platform/http-server/hardening";
-import { readText } from "#platform/http-server/read-text";
-import { checkHead, declaredBytes } from "#platform/http-server/request-head";
-import { createHttpServer } from "#platform/http-server/server";
+import { problemAnswer, type Refusal, sendAnswer } from "#platform/http-answer";
+import {
+  checkHead,
+  clientAddress,
+  createHttpServer,
+  declaredBytes,
+  hardenServer,
+  readText,
+  serverOptions,
+} from "#platform/http-server";
 import { findAsset, htmlPage, type PageAnswer, problemPage, seeOther, sendPage } from "./answer.ts";
 import { answerProgram, longestBodyBytes, streamed } from "./api.ts";
 import { ask, type Refused, type RunClient, type Visit } from "./run-client.ts";

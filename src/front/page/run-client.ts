@@ -2,9 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { json } from "node:stream/consumers";
 import { finished } from "node:stream/promises";
 import { type CallName, calls, type GivenBy, requestFor, type TakenBy } from "#calls/table";
-import { atMost } from "#platform/at-most";
+import { atMost } from "#platform/async";
 import { openHttp } from "#platform/http";
-import { withShortPath } from "#platform/unix-socket";
+import { withShortPath } from "#platform/listen";
 import type { HttpProblemCode } from "#problems";
 
 /** Somebody who asks the page, as `run` has to know them. */

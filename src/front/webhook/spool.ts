@@ -15,9 +15,9 @@ import {
   type Would,
 } from "#deployments/push";
 import type { Log } from "#log";
+import { pause } from "#platform/async";
 import { sendHttp } from "#platform/http";
-import { pause } from "#platform/keep-trying";
-import { withShortPath } from "#platform/unix-socket";
+import { withShortPath } from "#platform/listen";
 
 /** Verified pushes on disk, each a file of its own until `run` has recorded it: the only way in which a push reaches `run`. */
 export interface Spool {

@@ -22,7 +22,7 @@ import {
   withoutDryRun,
 } from "#deployments/push";
 import type { Log } from "#log";
-import { clientAddress } from "#platform/client-address";
+import { createLogThrottle } from "#platform/async";
 import {
   type Answer,
   discard,
@@ -30,12 +30,16 @@ import {
   problemAnswer,
   type Refusal,
   sendAnswer,
-} from "#platform/http-server/answer";
-import { hardenServer, serverOptions } from "#platform/http-server/hardening";
-import { checkHead, declaredBytes } from "#platform/http-server/request-head";
-import { createHttpServer } from "#platform/http-server/server";
-import { createLogThrottle } from "#platform/log-throttle";
-import { printable } from "#platform/terminal/printable";
+} from "#platform/http-answer";
+import {
+  checkHead,
+  clientAddress,
+  createHttpServer,
+  declaredBytes,
+  hardenServer,
+  serverOptions,
+} from "#platform/http-server";
+import { printable } from "#platform/terminal";
 import type { HttpProblemCode } from "#problems";
 import { claimSignature, identifyHost, type Reading, type RefChange, readPayload } from "./git-hosts.ts";
 import type { Spool } from "./spool.ts";

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Container, inspectContainer } from "./container.ts";
-import type { Engine } from "./engine.ts";
-import { startProbing } from "./health-check.ts";
+import { formatDuration } from "#config/duration";
+import { ProblemError } from "#problems";
+import { createRedactor, looksLikeSecretFile, readSecretFile, secretsInVariable } from "#redaction";
+import { type Container, inspectContainer } from "./containers.ts";
+import { type Engine, EngineRefusal, getJson, readJson } from "./engine.ts";
 
 export type Readiness =
   | { readonly kind: "ready"; readonly hasHealthCheck: boolean }
@@ -77,4 +79,201 @@ export function isServing(container: Container): boolean {
 /** Whether a container that was ready still is. Docker itself may not have run its health check yet. */
 export function isStillReady({ status, health, restartCount }: Container): boolean {
   return status === "running" && health !== "unhealthy" && restartCount === 0;
+}
+
+/** Asks a container itself, by its own health check, as long as Docker has not. */
+export interface Probing {
+  /** Whether the check has ended with exit code 0. */
+  readonly hasPassed: () => boolean;
+  /** Starts no other check. */
+  readonly end: () => void;
+}
+
+const shortestPauseMs = 100;
+const longestPauseMs = 400;
+
+/**
+ * Runs the health check of a container again and again until it passes. Docker runs it in the container in the same way, but
+ * not before its interval is over, which is 30 s by default.
+ */
+export function startProbing(engine: Engine, id: string): Probing {
+  const over = new AbortController();
+  let hasPassed = false;
+  const probe = async () => {
+    const command = await healthCommand(engine, id);
+    const firstMs = performance.now();
+    while (command !== null && !over.signal.aborted) {
+      const startedMs = performance.now();
+      hasPassed = await passes(engine, id, command);
+      if (hasPassed) return;
+      const nowMs = performance.now();
+      await sleep(pauseMs(nowMs - startedMs, nowMs - firstMs), undefined, { signal: over.signal });
+    }
+  };
+  probe().catch(() => {}); // The caller asks Docker as well, and sees why.
+  return { hasPassed: () => hasPassed, end: () => over.abort() };
+}
+
+/**
+ * A check gets a third of the time, because many containers may start at once, and less the longer an app takes: what serves
+ * needs the processor too.
+ */
+function pauseMs(tookMs: number, waitedMs: number): number {
+  return Math.max(shortestPauseMs, Math.min(2 * tookMs, longestPauseMs), waitedMs / 5);
+}
+
+/** Runs the health checks of those that Docker has not checked yet. @returns them all; those that pass are healthy */
+export async function withOwnHealth(
+  engine: Engine,
+  containers: readonly Container[],
+): Promise<readonly Container[]> {
+  const asked = containers.map(async (container) => {
+    if (container.status !== "running" || container.health !== "starting") return container;
+    const command = await healthCommand(engine, container.id);
+    const isHealthy = command !== null && (await passes(engine, container.id, command));
+    return isHealthy ? { ...container, health: "healthy" as const } : container;
+  });
+  return Promise.all(asked);
+}
+
+interface Configured {
+  readonly Config: {
+    readonly Shell?: readonly string[] | null;
+    readonly Healthcheck?: { readonly Test?: readonly string[] | null } | null;
+  };
+}
+
+/** Null if the container has no health check, or is gone. */
+async function healthCommand(engine: Engine, id: string): Promise<readonly string[] | null> {
+  const { Config } = await getJson<Configured>(engine, `/containers/${id}/json`);
+  const [kind, ...words] = Config.Healthcheck?.Test ?? [];
+  if (kind === "CMD" && words.length > 0) return words;
+  return kind === "CMD-SHELL" ? [...(Config.Shell ?? ["/bin/sh", "-c"]), ...words] : null;
+}
+
+async function passes(engine: Engine, id: string, command: readonly string[]): Promise<boolean> {
+  try {
+    const exec = { Cmd: command, AttachStdout: true, AttachStderr: true };
+    const { Id } = readJson<{ readonly Id: string }>(await engine.post(`/containers/${id}/exec`, exec));
+    await engine.post(`/exec/${Id}/start`, { Detach: false, Tty: false }); // Answers until the command ends.
+    const { ExitCode } = await getJson<{ readonly ExitCode: number | null }>(engine, `/exec/${Id}/json`);
+    return ExitCode === 0;
+  } catch (error) {
+    // It does not run yet, or no more, or it has no such program.
+    if (error instanceof EngineRefusal) return false;
+    throw error;
+  }
+}
+
+/** Why a new container does not stay in service. */
+export type Finding = Readiness | { readonly kind: "fell" };
+
+/** Explains why `container` is not ready, with its last health output and its last log lines. */
+export async function diagnose(
+  engine: Engine,
+  container: Container,
+  readiness: Finding,
+): Promise<ProblemError> {
+  const now = (await inspectContainer(engine, container.id)) ?? container;
+  return new ProblemError({
+    code: "container_not_healthy",
+    detail: `Container ${container.name} ${reasonOf(readiness, now)}.`,
+    evidence: await evidenceOf(engine, now, [`/containers/${container.id}`]),
+  });
+}
+
+function reasonOf(readiness: Finding, { health }: Container): string {
+  switch (readiness.kind) {
+    case "ended":
+      return `ended with exit code ${readiness.exitCode} before it was healthy`;
+    case "restarting":
+      return "crashed and was restarted before it was healthy";
+    case "unhealthy":
+      return "is unhealthy: its health check failed too often";
+    case "late":
+      return `was not healthy after ${formatDuration(readiness.waitedMs)} (last: ${health ?? "running"})`;
+    case "gone":
+      return "was removed by somebody else before it was healthy";
+    case "fell":
+      return "was healthy, but fell as soon as it got requests";
+    case "ready":
+      return "is healthy";
+  }
+}
+
+/** The parts of a container that may hold secrets. */
+export type SecretHolder = Pick<Container, "environment" | "mounts">;
+
+/**
+ * What explains a container's failure: the output of its last health check, and its last log lines.
+ *
+ * @param sources paths of the engine that may have its log
+ */
+export async function evidenceOf(
+  engine: Engine,
+  container: SecretHolder & Pick<Container, "healthLog">,
+  sources: readonly string[],
+): Promise<readonly string[]> {
+  const health = lastSaid(container.healthLog)
+    .flatMap((output) => redactedLines(container, output))
+    .filter(Boolean);
+  const log = await logLines(engine, container, sources, 20);
+  return [...section("Last health check:", health), ...section("Last log lines:", log)];
+}
+
+/** In a container that is just ending, a check cannot start any more; the check before it says why the container ended. */
+function lastSaid(outputs: readonly string[]): readonly string[] {
+  const last = outputs.findLast((output) => !output.startsWith("OCI runtime exec failed")) ?? outputs.at(-1);
+  return last === undefined ? [] : [last];
+}
+
+/** The last lines that a container wrote to its outputs, with its known secrets redacted. */
+export async function lastLogLines(engine: Engine, id: string, count: number): Promise<readonly string[]> {
+  const container = await inspectContainer(engine, id).catch(() => null);
+  return container ? logLines(engine, container, [`/containers/${id}`], count) : [];
+}
+
+async function logLines(
+  engine: Engine,
+  container: SecretHolder,
+  sources: readonly string[],
+  count: number,
+): Promise<readonly string[]> {
+  for (const source of sources) {
+    // Logs explain a failure. If they cannot be read, that must not hide the failure.
+    const raw = await engine.get(`${source}/logs?stdout=1&stderr=1&tail=${count}`).catch(() => null);
+    if (raw) return redactedLines(container, plainLog(raw)).filter(Boolean).slice(-count);
+  }
+  return [];
+}
+
+/** If a container has no terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
+export function plainLog(raw: Buffer): string {
+  const isMultiplexed = raw.length >= 8 && (raw[0] ?? 9) <= 2 && raw.readUIntBE(1, 3) === 0;
+  if (!isMultiplexed) return raw.toString();
+  const pieces: string[] = [];
+  for (let at = 0; at + 8 <= raw.length; ) {
+    const length = raw.readUInt32BE(at + 4);
+    pieces.push(raw.toString("utf8", at + 8, at + 8 + length));
+    at += 8 + length;
+  }
+  return pieces.join("");
+}
+
+/** The lines of `text` with the secrets from the container's environment and from files mounted into it redacted. */
+function redactedLines(container: SecretHolder, text: string): readonly string[] {
+  const secrets = container.environment.flatMap((variable) => secretsOf(container, variable));
+  const mounted = container.mounts.filter(({ target }) => target.startsWith("/run/secrets/"));
+  const all = [...secrets, ...mounted.map(({ source }) => readSecretFile(source))];
+  return createRedactor(all).text(text).split("\n");
+}
+
+function secretsOf({ mounts }: SecretHolder, variable: string): readonly string[] {
+  const [, name = "", value = ""] = /^([^=]*)=(.*)$/s.exec(variable) ?? [];
+  const file = looksLikeSecretFile(name) ? mounts.find(({ target }) => target === value) : undefined;
+  return [...secretsInVariable(name, value), ...(file ? [readSecretFile(file.source)] : [])];
+}
+
+function section(title: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)];
 }

@@ -1,12 +1,15 @@
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type ComposeRun, runCompose } from "#platform/compose/run-compose";
-import { type Container, inspectContainer, removeContainer } from "#platform/docker/container";
-import { evidenceOf } from "#platform/docker/diagnosis";
+import { type ComposeRun, runCompose } from "#platform/compose";
+import {
+  type Container,
+  findOwnContainer,
+  inspectContainer,
+  removeContainer,
+} from "#platform/docker/containers";
 import { type Engine, getJson } from "#platform/docker/engine";
-import { isServing } from "#platform/docker/health";
-import { inspectImage, isNamedByCommit, namesRegistry, tagByCommit, tagImage } from "#platform/docker/image";
-import { findOwnContainer } from "#platform/docker/own-container";
+import { evidenceOf, isServing } from "#platform/docker/health";
+import { inspectImage, isNamedByCommit, namesRegistry, tagByCommit, tagImage } from "#platform/docker/images";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { type ProblemCode, ProblemError } from "#problems";
 import type { RolloutRequest } from "../context.ts";

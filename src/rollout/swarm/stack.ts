@@ -1,10 +1,14 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { loadModel } from "#platform/compose/ask-compose";
-import { type ComposeTarget, composeFileNames, namedFiles } from "#platform/compose/commands";
-import type { ComposeModel, ComposeService, ComposeUpdateConfig } from "#platform/compose/model";
-import type { ComposeOptions } from "#platform/compose/run-compose";
-import { namesRegistry } from "#platform/docker/image";
+import {
+  type ComposeOptions,
+  type ComposeTarget,
+  composeFileNames,
+  loadModel,
+  namedFiles,
+} from "#platform/compose";
+import type { ComposeModel, ComposeService, ComposeUpdateConfig } from "#platform/compose-model";
+import { namesRegistry } from "#platform/docker/images";
 import { withDotenv } from "#platform/env-file";
 import { readForeignFile } from "#platform/foreign-files";
 import type { SystemUser } from "#platform/users";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { configHashes } from "../../../src/platform/compose/ask-compose.ts";
+import { configHashes } from "../../../src/platform/compose.ts";
 import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
 import { sampleContainer } from "../../rollout/sample.ts";
 

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, copyFileSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { type TestContext, test } from "node:test";
-import { composeProgram } from "../../../src/platform/compose/program.ts";
-import { runCompose } from "../../../src/platform/compose/run-compose.ts";
+import { composeProgram, runCompose } from "../../../src/platform/compose.ts";
 import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
 
 test("compose is run directly, with the arguments after `docker compose`", async (t) => {

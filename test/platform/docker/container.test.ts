@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { discardContainers } from "../../../src/platform/docker/container.ts";
+import { discardContainers } from "../../../src/platform/docker/containers.ts";
 import { type Engine, EngineRefusal } from "../../../src/platform/docker/engine.ts";
 import { ProblemError } from "../../../src/problems.ts";
 import { isProblem } from "../../harness/is-problem.ts";

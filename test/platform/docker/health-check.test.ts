@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import type { Engine } from "../../../src/platform/docker/engine.ts";
-import { EngineRefusal } from "../../../src/platform/docker/engine.ts";
-import { startProbing, withOwnHealth } from "../../../src/platform/docker/health-check.ts";
+import { type Engine, EngineRefusal } from "../../../src/platform/docker/engine.ts";
+import { startProbing, withOwnHealth } from "../../../src/platform/docker/health.ts";
 import { until } from "../../harness/until.ts";
 import { sampleContainer } from "../../rollout/sample.ts";
 

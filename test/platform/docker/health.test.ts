@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Container } from "../../../src/platform/docker/container.ts";
+import type { Container } from "../../../src/platform/docker/containers.ts";
 import { isStillReady, type Readiness, readinessOf } from "../../../src/platform/docker/health.ts";
 import { sampleContainer } from "../../rollout/sample.ts";
 

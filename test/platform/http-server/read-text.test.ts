@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
-import { readText } from "../../../src/platform/http-server/read-text.ts";
+import { readText } from "../../../src/platform/http-server.ts";
 
 test("a body in pieces of one byte is copied, so that no piece stays in memory", async () => {
   const text = "piece by piece ".repeat(100);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { createHttpServer, type HandleRequest } from "../../../src/platform/http-server/server.ts";
+import { createHttpServer, type HandleRequest } from "../../../src/platform/http-server.ts";
 import { listenHere } from "../../harness/listen.ts";
 import { exchange } from "../../harness/raw-http.ts";
 import { until } from "../../harness/until.ts";

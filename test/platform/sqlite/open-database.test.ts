@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openDatabase } from "../../../src/platform/sqlite/open-database.ts";
+import { openDatabase } from "../../../src/platform/sqlite.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const columns = ["n INTEGER", "name TEXT", "age INTEGER"];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ComposeService } from "../../../src/platform/compose/model.ts";
+import type { ComposeService } from "../../../src/platform/compose-model.ts";
 import { readStack } from "../../../src/rollout/swarm/stack.ts";
 import { judgeService, type Observation, observe } from "../../../src/rollout/swarm/swarm-service.ts";
 import { sampleSwarmService, sampleTask, sampleUpdate } from "./sample.ts";

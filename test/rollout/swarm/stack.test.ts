@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { ComposeService } from "../../../src/platform/compose/model.ts";
+import type { ComposeService } from "../../../src/platform/compose-model.ts";
 import {
   chooseEngine,
   engineNamedIn,

@@ -8,14 +8,82 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
   renameSync,
   rmdirSync,
   rmSync,
   statSync,
 } from "node:fs";
+import type { Server } from "node:http";
 import { createServer, type Socket } from "node:net";
 import { basename, dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { ProblemError } from "#problems";
 import { O_PATH } from "./foreign-files.ts";
+
+/**
+ * Starts to listen.
+ *
+ * @param prefix of the names of the variables with the host and the port
+ * @throws ProblemError `address_unavailable` if the address cannot be used, with what to set instead
+ */
+export async function listen(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+  prefix: "WEBHOOK" | "PAGE",
+): Promise<void> {
+  try {
+    server.listen({ host, port });
+    await once(server, "listening");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ProblemError(
+      { code: "address_unavailable", detail: addressDetail(code, { host, port, prefix }) },
+      error,
+    );
+  }
+}
+
+function addressDetail(
+  code: string | undefined,
+  { host, port, prefix }: { readonly host: string; readonly port: number; readonly prefix: string },
+): string {
+  if (code === "EADDRINUSE")
+    return `Port ${port} is taken by another program. Set ${prefix}_PORT to a free one.`;
+  if (code === "EACCES")
+    return `Port ${port} may not be taken by this user. Set ${prefix}_PORT to one above 1023.`;
+  return `The service cannot listen on ${host}:${port} (${code ?? "unknown error"}). Set ${prefix}_HOST to an address of this machine.`;
+}
+
+/** A turn of the event loop that takes longer had something to do: others may have connected meanwhile. */
+const quietTurnMs = 0.5;
+const longestWaitMs = 500;
+
+/**
+ * Stops listening and gives open requests `lastAnswersMs` to be answered.
+ *
+ * When a listening socket is closed, the kernel resets the connections that it has taken and that nobody has accepted
+ * yet, and git hosts do not retry. So it is closed at the end of a turn of the event loop that did little but accept.
+ */
+export async function closeServer(server: Server, lastAnswersMs: number): Promise<void> {
+  await quietTurn();
+  const closed = new Promise((resolve) => server.close(resolve));
+  await Promise.race([closed, pause(lastAnswersMs, null, { ref: false })]);
+  server.closeAllConnections();
+  await closed;
+}
+
+async function quietTurn(): Promise<void> {
+  const startMs = performance.now();
+  for (let turnMs = startMs; ; turnMs = performance.now()) {
+    await new Promise(setImmediate);
+    const nowMs = performance.now();
+    const isWholeTurn = turnMs !== startMs;
+    if ((isWholeTurn && nowMs - turnMs < quietTurnMs) || nowMs - startMs > longestWaitMs) return;
+  }
+}
 
 /** A Unix socket that is ours until it is closed, or until another process has put its own in the same place. */
 export interface UnixSocket {
@@ -141,4 +209,71 @@ function rejectOnError(server: ReturnType<typeof createServer>): Promise<never> 
 function identity(path: string): string | null {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   return stats ? `${stats.dev}:${stats.ino}` : null;
+}
+
+/** A process as proc(5) shows it. */
+export interface ListeningProcess {
+  readonly pid: number;
+  readonly argv: readonly string[];
+  readonly directory: string;
+  readonly startedAtMs: number;
+}
+
+/** Whether a program on this machine listens on the TCP port `port`, on any address. */
+export function isPortTaken(port: number): boolean {
+  return socketsAt(port).length > 0;
+}
+
+/** The process that listens on `port`; null if it belongs to another user, or is in another container. */
+export function listeningProcess(port: number): ListeningProcess | null {
+  const sockets = socketsAt(port);
+  if (sockets.length === 0) return null;
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      const descriptors = readdirSync(`/proc/${pid}/fd`);
+      if (descriptors.some((fd) => sockets.includes(linkOf(`/proc/${pid}/fd/${fd}`)))) return describe(pid);
+    } catch {
+      // It has exited, or belongs to another user.
+    }
+  }
+  return null;
+}
+
+/** `socket:[<inode>]` of each socket in state 0A (LISTEN) with this local port. */
+function socketsAt(port: number): readonly string[] {
+  const wanted = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const lines = ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((table) => readTable(table).split("\n"));
+  const rows = lines.map((line) => line.trim().split(/\s+/));
+  const mine = rows.filter(([, local, , state]) => local?.endsWith(wanted) && state === "0A");
+  return mine.map((row) => `socket:[${row[9]}]`);
+}
+
+/** "" without IPv6. */
+function readTable(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
+}
+
+function describe(pid: string): ListeningProcess {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The program's name may hold spaces. After it, the 20th field is the start, in hundredths of a second after boot.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const bootedAtMs = Number(/^btime (\d+)/m.exec(readFileSync("/proc/stat", "utf8"))?.[1]) * 1_000;
+  return {
+    pid: Number(pid),
+    argv: readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").filter(Boolean),
+    directory: readlinkSync(`/proc/${pid}/cwd`),
+    startedAtMs: bootedAtMs + Number(fields.at(19)) * 10,
+  };
 }

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { type HttpProblemCode, type Problem, problems } from "#problems";
-import { STATUS_CODES } from "../http.ts";
+import { STATUS_CODES } from "./http.ts";
 
 /** How many bytes are still read of a request that was refused before it was whole, so that its sender reads why. */
 const lingerBytes = { refused: 64 * 1024 ** 2, broken: 64 * 1024 } as const;

@@ -1,0 +1,124 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Log } from "#log";
+
+/**
+ * Makes a function that runs works, at most `most` of them at the same time. The others wait, and go on in the order in
+ * which they came.
+ */
+export function atMost(most: number): <Result>(work: () => Promise<Result>) => Promise<Result> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (work) => {
+    if (running < most) running += 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  };
+}
+
+/** Looks that come again and again, and never two at a time. */
+export interface Repetition {
+  /** Looks now, unless a look is in progress. */
+  readonly now: () => void;
+  /** Looks at every interval from now on; that alone keeps no process alive. */
+  readonly start: () => void;
+  readonly stop: () => void;
+}
+
+/** @param onFault gets the errors of `look`, which is still called again */
+export function repeat(
+  look: () => Promise<void>,
+  { intervalMs, onFault }: { readonly intervalMs: number; readonly onFault: (error: unknown) => void },
+): Repetition {
+  let timer: NodeJS.Timeout | undefined;
+  let isLooking = false;
+
+  function now(): void {
+    if (isLooking) return;
+    isLooking = true;
+    look()
+      .catch(onFault)
+      .catch(() => {}) // Nobody is left to be told of a fault of onFault.
+      .finally(() => {
+        isLooking = false;
+      });
+  }
+
+  return {
+    now,
+    start() {
+      timer = setInterval(now, intervalMs).unref();
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+const retryMs = 1_000;
+
+export interface KeepTryingOptions {
+  /** For the log: what could not be done. */
+  readonly what: string;
+  /** Whether the cause of an error can pass, so that another attempt is worth it. */
+  readonly canPass: (error: unknown) => boolean;
+  readonly signal: AbortSignal;
+  readonly log: Log;
+}
+
+/**
+ * Repeats `attempt` every second while it throws errors whose cause can pass.
+ *
+ * @returns the result of `attempt`, or null if `signal` was aborted first
+ * @throws any other error of `attempt`
+ */
+export async function keepTrying<Result>(
+  attempt: () => Promise<Result>,
+  { what, canPass, signal, log }: KeepTryingOptions,
+): Promise<Result | null> {
+  while (!signal.aborted) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!canPass(error)) throw error;
+      log.error({ event: "system.short", err: error }, `${what}; trying again in 1 s`);
+      await pause(retryMs, signal);
+    }
+  }
+  return null;
+}
+
+/** Waits for `ms` milliseconds, or until `signal` is aborted. Never rejects. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => {});
+}
+
+/**
+ * Decides whether an event may be logged: at most `most` of a kind in `windowMs`, so that a flood neither fills a disk nor
+ * slows down anything else.
+ *
+ * @param logMore called at the end of the window with the number of events that were not logged, if any
+ */
+export function createLogThrottle<Kind>(
+  most: number,
+  windowMs: number,
+  logMore: (kind: Kind, count: number) => void,
+): (kind: Kind) => boolean {
+  const counts = new Map<Kind, number>();
+
+  function endWindow(kind: Kind): void {
+    const count = counts.get(kind) ?? 0;
+    counts.delete(kind);
+    if (count > most) logMore(kind, count - most);
+  }
+
+  return (kind) => {
+    const count = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, count);
+    if (count === 1) setTimeout(() => endWindow(kind), windowMs).unref();
+    return count <= most;
+  };
+}

@@ -1,0 +1,385 @@
+import { existsSync, realpathSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename, delimiter, isAbsolute, join, resolve } from "node:path";
+import { ProblemError } from "#problems";
+import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
+import type { ComposeModel } from "./compose-model.ts";
+import type { Container } from "./docker/containers.ts";
+import { findProgram, isRunnable, kindOf } from "./files.ts";
+import { readForeignFile } from "./foreign-files.ts";
+import { type Argv, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
+import type { SystemUser } from "./users.ts";
+
+/** The project of a compose command, and the conditions it runs under. */
+export interface ComposeOptions {
+  readonly target: ComposeTarget;
+  readonly env: NodeJS.ProcessEnv;
+  /** The user to run compose as, whose plugins it may be; null or absent: the user of this process. */
+  readonly user?: SystemUser | null;
+  readonly signal: AbortSignal;
+  /** A lock that the command holds too, so that the lock lasts until the command has ended. */
+  readonly lockDescriptor: number | undefined;
+}
+
+/** What one compose command gets beside its arguments. */
+export interface ComposeRun {
+  readonly timeoutMs: number;
+  readonly input?: string;
+  /** The working directory, relative to the project's directory; that directory by default. */
+  readonly directory?: string;
+  readonly onLine?: (line: string) => void;
+}
+
+/**
+ * Runs `argv` in the project's directory and lets it hold the lock. Lines are given to `onLine` and in `lastLines`
+ * with the project's secrets redacted; `output` is as compose wrote it.
+ *
+ * @throws ProblemError `compose_missing`, `repository_missing`, or `rollout_interrupted` if `signal` is aborted
+ */
+export async function runCompose(
+  { env, user = null, signal, lockDescriptor, target }: ComposeOptions,
+  argv: Argv,
+  { timeoutMs, input, directory = ".", onLine }: ComposeRun,
+): Promise<CommandEnding> {
+  const redact = redactorOf(env, target.projectDirectory);
+  const ending = await runCommand({
+    argv: withProgram(argv, env),
+    cwd: resolve(target.projectDirectory, directory),
+    // PWD keeps compose from resolving the link that may stand at this path (locate-project.ts). A file that
+    // names the repository by REPO_PATH means its path on the host. Attestations hold the time of the build:
+    // with them, every build would look like a new version.
+    env: {
+      BUILDX_NO_DEFAULT_ATTESTATIONS: "1",
+      DOCKER_CLI_HINTS: "false",
+      COMPOSE_MENU: "false",
+      ...env,
+      PWD: target.projectDirectory,
+      ...(env.REPO_PATH === undefined ? {} : { REPO_PATH: target.projectDirectory }),
+    },
+    user,
+    ...(input === undefined ? {} : { input }),
+    timeoutMs,
+    signal,
+    heldDescriptor: lockDescriptor,
+    onLine: onLine && ((line) => onLine(redact(line))),
+  });
+  if (ending.kind === "not_found") {
+    if (!existsSync(target.projectDirectory)) throw noDirectory(target.projectDirectory);
+    throw new ProblemError({
+      code: "compose_missing",
+      detail: "There is no docker program here. Install docker-cli and docker compose.",
+    });
+  }
+  if (ending.kind === "aborted") {
+    throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
+  }
+  return { ...ending, lastLines: ending.lastLines.map(redact) };
+}
+
+function redactorOf(env: NodeJS.ProcessEnv, directory: string): (text: string) => string {
+  const given = Object.entries(env).map(([name, value = ""]) => ({ name, value }));
+  const secrets = [...given, ...readEnvFiles(directory)].flatMap(({ name, value }) =>
+    secretsInVariable(name, value),
+  );
+  return createRedactor(secrets).text;
+}
+
+/** The system reports it with the same error as a missing program. */
+function noDirectory(path: string): ProblemError {
+  const detail = `${path} does not exist. Name the directory of the compose file: --directory, or REPO_PATH.`;
+  return new ProblemError({ code: "repository_missing", detail });
+}
+
+/** Only `docker compose` is replaced; other docker commands stay as they are. */
+function withProgram(argv: Argv, env: NodeJS.ProcessEnv): Argv {
+  const [docker, plugin, ...rest] = argv;
+  return docker === "docker" && plugin === "compose" ? [...composeProgram(env), ...rest] : argv;
+}
+
+/** The error for containers of `service` that compose did not start. */
+export function startFailure(service: string, step: string, ending: CommandEnding): ProblemError {
+  return new ProblemError({
+    code: "container_start_failed",
+    detail: `${service} was not started: ${complaintOf(step, ending)}.`,
+    evidence: ending.lastLines,
+  });
+}
+
+/** Describes the ending of a command that did not succeed. */
+export function complaintOf(step: string, ending: CommandEnding): string {
+  if (ending.kind === "exited") return `docker compose ended with exit code ${ending.code} (${step})`;
+  return `docker compose did not end in time (${step}) and was killed`;
+}
+
+const readTimeoutMs = 60_000;
+
+/** The version of compose, such as `2.24.0`; null if it is not installed or does not answer in time. */
+export async function composeVersion(
+  { env, user = null }: Pick<ComposeOptions, "env" | "user">,
+  timeoutMs: number,
+): Promise<string | null> {
+  const output = await outputOf([...composeProgram(env), "version", "--short"], { env, user, timeoutMs });
+  return output?.replace(/^v/, "") ?? null;
+}
+
+/**
+ * Asks compose for the project with all variables resolved.
+ *
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+export async function loadModel(options: ComposeOptions): Promise<ComposeModel> {
+  return JSON.parse(await askCompose(options, configCommand(options.target))) as ComposeModel;
+}
+
+/**
+ * Asks compose for the names of all images that the project may run. The model leaves out services in inactive
+ * profiles, but a cron job may run them at any time (`docker compose --profile backup run backup`).
+ *
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+export async function loadImageNames(options: ComposeOptions): Promise<readonly string[]> {
+  const names = await askCompose(options, imagesCommand(options.target));
+  return [...new Set(names.split("\n").filter(Boolean))];
+}
+
+/**
+ * Runs a compose command that reads the project from its files, or from `input`.
+ *
+ * @returns its standard output
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+async function askCompose(options: ComposeOptions, argv: Argv, input?: string): Promise<string> {
+  const ending = await runCompose(options, argv, {
+    timeoutMs: readTimeoutMs,
+    ...(input === undefined ? {} : { input }),
+  });
+  if (hasSucceeded(ending)) return ending.output;
+  throw new ProblemError({
+    code: "compose_invalid",
+    detail: `The compose file in ${options.target.projectDirectory} cannot be read.`,
+    evidence: ending.lastLines,
+  });
+}
+
+/** For each service, the `config-hash` labels that compose may have given to containers that are up to date. */
+export type ConfigHashes = ReadonlyMap<string, readonly string[]>;
+
+/**
+ * Asks compose for the hashes of a project's services. Asks a second time only if the first answer does not decide
+ * which of `containers` are up to date.
+ *
+ * Before compose 2.29.3, the hash covers the dependencies, except under `up --no-deps`, which Hotpush uses. So a
+ * container that somebody else started may have another hash. See https://github.com/docker/compose/issues/12069
+ *
+ * @throws ProblemError `compose_invalid` with what compose says
+ */
+export async function configHashes(
+  options: ComposeOptions,
+  model: ComposeModel,
+  containers: readonly Container[],
+): Promise<ConfigHashes> {
+  const alone = readHashes(await askCompose(options, hashCommand(), withoutDependencies(model)));
+  const isKnown = ({ service, configHash }: Container) =>
+    model.services[service]?.depends_on === undefined || alone.get(service)?.includes(configHash);
+  if (containers.every(isKnown)) return alone;
+  const whole = readHashes(await askCompose(options, hashCommand(), JSON.stringify(model)));
+  return new Map([...alone].map(([name, hashes]) => [name, [...hashes, ...(whole.get(name) ?? [])]]));
+}
+
+function withoutDependencies(model: ComposeModel): string {
+  const services = Object.entries(model.services).map(([name, { depends_on, ...rest }]) => [name, rest]);
+  return JSON.stringify({ ...model, services: Object.fromEntries(services) });
+}
+
+/** Reads lines such as `app 9f2c`. */
+function readHashes(text: string): ConfigHashes {
+  const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
+  return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, [hash]]] : [])));
+}
+
+/** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
+export interface ComposeTarget {
+  readonly projectDirectory: string;
+  /** In a container: the path of that directory in the container, which may differ. */
+  readonly directoryHere?: string;
+  readonly files: readonly string[];
+  /** Set if it is not the name that compose derives from the files and the directory. */
+  readonly projectName?: string;
+}
+
+/** The whole model as JSON, with variables and env files resolved. */
+export function configCommand(target: ComposeTarget): Argv {
+  return [...compose(target), "config", "--format", "json"];
+}
+
+/** The names of all images in the compose files, one per line, including services in inactive profiles. */
+export function imagesCommand(target: ComposeTarget): Argv {
+  return [...compose(target), "--profile", "*", "config", "--images"];
+}
+
+/**
+ * A hash for each service of the resolved model on standard input. Only this hash equals the `config-hash` label of
+ * the containers: if compose reads the files itself, it leaves the content of env files out of the hash.
+ */
+export function hashCommand(): Argv {
+  return ["docker", "compose", "--file", "-", "config", "--hash", "*"];
+}
+
+export function buildCommand(target: ComposeTarget, services: readonly string[]): Argv {
+  return [...compose(target), "build", ...services];
+}
+
+export function pullCommand(target: ComposeTarget, services: readonly string[]): Argv {
+  return [...compose(target), "pull", "--ignore-buildable", ...services];
+}
+
+/** A service, and how many containers it shall have. */
+export interface Scale {
+  readonly service: string;
+  readonly count: number;
+}
+
+/** Starts more containers of services and leaves the present ones as they are (see refuse-changed-networks.ts). */
+export function scaleUpCommand(target: ComposeTarget, scales: readonly Scale[]): Argv {
+  const options = scales.flatMap(({ service, count }) => ["--scale", `${service}=${count}`]);
+  const services = scales.map(({ service }) => service);
+  const up = ["up", "--detach", "--no-deps", "--no-build", "--no-recreate"];
+  return [...compose(target), ...up, ...options, ...services];
+}
+
+/** The same command as a dry run: compose only prints, line by line, what it would do. */
+export function rehearsed([docker, plugin = "", ...rest]: Argv): Argv {
+  return [docker, plugin, "--dry-run", ...rest];
+}
+
+/** Replaces the containers of one service. The service is down in between. */
+export function recreateCommand(target: ComposeTarget, service: string): Argv {
+  return [...compose(target), "up", "--detach", "--no-deps", "--no-build", service];
+}
+
+/** Runs a service to its end in a new container, which replaces the one that ended. */
+export function runOnceCommand(target: ComposeTarget, service: string): Argv {
+  const [program, ...up] = recreateCommand(target, service);
+  return [program, ...up.toSpliced(-1, 0, "--force-recreate")];
+}
+
+function compose(target: ComposeTarget): Argv {
+  const name = target.projectName === undefined ? [] : ["--project-name", target.projectName];
+  const files = target.files.flatMap((file) => ["--file", file]);
+  const directory = ["--project-directory", target.projectDirectory];
+  return ["docker", "compose", "--progress", "plain", ...directory, ...name, ...files];
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** In the order in which compose looks for them: `DefaultFileNames` in compose-go, cli/options.go. */
+export const composeFileNames = ["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"];
+
+/** The first of them is used beside that file: `DefaultOverrideFileNames` there. */
+export const composeOverrideNames = [
+  "compose.override.yml",
+  "compose.override.yaml",
+  "docker-compose.override.yml",
+  "docker-compose.override.yaml",
+];
+
+/** The files that COMPOSE_FILE names, as written there; empty if it is not set. */
+export function namedFiles(env: Environment): readonly string[] {
+  return (env.COMPOSE_FILE ?? "").split(separatorOf(env)).filter(Boolean);
+}
+
+/** The value of COMPOSE_FILE that names `files`. */
+export function namingFiles(files: readonly string[], env: Environment): string {
+  return files.join(separatorOf(env));
+}
+
+/** https://docs.docker.com/compose/how-tos/environment-variables/envvars/#compose_path_separator */
+function separatorOf({ COMPOSE_PATH_SEPARATOR }: Environment): string {
+  return COMPOSE_PATH_SEPARATOR || delimiter;
+}
+
+/** The first version in which `!reset` removes a list that another file gives. `start_interval` came with 2.24.0. */
+export const neededCompose = "2.24.4";
+
+/** Docker looks for plugins here, in this order, after the directories of its configuration. */
+const systemDirectories = [
+  "/usr/local/lib/docker/cli-plugins",
+  "/usr/local/libexec/docker/cli-plugins",
+  "/usr/lib/docker/cli-plugins",
+  "/usr/libexec/docker/cli-plugins",
+];
+const viaDocker: Argv = ["docker", "compose"];
+const elf = Buffer.from([0x7f, 0x45, 0x4c, 0x46]);
+
+/**
+ * Gives the first words of a compose command: the plugin's own program if that is safe, else `docker compose`. Docker
+ * asks the plugin for its name before it starts it. That costs a tenth of a second of a core, more than most answers
+ * of compose, and a roll-out asks four times.
+ *
+ * It is `docker compose` if docker might do anything else: if `docker` or the plugin is a script, if `docker` is a
+ * link to another program, if the configuration cannot be read, if the plugin is in no usual place, or if a plugin
+ * runs this. (A docker that was built to search further directories first is not recognized.) Compose also runs
+ * alone, see https://docs.docker.com/compose/install/standalone/; for docker's search see `getPluginDirs` in
+ * docker/cli, cli-plugins/manager/manager.go.
+ */
+export function composeProgram(env: NodeJS.ProcessEnv): Argv {
+  if (env.DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND) return viaDocker;
+  const directory = env.DOCKER_CONFIG || join(env.HOME || homedir(), ".docker");
+  if (!isAbsolute(directory) || !isDockerItself(findProgram("docker", env.PATH ?? ""))) return viaDocker;
+  const extra = extraDirectories(directory);
+  if (extra === null) return viaDocker;
+  const places = [...extra, join(directory, "cli-plugins"), ...systemDirectories];
+  const plugin = places.map((place) => join(place, "docker-compose")).find(isThere);
+  return plugin !== undefined && isCompiled(plugin) ? [plugin] : viaDocker;
+}
+
+/** Whether `docker` is a compiled program of this name, not a script or a link to something else. */
+function isDockerItself(docker: string | null): boolean {
+  if (docker === null || !isAbsolute(docker)) return false;
+  const real = realpathSync(docker);
+  return basename(real) === "docker" && isCompiled(real);
+}
+
+/** A script could do anything with its arguments. */
+function isCompiled(path: string): boolean {
+  try {
+    return isRunnable(path) && readForeignFile(path, { mostBytes: elf.length, isCut: true }).equals(elf);
+  } catch {
+    return false;
+  }
+}
+
+/** `cliPluginsExtraDirs` of docker's configuration; empty without a configuration, null if it cannot be read. */
+function extraDirectories(directory: string): readonly string[] | null {
+  try {
+    const config: { readonly cliPluginsExtraDirs?: unknown } = JSON.parse(
+      readForeignFile(join(directory, "config.json"), { mostBytes: 1024 ** 2 }).toString(),
+    );
+    const { cliPluginsExtraDirs: extra = [] } = config;
+    return Array.isArray(extra) && extra.every(isAbsolutePath) ? extra : null;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT" ? [] : null;
+  }
+}
+
+function isAbsolutePath(value: unknown): boolean {
+  return typeof value === "string" && isAbsolute(value);
+}
+
+function isThere(path: string): boolean {
+  return kindOf(path) !== "missing";
+}
+
+/** Compares versions such as `2.24.0` and `2.9.1-desktop.1` number by number: negative if `one` is older. */
+export function compareVersions(one: string, other: string): number {
+  const [left, right] = [numbersOf(one), numbersOf(other)];
+  for (const index of [0, 1, 2]) {
+    const difference = (left[index] ?? 0) - (right[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+function numbersOf(version: string): readonly number[] {
+  return version.replace(/^v/, "").split(/[.+-]/, 3).map(Number);
+}

@@ -1,0 +1,358 @@
+import { readFile, realpath } from "node:fs/promises";
+import { type Engine, EngineRefusal, filteredBy, getJson, nullIfMissing, readJson } from "./engine.ts";
+import { inspectImage, tagImage } from "./images.ts";
+import { containerIdIn, hasMounts } from "./mounts.ts";
+
+/** Docker's default. */
+const dockersGraceS = 10;
+
+/** A container, as the engine describes it at one moment. */
+export type Container = Readonly<ReturnType<typeof readContainer>>;
+
+/**
+ * The containers of a compose project, running or not, oldest first. One-off containers (`compose run`) are left out.
+ */
+export async function listContainers(
+  engine: Engine,
+  project: string,
+  service?: string,
+): Promise<readonly Container[]> {
+  const label = [`com.docker.compose.project=${project}`, "com.docker.compose.oneoff=False"];
+  if (service !== undefined) label.push(`com.docker.compose.service=${service}`);
+  const path = `/containers/json?all=1&${filteredBy({ label })}`;
+  const listed = await getJson<readonly { readonly Id: string }[]>(engine, path);
+  const containers = await Promise.all(listed.map(({ Id }) => inspectContainer(engine, Id)));
+  return containers.filter((container) => container !== null).sort((a, b) => a.number - b.number);
+}
+
+/** One container as it is now, or null if it is gone. */
+export async function inspectContainer(engine: Engine, id: string): Promise<Container | null> {
+  const found = await nullIfMissing(getJson<Inspected>(engine, `/containers/${id}/json`));
+  return found && readContainer(found);
+}
+
+/**
+ * Asks a container to stop, and kills it after its own stop grace period or after `longestS` seconds, whichever is
+ * shorter. A container that has stopped or is gone counts as stopped.
+ */
+export async function stopContainer(
+  engine: Engine,
+  { id, stopGraceS }: Container,
+  longestS: number,
+): Promise<void> {
+  const graceS = Math.min(stopGraceS, longestS);
+  await unlessGone(engine.post(`/containers/${id}/stop?t=${graceS}`, undefined, graceS * 1_000));
+}
+
+/** Removes a container and keeps its volumes. A container that is gone or being removed counts as removed. */
+export async function removeContainer(engine: Engine, id: string): Promise<void> {
+  await unlessGone(engine.delete(`/containers/${id}?force=1`));
+}
+
+interface Inspected {
+  readonly Id: string;
+  readonly Name: string;
+  readonly Image: string;
+  readonly RestartCount: number;
+  readonly Created: string;
+  readonly Mounts?: readonly {
+    readonly Type: string;
+    readonly Name?: string;
+    readonly Source?: string;
+    readonly Destination: string;
+  }[];
+  readonly Config: {
+    readonly Image: string;
+    readonly Labels: Readonly<Record<string, string>> | null;
+    readonly StopTimeout?: number | null;
+    readonly Env?: readonly string[] | null;
+  };
+  readonly State: {
+    readonly Status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
+    readonly ExitCode: number;
+    readonly Health?: {
+      readonly Status: string;
+      readonly Log: readonly { readonly Output: string }[] | null;
+    };
+  };
+}
+
+function readContainer({ Id, Name, Image, RestartCount, Created, Config, State, Mounts = [] }: Inspected) {
+  const labels = Config.Labels ?? {};
+  const label = (name: string) => labels[`com.docker.compose.${name}`] ?? "";
+  return {
+    id: Id,
+    name: Name.replace(/^\//, ""),
+    labels,
+    /** Its compose service, and the number that compose gave it within that. */
+    service: label("service"),
+    number: Number(label("container-number")),
+    /** The id of its image, and the name that it was started with. */
+    image: Image,
+    imageName: Config.Image,
+    configHash: label("config-hash"),
+    status: State.Status,
+    /** Null if it has no health check. */
+    health: healthOf(State.Health?.Status),
+    healthLog: (State.Health?.Log ?? []).map(({ Output }) => Output.trim()) as readonly string[],
+    exitCode: State.ExitCode,
+    restartCount: RestartCount,
+    createdAtMs: Date.parse(Created),
+    /** Seconds between SIGTERM and SIGKILL, from the compose file. */
+    stopGraceS: Config.StopTimeout ?? dockersGraceS,
+    mounts: Mounts.map(readMount) as readonly ContainerMount[],
+    /** As `NAME=value`, from its image, `environment` and `env_file`. */
+    environment: Config.Env ?? [],
+  };
+}
+
+export type ContainerMount = Readonly<ReturnType<typeof readMount>>;
+
+/** `name` is the volume's, `source` the path on the host, `target` the path in the container. */
+function readMount({ Type, Name = "", Source = "", Destination }: NonNullable<Inspected["Mounts"]>[number]) {
+  return { type: Type, name: Name, source: Source, target: Destination };
+}
+
+function healthOf(status: string | undefined) {
+  return status === "starting" || status === "healthy" || status === "unhealthy" ? status : null;
+}
+
+async function unlessGone(request: Promise<unknown>): Promise<void> {
+  try {
+    await request;
+  } catch (error) {
+    const isGone = error instanceof EngineRefusal && (error.status === 404 || error.status === 409);
+    if (!isGone) throw error;
+  }
+}
+
+/** The names of containers, for a message. */
+export function namesOf(containers: readonly Pick<Container, "name">[]): string {
+  return containers.map(({ name }) => name).join(", ");
+}
+
+/** A container that is still there, and why the engine refused to remove it. */
+export interface UnremovedContainer {
+  readonly container: Container;
+  readonly reason: string;
+}
+
+/**
+ * Stops and removes containers, all at once.
+ *
+ * @param longestGraceS the most seconds between SIGTERM and SIGKILL, even if a container's own stop grace period is
+ * longer
+ * @returns those that the engine refused to stop or to remove (a mount that is busy, for example)
+ * @throws ProblemError `docker_unreachable`
+ */
+export async function discardContainers(
+  engine: Engine,
+  containers: readonly Container[],
+  longestGraceS: number,
+): Promise<readonly UnremovedContainer[]> {
+  const discard = async (container: Container): Promise<UnremovedContainer | null> => {
+    try {
+      await stopContainer(engine, container, longestGraceS);
+      await removeContainer(engine, container.id);
+      return null;
+    } catch (error) {
+      if (!(error instanceof EngineRefusal)) throw error;
+      return { container, reason: error.problem.detail };
+    }
+  };
+  const kept = await Promise.all(containers.map(discard));
+  return kept.filter((one) => one !== null);
+}
+
+/**
+ * Finds this container by the files that Docker mounts into every container. The host name proves nothing: it can be
+ * set, and in the host's network it is the host's own.
+ *
+ * @returns null outside of a container, and if the container is uncertain (in another container's network, those
+ * files belong to that container)
+ */
+export async function findOwnContainer(engine: Engine): Promise<Container | null> {
+  const mountInfo = await readFile("/proc/self/mountinfo", "utf8");
+  const id = containerIdIn(mountInfo);
+  if (id === null) return null;
+  const container = await inspectContainer(engine, id);
+  return container !== null && hasMounts(mountInfo, await mountPoints(container)) ? container : null;
+}
+
+/** The container of this process, as part of a compose service. */
+export interface OwnService {
+  readonly id: string;
+  readonly project: string;
+  readonly service: string;
+}
+
+/** Null on a host, and if compose did not create this container. */
+export async function findOwnService(engine: Engine): Promise<OwnService | null> {
+  const own = await findOwnContainer(engine);
+  const project = own?.labels["com.docker.compose.project"];
+  const service = own?.labels["com.docker.compose.service"];
+  return own && project && service ? { id: own.id, project, service } : null;
+}
+
+/** As the kernel has them: `/var/run/docker.sock` is mounted at `/run/docker.sock`. */
+function mountPoints({ mounts }: Container): Promise<readonly string[]> {
+  return Promise.all(mounts.map(({ target }) => realpath(target).catch(() => target)));
+}
+
+/** What the engine needs to recreate a container that is gone. */
+export interface ContainerSpec {
+  readonly id: string;
+  readonly name: string;
+  /** The id of its image, and the name that it was started with. */
+  readonly image: string;
+  readonly imageName: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly hostConfig: Readonly<Record<string, unknown>> & { readonly NetworkMode: string };
+  readonly networks: Readonly<Record<string, Endpoint>>;
+}
+
+/** How a container was asked to join a network. */
+type Endpoint = Readonly<Record<string, unknown>> & { readonly Aliases?: readonly string[] | null };
+
+/** Reads how a container was made, and which volumes it has; null if it is gone. */
+export async function readContainerSpec(engine: Engine, id: string): Promise<ContainerSpec | null> {
+  const found = await nullIfMissing(getJson<InspectedSpec>(engine, `/containers/${id}/json`));
+  return found && specOf(found);
+}
+
+interface InspectedSpec {
+  readonly Id: string;
+  readonly Name: string;
+  readonly Image: string;
+  readonly Config: Readonly<Record<string, unknown>> & {
+    readonly Image: string;
+    readonly Hostname: string;
+    readonly Entrypoint: readonly string[] | null;
+  };
+  readonly HostConfig: Readonly<Record<string, unknown>> & {
+    readonly NetworkMode: string;
+    readonly Binds: readonly string[] | null;
+    readonly Mounts?: readonly MountRequest[] | null;
+  };
+  readonly Mounts: readonly MountPoint[];
+  readonly NetworkSettings: { readonly Networks: Readonly<Record<string, Endpoint>> | null };
+}
+
+interface MountRequest {
+  readonly Type: string;
+  readonly Source?: string;
+  readonly Target: string;
+  readonly ReadOnly?: boolean;
+}
+
+interface MountPoint {
+  readonly Type: string;
+  readonly Name?: string;
+  readonly Destination: string;
+  readonly RW: boolean;
+}
+
+function specOf(container: InspectedSpec): ContainerSpec {
+  const { Id, Name, Image, Config, HostConfig } = container;
+  return {
+    id: Id,
+    name: Name.replace(/^\//, ""),
+    image: Image,
+    imageName: Config.Image,
+    config: {
+      ...Config,
+      ...hostNameOf(container),
+      // With null, the engine would take the image's entry point, which this container did without.
+      Entrypoint: Config.Entrypoint?.length ? Config.Entrypoint : [""],
+    },
+    hostConfig: { ...HostConfig, Mounts: mountsOf(container) },
+    networks: endpointsOf(container),
+  };
+}
+
+/** Host names are dropped if the engine made them up, or if they belong to another container's network. */
+function hostNameOf({ Id, Config, HostConfig }: InspectedSpec): Readonly<Record<string, unknown>> {
+  if (HostConfig.NetworkMode.startsWith("container:"))
+    return { Hostname: "", Domainname: "", ExposedPorts: undefined };
+  return Id.startsWith(Config.Hostname) ? { Hostname: "" } : {};
+}
+
+/**
+ * The mounts as requested. Anonymous volumes keep their generated names: without them the new container would get
+ * empty ones.
+ */
+function mountsOf({ HostConfig, Mounts }: InspectedSpec): readonly MountRequest[] {
+  const volumes = Mounts.filter(({ Type, Name }) => Type === "volume" && Name !== undefined);
+  const requested = (HostConfig.Mounts ?? []).map((mount) => {
+    const volume = volumes.find(({ Destination }) => Destination === mount.Target);
+    return volume?.Name === undefined ? mount : { ...mount, Source: volume.Name };
+  });
+  const named = new Set([
+    ...requested.map(({ Target }) => Target),
+    ...(HostConfig.Binds ?? []).map((bind) => bind.split(":")[1]),
+  ]);
+  const unnamed = volumes.filter(({ Destination }) => !named.has(Destination));
+  const kept = unnamed.map(({ Name = "", Destination, RW }) => {
+    return { Type: "volume", Source: Name, Target: Destination, ReadOnly: !RW };
+  });
+  return [...requested, ...kept];
+}
+
+/** What was asked for, not what the engine chose: another container may have that address or MAC by now. */
+function endpointsOf({ Id, NetworkSettings }: InspectedSpec): Readonly<Record<string, Endpoint>> {
+  const endpoints = Object.entries(NetworkSettings.Networks ?? {}).map(([network, endpoint]) => {
+    const { IPAMConfig, Links, Aliases, DriverOpts, GwPriority } = endpoint;
+    // Older engines list the container's own id.
+    const aliases = Aliases?.filter((alias) => !Id.startsWith(alias)) ?? null;
+    return [network, { IPAMConfig, Links, Aliases: aliases, DriverOpts, GwPriority }];
+  });
+  return Object.fromEntries(endpoints);
+}
+
+/**
+ * Creates a container by `spec` without starting it. Its name is temporary, so that a container which has taken the
+ * old name can stay until this one is there.
+ *
+ * @returns its id
+ * @throws ProblemError `docker_refused` if the engine cannot create it; nothing is left then
+ */
+export async function recreateContainer(engine: Engine, spec: ContainerSpec): Promise<string> {
+  const { name, hostConfig } = spec;
+  const networks = Object.entries(spec.networks);
+  const first = networks.find(([network]) => network === hostConfig.NetworkMode) ?? networks[0];
+  const others = networks.filter((network) => network !== first);
+  const answer = await engine.post(`/containers/create?name=${name}_${spec.id.slice(0, 12)}`, {
+    ...spec.config,
+    Image: await imageReference(engine, spec),
+    HostConfig: hostConfig,
+    NetworkingConfig: first && { EndpointsConfig: Object.fromEntries([first]) },
+  });
+  const { Id: id } = readJson<{ readonly Id: string }>(answer);
+  try {
+    // Engines before 25 accept only one network when a container is created.
+    for (const [network, endpoint] of others) {
+      const path = `/networks/${encodeURIComponent(network)}/connect`;
+      await engine.post(path, { Container: id, EndpointConfig: endpoint });
+    }
+  } catch (error) {
+    await removeContainer(engine, id).catch(() => {});
+    throw error;
+  }
+  return id;
+}
+
+/** Gives a container that `recreateContainer` made the name of the old one, and starts it. */
+export async function startRecreated(engine: Engine, id: string, { name }: ContainerSpec): Promise<void> {
+  await engine.post(`/containers/${id}/rename?name=${name}`);
+  await engine.post(`/containers/${id}/start`);
+}
+
+/**
+ * The old name of the image, which may stand for the failed version by now; the id if that name cannot be restored.
+ */
+async function imageReference(engine: Engine, { image, imageName }: ContainerSpec): Promise<string> {
+  if ((await inspectImage(engine, imageName))?.id === image) return imageName;
+  if (imageName.includes("@") || imageName.startsWith("sha256:")) return image;
+  await tagImage(engine, image, imageName);
+  return imageName;
+}

@@ -1,0 +1,363 @@
+import { readFileSync } from "node:fs";
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
+import { type BlockList, isIP, type Socket, SocketAddress } from "node:net";
+import type { Log } from "#log";
+import type { HttpProblemCode } from "#problems";
+import { createLogThrottle } from "./async.ts";
+import { isClosing, problemAnswer, type Refusal, sendAnswer, writeAndClose } from "./http-answer.ts";
+
+const { createServer } = process.getBuiltinModule("node:http");
+
+/** Answers a request. Its promise settles when the handler has no more to do, or rejects with a fault. */
+export type HandleRequest = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+const internalError: Refusal = {
+  code: "internal_error",
+  detail: "This is a fault in Hotpush. Its log has the reason.",
+};
+/** Faults that are logged one by one in a minute: while a disk is full, every request may be one. */
+const faultsPerMinute = 20;
+
+/**
+ * Makes an HTTP server; there is no other way. A fault that a handler throws is logged once and answered with 500. If the
+ * answer has begun, its connection is cut. The process goes on.
+ */
+export function createHttpServer(options: ServerOptions, log: Log, handle: HandleRequest): Server {
+  const mayLog = createLogThrottle<"fault">(faultsPerMinute, 60_000, (_, count) =>
+    log.error({ event: "request.failed_more", count }, `${count} more requests failed because of a fault`),
+  );
+
+  function fail(error: unknown, request: IncomingMessage, response: ServerResponse): void {
+    // A client that leaves before its body is whole is no fault.
+    if (request.errored !== null && error === request.errored) return;
+    if (mayLog("fault"))
+      log.error({ event: "request.failed", err: error }, "A request failed because of a fault in Hotpush");
+    if (response.headersSent || response.destroyed) response.destroy();
+    else sendAnswer(response, problemAnswer(internalError));
+  }
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await handle(request, response);
+    } catch (error) {
+      fail(error, request, response);
+    }
+  }
+
+  return createServer(options, (request, response) => {
+    // Without listeners, the error of a connection that breaks off would end the process.
+    request.on("error", () => {});
+    response.on("error", () => response.destroy());
+    // After a refused request, nothing on its connection is read.
+    if (isClosing(request.socket)) return;
+    serve(request, response).catch(() => response.destroy());
+  });
+}
+
+/** Node drops headers beyond this many without an error; a request that reaches it is refused. */
+export const maxHeaders = 100;
+
+/** Checks for every path, on the headers alone: their number, the version, one Host, an unambiguous framing. */
+export function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage): Refusal | null {
+  if (rawHeaders.length / 2 >= maxHeaders) {
+    return closingRefusal("headers_too_large", `The request has ${maxHeaders} header fields or more.`);
+  }
+  if (httpVersion !== "1.1" && httpVersion !== "1.0") {
+    return closingRefusal("malformed_request", `This service speaks HTTP/1.1, not HTTP/${httpVersion}.`);
+  }
+  const hostCount = countOf(rawHeaders, "host");
+  if (hostCount > 1) return closingRefusal("malformed_request", "The request has two Host headers.");
+  if (hostCount === 0 && httpVersion === "1.1") {
+    return closingRefusal("malformed_request", "The request has no Host header.");
+  }
+  const coding = headers["transfer-encoding"];
+  const isPlainChunked = coding === undefined || (coding === "chunked" && httpVersion === "1.1");
+  if (isPlainChunked) return null;
+  return closingRefusal("malformed_request", "The only Transfer-Encoding accepted is chunked, on HTTP/1.1.");
+}
+
+/** The Content-Length, which Node has checked to be a number, or 0. */
+export function declaredBytes(request: IncomingMessage): number {
+  return Number(request.headers["content-length"] ?? 0);
+}
+
+function countOf(rawHeaders: readonly string[], name: string): number {
+  let count = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const raw = rawHeaders[index];
+    if (raw?.length === name.length && raw.toLowerCase() === name) count += 1;
+  }
+  return count;
+}
+
+function closingRefusal(code: HttpProblemCode, detail: string): Refusal {
+  return { code, detail, closing: "refused" };
+}
+
+/**
+ * Limits on what a connection may cost. They are given to the constructor, which refuses values that contradict each
+ * other. They are checked every second: Node's default of 30 s would make each of them 30 s longer.
+ */
+export const serverOptions: ServerOptions = {
+  headersTimeout: 5_000,
+  // GitHub and GitLab hang up after 10 s: what comes later is of no use to anybody.
+  requestTimeout: 10_000,
+  connectionsCheckingInterval: 1_000,
+  // Longer than a proxy keeps an idle connection (Caddy: 2 min): else the two race, and a push is lost.
+  keepAliveTimeout: 125_000,
+  maxHeaderSize: 16_384,
+  // Node would answer without a reason; checkHead does.
+  requireHostHeader: false,
+  // How many bytes of a body that waits for its turn may be in memory before it is no longer read.
+  highWaterMark: 16_384,
+  noDelay: true,
+};
+
+const idleSocketMs = 15_000;
+/** Each costs some 15 KiB even if it sends nothing. */
+const mostConnections = 2_048;
+/** File descriptors that are kept for the database, the log, the deploy script and other servers. */
+const reservedDescriptors = 128;
+
+/**
+ * Adds to `server` what Node leaves open: a cap on connections, answers to broken requests, Expect.
+ *
+ * @param body what `Expect: 100-continue` is not granted for
+ * @param onCrowded called at most once a minute while connections are near their limit
+ */
+export function hardenServer(
+  server: Server,
+  body: { readonly limitBytes: number; readonly tooLarge: Refusal },
+  onCrowded: (crowding: Crowding) => void,
+): Server {
+  server.maxHeadersCount = maxHeaders;
+  server.maxConnections = Math.max(64, Math.min(mostConnections, openFilesLimit() - reservedDescriptors));
+  server.timeout = idleSocketMs;
+  answerBrokenRequests(server, limitConnections(server, onCrowded));
+  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    if (declaredBytes(request) > body.limitBytes) {
+      sendAnswer(response, problemAnswer(body.tooLarge));
+      return;
+    }
+    response.writeContinue();
+    server.emit("request", request, response);
+  });
+  server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
+    const detail = "The only expectation that can be met is 100-continue.";
+    sendAnswer(response, problemAnswer({ code: "expectation_failed", detail, closing: "refused" }));
+  });
+  return server;
+}
+
+/** How many files this process may have open; Node raises its soft limit to the hard one at start. */
+function openFilesLimit(): number {
+  try {
+    const line = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
+    return Number(line?.[1] ?? mostConnections);
+  } catch {
+    return mostConnections;
+  }
+}
+
+/**
+ * Answers requests that Node's parser gave up on: broken, too large or too slow. Node has no response for them; but the
+ * requests that came whole before them on the same connection are answered first, or a sender would take the refusal for
+ * the answer to a push that was recorded.
+ */
+function answerBrokenRequests(server: Server, latestOf: (socket: Socket) => LatestRequest | undefined): void {
+  const broken = new WeakSet<Socket>();
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === "ECONNRESET" || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    // Everything after a broken request is broken too, and reported again.
+    if (broken.has(socket)) return;
+    broken.add(socket);
+    const answer = problemAnswer({ ...(brokenRequests[error.code ?? ""] ?? notHttp), closing: "broken" });
+    const latest = latestOf(socket);
+    if (!latest || isAnswered(latest)) writeAndClose(socket, answer);
+    else if (latest.request.complete) latest.response.once("close", () => writeAndClose(socket, answer));
+    else if (latest.response.writableEnded) socket.destroySoon();
+    else sendAnswer(latest.response, answer);
+  });
+}
+
+/** By the code of Node's parser. */
+const brokenRequests: Readonly<Record<string, Refusal>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    code: "request_timeout",
+    detail: "The headers did not arrive within 5 s, or the body within 10 s.",
+  },
+  HPE_HEADER_OVERFLOW: {
+    code: "headers_too_large",
+    detail: `The headers are larger than 16 KiB, or there are ${maxHeaders} or more.`,
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
+    code: "payload_too_large",
+    detail: "The extensions of a chunk are larger than 16 KiB.",
+  },
+};
+const notHttp: Refusal = {
+  code: "malformed_request",
+  detail: "The request could not be read as HTTP/1.1.",
+};
+
+/** What happened to connections near the limit, since it was last reported. */
+export interface Crowding {
+  readonly limit: number;
+  readonly closed: number;
+  /** Came when the limit was reached and nothing could be closed. */
+  readonly refused: number;
+}
+
+/** A request whose head has arrived whole, and the response to it. */
+export interface LatestRequest {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** This share of the connections is kept free for new ones, and 16 at least. */
+const freeShare = 1 / 8;
+const leastFree = 16;
+/** How many connections are looked at when a new one comes: it must not cost more if thousands are busy. */
+const mostLooks = 64;
+/** A connection that has sent less since it was last looked at makes no progress. */
+const progressBytes = 256;
+const reportEveryMs = 60_000;
+
+/**
+ * Closes connections that are of no use when `server` comes near its limit; else anybody who keeps enough of them open
+ * locks out every delivery. The idle ones are closed first, oldest first, then those that have sent no request yet, and
+ * last those whose request has stopped arriving. A request that is arriving or being answered is never cut.
+ *
+ * @returns the latest request of a connection, undefined if it has sent none yet; earlier ones are answered before it
+ */
+export function limitConnections(server: Server, report: (crowding: Crowding) => void) {
+  const limit = server.maxConnections;
+  const most = limit - Math.max(leastFree, Math.floor(limit * freeShare));
+  /** The one that was looked at longest ago comes first; `seenBytes` is what it had sent then. */
+  const connections = new Map<Socket, { seenBytes: number; latest?: LatestRequest }>();
+  const count = createCounter(limit, report);
+
+  server.on("connection", (socket: Socket) => {
+    connections.set(socket, { seenBytes: 0 });
+    socket.once("close", () => connections.delete(socket));
+    if (connections.size > most) closeOne();
+  });
+  server.on("drop", () => count("refused"));
+  for (const event of ["request", "checkContinue", "checkExpectation"]) server.prependListener(event, note);
+  return (socket: Socket) => connections.get(socket)?.latest;
+
+  function note(request: IncomingMessage, response: ServerResponse): void {
+    const connection = connections.get(request.socket);
+    if (connection) connection.latest = { request, response };
+  }
+
+  function closeOne(): void {
+    const socket = findUseless();
+    if (!socket) return;
+    socket.destroy();
+    count("closed");
+  }
+
+  /** Those that do something are moved to the end of the line, after the one that has just come. */
+  function findUseless(): Socket | null {
+    const firstOf = new Map<State, Socket>();
+    let looks = Math.min(mostLooks, connections.size - 1);
+    for (const [socket, connection] of connections) {
+      if (looks === 0) break;
+      looks -= 1;
+      const state = stateOf(socket, connection.latest);
+      if (state === "ours" || socket.bytesRead - connection.seenBytes >= progressBytes) {
+        connection.seenBytes = socket.bytesRead;
+        connections.delete(socket);
+        connections.set(socket, connection);
+      } else if (!firstOf.has(state)) firstOf.set(state, socket);
+      if (firstOf.has("idle")) break;
+    }
+    return firstOf.get("idle") ?? firstOf.get("silent") ?? firstOf.get("stalled") ?? null;
+  }
+}
+
+/** True if the request has come whole and its answer is with the kernel. */
+export function isAnswered({ request, response }: LatestRequest): boolean {
+  return request.complete && response.writableFinished;
+}
+
+/** What a connection without progress waits for: another request, the head of its first one, a body, or our answer. */
+type State = "idle" | "silent" | "stalled" | "ours";
+
+function stateOf(socket: Socket, latest: LatestRequest | undefined): State {
+  if (!latest) return "silent";
+  if (isClosing(socket) || isAnswered(latest)) return "idle";
+  const { request, response } = latest;
+  if (response.writableEnded) return "stalled";
+  return request.complete || request.isPaused() ? "ours" : "stalled";
+}
+
+/** Reports the first of its kind at once, and those in the minute after it together. */
+function createCounter(limit: number, report: (crowding: Crowding) => void) {
+  let counts = { closed: 0, refused: 0 };
+  let reportedAtMs = Number.NEGATIVE_INFINITY;
+  return (kind: keyof typeof counts): void => {
+    counts[kind] += 1;
+    if (performance.now() - reportedAtMs < reportEveryMs) return;
+    reportedAtMs = performance.now();
+    report({ limit, ...counts });
+    counts = { closed: 0, refused: 0 };
+  };
+}
+
+/** Reads the body of a request as text. @returns null if it has more than `mostBytes` */
+export async function readText(request: IncomingMessage, mostBytes: number): Promise<string | null> {
+  // One buffer, because a body can be sent in pieces of one byte, and each would take some hundred.
+  const body = Buffer.alloc(mostBytes);
+  let bytes = 0;
+  // A sender of too much still reads why it is refused.
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    if (bytes + chunk.length > mostBytes) return null;
+    bytes += chunk.copy(body, bytes);
+  }
+  return body.toString("utf8", 0, bytes);
+}
+
+/**
+ * Finds the client behind the `trusted` proxies. X-Forwarded-For is read from the right, the end that the nearest proxy
+ * wrote, and only as long as its writer is trusted: a client can send any value, to which proxies append. An entry that
+ * is not an address ends the search at its writer.
+ *
+ * @returns an IP address in its usual form; null if the connection is gone
+ */
+export function clientAddress({ socket, headers }: IncomingMessage, trusted: BlockList): string | null {
+  let client = canonicalAddress(socket.remoteAddress ?? "");
+  const forwarded = headers["x-forwarded-for"];
+  if (client === null || forwarded === undefined) return client;
+  for (const entry of String(forwarded).split(",").reverse()) {
+    if (!isIn(trusted, client)) return client;
+    const previous = canonicalAddress(withoutPort(entry.trim()));
+    if (previous === null) return client;
+    client = previous;
+  }
+  return client;
+}
+
+/** Whether `address`, in its usual form, is one of a list. */
+export function isIn(list: BlockList, address: string): boolean {
+  return list.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
+}
+
+/** Some proxies add the port: `203.0.113.7:4711`, `[2001:db8::7]:4711`. */
+function withoutPort(entry: string): string {
+  const { bracketed, plain } =
+    /^(?:\[(?<bracketed>[^\]]*)\]|(?<plain>[\d.]+))(?::\d{1,5})?$/.exec(entry)?.groups ?? {};
+  return bracketed ?? plain ?? entry;
+}
+
+/** One text for each address: IPv6 in short form, without a zone, and IPv4 that is mapped into it as IPv4. */
+function canonicalAddress(text: string): string | null {
+  const [address = ""] = text.split("%", 1);
+  const version = isIP(address);
+  if (version !== 6) return version === 4 ? address : null;
+  return new SocketAddress({ address, family: "ipv6" }).address.replace(/^::ffff:(?=\d+\.)/, "");
+}

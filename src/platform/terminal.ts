@@ -1,0 +1,213 @@
+import { randomInt } from "node:crypto";
+import { stripVTControlCharacters } from "node:util";
+import { CommandError } from "#problems";
+
+/** The output of a command for a person: plain text if it is piped, with colour and progress on a terminal. */
+export interface Terminal {
+  readonly isInteractive: boolean;
+  readonly columns: number;
+  readonly paint: (colour: Colour, text: string) => string;
+  /** Writes whole lines. */
+  readonly print: (...lines: readonly string[]) => void;
+}
+
+/** The codes that begin and end each (ECMA-48, "Select graphic rendition"). */
+const colours = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], yellow: [33, 39] } as const;
+
+export type Colour = keyof typeof colours;
+
+const usualColumns = 80;
+const tabColumns = 8;
+
+/** The terminal behind `stream`. Any text in NO_COLOR switches colour off, as https://no-color.org defines it. */
+export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Terminal {
+  const isInteractive = stream.isTTY === true && env.TERM !== "dumb";
+  const hasColour = isInteractive && !env.NO_COLOR;
+  return {
+    isInteractive,
+    columns: isInteractive ? stream.columns || usualColumns : usualColumns,
+    paint: (colour, text) => (hasColour ? painted(text, colours[colour]) : text),
+    print: (...lines) => stream.write(lines.map((line) => `${line}\n`).join("")),
+  };
+}
+
+function painted(text: string, [begin, end]: readonly [number, number]): string {
+  return `${control(`${begin}m`)}${text}${control(`${end}m`)}`;
+}
+
+/** A line of a script without what could steer the terminal that it is shown on; tabs become spaces. */
+export function harmless(line: string): string {
+  const [first = "", ...rest] = withoutSteering(line, { kept: "\t" }).split("\t");
+  // A tab would jump over what the line showed before.
+  return rest.reduce(
+    (before, part) => before + " ".repeat(tabColumns - (before.length % tabColumns)) + part,
+    first,
+  );
+}
+
+/** Control characters but line feed and tab, and those that turn the direction of writing round. */
+const steering = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+const harmlessOnes = "\n\t";
+
+/** What begins the control sequences of this process: nobody else can write it, and tools that measure text skip it. */
+const own = `\u001b[${[0, 0, 0].map(() => randomInt(1_000, 10_000)).join(";")};`;
+
+/** A control sequence of our own, such as `31m` or `K`, which `cleanOutput` lets pass. */
+export function control(code: string): string {
+  return own + code;
+}
+
+/** `text` with our own control sequences; all else that steers a terminal is written as in JSON. */
+export function cleaned(text: string): string {
+  return text
+    .split(own)
+    .map((part) => part.replace(steering, visible))
+    .join("\u001b[");
+}
+
+function visible(found: string): string {
+  if (harmlessOnes.includes(found)) return found;
+  return `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+/**
+ * Cleans all text that this process writes to the streams: a commit, a server or a program that failed must not steer the
+ * terminal of who reads about it. JSON keeps its meaning. Bytes are written as they are.
+ */
+export function cleanOutput(...streams: readonly NodeJS.WriteStream[]): void {
+  for (const stream of streams) {
+    const { write } = stream;
+    stream.write = ((chunk: string | Uint8Array, ...rest: []) =>
+      write.call(stream, typeof chunk === "string" ? cleaned(chunk) : chunk, ...rest)) as typeof write;
+  }
+}
+
+/** Does something that moves the cursor by sequences of its own, such as reading an answer. */
+export async function uncleaned<Result>(
+  stream: NodeJS.WriteStream,
+  act: () => Promise<Result>,
+): Promise<Result> {
+  const { write } = stream;
+  // The method of its class is there again.
+  Reflect.deleteProperty(stream, "write");
+  try {
+    return await act();
+  } finally {
+    stream.write = write;
+  }
+}
+
+/** Control characters, and those that turn the direction of writing round. */
+const steeringCharacters = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
+
+/** Text that cannot play tricks on a terminal, a log or a page: without colours, control characters and excess. */
+export function printable(text: string, mostCharacters = 300): string {
+  const plain = withoutSteering(text, { instead: " " });
+  return plain.length > mostCharacters ? `${plain.slice(0, mostCharacters - 1)}…` : plain;
+}
+
+/** Text without what could steer the terminal that it is shown on, but for the characters in `kept`. */
+export function withoutSteering(
+  text: string,
+  { kept = "", instead = "" }: { readonly kept?: string; readonly instead?: string } = {},
+): string {
+  return stripVTControlCharacters(text).replace(steeringCharacters, (found) =>
+    kept.includes(found) ? found : instead,
+  );
+}
+
+/** One line at the bottom of a terminal that is rewritten in place; nothing if output is piped. */
+export interface Progress {
+  /** Prints lines above it. */
+  readonly print: (...lines: readonly string[]) => void;
+  /** Removes it for good: the cursor is at the beginning of an empty line. */
+  readonly end: () => void;
+}
+
+const redrawMs = 1_000;
+const eraseRest = control("K");
+const toStart = control("G");
+
+/**
+ * Shows what `text` returns, and updates it every second. Each change is one write that first overwrites the line and
+ * then erases its rest, so that nothing flickers.
+ *
+ * @param write writes text to the terminal
+ */
+export function showProgress(
+  terminal: Terminal,
+  write: (text: string) => void,
+  text: () => string,
+): Progress {
+  if (!terminal.isInteractive) return { print: terminal.print, end() {} };
+  let shown = "";
+
+  /** The characters that replace the shown line by the present text. */
+  function redrawn(): string {
+    const before = shown;
+    shown = text().slice(0, terminal.columns - 1);
+    if (shown === "") return before === "" ? "" : `${toStart}${eraseRest}`;
+    return `${toStart}${terminal.paint("dim", shown)}${eraseRest}`;
+  }
+
+  const timer = setInterval(() => {
+    if (text().slice(0, terminal.columns - 1) !== shown) write(redrawn());
+  }, redrawMs).unref();
+  write(redrawn());
+  return {
+    print(...lines) {
+      const start = shown === "" ? "" : toStart;
+      write(`${lines.map((line) => `${start}${line}${start && eraseRest}\n`).join("")}${redrawn()}`);
+    },
+    end() {
+      clearInterval(timer);
+      if (shown !== "") write(`${toStart}${eraseRest}`);
+      shown = "";
+    },
+  };
+}
+
+/** Whether a person at a terminal can be asked. */
+export function canAsk(): boolean {
+  return process.stdin.isTTY === true && process.stdout.isTTY === true;
+}
+
+/** Asks for yes or no; an empty answer is no. @throws as `prompt` */
+export async function confirm(question: string): Promise<boolean> {
+  return /^y(?:es)?$/i.test((await readAnswer(`${question} [y/N]: `)).trim());
+}
+
+/**
+ * Asks until `read` accepts the answer; an empty one is `proposal`.
+ *
+ * @throws CommandError on Ctrl-C and at the end of the input
+ */
+export async function prompt<Value>(
+  question: string,
+  proposal: string,
+  read: (text: string) => Value | null,
+): Promise<Value> {
+  for (;;) {
+    const shown = proposal === "" ? "" : ` [${proposal}]`;
+    const value = read((await readAnswer(`${question}${shown}: `)).trim() || proposal);
+    if (value !== null) return value;
+  }
+}
+
+async function readAnswer(question: string): Promise<string> {
+  const { createInterface } = await import("node:readline/promises");
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  const left = new AbortController();
+  terminal.once("SIGINT", () => left.abort());
+  terminal.once("close", () => left.abort());
+  try {
+    const ask = () => terminal.question(cleaned(question), { signal: left.signal });
+    return await uncleaned(process.stdout, ask);
+  } catch (error) {
+    if (!left.signal.aborted) throw error;
+    process.stdout.write("\n");
+    throw new CommandError("Nothing was written.");
+  } finally {
+    terminal.close();
+  }
+}
