@@ -1,5 +1,5 @@
-import { columns, type Deployment, toDeployment } from "../src/deployments/deployment.ts";
-import { openDeployments } from "../src/deployments/schema.ts";
+import type { Deployment } from "../src/deployments/deployment.ts";
+import { columns, openDeployments, toDeployment } from "../src/deployments/store.ts";
 
 /** Reads all deployments from the database of the service, oldest first. */
 export function readRecord(statePath: string): readonly Deployment[] {

@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { extname, join } from "node:path";
 import { accessIn } from "#access/schema";
 import { operatorSocketPath, type ServerContext } from "#calls/call";
@@ -7,16 +8,16 @@ import type { MachineSettings } from "#config/machine";
 import type { ProjectFiles } from "#config/project-files";
 import { liveMount, serverFilesAt } from "#config/server";
 import type { Environment } from "#config/settings";
-import { numberAfter } from "#deployments/deployment";
-import { createEventBus } from "#deployments/events";
-import { createHealthCheck } from "#deployments/health";
+import { listRunning } from "#deployments/history";
 import type { AskRun } from "#deployments/push";
 import { createTurns } from "#deployments/queue";
-import { openDeployments } from "#deployments/schema";
+import { numberAfter, openDeployments } from "#deployments/store";
 import { createNotifications } from "#notifications/notifications";
 import { atMost, keepTrying } from "#platform/async";
 import { type HeldLock, waitForLock } from "#platform/file-lock";
 import { isSystemError } from "#platform/run-command";
+import type { Store } from "#platform/sqlite";
+import { canWrite, checkAtMostEvery } from "#platform/sqlite";
 import { listStatePaths, type Shared } from "#projects/project";
 import { ProjectRegistry } from "#projects/registry";
 import { takePushes } from "#projects/take-pushes";
@@ -70,7 +71,7 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
   const access = accessIn(statePath, log);
 
   let isLeader = false;
-  const events = createEventBus(log);
+  const events = new EventEmitter().setMaxListeners(0);
   const turns = createTurns(machine.maxRunning);
   const notifications = createNotifications({
     ...{ store, log, stopping, isLeader: () => isLeader, pageUrl: machine.pageUrl },
@@ -153,7 +154,6 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     await leadership?.taking.ended;
     for (const socket of leadership?.sockets ?? []) socket?.close();
     leadership?.lock.release();
-    projects.close();
     access.close();
     store.close();
   }
@@ -183,4 +183,45 @@ const ownMain = join(import.meta.dirname, `main${extname(import.meta.filename)}`
 function logMovedAside(path: string, log: Log): void {
   const text = `The database was damaged and is now ${path}; the history starts again`;
   log.error({ event: "store.moved_aside", path }, text);
+}
+
+interface HealthLimits {
+  /** The database is probed at most this often. */
+  readonly probeIntervalMs: number;
+  /** A run is ended at its time-out. If it is still there this much later, the service is at fault. */
+  readonly overdueMs: number;
+}
+
+/**
+ * Makes the check behind /health: the database can be written and no run is far past its time-out. A failed deployment
+ * does not make the service unhealthy, because a restart would not help.
+ *
+ * @param timeoutMsOf null for a project without settings: nothing can be done about what it runs
+ * @returns a function that returns the fault, or null
+ */
+export function createHealthCheck(
+  store: Store,
+  timeoutMsOf: (project: string) => number | null,
+  limits: HealthLimits = { probeIntervalMs: 5_000, overdueMs: 5 * 60_000 },
+): () => string | null {
+  // Since when this process has seen the run, not since when the record says it runs: wall clocks jump.
+  let seenSinceMs: ReadonlyMap<string, number> = new Map();
+
+  function isOverdue(): boolean {
+    const nowMs = performance.now();
+    const runs = listRunning(store).map(({ id, attempts, project }) => ({
+      key: `${id} ${attempts}`,
+      project,
+    }));
+    seenSinceMs = new Map(runs.map(({ key }) => [key, seenSinceMs.get(key) ?? nowMs]));
+    return runs.some(({ key, project }) => {
+      const timeoutMs = timeoutMsOf(project);
+      return timeoutMs !== null && nowMs - (seenSinceMs.get(key) ?? nowMs) > timeoutMs + limits.overdueMs;
+    });
+  }
+
+  return checkAtMostEvery(limits.probeIntervalMs, () => {
+    if (!canWrite(store)) return "The database cannot be written. The log of the service says more.";
+    return isOverdue() ? "A deployment is far past its time-out. The log of the service says more." : null;
+  });
 }

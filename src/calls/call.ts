@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import { stat } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import type { BlockList } from "node:net";
@@ -7,11 +8,9 @@ import type { Visitor } from "#access/visitor";
 import type { Notify } from "#config/project";
 import { stateDirectoryOf } from "#config/state-path";
 import type { CatchUpReport } from "#deployments/catch-up";
-import { findDeployment } from "#deployments/deployment";
-import type { EventBus } from "#deployments/events";
 import type { MainRef } from "#deployments/push";
 import type { Queue, Turns } from "#deployments/queue";
-import type { SecretUses } from "#deployments/secret-uses";
+import { findDeployment } from "#deployments/store";
 import type { Log } from "#log";
 import type { RemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
@@ -169,7 +168,7 @@ export function operatorSocketPath(statePath: string): string {
 export interface ServerContext {
   /** The whole database. */
   readonly store: Store;
-  readonly events: EventBus;
+  readonly events: EventEmitter;
   /** What is wrong with the service, or null. */
   readonly findFault: () => string | null;
   /** What is wrong with the server; nothing without one. */
@@ -202,7 +201,7 @@ export interface ProjectContext extends ServerContext {
   /** The project's view of the database. */
   readonly store: Store;
   readonly queue: Pick<Queue, "request" | "cancel" | "wake" | "findGuarded" | "goBack">;
-  readonly secretUses: Pick<SecretUses, "read">;
+  readonly secretUses: Project["secretUses"];
   /** The branches that are deployed: both, or the one that BRANCH names. */
   readonly refs: readonly MainRef[];
   readonly catchUp: { readonly report: () => CatchUpReport };
@@ -224,10 +223,11 @@ export interface ProjectContext extends ServerContext {
 
 export function contextOf(server: ServerContext, project: Project): ProjectContext {
   const { name, store, queue, statePath: logStatePath, settings, refs, script, isServed } = project;
-  const { catchUp, secretUses, readRemoteHead } = project;
+  const { catchUp, readRemoteHead } = project;
   return {
     ...server,
-    ...{ project: name, store, queue, secretUses, refs, catchUp, readRemoteHead, logStatePath, isServed },
+    ...{ project: name, store, queue, refs, catchUp, readRemoteHead, logStatePath, isServed },
+    secretUses: () => project.secretUses(),
     hostDirectory: (directory) => project.hostDirectory(directory),
     rolloutStatePath: stateDirectoryOf(script().environment),
     ...{ repoPath: settings.repoPath, notify: settings.notify, settings },

@@ -1,10 +1,8 @@
 import * as v from "valibot";
-import { type Deployment, findDeployment } from "#deployments/deployment";
+import { type Deployment, isFinished } from "#deployments/deployment";
 import { findLastRef, findLatest, findRunning, listDeployments, listWaiting } from "#deployments/history";
-import { findPause } from "#deployments/pauses";
 import { isCommitId } from "#deployments/push";
-import { isFinished } from "#deployments/states";
-import { listSteps } from "#deployments/steps";
+import { findDeployment, findPause, listSteps } from "#deployments/store";
 import type { Store } from "#platform/sqlite";
 import { logBytes, logPath, readLogPage } from "#runner/log-file";
 import {

@@ -1,6 +1,5 @@
-import { type Deployment, findDeployment } from "#deployments/deployment";
-import { isFinished } from "#deployments/states";
-import { type DeploymentStep, listSteps } from "#deployments/steps";
+import { type Deployment, isFinished } from "#deployments/deployment";
+import { type DeploymentStep, findDeployment, listSteps } from "#deployments/store";
 import { stepOf } from "#runner/lines";
 import { logBytes, logPath, readLog } from "#runner/log-file";
 import type { ProjectContext, Stream } from "./call.ts";
@@ -139,7 +138,7 @@ function createWaking(events: ProjectContext["events"], id: number, signal: Abor
     hasNews = true;
     wake();
   };
-  const unsubscribe = events.subscribe(id, note);
+  events.on(String(id), note);
   const timer = setInterval(note, lookIntervalMs).unref();
   signal.addEventListener("abort", note);
   return {
@@ -148,7 +147,7 @@ function createWaking(events: ProjectContext["events"], id: number, signal: Abor
       hasNews = false;
     },
     stop() {
-      unsubscribe();
+      events.off(String(id), note);
       clearInterval(timer);
       signal.removeEventListener("abort", note);
     },

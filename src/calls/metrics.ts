@@ -1,4 +1,4 @@
-import { listTotals } from "#deployments/totals";
+import { listTotals } from "#deployments/store";
 import type { ServerContext } from "./call.ts";
 import { listProjects } from "./projects.ts";
 import type { ProjectJson } from "./shapes.ts";

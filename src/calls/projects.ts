@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { liveCommit } from "#deployments/deployment";
 import { findLastGood, findRunning, listDeployments } from "#deployments/history";
-import { findPause, pauseQueue, resumeQueue } from "#deployments/pauses";
+import { findPause, pauseQueue, resumeQueue } from "#deployments/store";
 import {
   call,
   contextOf,

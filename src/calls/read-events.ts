@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isFinished } from "#deployments/states";
+import { isFinished } from "#deployments/deployment";
 import type { Whose } from "./call.ts";
 import { openCall, parseLines, type ServicePlace } from "./client.ts";
 import type { ControlEvent, DeploymentJson } from "./shapes.ts";

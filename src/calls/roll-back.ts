@@ -1,5 +1,6 @@
-import { type Deployment, findDeployment, liveCommit } from "#deployments/deployment";
-import { findPassedBy, findRollbackRef } from "#deployments/history";
+import { type Deployment, liveCommit } from "#deployments/deployment";
+import { findLastGood } from "#deployments/history";
+import { findDeployment } from "#deployments/store";
 import type { Store } from "#platform/sqlite";
 import { rolloutState } from "#rollout/lock";
 import { noGoodVersion, previousVersion, readVersions, type Version } from "#rollout/versions";
@@ -32,11 +33,12 @@ export async function rollBack(
     return guarded;
   }
   const version = previousVersion(versions, commit);
-  if (!version)
-    return refuse("not_possible", `${noGoodVersion(versions, commit)}${passedBy(store, versions, commit)}`);
-  const ref = findRollbackRef(store, refs);
-  if (ref === null)
+  if (!version) return refuse("not_possible", noGoodVersion(versions, commit));
+  const good = findLastGood(store, refs) ?? findLastGood(store);
+  if (good === null)
     return refuse("not_possible", "Nothing was deployed yet, so there is nothing to go back from.");
+  // BRANCH may name a branch that was never deployed.
+  const ref = refs.find((one) => one === good.ref) ?? refs[0] ?? good.ref;
   const deployment = queue.request({ trigger: "rollback", ref, commit: version.commit, requestedBy });
   const text = `Deployment ${deployment.id} goes back to ${version.commit}`;
   log.info({ event: "control.rollback", deployment: deployment.id, requestedBy }, text);
@@ -51,15 +53,4 @@ function isMeant(present: Version | undefined, commit: string | undefined): bool
 /** A short number is that of a deployment if there is one with it; everything else is the beginning of a commit. */
 function findNumbered(store: Store, version = ""): Deployment | null {
   return /^\d{1,9}$/.test(version) ? findDeployment(store, Number(version)) : null;
-}
-
-/** Explains which commit was deployed in place of `wanted`, if the branch had moved on when the script pulled. */
-function passedBy(store: Store, versions: readonly Version[], wanted: string | undefined): string {
-  const deployment = wanted === undefined ? null : findPassedBy(store, wanted);
-  if (deployment === null) return "";
-  const { id, ref, commit } = deployment;
-  const live = liveCommit(deployment).slice(0, 12);
-  const branch = ref.replace(/^refs\/heads\//, "");
-  const command = previousVersion(versions, liveCommit(deployment)) ? `: hotpush rollback ${live}` : ".";
-  return ` Deployment ${id} was asked for ${commit.slice(0, 12)}, but ${branch} was at ${live} by then, which was deployed instead${command}`;
 }

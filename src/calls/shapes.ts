@@ -1,8 +1,7 @@
 import * as v from "valibot";
 import type { Deployment } from "#deployments/deployment";
-import type { Pause } from "#deployments/pauses";
 import type { Hold } from "#deployments/queue";
-import type { DeploymentStep } from "#deployments/steps";
+import type { DeploymentStep, Pause } from "#deployments/store";
 import { problems } from "#problems";
 
 /** What the calls give, as JSON: docs/cli.md has each member. The OpenAPI document names each of these shapes. */

@@ -3,13 +3,20 @@ import { formatDuration } from "#config/duration";
 import type { CatchUpReport } from "#deployments/catch-up";
 import type { Deployment } from "#deployments/deployment";
 import { findRunning, listLastOfBranches, listRunning, listWaiting } from "#deployments/history";
-import { findPause } from "#deployments/pauses";
 import type { Hold } from "#deployments/queue";
-import type { SecretUse, SecretUses } from "#deployments/secret-uses";
-import { listSteps } from "#deployments/steps";
+import { findPause, listSteps, type SecretUse } from "#deployments/store";
 import type { Store } from "#platform/sqlite";
 import { readVersion } from "#version";
-import { call, findContext, ofProjectOrAll, personText, refuse, type ServerContext, takes } from "./call.ts";
+import {
+  call,
+  findContext,
+  ofProjectOrAll,
+  type ProjectContext,
+  personText,
+  refuse,
+  type ServerContext,
+  takes,
+} from "./call.ts";
 import { metricsText } from "./metrics.ts";
 import { branchesOf, listProjects } from "./projects.ts";
 import * as shapes from "./shapes.ts";
@@ -46,7 +53,7 @@ export const serverCalls = {
         ...{ project, repoPath, branches: branchesOf(refs), fault },
         running: running && runningJson(store, running),
         catchUp: catchUpJson(catchUp.report()),
-        secrets: judgeSecrets(secretUses.read(), Date.now()),
+        secrets: judgeSecrets(secretUses(), Date.now()),
         paused: pauseJson(findPause(store)),
       };
     },
@@ -154,7 +161,7 @@ const quietMs = 7 * dayMs;
  * did, and the previous one has signed none for seven days.
  */
 export function judgeSecrets(
-  { current, previous }: ReturnType<SecretUses["read"]>,
+  { current, previous }: ReturnType<ProjectContext["secretUses"]>,
   nowMs: number,
 ): SecretsJson {
   const advice = previous && adviceOn(current, previous, nowMs);

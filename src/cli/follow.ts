@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { readEvents } from "#calls/read-events";
 import type { ControlEvent, DeploymentJson, RequestedJson, StepJson } from "#calls/shapes";
 import { formatDuration } from "#config/duration";
-import { isFinished } from "#deployments/states";
+import { isFinished } from "#deployments/deployment";
 import { harmless, showProgress, type Terminal } from "#platform/terminal";
 import { wrapText } from "#platform/terminal-layout";
 import { CommandError } from "#problems";

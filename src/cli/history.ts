@@ -4,7 +4,7 @@ import { readEvents } from "#calls/read-events";
 import type { DeploymentJson, ProjectJson } from "#calls/shapes";
 import { branchOf, shortCommit } from "#commit-names";
 import { formatDuration } from "#config/duration";
-import { isFinished } from "#deployments/states";
+import { isFinished } from "#deployments/deployment";
 import { harmless, openTerminal, type Terminal } from "#platform/terminal";
 import { fit, formatTable, wrapText } from "#platform/terminal-layout";
 import { createLineCutter, lineText } from "#runner/lines";

@@ -1,8 +1,9 @@
+import { shortCommit } from "#commit-names";
 import type { Log } from "#log";
 import { repeat } from "#platform/async";
 import type { RemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
-import { findLastDeployedRef } from "./history.ts";
+import { findLastGood } from "./history.ts";
 import type { Queue } from "./queue.ts";
 import type { Resolver } from "./resolve.ts";
 
@@ -99,7 +100,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
     if (verdict !== "deploy") return;
     const { id } = request({ trigger: "catch-up", ref, commit });
     const fields = { event: "catch_up.found", deployment: id, ref, commit };
-    const text = `${ref} is at ${commit.slice(0, 7)}, which is not what was deployed last: deployment ${id} catches up`;
+    const text = `${ref} is at ${shortCommit(commit)}, which is not what was deployed last: deployment ${id} catches up`;
     log.warn(fields, text);
   }
 
@@ -110,9 +111,9 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   }
 
   function lookAtLastDeployed(): void {
-    const ref = findLastDeployedRef(store, refs);
-    if (ref === null) return;
-    wanted.add(ref);
+    const last = findLastGood(store, refs);
+    if (last === null) return;
+    wanted.add(last.ref);
     looks.now();
   }
 

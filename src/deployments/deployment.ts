@@ -1,6 +1,5 @@
-import type { Row, SqlValue, Store } from "#platform/sqlite";
-import { type Problem, type ProblemCode, problems } from "#problems";
-import { readSiteRequests, type SiteRequests } from "#site-requests";
+import type { Problem } from "#problems";
+import type { SiteRequests } from "#site-requests";
 
 export type Trigger = "push" | "catch-up" | "manual" | "rollback";
 
@@ -14,6 +13,31 @@ export type DeploymentState =
   | "superseded"
   | "interrupted"
   | "skipped";
+
+/** Every legal transition of a deployment. No other happens. */
+export const transitions: Readonly<Record<DeploymentState, readonly DeploymentState[]>> = {
+  queued: ["running", "superseded", "cancelled"],
+  // back to queued: the script could not be started for the moment
+  running: ["succeeded", "failed", "timed_out", "cancelled", "interrupted", "skipped", "queued"],
+  // an interrupted deployment runs again, unless a newer push made it pointless or it was interrupted too often
+  interrupted: ["queued", "superseded", "failed"],
+  // "Redeliver" at the git host means "try again"
+  failed: ["queued"],
+  timed_out: ["queued"],
+  cancelled: ["queued"],
+  succeeded: [],
+  skipped: [],
+  superseded: [],
+};
+
+export function isState(text: string): text is DeploymentState {
+  return Object.hasOwn(transitions, text);
+}
+
+/** True if nothing more happens to a deployment in this state by itself. */
+export function isFinished(state: DeploymentState): boolean {
+  return state !== "queued" && state !== "running" && state !== "interrupted";
+}
 
 /** A deployment as it is recorded. Times are in milliseconds since 1970, for people: no decision depends on them. */
 export interface Deployment {
@@ -111,7 +135,7 @@ export type Start =
   | { readonly kind: "refused"; readonly problem: Problem }
   /** It need not run. */
   | { readonly kind: "skipped"; readonly reason: string }
-  /** It goes back into the queue, and is tried again later. */
+  /** It goes back into the queue until the remote can be asked again. */
   | { readonly kind: "wait"; readonly reason: string }
   /** The machine is short of something at the moment: a later attempt can work. */
   | { readonly kind: "try-again"; readonly detail: string };
@@ -128,76 +152,4 @@ export interface Runner {
   readonly adopt: (deployment: Deployment) => Promise<Adoption>;
   /** Removes what a run left, except its log. Call it when the deployment is recorded. */
   readonly tidy: (deploymentId: number) => void;
-}
-
-/** The columns of a deployment, by the names of its properties. `toDeployment` reads a row of them. */
-export const columns = `id, project, trigger, ref, before_commit AS "before", commit_id AS "commit", repository, host, delivery_id AS deliveryId,
-  state, attempts, checked_out_commit AS checkedOutCommit, subject, author, pusher, requested_by AS requestedBy,
-  cancelled_by AS cancelledBy, superseded_by AS supersededBy, exit_code AS exitCode, problem_code AS problemCode,
-  problem_detail AS problemDetail, skip_reason AS skipReason, wait_reason AS waitReason, created_at_ms AS createdAtMs, started_at_ms AS startedAtMs,
-  live_at_ms AS liveAtMs, requests, finished_at_ms AS finishedAtMs`;
-
-/** Reads a deployment from a row. The schema's own checks vouch for the types. */
-export function toDeployment({ problemCode, problemDetail, requests: text, ...row }: Row): Deployment {
-  const isKnown = typeof problemCode === "string" && Object.hasOwn(problems, problemCode);
-  const problem = isKnown ? { code: problemCode as ProblemCode, detail: String(problemDetail) } : null;
-  const requests = typeof text === "string" ? readSiteRequests(JSON.parse(text)) : null;
-  return { ...row, problem, requests } as Deployment;
-}
-
-/** The deployments that `clauses` select. They follow `SELECT … FROM deployments`. */
-export function selectDeployments(
-  store: Store,
-  clauses: string,
-  ...values: readonly SqlValue[]
-): readonly Deployment[] {
-  return store.all(`SELECT ${columns} FROM deployments ${clauses}`, ...values).map(toDeployment);
-}
-
-/** The first deployment that `clauses` select, or null. */
-export function selectDeployment(
-  store: Store,
-  clauses: string,
-  ...values: readonly SqlValue[]
-): Deployment | null {
-  const row = store.get(`SELECT ${columns} FROM deployments ${clauses}`, ...values);
-  return row ? toDeployment(row) : null;
-}
-
-/** @returns the deployment with `id`, or null if there never was one or it is pruned */
-export function findDeployment(store: Store, id: number): Deployment | null {
-  return selectDeployment(store, "WHERE id = ?", id);
-}
-
-/** SQL for the last place in the queue. */
-export const lastInQueue = "(SELECT coalesce(max(queue_order), 0) + 1 FROM deployments)";
-
-export type NewDeployment = Pick<
-  Deployment,
-  "trigger" | "ref" | "before" | "commit" | "repository" | "host" | "deliveryId" | "pusher" | "requestedBy"
->;
-
-/** Adds a deployment at the end of the queue. Call it in a transaction. */
-export function insertDeployment(store: Store, deployment: NewDeployment): Deployment {
-  const { trigger, ref, before, commit, repository, host, deliveryId, pusher, requestedBy } = deployment;
-  const row = store.get(
-    `INSERT INTO deployments (project, trigger, ref, before_commit, commit_id, repository, host, delivery_id, pusher,
-       requested_by, state, queue_order, created_at_ms) VALUES ($project, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
-    ...[trigger, ref, before, commit, repository, host, deliveryId, pusher, requestedBy, Date.now()],
-  );
-  if (!row) throw new Error("the new deployment was not inserted");
-  return toDeployment(row);
-}
-
-/**
- * Makes the number of the next deployment higher than `last`. A database that was moved aside leaves logs and runs
- * behind, whose numbers no new deployment may have.
- */
-export function numberAfter(store: Store, last: number): void {
-  const sql = "SELECT coalesce(max(seq), 0) AS last FROM sqlite_sequence WHERE name = 'deployments'";
-  if (Number(store.get(sql)?.last) >= last) return;
-  store.transaction(() => {
-    store.run("DELETE FROM sqlite_sequence WHERE name = 'deployments'");
-    store.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('deployments', ?)", last);
-  });
 }

@@ -1,12 +1,13 @@
+import { shortCommit } from "#commit-names";
 import { formatDuration } from "#config/duration";
 import type { Log } from "#log";
-import { pause } from "#platform/async";
+import { keepTrying, pause } from "#platform/async";
+import { isShortage } from "#platform/run-command";
 import type { Store } from "#platform/sqlite";
 import type { Problem } from "#problems";
 import {
   type Deployment,
   type Ending,
-  findDeployment,
   type GuardOrder,
   liveCommit,
   type RolloutExchange,
@@ -15,17 +16,25 @@ import {
   type Runner,
 } from "./deployment.ts";
 import { pruneHistory } from "./history.ts";
-import { isUnasked } from "./record.ts";
-import { IllegalTransition, putBack, transition } from "./states.ts";
+import {
+  findDeployment,
+  IllegalTransition,
+  isUnasked,
+  putBack,
+  selectDeployments,
+  transition,
+} from "./store.ts";
 
 /** Executes one deployment at a time. The caller makes sure that it is one. */
 export interface Executor {
-  /** Starts the script of a claimed deployment. Resolves when its ending is recorded. */
+  /** Starts the script of a claimed deployment. Resolves when its ending is recorded, or that it waits. */
   readonly execute: (deployment: Deployment) => Promise<void>;
   /** Does the same for a deployment whose script runs already. */
   readonly watch: (deployment: Deployment, run: Run) => Promise<void>;
   /** Does the same for a deployment whose script has ended. */
   readonly conclude: (deployment: Deployment, ending: Ending) => Promise<void>;
+  /** The deployments that wait for something else than their turn, and are not to be started yet. */
+  readonly resting: () => readonly number[];
   /** @returns false if it is not the current deployment */
   readonly cancel: (deploymentId: number, by: string | null) => boolean;
   /** Terminates the current script and any started later, so that the next service reruns them. */
@@ -35,15 +44,12 @@ export interface Executor {
 export interface ExecutorOptions {
   readonly store: Store;
   readonly runner: Runner;
-  readonly persist: Persist;
   readonly exchange: RolloutExchange;
-  /** Called when the new version of the deployment is live and only watched, and when that is over. */
-  readonly onGuard: (isGuarding: boolean) => void;
   readonly onChange: (deploymentId: number) => void;
   /** Called when the script of a deployment was started. */
   readonly onStart: (deployment: Deployment) => void;
-  /** Called before a wait in which nothing runs. */
-  readonly onIdle: () => void;
+  /** How long a deployment that waits for its remote rests. */
+  readonly askEveryMs: () => number;
   readonly log: Log;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
@@ -63,11 +69,14 @@ interface Current {
 
 /** Makes the executor, which takes a deployment from its start to its recorded ending. */
 export function createExecutor(options: ExecutorOptions): Executor {
-  const { store, runner, persist, exchange, onGuard, onChange, onStart, onIdle, log, stopping } = options;
+  const { store, runner, exchange, onChange, onStart, askEveryMs, log, stopping } = options;
+  const persist = <Result>(write: () => Result) => writeOnDisk(options, write);
   let current: Current | null = null;
   let isInterrupting = false;
   let startRetryMs = firstStartRetryMs;
   let lastWaitReason: string | null = null;
+  /** Until when each rests, by a clock that never jumps. */
+  const restsUntilMs = new Map<number, number>();
 
   async function execute(deployment: Deployment): Promise<void> {
     current = { id: deployment.id, run: null, isCancelled: false };
@@ -83,7 +92,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       case "skipped":
         return await skip(deployment, start.reason);
       case "wait":
-        return await putBackLater(deployment, start.reason);
+        return await rest(deployment, start.reason, askEveryMs());
       case "try-again":
         return await retryLater(deployment, start.detail);
     }
@@ -102,7 +111,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     current = { isCancelled: false, ...current, id: deployment.id, run };
     if (current.isCancelled) run.end("cancelled", cancelGraceMs);
     if (isInterrupting) run.end("interrupted", interruptGraceMs);
-    const stopWatching = watchGuard(deployment, { store, exchange, onGuard, onChange, stopping });
+    const stopWatching = watchRollout(deployment, options);
     const ending = await run.ended;
     stopWatching();
     if (ending.state === "not_started") return await retryLater(deployment, ending.detail);
@@ -110,29 +119,25 @@ export function createExecutor(options: ExecutorOptions): Executor {
     await record(deployment, ending);
   }
 
-  /** Its script could not be started for the moment: nothing else starts before the pause is over. */
+  /** Its script could not be started for the moment. */
   async function retryLater(deployment: Deployment, detail: string): Promise<void> {
     const fields = { event: "deployment.not_started", deployment: deployment.id };
     log.warn(fields, `${detail} Trying again in ${formatDuration(startRetryMs)}.`);
     runner.tidy(deployment.id);
-    await putBackLater(deployment, null);
-    onIdle();
-    await pause(startRetryMs, stopping);
+    await rest(deployment, detail, startRetryMs);
     startRetryMs = Math.min(2 * startRetryMs, longestStartRetryMs);
   }
 
-  async function putBackLater(deployment: Deployment, waitReason: string | null): Promise<void> {
+  async function rest(deployment: Deployment, waitReason: string, forMs: number): Promise<void> {
     const { id, ref, commit } = deployment;
+    restsUntilMs.set(id, performance.now() + forMs);
     await persist(() => {
       putBack(store, deployment, waitReason);
       if (current?.isCancelled) cancelQueued(store, id, null);
     });
     current = null;
-    if (waitReason !== null && waitReason !== lastWaitReason)
-      log.warn(
-        { event: "deployment.waits", deployment: id, ref, commit },
-        `Deployment ${id} waits: ${waitReason}`,
-      );
+    const fields = { event: "deployment.waits", deployment: id, ref, commit };
+    if (waitReason !== lastWaitReason) log.warn(fields, `Deployment ${id} waits: ${waitReason}`);
     lastWaitReason = waitReason;
     onChange(id);
   }
@@ -158,6 +163,10 @@ export function createExecutor(options: ExecutorOptions): Executor {
     execute,
     watch,
     conclude: record,
+    resting() {
+      for (const [id, untilMs] of restsUntilMs) if (untilMs <= performance.now()) restsUntilMs.delete(id);
+      return [...restsUntilMs.keys()];
+    },
     cancel(deploymentId, by) {
       if (current?.id !== deploymentId) return false;
       requestCancel(store, deploymentId, by, log);
@@ -174,7 +183,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
 
 function logStart(log: Log, { id, trigger, ref, commit, attempts }: Deployment): void {
   const fields = { event: "deployment.started", deployment: id, trigger, ref, commit, attempt: attempts };
-  log.info(fields, `Deployment ${id} started: ${ref} at ${commit.slice(0, 7)}`);
+  log.info(fields, `Deployment ${id} started: ${ref} at ${shortCommit(commit)}`);
 }
 
 function logSkipped(log: Log, { id, ref, commit }: Deployment, reason: string): void {
@@ -190,7 +199,7 @@ function logEnding(log: Log, deployment: Deployment, { state, exitCode, problem 
     ...{ event: `deployment.${state}`, deployment: id, ref, commit, checkedOutCommit },
     ...{ exitCode, code: problem?.code },
   };
-  const text = problem?.detail ?? `${ref} is at ${liveCommit(deployment).slice(0, 7)}`;
+  const text = problem?.detail ?? `${ref} is at ${shortCommit(liveCommit(deployment))}`;
   log[state === "succeeded" ? "info" : "error"](fields, `Deployment ${id} ${endingTexts[state]}: ${text}`);
 }
 
@@ -202,27 +211,19 @@ const endingTexts: Readonly<Record<Ending["state"], string>> = {
   interrupted: "was interrupted",
 };
 
-export interface GuardWatchOptions {
-  readonly store: Store;
-  readonly exchange: RolloutExchange;
-  /** The new version is live and only watched now (true), or that is over (false). */
-  readonly onGuard: (isGuarding: boolean) => void;
-  readonly onChange: (deploymentId: number) => void;
-  /** Aborted when the service stops. */
-  readonly stopping: AbortSignal;
-}
-
 const pollMs = 200;
 
 /**
  * Watches what the roll-out of a run reports: when the new version went live, which is recorded at once, and whether it is
- * guarded. If a newer
- * deployment waits meanwhile, or the service stops, the roll-out is asked to end the guard; if a roll back waits, to go back.
+ * guarded. If a newer deployment waits meanwhile, or the service stops, the roll-out is asked to end the guard; if a roll
+ * back waits, to go back.
  *
  * @returns a function that ends the watch
  */
-export function watchGuard(deployment: Deployment, options: GuardWatchOptions): () => void {
-  const { store, exchange, onGuard, onChange, stopping } = options;
+function watchRollout(
+  deployment: Deployment,
+  { store, exchange, onChange, stopping }: ExecutorOptions,
+): () => void {
   let isGuarding = false;
   let knownLiveAtMs: number | null = null;
   let given: GuardOrder | null = null;
@@ -230,7 +231,6 @@ export function watchGuard(deployment: Deployment, options: GuardWatchOptions): 
   function look(): void {
     const report = exchange.read(deployment.id);
     const isNews = report.isGuarding !== isGuarding || report.liveAtMs !== knownLiveAtMs;
-    if (report.isGuarding !== isGuarding) onGuard(report.isGuarding);
     isGuarding = report.isGuarding;
     if (report.liveAtMs !== knownLiveAtMs) store.transaction(() => recordRollout(store, deployment, report));
     knownLiveAtMs = report.liveAtMs;
@@ -248,10 +248,7 @@ export function watchGuard(deployment: Deployment, options: GuardWatchOptions): 
       // The disk or the database is busy: the next look does it.
     }
   }, pollMs);
-  return () => {
-    clearInterval(timer);
-    if (isGuarding) onGuard(false);
-  };
+  return () => clearInterval(timer);
 }
 
 function orderFor(store: Store, stopping: AbortSignal): GuardOrder | null {
@@ -270,7 +267,7 @@ function recordRollout(store: Store, { id, attempts }: Deployment, report: Rollo
   );
 }
 
-export interface SettleOptions {
+interface SettleOptions {
   /** Whether somebody cancelled it: then it does not run again. */
   readonly isCancelled?: boolean;
   /** False while the service stops: the next one decides about an interrupted deployment. */
@@ -349,16 +346,16 @@ export function cancelQueued(store: Store, id: number, by: string | null): boole
 }
 
 /** The ending of a run that somebody cancelled. */
-export const cancelledEnding: Ending = { state: "cancelled", exitCode: null, problem: null };
+const cancelledEnding: Ending = { state: "cancelled", exitCode: null, problem: null };
 
 /** How long a cancelled script may take to end by itself: as long as at its time-out. */
-export const cancelGraceMs = 15_000;
+const cancelGraceMs = 15_000;
 
 /**
  * Records that a running deployment is being cancelled, before its script is asked to end: if the service dies first,
  * the script is not run again. If the disk fails, the script is still stopped.
  */
-export function requestCancel(store: Store, id: number, by: string | null, log: Log): void {
+function requestCancel(store: Store, id: number, by: string | null, log: Log): void {
   const sql =
     "UPDATE deployments SET cancel_asked_at_ms = ?, cancelled_by = coalesce(cancelled_by, ?) WHERE id = ?";
   try {
@@ -370,38 +367,96 @@ export function requestCancel(store: Store, id: number, by: string | null, log: 
 }
 
 /** Whether somebody cancelled a deployment since its last start. */
-export function isCancelRequested(store: Store, id: number): boolean {
+function isCancelRequested(store: Store, id: number): boolean {
   const row = store.get("SELECT cancel_asked_at_ms AS at_ms FROM deployments WHERE id = ?", id);
   return typeof row?.at_ms === "number";
 }
 
+/**
+ * Recovers what an earlier service left behind, oldest first. A script that still runs is adopted, one that has ended is
+ * recorded as it ended, and one that is gone was interrupted and runs again, three times at most. A deployment that was
+ * being cancelled is cancelled in each case.
+ */
+export async function recover(options: ExecutorOptions, executor: Executor): Promise<void> {
+  const unfinished = "WHERE project = $project AND state IN ('running', 'interrupted') ORDER BY queue_order";
+  for (const deployment of selectDeployments(options.store, unfinished)) {
+    if (deployment.state === "interrupted") await runAgain(deployment, options);
+    else await recoverRunning(deployment, options, executor);
+  }
+}
+
+async function recoverRunning(
+  deployment: Deployment,
+  options: ExecutorOptions,
+  executor: Executor,
+): Promise<void> {
+  const { runner, log, stopping: signal, store } = options;
+  const fields = { deployment: deployment.id, ref: deployment.ref, commit: deployment.commit };
+  const what = `It is not known yet whether the script of deployment ${deployment.id} still runs`;
+  const adopt = () => runner.adopt(deployment);
+  const adoption = await keepTrying(adopt, { what, canPass: isShortage, signal, log });
+  const isUnwanted = isCancelRequested(store, deployment.id);
+  switch (adoption?.kind) {
+    case "alive":
+      log.warn(
+        { event: "deployment.adopted", ...fields },
+        "A deploy script outlived its service and is adopted",
+      );
+      if (isUnwanted) adoption.run.end("cancelled", cancelGraceMs);
+      return await executor.watch(deployment, adoption.run);
+    case "ended":
+      log.warn(
+        { event: "deployment.ended_unwatched", ...fields },
+        "A deploy script ended while no service ran",
+      );
+      return await executor.conclude(deployment, isUnwanted ? afterCancel(adoption.ending) : adoption.ending);
+    case "gone":
+      if (isUnwanted) return await executor.conclude(deployment, cancelledEnding);
+      await runAgain(deployment, options);
+  }
+}
+
+/** A script that was asked to end and failed was cancelled. One that succeeded had done its work by then. */
+function afterCancel(ending: Ending): Ending {
+  return ending.state === "succeeded" ? ending : cancelledEnding;
+}
+
+/** In one transaction: another instance may record a newer push, which supersedes an interrupted one. */
+async function runAgain(deployment: Deployment, options: ExecutorOptions): Promise<void> {
+  const { store, runner, log } = options;
+  runner.tidy(deployment.id);
+  const state = await writeOnDisk(options, () => {
+    if (deployment.state === "running") transition(store, deployment, "interrupted");
+    return resume(store, deployment.id);
+  });
+  if (state === null) return;
+  const fields = { deployment: deployment.id, attempts: deployment.attempts, state };
+  log.warn({ event: "deployment.interrupted", ...fields }, `An interrupted deployment is ${state} now`);
+}
+
 const persistAgainMs = 1_000;
 
-/** Returns the result of `write`, or null if nothing was written. */
-export type Persist = <Result>(write: () => Result) => Promise<Result | null>;
-
 /**
- * Makes the function that records what has happened, in one transaction. It retries until the disk works, so that
- * nothing else starts before; it gives up if `signal` is aborted. An illegal transition is logged and left undone: it
- * would never become legal.
+ * Records what has happened, in one transaction. It retries until the disk works, so that nothing else starts before; it gives
+ * up when the service stops. An illegal transition is logged and left undone: it would never become legal.
+ *
+ * @returns the result of `write`, or null if nothing was written
  */
-export function createPersist(
-  store: Store,
-  { log, signal }: { readonly log: Log; readonly signal: AbortSignal },
-): Persist {
-  return async (write) => {
-    for (;;) {
-      try {
-        return store.transaction(write);
-      } catch (error) {
-        const isIllegal = error instanceof IllegalTransition;
-        const text = isIllegal
-          ? "The record does not allow what happened, and stays as it is"
-          : "What happened could not be written to disk; trying again in 1 s";
-        log.error({ event: "store.failed", err: error }, text);
-        if (isIllegal || signal.aborted) return null;
-        await pause(persistAgainMs, signal);
-      }
+async function writeOnDisk<Result>(
+  { store, log, stopping }: Pick<ExecutorOptions, "store" | "log" | "stopping">,
+  write: () => Result,
+): Promise<Result | null> {
+  for (;;) {
+    try {
+      return store.transaction(write);
+    } catch (error) {
+      const isIllegal = error instanceof IllegalTransition;
+      const text = isIllegal
+        ? "The record does not allow what happened, and stays as it is"
+        : "What happened could not be written to disk; trying again in 1 s";
+      log.error({ event: "store.failed", err: error }, text);
+      if (isIllegal || stopping.aborted) return null;
+      await pause(persistAgainMs, stopping);
     }
-  };
+  }
 }

@@ -1,6 +1,6 @@
 import type { Store } from "#platform/sqlite";
-import { type Deployment, type DeploymentState, selectDeployment, selectDeployments } from "./deployment.ts";
-import { mainRefs } from "./push.ts";
+import { type Deployment, type DeploymentState, liveCommit } from "./deployment.ts";
+import { selectDeployment, selectDeployments } from "./store.ts";
 
 /** Which deployments to list. */
 export interface Listed {
@@ -57,59 +57,29 @@ export function listLastOfBranches(store: Store): readonly Deployment[] {
   );
 }
 
-/** The one of `refs` that was deployed last, or null if none was. */
+/** The one of `refs` that was deployed last, or tried last if none was; null if none was tried. */
 export function findLastRef(store: Store, refs: readonly string[]): string | null {
-  const sql = `SELECT ref FROM deployments WHERE project = $project AND ref IN (${placesFor(refs)}) ORDER BY state = 'succeeded' DESC, id DESC LIMIT 1`;
-  return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
-}
-
-/** The one of `refs` that the last successful deployment of them deployed, or null if none succeeded. */
-export function findLastDeployedRef(store: Store, refs: readonly string[]): string | null {
-  const sql = `SELECT ref FROM deployments WHERE project = $project AND state = 'succeeded' AND ref IN (${placesFor(refs)}) ORDER BY queue_order DESC LIMIT 1`;
-  return (store.get(sql, ...refs)?.ref as string | undefined) ?? null;
+  const sql = `SELECT ref FROM deployments WHERE project = $project AND ref IN (SELECT value FROM json_each(?))
+    ORDER BY state = 'succeeded' DESC, id DESC LIMIT 1`;
+  return (store.get(sql, JSON.stringify(refs))?.ref as string | undefined) ?? null;
 }
 
 /**
- * The one of `refs`, the branches that are deployed, on which a roll back goes back: the one deployed last. BRANCH may
- * name a branch that never was deployed: it can still be rolled back to what was live before.
- *
- * @returns null if nothing was deployed yet
+ * The last deployment that succeeded, roll backs included: what it has deployed is live. With `refs`, the last one of these
+ * branches: another one may be live since.
  */
-export function findRollbackRef(store: Store, refs: readonly string[]): string | null {
-  const hasDeployed = findLastDeployedRef(store, mainRefs) !== null;
-  return findLastDeployedRef(store, refs) ?? (hasDeployed ? (refs[0] ?? null) : null);
-}
-
-/**
- * The last deployment that was asked for the commit with these first digits, and succeeded with another one checked out;
- * null if there is none.
- */
-export function findPassedBy(store: Store, commit: string): Deployment | null {
-  const clauses = `WHERE project = $project AND state = 'succeeded' AND checked_out_commit <> commit_id
-    AND substr(commit_id, 1, ?) = ? ORDER BY id DESC LIMIT 1`;
-  return selectDeployment(store, clauses, commit.length, commit);
-}
-
-/** The last deployment that succeeded, roll backs included: what it has deployed is live. */
-export function findLastGood(store: Store): Deployment | null {
-  const clauses = "WHERE project = $project AND state = 'succeeded' ORDER BY queue_order DESC LIMIT 1";
-  return selectDeployment(store, clauses);
-}
-
-/** The last deployment of a branch that succeeded, roll backs included. Another branch may be live since. */
-export function findLastGoodOf(store: Store, ref: string): Deployment | null {
-  const clauses =
-    "WHERE project = $project AND state = 'succeeded' AND ref = ? ORDER BY queue_order DESC LIMIT 1";
-  return selectDeployment(store, clauses, ref);
+export function findLastGood(store: Store, refs?: readonly string[]): Deployment | null {
+  const ofRefs = refs ? "AND ref IN (SELECT value FROM json_each(?))" : "";
+  const clauses = `WHERE project = $project AND state = 'succeeded' ${ofRefs} ORDER BY queue_order DESC LIMIT 1`;
+  return selectDeployment(store, clauses, ...(refs ? [JSON.stringify(refs)] : []));
 }
 
 /** The commit that the last successful deployment of any branch deployed. Roll backs do not count. */
 export function findLastDeployedCommit(store: Store): string | null {
-  const row = store.get(
-    `SELECT coalesce(checked_out_commit, commit_id) AS id FROM deployments
-     WHERE project = $project AND state = 'succeeded' AND trigger <> 'rollback' ORDER BY queue_order DESC LIMIT 1`,
-  );
-  return (row?.id as string | undefined) ?? null;
+  const clauses =
+    "WHERE project = $project AND state = 'succeeded' AND trigger <> 'rollback' ORDER BY queue_order DESC LIMIT 1";
+  const last = selectDeployment(store, clauses);
+  return last && liveCommit(last);
 }
 
 /** SQL that selects the project of a view, or all. */
@@ -117,15 +87,9 @@ function inScope({ project }: Store): string {
   return project === null ? "true" : "project = $project";
 }
 
-function placesFor(values: readonly unknown[]): string {
-  return values.map(() => "?").join(", ");
-}
-
 const deploymentsKept = 1_000;
-/** A captured delivery stays known, and so harmless, at least this long, unless more pushes come than anybody makes. */
-const deliveriesKept = 10_000;
-const deliveriesKeptMs = 90 * 24 * 3_600_000;
-const mostDeliveries = 50_000;
+/** A captured delivery stays known, and so harmless, for as long. */
+const deliveriesKept = 50_000;
 
 /** How much is deleted at once. After a flood of pushes, deleting everything would block the service for seconds. */
 const prunedAtOnce = 500;
@@ -135,19 +99,9 @@ export function pruneHistory(store: Store): void {
   const oldestKept = "SELECT id FROM deployments WHERE project = $project ORDER BY id DESC LIMIT 1 OFFSET ?";
   const oldest = store.get(oldestKept, deploymentsKept - 1);
   if (oldest) pruneDeploymentsBefore(store, Number(oldest.id));
-  pruneDeliveries(store, { keptMs: deliveriesKeptMs, kept: deliveriesKept });
-  pruneDeliveries(store, { keptMs: 0, kept: mostDeliveries });
-}
-
-/** Deletes deliveries that are older than `keptMs` and not among the newest `kept`. */
-function pruneDeliveries(store: Store, { keptMs, kept }: { readonly keptMs: number; readonly kept: number }) {
   store.run(
-    `DELETE FROM deliveries WHERE project = $project AND digest IN (
-       SELECT digest FROM deliveries WHERE project = $project AND received_at_ms < ? AND received_at_ms <
-         (SELECT received_at_ms FROM deliveries WHERE project = $project ORDER BY received_at_ms DESC LIMIT 1 OFFSET ?)
-       ORDER BY received_at_ms LIMIT ${prunedAtOnce})`,
-    Date.now() - keptMs,
-    kept - 1,
+    `DELETE FROM deliveries WHERE project = $project AND digest IN (SELECT digest FROM deliveries
+       WHERE project = $project ORDER BY received_at_ms DESC LIMIT ${prunedAtOnce} OFFSET ${deliveriesKept})`,
   );
 }
 

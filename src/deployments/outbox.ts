@@ -1,5 +1,5 @@
 import type { Store } from "#platform/sqlite";
-import { type Deployment, findDeployment } from "./deployment.ts";
+import type { Deployment } from "./deployment.ts";
 
 /** Who is sent what happens to the deployments of a project, by a name that shows nothing secret. */
 export interface Subscriber {
@@ -32,69 +32,42 @@ export interface WaitingReport {
  * @param store the project's view
  */
 export function setSubscribers(store: Store, subscribers: readonly Subscriber[]): void {
-  const known = store.all(
-    "SELECT name, wants_starts FROM subscribers WHERE project = $project ORDER BY name",
-  );
-  const wanted = subscribers.toSorted((one, other) => (one.name < other.name ? -1 : 1));
-  const textOf = (name: unknown, wantsStarts: unknown) => `${Number(wantsStarts)} ${name}`;
-  const isSame =
-    known.map(({ name, wants_starts }) => textOf(name, wants_starts)).join("\n") ===
-    wanted.map(({ name, wantsStarts }) => textOf(name, wantsStarts)).join("\n");
-  if (isSame) return;
+  const names = JSON.stringify(subscribers.map(({ name }) => name));
   store.transaction(() => {
-    for (const { name } of known.filter((row) => !wanted.some((one) => one.name === row.name))) {
-      store.run("DELETE FROM subscribers WHERE project = $project AND name = ?", String(name));
-    }
+    store.run(
+      "DELETE FROM subscribers WHERE project = $project AND name NOT IN (SELECT value FROM json_each(?))",
+      names,
+    );
     const sql = `INSERT INTO subscribers (project, name, wants_starts) VALUES ($project, ?, ?)
-      ON CONFLICT DO UPDATE SET wants_starts = excluded.wants_starts`;
-    for (const { name, wantsStarts } of wanted) store.run(sql, name, Number(wantsStarts));
+      ON CONFLICT DO UPDATE SET wants_starts = excluded.wants_starts WHERE wants_starts <> excluded.wants_starts`;
+    for (const { name, wantsStarts } of subscribers) store.run(sql, name, Number(wantsStarts));
   });
 }
 
-/**
- * Puts into the outbox that a script was started, unless that is over. Call it in a transaction.
- *
- * @returns whether anybody wants to be sent that
- */
-export function reportStart(store: Store, { id, attempts }: Pick<Deployment, "id" | "attempts">): boolean {
-  const deployment = findDeployment(store, id);
-  if (deployment?.state !== "running" || deployment.attempts !== attempts) return false;
-  return put(store, "started", deployment);
+/** Puts into the outbox that the script of a deployment was started. Call it in a transaction. */
+export function reportStart(store: Store, deployment: Deployment): void {
+  put(store, "started", deployment);
 }
 
 /**
  * Puts into the outbox how a deployment ended, in the transaction that records it. One that was never started is not
  * reported: nobody was sent that it began.
  */
-export function reportEnding(store: Store, id: number): void {
-  if (!hasSubscribers(store, id)) return;
-  const deployment = findDeployment(store, id);
-  if (deployment === null || deployment.attempts === 0) return;
+export function reportEnding(store: Store, deployment: Deployment): void {
+  const { state, project, attempts } = deployment;
+  if (attempts === 0) return;
   put(store, "ended", deployment);
-  const { state, project } = deployment;
   if (!["succeeded", "failed", "timed_out"].includes(state)) return;
   const sql = "UPDATE subscribers SET saw_failure = ? WHERE project = ?";
   store.run(sql, Number(state !== "succeeded"), project);
 }
 
-function hasSubscribers(store: Store, id: number): boolean {
-  const sql =
-    "SELECT 1 FROM subscribers WHERE project = (SELECT project FROM deployments WHERE id = ?) LIMIT 1";
-  return store.get(sql, id) !== undefined;
-}
-
-function put(store: Store, event: EventReport["event"], deployment: Deployment): boolean {
-  const { changes } = store.run(
+function put(store: Store, event: EventReport["event"], deployment: Deployment): void {
+  store.run(
     `INSERT INTO outbox (project, subscriber, is_after_failure, event, deployment_id, deployment, created_at_ms)
      SELECT project, name, saw_failure, ?, ?, ?, ? FROM subscribers WHERE project = ? AND (? = 'ended' OR wants_starts)`,
     ...[event, deployment.id, JSON.stringify(deployment), Date.now(), deployment.project, event],
   );
-  return changes > 0;
-}
-
-/** Whether any report waits to be delivered. */
-export function hasReports(store: Store): boolean {
-  return store.get("SELECT 1 FROM outbox LIMIT 1") !== undefined;
 }
 
 /** Those for whom reports wait. */
@@ -128,20 +101,14 @@ export function removeReport(store: Store, id: number): void {
   store.transaction(() => store.run("DELETE FROM outbox WHERE id = ?", id));
 }
 
-/** Takes the reports that have waited since before `sinceMs` out of the outbox. @returns them */
-export function removeOldReports(
-  store: Store,
-  sinceMs: number,
-): readonly Pick<WaitingReport, "project" | "subscriber" | "deploymentId">[] {
-  const old = store.all(
-    "SELECT id, project, subscriber, deployment_id FROM outbox WHERE created_at_ms < ?",
-    sinceMs,
-  );
-  if (old.length === 0) return [];
-  store.transaction(() => {
-    for (const { id } of old) store.run("DELETE FROM outbox WHERE id = ?", Number(id));
-  });
-  return old.map(({ project, subscriber, deployment_id }) => ({
-    ...{ project: String(project), subscriber: String(subscriber), deploymentId: Number(deployment_id) },
+/** Takes the reports that have waited since before `sinceMs` out of the outbox. @returns how many, by subscriber */
+export function removeOldReports(store: Store, sinceMs: number) {
+  const sql =
+    "SELECT project, subscriber, count(*) AS count FROM outbox WHERE created_at_ms < ? GROUP BY 1, 2";
+  const old = store.all(sql, sinceMs);
+  if (old.length > 0)
+    store.transaction(() => store.run("DELETE FROM outbox WHERE created_at_ms < ?", sinceMs));
+  return old.map(({ project, subscriber, count }) => ({
+    ...{ project: String(project), subscriber: String(subscriber), count: Number(count) },
   }));
 }

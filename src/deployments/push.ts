@@ -26,8 +26,6 @@ export interface Push {
   readonly repository: string | null;
   /** The login name of who pushed, by the signed payload; printable and bounded, for people: never for a decision. */
   readonly pusher: string | null;
-  /** Whether its payload has `[skip deploy]` anywhere, as in the message of a commit: worth a look at the commit itself. */
-  readonly mentionsSkip?: boolean;
   /** SHA-256, in hex, of what was signed: the same delivery again has the same. */
   readonly digest: string;
   /** The host's own id of the delivery, unsigned: good for a log, never for a decision. */
@@ -66,9 +64,18 @@ export interface FrontAnswers {
   readonly pushes: readonly { readonly id: string; readonly record: PushRecord | null }[];
 }
 
-/** The name of a push's file in the spool. */
+/** The id of a push in the spool. */
+export const spoolId = /^[0-9a-f]{32}$/;
+
+/** The name of a push's file in the spool. While it is written, `.new` follows. */
 export function spoolName(id: string): string {
   return `${id}.push`;
+}
+
+/** The id of the push in a file of the spool, by its name; null if it is no finished one. */
+export function spooledIdOf(name: string): string | null {
+  const id = name.replace(/\.push$/, "");
+  return name === spoolName(id) && spoolId.test(id) ? id : null;
 }
 
 /**

@@ -1,28 +1,34 @@
 import type { Log } from "#log";
 import { createLogThrottle } from "#platform/async";
-import type { Store } from "#platform/sqlite";
-import type { Deployment, RolloutExchange, Runner } from "./deployment.ts";
-import { cancelQueued, createExecutor, createPersist } from "./execute.ts";
-import { findRunning } from "./history.ts";
-import { findPause } from "./pauses.ts";
-import type { Push, PushRecord } from "./push.ts";
-import { type DeploymentRequest, type OnSuperseded, recordPush, recordRequest } from "./record.ts";
-import { recover } from "./recovery.ts";
-import { claimNext } from "./states.ts";
+import type { Row, Store } from "#platform/sqlite";
+import {
+  type Deployment,
+  isFinished,
+  type RolloutExchange,
+  type Runner,
+  type Trigger,
+} from "./deployment.ts";
+import { cancelQueued, createExecutor, recover } from "./execute.ts";
+import { findLastGood, findRunning } from "./history.ts";
+import type { DeploymentSummary, Push, PushRecord } from "./push.ts";
+import {
+  claimNext,
+  findDeployment,
+  findPause,
+  insertDeployment,
+  isUnasked,
+  selectDeployments,
+  transition,
+} from "./store.ts";
 
 export interface Queue {
-  /**
-   * Records a push, and starts its deployment if nothing runs. Pushes that arrive together share one transaction, and so
-   * one sync of the disk. Resolves after that.
-   *
-   * @param alongside runs in the same transaction
-   */
-  readonly accept: (push: Push, alongside?: () => void) => Promise<PushRecord>;
   /** Starts to run deployments: first what an earlier service left behind, then what is queued. */
   readonly start: () => void;
-  /** Records a deployment that no push asked for, as `accept` does. @throws if it cannot be written to disk */
+  /** Records a push. Call it in a transaction, and `wake` when that is on disk. */
+  readonly record: (push: Push) => PushRecord;
+  /** Records a deployment that no push asked for, and starts it if nothing runs. @throws if it cannot be written to disk */
   readonly request: (request: DeploymentRequest) => Deployment;
-  /** Checks whether something is queued, for example by another instance. */
+  /** Starts what is queued, if nothing runs. */
   readonly wake: () => void;
   /**
    * Ends a running deployment as its time-out would, or removes it from the queue. Its final state is `cancelled`.
@@ -48,23 +54,26 @@ export interface QueueOptions {
   readonly isHeld?: () => boolean;
   /** Makes the right to run, which projects share. Without it there is only this one. */
   readonly makeTurn?: (onFree: () => void) => Turn;
-  /** Called for each deployment whose state was changed here, when that is on disk. */
+  /** Called for each deployment that starts, ends or waits again here, when that is on disk. */
   readonly onChange?: (deploymentId: number) => void;
   /** Called when the script of a deployment was started. */
   readonly onStart?: (deployment: Deployment) => void;
   /** Without it, nothing is known of roll-outs. */
   readonly exchange?: RolloutExchange;
-  /** The deployments that are not to be started yet. */
-  readonly resting?: () => readonly number[];
+  /** How long a deployment that waits for its remote rests. Default: 10 s. */
+  readonly askEveryMs?: () => number;
   readonly log: Log;
 }
 
 const lookIntervalMs = 1_000;
+const usualAskEveryMs = 10_000;
 const noExchange: RolloutExchange = {
   read: () => ({ liveAtMs: null, requests: null, isGuarding: false }),
   order: () => {},
   tidy: () => {},
 };
+/** No project is pushed to so often; a flood must not fill the disk with lines. */
+const supersededPerMinute = 100;
 
 /**
  * Runs the deployments of a project one at a time, in the order of the queue. Three things make sure that only one runs:
@@ -72,29 +81,25 @@ const noExchange: RolloutExchange = {
  */
 export function createQueue(options: QueueOptions): Queue {
   const { store, runner, isHeld = () => false, onChange = () => {}, onStart = () => {}, log } = options;
-  const { exchange = noExchange, makeTurn = createTurns(1).make, resting = () => [] } = options;
+  const { exchange = noExchange, makeTurn = createTurns(1).make } = options;
+  const { askEveryMs = () => usualAskEveryMs } = options;
   const turn = makeTurn(wake);
   const controller = new AbortController();
-  const stopping = controller.signal;
-  const shared = { store, runner, persist: createPersist(store, { log, signal: stopping }), log, stopping };
-  const executor = createExecutor({
-    ...shared,
+  const executing = {
+    store,
+    runner,
     exchange,
-    onGuard,
     onChange,
     onStart,
-    onIdle: turn.leave,
-  });
+    askEveryMs,
+    log,
+    stopping: controller.signal,
+  };
+  const executor = createExecutor(executing);
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   /** What `stop` waits for. */
   let work: Promise<void> = Promise.resolve();
   let lookTimer: NodeJS.Timeout | undefined;
-
-  /** Other projects may run meanwhile. */
-  function onGuard(isGuarding: boolean): void {
-    if (isGuarding) turn.rest();
-    else turn.hold();
-  }
 
   /** Nothing else starts until `task` is done. */
   function occupy(task: () => Promise<void>): void {
@@ -111,11 +116,12 @@ export function createQueue(options: QueueOptions): Queue {
   function wake(): void {
     if (mode !== "idle") return;
     try {
-      if (isHeld() || !hasQueued(store, resting())) {
+      const resting = executor.resting();
+      if (isHeld() || !hasQueued(store, resting)) {
         turn.leave();
         return;
       }
-      const claimed = turn.claim(() => store.transaction(() => claimNext(store, resting())));
+      const claimed = turn.claim(() => store.transaction(() => claimNext(store, resting)));
       if (claimed) occupy(() => executor.execute(claimed));
     } catch (error) {
       turn.leave();
@@ -123,22 +129,14 @@ export function createQueue(options: QueueOptions): Queue {
     }
   }
 
-  const acceptor = createAcceptor({
-    ...{ store, onChange, log },
-    claim: () => (mayStart() ? turn.claim(() => claimNext(store, resting())) : null),
-    onClaimed: (claimed) => occupy(() => executor.execute(claimed)),
-    onUndone() {
-      if (mode !== "busy") turn.leave();
-    },
-  });
+  const mayLogSuperseded = createLogThrottle<null>(supersededPerMinute, 60_000, (_, count) =>
+    log.info({ event: "deployment.superseded_more", count }, `${count} more deployments were superseded`),
+  );
 
-  /** If that cannot be read, for lack of a descriptor, the push is still recorded, and `wake` checks again. */
-  function mayStart(): boolean {
-    try {
-      return mode === "idle" && !isHeld();
-    } catch {
-      return false;
-    }
+  function onSuperseded(id: number, by: number): void {
+    const fields = { event: "deployment.superseded", deployment: id, by };
+    const text = `Deployment ${id} is superseded by ${by}, a newer push of the branch`;
+    if (mayLogSuperseded(null)) log.info(fields, text);
   }
 
   function cancelWaiting(id: number, by: string | null): boolean {
@@ -152,7 +150,16 @@ export function createQueue(options: QueueOptions): Queue {
   }
 
   return {
-    ...acceptor,
+    start() {
+      occupy(() => recover(executing, executor));
+      lookTimer = setInterval(wake, lookIntervalMs).unref();
+    },
+    record: (push) => recordPush(store, push, onSuperseded),
+    request(request) {
+      const deployment = store.transaction(() => recordRequest(store, request, onSuperseded));
+      wake();
+      return deployment;
+    },
     wake,
     cancel: (id, by = null) => executor.cancel(id, by) || cancelWaiting(id, by),
     findGuarded() {
@@ -161,10 +168,6 @@ export function createQueue(options: QueueOptions): Queue {
     },
     goBack: (id) => exchange.order(id, "back"),
     isBusy: () => mode === "busy",
-    start() {
-      occupy(() => recover({ ...shared, executor }));
-      lookTimer = setInterval(wake, lookIntervalMs).unref();
-    },
     async stop(graceMs) {
       mode = "stopping";
       controller.abort();
@@ -182,144 +185,103 @@ function hasQueued(store: Store, resting: readonly number[]): boolean {
   return store.get(sql, JSON.stringify(resting)) !== undefined;
 }
 
-/** Puts deployments into the queue of a project, and claims the next one in the same transaction if nothing runs. */
-interface Acceptor {
-  /** As of the queue. */
-  readonly accept: (push: Push, alongside?: () => void) => Promise<PushRecord>;
-  /** As of the queue. */
-  readonly request: (request: DeploymentRequest) => Deployment;
-}
+/** Called with the ids of a superseded deployment and of the one that took its place. */
+export type OnSuperseded = (id: number, by: number) => void;
 
-interface AcceptorOptions {
-  readonly store: Store;
-  /** Claims the next deployment, if one may start. Called in the transaction. */
-  readonly claim: () => Deployment | null;
-  /** Called when the claim is on disk. */
-  readonly onClaimed: (claimed: Deployment) => void;
-  /** Called if it is not. */
-  readonly onUndone: () => void;
-  /** Called for each deployment that was superseded, when that is on disk. */
-  readonly onChange: (deploymentId: number) => void;
-  readonly log: Log;
-}
-
-/** No project is pushed to so often; a flood must not fill the disk with lines. */
-const supersededPerMinute = 100;
-
-interface WaitingPush {
-  readonly push: Push;
-  readonly alongside: (() => void) | undefined;
-  readonly resolve: (recorded: PushRecord) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-interface AcceptorState extends AcceptorOptions {
-  /** The pushes of this turn of the event loop. */
-  waiting: WaitingPush[];
-  readonly mayLogSuperseded: (key: null) => boolean;
-}
-
-/** Makes the part of a queue that records. */
-function createAcceptor(options: AcceptorOptions): Acceptor {
-  const { log } = options;
-  const mayLogSuperseded = createLogThrottle<null>(supersededPerMinute, 60_000, (_, count) =>
-    log.info({ event: "deployment.superseded_more", count }, `${count} more deployments were superseded`),
+/**
+ * Records a push as a deployment. Call it in a transaction. Where its branch is, is asked when it starts. The newest push
+ * of a branch waits and supersedes those that waited before it. The same delivery again makes no second deployment; if
+ * the first one failed it is queued again, because "Redeliver" means "try again".
+ */
+export function recordPush(store: Store, push: Push, onSuperseded: OnSuperseded = () => {}): PushRecord {
+  const known = store.get("SELECT * FROM deliveries WHERE project = $project AND digest = ?", push.digest);
+  if (known) return recordAgain(store, known);
+  const deployment = insertDeployment(store, { ...push, trigger: "push" });
+  store.run(
+    "INSERT INTO deliveries (project, digest, deployment_id, ref, commit_id, received_at_ms) VALUES ($project, ?, ?, ?, ?, ?)",
+    ...[push.digest, deployment.id, push.ref, push.commit, Date.now()],
   );
-  const state: AcceptorState = { ...options, waiting: [], mayLogSuperseded };
-  return {
-    accept: (push, alongside) =>
-      new Promise((resolve, reject) => {
-        state.waiting.push({ push, alongside, resolve, reject });
-        if (state.waiting.length === 1) acceptWaiting(state).catch(reject);
-      }),
-    request: (request) => acceptRequest(state, request),
-  };
+  supersedeWaiting(store, deployment, onSuperseded);
+  return { kind: "accepted", deployment: summary(deployment), ...(findPause(store) && pausedDetail) };
 }
 
-async function acceptWaiting(state: AcceptorState): Promise<void> {
-  let batch: readonly WaitingPush[] = [];
-  const { work, onRecorded } = recording(state, (onSuperseded) => {
-    batch = takeWaiting(state);
-    return recordBatch(state, batch, onSuperseded);
-  });
-  try {
-    const { result, claimed } = await state.store.batch(work);
-    onRecorded(claimed);
-    for (const [index, recorded] of result.entries()) batch[index]?.resolve(asClaimed(recorded, claimed));
-  } catch (error) {
-    state.onUndone();
-    // If the work of another project failed before ours, ours has not begun.
-    if (batch.length === 0) batch = takeWaiting(state);
-    for (const { reject } of batch) reject(error);
+const pausedDetail = {
+  detail: "The queue of this project is paused. The push is recorded, and waits until hotpush resume.",
+};
+
+function recordAgain(store: Store, delivery: Row): PushRecord {
+  const deployment = findDeployment(store, Number(delivery.deployment_id));
+  if (deployment === null) return { kind: "duplicate", ...pruned(delivery) };
+  // A captured delivery must not undo what came after it, such as a roll back.
+  const isLast = (findLastGood(store, [deployment.ref])?.id ?? 0) < deployment.id;
+  if (isLast && ["failed", "timed_out", "cancelled"].includes(deployment.state)) {
+    transition(store, deployment, "queued");
+    const sql = "UPDATE deployments SET attempts = 0, started_at_ms = NULL, is_asked = 1 WHERE id = ?";
+    store.run(sql, deployment.id);
+    const queued = summary({ ...deployment, state: "queued" });
+    return { kind: "accepted", deployment: queued, ...(findPause(store) && pausedDetail) };
   }
+  return { kind: "duplicate", deployment: summary(deployment), detail: duplicateDetail(deployment.state) };
 }
 
-function takeWaiting(state: AcceptorState): readonly WaitingPush[] {
-  const { waiting } = state;
-  state.waiting = [];
-  return waiting;
+/** A delivery whose deployment is pruned from the history: it still must not deploy again. */
+function pruned(delivery: Row) {
+  const { deployment_id: id, ref, commit_id: commit, last_state: state } = delivery;
+  const deployment = { id: Number(id), ref: String(ref), commit: String(commit), state: String(state) };
+  return { deployment, detail: duplicateDetail("succeeded") };
 }
 
-function recordBatch(
-  { store }: AcceptorState,
-  batch: readonly WaitingPush[],
-  onSuperseded: OnSuperseded,
-): readonly PushRecord[] {
-  const isPaused = findPause(store) !== null;
-  return batch.map(({ push, alongside }) => {
-    const recorded = recordPush(store, push, onSuperseded);
-    alongside?.();
-    return isPaused ? withPause(recorded) : recorded;
-  });
+/** What the sender of a push learns about a deployment. */
+export function summary({ id, ref, commit, state }: Deployment): DeploymentSummary {
+  return { id, ref, commit, state };
 }
 
-function acceptRequest(state: AcceptorState, request: DeploymentRequest): Deployment {
-  const { store } = state;
-  const { work, onRecorded } = recording(state, (onSuperseded) =>
-    recordRequest(store, request, onSuperseded),
-  );
-  try {
-    const { result, claimed } = store.transaction(work);
-    onRecorded(claimed);
-    return result;
-  } catch (error) {
-    state.onUndone();
-    throw error;
+function duplicateDetail(state: Deployment["state"]): string {
+  if (!isFinished(state)) return "This delivery is recorded already and waits or runs.";
+  if (state === "failed" || state === "timed_out" || state === "cancelled")
+    return "A later deployment of its branch succeeded, so this one is not tried again. To deploy the branch, run on its server: hotpush deploy";
+  if (state === "superseded") return "A newer push superseded this one, so it is not deployed by itself.";
+  if (state === "skipped") {
+    return "Its deployment was skipped: the history says why. To deploy the branch anyway, run on its server: hotpush deploy";
   }
+  return "Already deployed. A delivery is deployed only once, but the remote is asked whether the branch has moved. To deploy the same commit again, run on its server: hotpush deploy";
 }
 
-/** Makes the work that records something and claims the next deployment. Call `onRecorded` when that is on disk. */
-function recording<Result>(state: AcceptorState, write: (onSuperseded: OnSuperseded) => Result) {
-  const superseded: [number, number][] = [];
-  const work = () => ({
-    result: write((id, by) => superseded.push([id, by])),
-    claimed: state.claim(),
-  });
-  const onRecorded = (claimed: Deployment | null) => {
-    for (const [id, by] of superseded) {
-      if (state.mayLogSuperseded(null)) logSuperseded(state.log, id, by);
-      state.onChange(id);
-    }
-    if (claimed) state.onClaimed(claimed);
-  };
-  return { work, onRecorded };
+/** A deployment that no git host asked for. */
+export interface DeploymentRequest {
+  readonly trigger: Exclude<Trigger, "push">;
+  readonly ref: string;
+  readonly commit: string;
+  /** Who requested it, as the command reported; null if nobody did, or the command does not know. */
+  readonly requestedBy?: string | null;
 }
 
-/** The sender gets the state `running` if the deployment was claimed in the same moment. */
-function asClaimed(recorded: PushRecord, claimed: Deployment | null): PushRecord {
-  if (recorded.deployment.id !== claimed?.id) return recorded;
-  return { ...recorded, deployment: { ...recorded.deployment, state: "running" } };
+/** Records a deployment that no push asked for, in the same queue. Call it in a transaction. */
+export function recordRequest(
+  store: Store,
+  request: DeploymentRequest,
+  onSuperseded: OnSuperseded = () => {},
+): Deployment {
+  const deployment = insertDeployment(store, request);
+  supersedeWaiting(store, deployment, onSuperseded);
+  return deployment;
 }
 
-function withPause(recorded: PushRecord): PushRecord {
-  if (recorded.kind !== "accepted" || recorded.deployment.state !== "queued") return recorded;
-  const detail = "The queue of this project is paused. The push is recorded, and waits until hotpush resume.";
-  return { ...recorded, detail };
-}
-
-function logSuperseded(log: Log, id: number, by: number): void {
-  const fields = { event: "deployment.superseded", deployment: id, by };
-  log.info(fields, `Deployment ${id} is superseded by ${by}, a newer push of the branch`);
+/**
+ * Supersedes what waits for the same branch, and gives `newest` the first of their places: no branch starves. What a person
+ * has asked for is superseded only by a person: whoever can send pushes cannot take it back.
+ */
+function supersedeWaiting(store: Store, newest: Deployment, onSuperseded: OnSuperseded): void {
+  const isByPerson = newest.trigger === "manual" || newest.trigger === "rollback";
+  const waits = `WHERE state IN ('queued', 'interrupted') AND project = $project AND ref = ? AND id <> ?
+    ${isByPerson ? "" : `AND ${isUnasked}`}`;
+  for (const waiting of selectDeployments(store, waits, newest.ref, newest.id)) {
+    transition(store, waiting, "superseded", { supersededBy: newest.id });
+    onSuperseded(waiting.id, newest.id);
+    const sql = `UPDATE deployments SET queue_order =
+      min(queue_order, (SELECT queue_order FROM deployments WHERE id = ?)) WHERE id = ?`;
+    store.run(sql, waiting.id, newest.id);
+  }
 }
 
 /** The right of a project to run a deployment. */
@@ -328,8 +290,6 @@ export interface Turn {
   readonly claim: <Claimed>(claim: () => Claimed | null) => Claimed | null;
   /** Takes the right in any case: for a script that runs already. */
   readonly hold: () => void;
-  /** Lets others run, though a script of this one still watches what it has deployed. */
-  readonly rest: () => void;
   /** Gives the right back, or stops waiting for it. */
   readonly leave: () => void;
 }
@@ -363,7 +323,6 @@ export interface Hold {
  */
 export function createTurns(mostRunning: number): Turns {
   const running = new Set<Turn>();
-  const resting = new Set<Turn>();
   const waiting = new Map<Turn, () => void>();
   const lastTurns = new Map<Turn, number>();
   const holds = new Map<Hold, () => void>();
@@ -385,7 +344,7 @@ export function createTurns(mostRunning: number): Turns {
   }
 
   function callHolders(): void {
-    if (running.size > 0 || resting.size > 0) return;
+    if (running.size > 0) return;
     for (const [hold, onQuiet] of holds) {
       holds.set(hold, () => {});
       onQuiet();
@@ -395,7 +354,7 @@ export function createTurns(mostRunning: number): Turns {
   function make(onFree: () => void): Turn {
     const turn: Turn = {
       claim(claim) {
-        if (running.has(turn) || resting.has(turn)) return null;
+        if (running.has(turn)) return null;
         const first = next();
         const isNext = first === null || lastOf(turn) <= lastOf(first);
         if (!mayRun() || !isNext) {
@@ -411,18 +370,11 @@ export function createTurns(mostRunning: number): Turns {
       hold() {
         count += 1;
         lastTurns.set(turn, count);
-        resting.delete(turn);
         running.add(turn);
-      },
-      rest() {
-        running.delete(turn);
-        resting.add(turn);
-        callNext();
       },
       leave() {
         waiting.delete(turn);
         running.delete(turn);
-        resting.delete(turn);
         callHolders();
         callNext();
       },

@@ -1,4 +1,5 @@
-import { setTimeout as pause } from "node:timers/promises";
+import { branchOf, shortCommit } from "#commit-names";
+import { pause } from "#platform/async";
 import {
   type Checkout,
   type Commit,
@@ -15,7 +16,7 @@ import type { Store } from "#platform/sqlite";
 import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
 import { type Deployment, liveCommit, type Source } from "./deployment.ts";
-import { findLastGood, findLastGoodOf } from "./history.ts";
+import { findLastGood } from "./history.ts";
 
 /** What becomes of a deployment, by where its branch is at the remote. */
 export type Decision =
@@ -34,8 +35,6 @@ export interface Resolver {
   readonly resolve: (deployment: Deployment) => Promise<Decision>;
   /** What the rules say about a head for which no push has come: `deploy` means that it was missed. Reads no history. */
   readonly judgeHead: (ref: string, head: string) => Promise<Decision["kind"]>;
-  /** The deployments that wait, and are not to be decided again yet. */
-  readonly resting: () => readonly number[];
 }
 
 /** A setting that can change is read when it is needed. */
@@ -56,7 +55,7 @@ export interface ResolverOptions {
   readonly clock?: () => number;
 }
 
-/** Where a branch is. What takes git or the database is looked up only if a rule asks. */
+/** Where a branch is. What takes git is looked up only if a rule asks. */
 interface Look {
   readonly ref: string;
   /** The commit of the push. */
@@ -71,15 +70,15 @@ interface Look {
   /** The last one of this branch that succeeded. */
   readonly last: Deployment | null;
   /** Whether the head was the subject of an earlier push or deployment. */
-  readonly wasSeen: () => boolean;
+  readonly wasSeen: boolean;
   /** Whether it was already, before the last one of this branch. */
-  readonly wasSeenBeforeLast: () => boolean;
+  readonly wasSeenBeforeLast: boolean;
+  /** The deployment that failed with the head since another one of this branch succeeded, or null. */
+  readonly failed: Pick<Deployment, "id" | "state"> | null;
   /** Whether what was deployed last of this branch already contains the head. */
   readonly isBehindLast: () => Promise<boolean>;
   /** Whether the remote has reported this older head before, long enough ago. */
   readonly isConfirmed: () => boolean;
-  /** The deployment that failed with the head since another one of this branch succeeded, or null. */
-  readonly findFailed: () => Pick<Deployment, "id" | "state"> | null;
   /** Why the head says that it need not be deployed, or null. */
   readonly findSkip: () => Promise<string | null>;
 }
@@ -110,16 +109,16 @@ const rules: readonly Rule[] = [
     async judge(look) {
       const isDeployed = isHeadDeployed(look);
       const isOld = look.containsPushed
-        ? !isDeployed && ((look.trigger === "catch-up" && look.wasSeen()) || (await look.isBehindLast()))
-        : isDeployed || look.wasSeen();
+        ? !isDeployed && ((look.trigger === "catch-up" && look.wasSeen) || (await look.isBehindLast()))
+        : isDeployed || look.wasSeen;
       if (!isOld || look.isConfirmed()) return null;
       const { ref, head, pushed } = look;
       const what = look.containsPushed
         ? "an older commit than what was deployed last"
-        : `which does not contain ${short(pushed)}`;
+        : `which does not contain ${shortCommit(pushed)}`;
       return {
         kind: "wait",
-        reason: `The remote has ${nameOf(ref)} at ${short(head)}, ${what}. It is asked again, because a git host may lag behind its own push.`,
+        reason: `The remote has ${branchOf(ref)} at ${shortCommit(head)}, ${what}. It is asked again, because a git host may lag behind its own push.`,
       };
     },
   },
@@ -132,27 +131,26 @@ const rules: readonly Rule[] = [
         live?.id === last.id
           ? `is live since deployment ${last.id}`
           : `was deployed by deployment ${last.id}`;
-      const gone = containsPushed ? "" : ` ${short(pushed)} is not in ${nameOf(ref)} any more.`;
-      return skip(`${short(head)}, the head of ${nameOf(ref)}, ${is}.${gone}`);
+      const gone = containsPushed ? "" : ` ${shortCommit(pushed)} is not in ${branchOf(ref)} any more.`;
+      return skip(`${shortCommit(head)}, the head of ${branchOf(ref)}, ${is}.${gone}`);
     },
   },
   {
     name: "5b. After a roll back, a head that was seen before waits for a person.",
     judge({ last, head, ref, wasSeenBeforeLast }) {
-      if (last?.trigger !== "rollback" || !wasSeenBeforeLast()) return null;
+      if (last?.trigger !== "rollback" || !wasSeenBeforeLast) return null;
       return skip(
-        `Deployment ${last.id} has rolled back from ${short(head)}, and ${nameOf(ref)} has nothing newer. To deploy it all the same: hotpush deploy ${nameOf(ref)}`,
+        `Deployment ${last.id} has rolled back from ${shortCommit(head)}, and ${branchOf(ref)} has nothing newer. To deploy it all the same: hotpush deploy ${branchOf(ref)}`,
       );
     },
   },
   {
     name: "5c. A commit that failed is not retried by itself.",
-    judge({ findFailed, head, ref }) {
-      const failed = findFailed();
+    judge({ failed, head, ref }) {
       if (failed === null) return null;
       const state = failed.state.replace("_", " ");
       return skip(
-        `${short(head)}, the head of ${nameOf(ref)}, was deployed by deployment ${failed.id}, which ${state === "failed" ? "failed" : `was ${state}`}. To try again: hotpush deploy ${nameOf(ref)}`,
+        `${shortCommit(head)}, the head of ${branchOf(ref)}, was deployed by deployment ${failed.id}, which ${state === "failed" ? "failed" : `was ${state}`}. To try again: hotpush deploy ${branchOf(ref)}`,
       );
     },
   },
@@ -182,26 +180,35 @@ const usualConfirmMs = 10_000;
 const usualPatienceMs = 3_600_000;
 /** How often the remote is asked whether its head contains the pushed commit, before the rules are asked. */
 const usualPausesS = "1 2 3 3";
-
-interface Waiting {
-  readonly sinceMs: number;
-  readonly againMs: number;
-}
+/** Of those that were superseded while they waited, nobody says that they wait no longer. */
+const mostWaiting = 1_000;
 
 /** Makes the resolver of a project: it decides what a deployment deploys. */
 export function createResolver(options: ResolverOptions): Resolver {
   const { store, checkout: present, stopping, patienceMs = usualPatienceMs } = options;
   const { clock = () => performance.now() } = options;
-  const confirmMs = () => options.confirmMs ?? usualConfirmMs;
-  const waiting = new Map<number, Waiting>();
+  /** Since when the remote is silent about a deployment. */
+  const waitsSinceMs = new Map<number, number>();
   /** The older heads that the remote has reported, by branch. */
   const reported = new Map<string, { readonly head: string; readonly sinceMs: number }>();
 
   function isConfirmed(ref: string, head: string): boolean {
     const before = reported.get(ref);
-    if (before?.head === head) return clock() - before.sinceMs >= confirmMs();
+    if (before?.head === head) return clock() - before.sinceMs >= (options.confirmMs ?? usualConfirmMs);
     reported.set(ref, { head, sinceMs: clock() });
     return false;
+  }
+
+  /** What the record knows of a head. @param id of the deployment that is decided about; null: of none */
+  function lookAt(ref: string, head: string, id: number | null) {
+    const [live, last] = [findLastGood(store), findLastGood(store, [ref])];
+    return {
+      ...{ ref, head, live, last },
+      wasSeen: wasSeen(store, ref, head, id),
+      wasSeenBeforeLast: wasSeen(store, ref, head, last?.id ?? null),
+      failed: findFailed(store, ref, head, last),
+      isConfirmed: () => isConfirmed(ref, head),
+    };
   }
 
   async function decide(look: Look): Promise<Decision> {
@@ -214,36 +221,32 @@ export function createResolver(options: ResolverOptions): Resolver {
   }
 
   async function resolve(deployment: Deployment): Promise<Decision> {
+    const { id, ref, trigger, commit: pushed } = deployment;
     const checkout = present();
     const { checkSigned = null } = options;
     const reader = { env: withoutReplacements(checkout.environment), user: checkout.user };
     const read = (commit: string) => readCommit(checkout.repoPath, commit, reader);
-    if (deployment.trigger === "rollback") {
-      // Its images are on this machine: there is nothing to ask or to fetch.
-      note(store, deployment, sourceOf(await read(deployment.commit), null));
-      return { kind: "deploy", commit: deployment.commit, isSigned: false };
-    }
-    const found = await findHead(checkout, deployment, { isFirst: !waiting.has(deployment.id), stopping });
+    // Of a roll back the images are on this machine: there is nothing to ask or to fetch.
+    const found: FoundHead =
+      trigger === "rollback"
+        ? { kind: "none", detail: "" }
+        : await findHead(checkout, deployment, { isFirst: !waitsSinceMs.has(id), stopping });
     if (stopping.aborted) return { kind: "wait", reason: "The service is stopping." };
-    if (found.kind === "unknown") return silent(deployment, found);
+    if (found.kind === "unknown") return silent(deployment, found.detail);
     if (found.kind === "none") {
-      if (checkSigned !== null) return refuse(`${found.detail} So no signature can be verified.`);
-      note(store, deployment, sourceOf(await read(deployment.commit), null));
-      return { kind: "deploy", commit: deployment.commit, isSigned: false };
+      if (checkSigned !== null && trigger !== "rollback")
+        return refuse(`${found.detail} So no signature can be verified.`);
+      note(store, deployment, sourceOf(await read(pushed), null));
+      return { kind: "deploy", commit: pushed, isSigned: false };
     }
     const { commit: head, containsPushed } = found;
-    const { ref, trigger } = deployment;
-    const [live, last] = [findLastGood(store), findLastGoodOf(store, ref)];
+    const look = lookAt(ref, head, id);
+    const { live, last } = look;
     const commit = await read(head);
     const decision = await decide({
-      ...{ ref, trigger, pushed: deployment.commit, isAsked: isAsked(store, deployment) },
-      ...{ head, containsPushed, live, last },
-      wasSeen: () => wasSeen(store, ref, head, deployment.id),
-      wasSeenBeforeLast: () => wasSeen(store, ref, head, last?.id ?? null),
+      ...{ ...look, trigger, pushed, containsPushed, isAsked: isAsked(store, deployment) },
       isBehindLast: async () =>
         last !== null && (await isAncestor(checkout.repoPath, head, liveCommit(last), reader)),
-      isConfirmed: () => isConfirmed(ref, head),
-      findFailed: () => findFailed(store, ref, head, last),
       async findSkip() {
         const reason = commit && live && (await findSkip({ ...options, checkout, deployment, live, commit }));
         if (reason) note(store, deployment, sourceOf(commit, head));
@@ -258,9 +261,9 @@ export function createResolver(options: ResolverOptions): Resolver {
   }
 
   /** Rule 4: while the remote is silent, a push waits. */
-  function silent({ id }: Deployment, { detail }: { readonly detail: string }): Decision {
-    const sinceMs = waiting.get(id)?.sinceMs ?? clock();
-    return clock() - sinceMs < patienceMs
+  function silent({ id }: Deployment, detail: string): Decision {
+    const nowMs = clock();
+    return nowMs - (waitsSinceMs.get(id) ?? nowMs) < patienceMs
       ? { kind: "wait", reason: `The remote does not say where the branch is: ${detail}` }
       : refuse(detail);
   }
@@ -268,30 +271,23 @@ export function createResolver(options: ResolverOptions): Resolver {
   return {
     async resolve(deployment) {
       const decision = await resolve(deployment);
-      const { id } = deployment;
-      const nowMs = clock();
-      if (decision.kind !== "wait") waiting.delete(id);
-      else waiting.set(id, { sinceMs: waiting.get(id)?.sinceMs ?? nowMs, againMs: nowMs + confirmMs() });
+      const sinceMs = waitsSinceMs.get(deployment.id) ?? clock();
+      waitsSinceMs.delete(deployment.id);
+      if (decision.kind === "wait") waitsSinceMs.set(deployment.id, sinceMs);
+      for (const oldest of waitsSinceMs.keys())
+        if (waitsSinceMs.size > mostWaiting) waitsSinceMs.delete(oldest);
       return decision;
     },
     async judgeHead(ref, head) {
-      const [live, last] = [findLastGood(store), findLastGoodOf(store, ref)];
+      const look = lookAt(ref, head, null);
+      const { live } = look;
       const decision = await decide({
-        ...{ ref, head, live, last, pushed: head, containsPushed: true, trigger: "catch-up", isAsked: false },
-        wasSeen: () => wasSeen(store, ref, head, null),
-        wasSeenBeforeLast: () => wasSeen(store, ref, head, last?.id ?? null),
+        ...{ ...look, pushed: head, containsPushed: true, trigger: "catch-up", isAsked: false },
         isBehindLast: async () => false,
-        isConfirmed: () => isConfirmed(ref, head),
-        findFailed: () => findFailed(store, ref, head, last),
         findSkip: async () =>
-          live !== null && wasSkipped(store, ref, head, live) ? "It was skipped." : null,
+          live && listSkipped(store, ref, live).includes(head) ? "It was skipped." : null,
       });
       return decision.kind;
-    },
-    resting() {
-      const nowMs = clock();
-      for (const [id, { againMs }] of waiting) if (nowMs > againMs + patienceMs) waiting.delete(id);
-      return [...waiting].filter(([, { againMs }]) => againMs > nowMs).map(([id]) => id);
     },
   };
 }
@@ -329,7 +325,7 @@ async function findHead(
       if (failure !== null || head.kind !== "head") return { kind: "unknown", detail: failure ?? "" };
       return { ...head, containsPushed };
     }
-    await pause(pauseS * 1_000, undefined, { signal }).catch(() => {});
+    await pause(pauseS * 1_000, signal);
   }
 }
 
@@ -362,10 +358,6 @@ function findFailed(store: Store, ref: string, head: string, last: Deployment | 
 const isSince =
   "queue_order > coalesce((SELECT queue_order FROM deployments WHERE id = ?), (SELECT min(queue_order) - 1 FROM deployments))";
 
-function wasSkipped(store: Store, ref: string, head: string, live: Deployment): boolean {
-  return listSkipped(store, ref, live).includes(head);
-}
-
 /** The commits that were skipped for their own sake since something went live. */
 function listSkipped(store: Store, ref: string, live: Deployment): readonly string[] {
   const sql = `SELECT checked_out_commit AS id FROM deployments WHERE project = $project AND ref = ? AND state = 'skipped'
@@ -384,11 +376,11 @@ interface SkipOptions extends Pick<ResolverOptions, "store" | "paths"> {
 async function findSkip(options: SkipOptions): Promise<string | null> {
   const { store, paths = [], checkout, deployment, live, commit } = options;
   if (/\[skip deploy\]/i.test(commit.subject) && (await speaksForAll(options)))
-    return `The subject of ${short(commit.id)} has [skip deploy].`;
+    return `The subject of ${shortCommit(commit.id)} has [skip deploy].`;
   const from = liveCommit(live);
   if (paths.length === 0 || hasTriedSince(store, live, deployment.id)) return null;
   if (!(await isSame(checkout, [from, commit.id], paths))) return null;
-  return `No file that DEPLOY_PATHS names differs between ${short(from)}, which is live, and ${short(commit.id)}.`;
+  return `No file that DEPLOY_PATHS names differs between ${shortCommit(from)}, which is live, and ${shortCommit(commit.id)}.`;
 }
 
 /**
@@ -456,12 +448,4 @@ function note(store: Store, { id, attempts }: Deployment, source: Source): void 
     WHERE id = ? AND attempts = ? AND state = 'running'`;
   const values = [source.checkedOutCommit, source.subject, source.author, id, attempts];
   store.transaction(() => store.run(sql, ...values));
-}
-
-function short(commit: string): string {
-  return commit.slice(0, 7);
-}
-
-function nameOf(ref: string): string {
-  return ref.replace("refs/heads/", "");
 }

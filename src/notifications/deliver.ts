@@ -124,9 +124,9 @@ function logOutcome(
 }
 
 function giveUpOld(store: Store, log: Log): void {
-  for (const { project, subscriber, deploymentId } of removeOldReports(store, Date.now() - longestWaitMs)) {
-    const fields = { event: "notifications.given_up", project, subscriber, deployment: deploymentId };
-    const text = `A report on deployment ${deploymentId} could not be delivered to ${subscriber} for a day and is given up`;
+  for (const { project, subscriber, count } of removeOldReports(store, Date.now() - longestWaitMs)) {
+    const fields = { event: "notifications.given_up", project, subscriber, count };
+    const text = `Reports that could not be delivered to ${subscriber} for a day are given up: ${count}`;
     log.error(fields, text);
   }
 }

@@ -1,13 +1,8 @@
 import { environmentHosts } from "#config/commit-status";
 import type { ProjectSettings } from "#config/project";
 import type { Deployment } from "#deployments/deployment";
-import {
-  hasReports,
-  reportStart,
-  type Subscriber,
-  setSubscribers,
-  type WaitingReport,
-} from "#deployments/outbox";
+import { reportStart, type Subscriber, setSubscribers, type WaitingReport } from "#deployments/outbox";
+import { findDeployment } from "#deployments/store";
 import type { Log } from "#log";
 import type { Store } from "#platform/sqlite";
 import { sendCommitStatus } from "./commit-status.ts";
@@ -100,7 +95,7 @@ export function createNotifications(options: NotificationOptions): Notifications
 
   function wake(): void {
     guarded(() => {
-      if (isLeader() && !stopping.aborted && hasReports(store)) delivery.wake();
+      if (isLeader() && !stopping.aborted) delivery.wake();
     });
   }
 
@@ -110,7 +105,9 @@ export function createNotifications(options: NotificationOptions): Notifications
     start(view, deployment) {
       guarded(() => {
         if (!wantsStarts(view)) return;
-        view.transaction(() => reportStart(view, deployment));
+        // What was found out about its commit since it was claimed is on record.
+        const started = findDeployment(view, deployment.id) ?? deployment;
+        view.transaction(() => reportStart(view, started));
         wake();
       });
     },

@@ -1,30 +1,27 @@
+import type { EventEmitter } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { MachineSettings } from "#config/machine";
 import type { ProjectSettings } from "#config/project";
 import { onlyProjectName, type ProjectConfig } from "#config/project-files";
-import { secretFingerprint } from "#config/secret";
+import { type SecretSlot, secretFingerprint } from "#config/secret";
 import { serverStateAt } from "#config/server";
 import type { Environment } from "#config/settings";
 import { stateDirectoryOf } from "#config/state-path";
 import { type CatchUp, createCatchUp } from "#deployments/catch-up";
 import type { Deployment, RolloutExchange, Runner } from "#deployments/deployment";
-import type { EventBus } from "#deployments/events";
 import { findLastDeployedCommit, findRunning } from "#deployments/history";
-import { findPause } from "#deployments/pauses";
-import {
-  type DeploymentSummary,
-  type MainRef,
-  type Push,
-  type PushRecord,
-  refsOf,
-  type Would,
-} from "#deployments/push";
-import { createQueue, type Queue, type Turn } from "#deployments/queue";
-import { recordPush, summary } from "#deployments/record";
+import { type MainRef, type Push, refsOf, type Would } from "#deployments/push";
+import { createQueue, type Queue, recordPush, summary, type Turn } from "#deployments/queue";
 import { createResolver, type Resolver } from "#deployments/resolve";
-import { createSecretUses, type SecretUses } from "#deployments/secret-uses";
-import { noteStep } from "#deployments/steps";
+import {
+  findPause,
+  knowSecret,
+  noteSecretUse,
+  noteStep,
+  readSecretUse,
+  type SecretUse,
+} from "#deployments/store";
 import type { Log } from "#log";
 import type { Notifications } from "#notifications/notifications";
 import { type RemoteHead, readRemoteHead } from "#platform/git";
@@ -41,7 +38,8 @@ export interface Shared {
   readonly env: Environment;
   /** The whole database. */
   readonly store: Store;
-  readonly events: EventBus;
+  /** Says, by its number, that something has happened to a deployment: its log or the database has what. */
+  readonly events: EventEmitter;
   readonly notifications: Notifications;
   readonly makeTurn: (onFree: () => void) => Turn;
   /** Runs a look for missed pushes when it may. */
@@ -67,7 +65,6 @@ export class Project {
   /** What its scripts, and git in its repository, run with now. */
   script: () => ProjectScript;
   catchUp: CatchUp;
-  secretUses: SecretUses;
   readonly #shared: Shared;
   readonly #resolver: Resolver;
 
@@ -83,17 +80,17 @@ export class Project {
     const { events, notifications, makeTurn } = shared;
     this.#resolver = this.#makeResolver();
     this.queue = createQueue({
-      ...{ store, log, makeTurn, resting: this.#resolver.resting },
+      ...{ store, log, makeTurn, askEveryMs: () => askEvery(this.settings) },
       runner: this.#makeRunner(),
       exchange: this.#makeExchange(),
       isHeld: () => !this.isServed,
       onChange(id) {
-        events.publish(id);
+        events.emit(String(id));
         notifications.wake();
       },
       onStart: (deployment) => notifications.start(store, deployment),
     });
-    ({ script: this.script, catchUp: this.catchUp, secretUses: this.secretUses } = this.#use(config));
+    ({ script: this.script, catchUp: this.catchUp } = this.#use(config));
   }
 
   get settings(): ProjectSettings {
@@ -114,9 +111,8 @@ export class Project {
   /** Uses new settings from now on; a script that runs keeps its own. */
   apply(config: ProjectConfig): void {
     this.catchUp.stop();
-    this.secretUses.close();
     this.config = config;
-    ({ script: this.script, catchUp: this.catchUp, secretUses: this.secretUses } = this.#use(config));
+    ({ script: this.script, catchUp: this.catchUp } = this.#use(config));
     this.isServed = true;
     if (this.#shared.isLeader()) this.#follow(0);
     this.queue.wake();
@@ -126,7 +122,6 @@ export class Project {
   remove(): void {
     this.isServed = false;
     this.catchUp.stop();
-    this.secretUses.close();
   }
 
   /** Waits for its running deployment, and starts no other. Pushes are still recorded. */
@@ -135,27 +130,36 @@ export class Project {
     await this.queue.stop(this.#shared.machine.shutdownGraceMs);
   }
 
-  /** Records a push. @param alongside runs in the same transaction */
-  async accept(push: Push, alongside?: () => void): Promise<PushRecord> {
-    const recorded = await this.queue.accept(push, alongside);
-    // A delivery that comes again decides nothing, but its branch may have moved.
-    if (recorded.kind === "duplicate") this.catchUp.look(push.ref);
-    return recorded;
-  }
-
-  /** What recording the push would do, and whether its script could start. */
+  /** What recording the push would do, and whether its script could start. Nothing is recorded. */
   async dryRun(push: Push): Promise<Would> {
-    const { recorded, running } = recordAndUndo(this.store, push);
+    const { store } = this;
+    const running = findRunning(store);
+    const recorded = undone(store, () => recordPush(store, push));
     if (recorded.kind === "duplicate") {
       return { duplicate: { deployment: recorded.deployment, detail: recorded.detail } };
     }
     const problem = await checkScript(this.script());
     if (problem) return { fail: problem };
     const { ref, commit } = recorded.deployment;
-    if (findPause(this.store) !== null) return { deploy: { ref, commit, when: "resumed" } };
+    if (findPause(store) !== null) return { deploy: { ref, commit, when: "resumed" } };
     return running
-      ? { deploy: { ref, commit, when: "after", after: running } }
+      ? { deploy: { ref, commit, when: "after", after: summary(running) } }
       : { deploy: { ref, commit, when: "now" } };
+  }
+
+  /** Records that a secret has signed a delivery. @throws if it cannot be written to disk */
+  noteSecretUse(slot: SecretSlot, use: Pick<SecretUse, "host" | "deliveryId">): void {
+    const fingerprint = this.#fingerprints()[slot];
+    if (fingerprint !== null) this.store.transaction(() => noteSecretUse(this.store, fingerprint, use));
+  }
+
+  /** The evidence for finishing a rotation; null if there is no previous secret. */
+  secretUses(): { readonly current: SecretUse; readonly previous: SecretUse | null } {
+    const { current, previous } = this.#fingerprints();
+    return {
+      current: readSecretUse(this.store, current),
+      previous: previous === null ? null : readSecretUse(this.store, previous),
+    };
   }
 
   /** Where a branch is at the remote. */
@@ -173,11 +177,27 @@ export class Project {
 
   #follow(catchUpDelayMs: number): void {
     this.catchUp.start(catchUpDelayMs);
-    this.secretUses.begin();
+    const { store } = this;
+    const { current, previous } = this.#fingerprints();
+    try {
+      store.transaction(() => {
+        for (const one of [current, previous]) if (one !== null) knowSecret(store, one);
+      });
+    } catch (error) {
+      this.log.error(
+        { event: "store.failed", err: error },
+        "Since when a secret is known could not be written",
+      );
+    }
+  }
+
+  #fingerprints() {
+    const { current, previous } = this.settings.secrets;
+    return { current: secretFingerprint(current), previous: previous && secretFingerprint(previous) };
   }
 
   /** Makes what depends on the settings. */
-  #use({ settings, scriptSecrets }: ProjectConfig): Pick<Project, "script" | "catchUp" | "secretUses"> {
+  #use({ settings, scriptSecrets }: ProjectConfig): Pick<Project, "script" | "catchUp"> {
     const { store, log, queue, readRemoteHead } = this;
     const { machine, env, notifications, lookInTurn: inTurn } = this.#shared;
     const { repoPath, deployEnv, secrets, notify, commitStatus, catchUpIntervalMs: intervalMs } = settings;
@@ -200,17 +220,11 @@ export class Project {
     logScriptFault(script(), log).catch((error: unknown) =>
       log.error({ event: "script.unchecked", err: error }, "The deploy script could not be checked"),
     );
-    const previous = secrets.previous && secretFingerprint(secrets.previous);
-    const fingerprints = { current: secretFingerprint(secrets.current), previous };
-    const { refs, request } = { refs: this.refs, request: queue.request };
-    const { judgeHead } = this.#resolver;
-    const askEveryMs = askEvery(settings);
-    const asking = { readRemoteHead, judgeHead, request, intervalMs, inTurn, askEveryMs };
-    return {
-      script,
-      catchUp: createCatchUp({ store, refs, log, ...asking }),
-      secretUses: createSecretUses({ store, fingerprints, log }),
-    };
+    const catchUp = createCatchUp({
+      ...{ store, log, refs: this.refs, readRemoteHead, inTurn, intervalMs, request: queue.request },
+      ...{ judgeHead: this.#resolver.judgeHead, askEveryMs: askEvery(settings) },
+    });
+    return { script, catchUp };
   }
 
   /** Both directories belong to this user. No project has the name of the orders. */
@@ -277,9 +291,9 @@ export class Project {
       },
       onStep(deployment, name) {
         noteStep(store, deployment, name, log);
-        events.publish(deployment.id);
+        events.emit(String(deployment.id));
       },
-      onLine: ({ id }) => events.publish(id),
+      onLine: ({ id }) => events.emit(String(id)),
     });
   }
 
@@ -317,26 +331,17 @@ export function listStatePaths(statePath: string): readonly string[] {
   return [statePath, ...names.map((name) => join(directory, name))];
 }
 
-interface Recorded {
-  readonly recorded: PushRecord;
-  /** What runs now, and would be waited for. */
-  readonly running: DeploymentSummary | null;
-}
-
-/** Records `push` in a transaction and rolls that back, so the answer is exactly what would happen. */
-function recordAndUndo(store: Store, push: Push): Recorded {
+/** The result of `write`, whose transaction is rolled back. */
+function undone<Result>(store: Store, write: () => Result): Result {
   const undo = new Error("The dry run is over.");
-  const seen: Recorded[] = [];
+  const results: Result[] = [];
   try {
     store.transaction(() => {
-      const running = findRunning(store);
-      seen.push({ recorded: recordPush(store, push), running: running && summary(running) });
+      results.push(write());
       throw undo;
     });
   } catch (error) {
     if (error !== undo) throw error;
   }
-  const [recorded] = seen;
-  if (!recorded) throw undo;
-  return recorded;
+  return results[0] as Result;
 }

@@ -59,9 +59,4 @@ export class ProjectRegistry {
     this.#files.stop();
     await Promise.all(this.list().map((project) => project.stop()));
   }
-
-  /** Writes what is not yet on disk of the pushes. Call it when no more can come. */
-  close(): void {
-    for (const { secretUses } of this.list()) secretUses.close();
-  }
 }

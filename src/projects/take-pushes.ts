@@ -12,9 +12,12 @@ import {
   mostOffered,
   type Push,
   type PushRecord,
+  spooledIdOf,
+  spoolId,
   spoolName,
 } from "#deployments/push";
-import { recordPush } from "#deployments/record";
+import { recordPush } from "#deployments/queue";
+import { findDeployment } from "#deployments/store";
 import { createLogThrottle, pause } from "#platform/async";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 import type { Project, Shared } from "./project.ts";
@@ -30,7 +33,7 @@ export interface TakeReport {
 
 export interface Taking {
   readonly report: () => TakeReport;
-  /** Answers a call of `front`, whatever it says; null if there is no such call. */
+  /** Answers a call of `front`, whatever it says; null if there is no such call, or if it has to be repeated. */
   readonly answer: AskRun;
   /** Resolves when the service stops and nothing is under way. Never rejects. */
   readonly ended: Promise<void>;
@@ -42,15 +45,9 @@ const lookEveryMs = 1_000;
 const longestSilenceMs = 10_000;
 const mostListed = 2_000;
 const longestPushBytes = 16 * 1024;
-/** Of `front`, which asks again. Each takes some milliseconds. */
-const mostCallsWaiting = 16;
-const leastRefreshMs = 500;
-/** How many of what was recorded is remembered, so that `front` can answer its sender. */
-const mostRemembered = 1_000;
+const leastUsesMs = 500;
 /** Ids whose files are gone are kept for long after that: a power cut may bring a file back. */
 const mostIds = 20_000;
-/** After so many pushes of a project its history is pruned: nothing may be deployed, and so be pruned after, for long. */
-const pushesPerPruning = 50;
 const linesPerMinute = 10;
 
 /**
@@ -58,20 +55,16 @@ const linesPerMinute = 10;
  * of an attacker: nothing in the spool is followed or waited for, its files are bounded in number and size, and each push is
  * rebuilt from fields that were checked. One for a project that is not there, or for a branch or repository that it does not
  * deploy, is refused.
+ *
+ * @param isSplit whether `front` is another process
  */
 export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: boolean): Taking {
   const { machine, store, log, stopping } = shared;
   const directory = machine.spoolPath;
-  const remembered = new Map<string, PushRecord | null>();
-  const underWay = new Map<string, Promise<PushRecord | null>>();
-  const counts = new Map<string, number>();
   let failure: string | null = null;
   let heardAtMs: number | null = null;
-  let callsWaiting = 0;
   let usesNotedAtMs = Number.NEGATIVE_INFINITY;
-  /** Whether the projects were read since what is taken now was put into the spool. */
-  let isFresh = false;
-  let turn: Promise<void> = Promise.resolve();
+  let restsUntilMs = Number.NEGATIVE_INFINITY;
   const mayLog = createLogThrottle<string>(linesPerMinute, 60_000, (event, count) =>
     log.warn({ event: "spool.more", kind: event, count }, `${count} more of ${event}`),
   );
@@ -79,8 +72,11 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   /** Looks for pushes that nobody offers. */
   async function look(): Promise<void> {
     const names = [...listForeignDirectory(directory, mostListed)].sort();
-    const ids = names.flatMap((name) => /^([0-9a-f]{32})\.push$/.exec(name)?.[1] ?? []);
-    while (ids.length > 0 && !stopping.aborted) await takeInTurn(ids.splice(0, mostOffered));
+    const ids = names.map(spooledIdOf).filter((id) => id !== null);
+    while (ids.length > 0 && !stopping.aborted) {
+      take(ids.splice(0, mostOffered));
+      await pause(Math.max(0, restsUntilMs - performance.now()), stopping);
+    }
     pruneIds();
     if (failure !== null) log.info({ event: "spool.read" }, "The spool can be read again");
     failure = null;
@@ -91,7 +87,6 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       await look().catch(reportFailure);
       await pause(lookEveryMs, stopping);
     }
-    await turn;
   }
 
   /** Only the first failure of a row is logged. Before `front` has called, the directory may not be there. */
@@ -103,87 +98,83 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     failure = code ?? message;
   }
 
-  /** One call after the other, and after a full one of another process as long a rest: a flood leaves half of the time. */
-  function takeInTurn(ids: readonly string[]): Promise<FrontAnswers["pushes"]> {
-    const taken = turn.then(async () => {
-      const startMs = performance.now();
-      const answers = await takeAll(ids);
-      return { answers, restMs: (performance.now() - startMs) * (ids.length / mostOffered) ** 2 };
-    });
-    turn = taken.then(
-      ({ restMs }) => (isSplit ? pause(restMs, stopping) : undefined),
-      () => {},
-    );
-    return taken.then(({ answers }) => answers);
-  }
-
-  async function takeAll(ids: readonly string[]): Promise<FrontAnswers["pushes"]> {
-    isFresh = false;
-    const taken = ids.map(async (id) => {
-      try {
-        return [{ id, record: await take(id) }];
-      } catch (error) {
-        const { code } = error as NodeJS.ErrnoException;
-        // Gone, because another `front` deleted it; or it cannot be read or recorded now, and is tried again.
-        if (code !== "ENOENT" && mayLog("spool.unrecorded"))
-          log.error({ event: "spool.unrecorded", err: error }, "A push in the spool could not be recorded");
-        return [];
-      }
-    });
-    return (await Promise.all(taken)).flat();
-  }
-
-  async function take(id: string): Promise<PushRecord | null> {
-    const known = remembered.get(id);
-    if (known !== undefined) return known;
-    const taking = underWay.get(id) ?? takeNew(id);
-    underWay.set(id, taking);
+  /**
+   * Records pushes, all in one transaction, and starts what may start. After many of another process there is as long a rest:
+   * a flood leaves half of the time.
+   */
+  function take(ids: readonly string[]): FrontAnswers["pushes"] {
+    const startMs = performance.now();
+    const answers: Answered[] = [];
+    const offers: { readonly id: string; readonly offer: Offer | null }[] = [];
     try {
-      const record = await taking;
-      remembered.set(id, record);
-      for (const oldest of remembered.keys()) if (remembered.size > mostRemembered) remembered.delete(oldest);
-      return record;
-    } finally {
-      underWay.delete(id);
+      for (const id of ids) {
+        const known = store.get("SELECT record FROM spooled WHERE id = ?", id);
+        const offer = known ? undefined : read(id);
+        if (known) answers.push({ id, record: JSON.parse(String(known.record)) as PushRecord | null });
+        else if (offer !== undefined) offers.push({ id, offer });
+      }
+      // The two processes read the projects at different moments.
+      if (offers.some(({ offer }) => offer !== null && !isExpected(offer))) projects.refresh();
+      answers.push(...store.transaction(() => offers.map(({ id, offer }) => record(id, offer))));
+      for (const name of new Set(offers.map(({ offer }) => offer?.project ?? "")))
+        projects.find(name)?.queue.wake();
+    } catch (error) {
+      const text = "Pushes in the spool could not be recorded; they are tried again";
+      if (mayLog("spool.unrecorded")) log.error({ event: "spool.unrecorded", err: error }, text);
+    }
+    const tookMs = performance.now() - startMs;
+    if (isSplit) restsUntilMs = performance.now() + tookMs * (ids.length / mostOffered) ** 2;
+    return answers.map(({ id, record: one }) => ({ id, record: one && atPresent(one) }));
+  }
+
+  /** @returns null if it is no push that is deployed here; undefined if there is none, or none that can be read now */
+  function read(id: string): Offer | null | undefined {
+    try {
+      const text = readForeignFile(join(directory, spoolName(id)), {
+        mostBytes: longestPushBytes,
+        followsLinks: false,
+      });
+      const value = parsed(text.toString("utf8"));
+      return value && offerIn(value);
+    } catch (error) {
+      const { code = "" } = error as NodeJS.ErrnoException;
+      if (hopeless.includes(code)) return null;
+      // Another `front` may have deleted it.
+      if (code !== "ENOENT" && mayLog("spool.unrecorded"))
+        log.error({ event: "spool.unrecorded", err: error }, "A push in the spool could not be read");
+      return undefined;
     }
   }
 
-  async function takeNew(id: string): Promise<PushRecord | null> {
-    if (store.get("SELECT 1 FROM spooled WHERE id = ?", id)) return null;
-    const text = readSpooled(join(directory, spoolName(id)));
-    const offer = text === null ? null : readOffer(text);
-    const note = () => store.run("INSERT INTO spooled (id) VALUES (?)", id);
-    const record = offer && (await recordOffer(offer, note));
-    if (record !== null) return record;
-    await store.batch(note);
+  /** Records a push, and in the same transaction that this was done. */
+  function record(id: string, offer: Offer | null): Answered {
+    const made = offer && isExpected(offer) ? recordOffer(offer) : null;
+    store.run("INSERT INTO spooled (id, record) VALUES (?, ?)", id, JSON.stringify(made));
     const refused = "A push in the spool is none, or not for a project and branch of this server";
-    if (mayLog("spool.refused")) log.error({ event: "spool.refused", project: offer?.project }, refused);
-    return null;
+    if (made === null && mayLog("spool.refused"))
+      log.error({ event: "spool.refused", project: offer?.project }, refused);
+    return { id, record: made };
   }
 
-  async function recordOffer({ project: name, push }: Offer, note: () => void): Promise<PushRecord | null> {
-    const noteAndPrune = () => {
-      note();
-      const count = (counts.get(name) ?? 0) + 1;
-      counts.set(name, count % pushesPerPruning);
-      if (count === pushesPerPruning) pruneHistory(store.of(name));
-    };
-    // The two processes read the projects at different moments.
-    if (!isExpected(name, push) && !isFresh) {
-      projects.refresh();
-      isFresh = true;
-    }
-    if (!isExpected(name, push)) return null;
+  function recordOffer({ project: name, push }: Offer): PushRecord {
     const project = projects.find(name);
-    if (project) return await project.accept(push, noteAndPrune);
-    return await store.batch(() => {
-      noteAndPrune();
-      return recordPush(store.of(name), push);
-    });
+    const made = project ? project.queue.record(push) : recordPush(store.of(name), push);
+    // Nothing may be deployed, and so be pruned after, for long.
+    pruneHistory(store.of(name));
+    // A delivery that comes again decides nothing, but its branch may have moved.
+    if (made.kind === "duplicate") project?.catchUp.look(push.ref);
+    return made;
+  }
+
+  /** What was accepted may be running by now. */
+  function atPresent(made: PushRecord): PushRecord {
+    const { deployment, kind } = made;
+    const state = kind === "accepted" && findDeployment(store, deployment.id)?.state;
+    return state ? { ...made, deployment: { ...deployment, state } } : made;
   }
 
   /** What came for a project whose settings are broken or gone waits until there are settings again. */
-  function isExpected(name: string, push: Push): boolean {
+  function isExpected({ project: name, push }: Offer): boolean {
     if (projects.faults().has(name)) return true;
     const project = projects.find(name);
     return project ? isWanted(project, push) : listDeployments(store.of(name), { limit: 1 }).length > 0;
@@ -198,25 +189,37 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   }
 
   async function dryRun(body: JsonObject): Promise<object> {
-    const offer = readMembers(body);
+    const offer = offerIn(body);
     const project = offer && projects.find(offer.project);
     const isKnown = offer && project?.isServed && isWanted(project, offer.push);
     return { would: isKnown ? await project.dryRun(offer.push) : null };
   }
 
-  function noteUses({ uses }: JsonObject): object {
-    // A new secret is often used before it was read here, and its use would count for the old one.
-    if (performance.now() - usesNotedAtMs >= leastRefreshMs) projects.refresh();
+  function noteUses({ uses }: JsonObject): object | null {
+    if (performance.now() - usesNotedAtMs < leastUsesMs) return null;
     usesNotedAtMs = performance.now();
+    // A new secret is often used before it was read here, and its use would count for the old one.
+    projects.refresh();
     for (const use of listOf(uses)) {
       if (!isJsonObject(use)) continue;
       const { project, slot, host, deliveryId } = use;
       if (typeof project !== "string" || !isText(host, hostName)) continue;
       if (slot !== "current" && slot !== "previous") continue;
       const id = isText(deliveryId, deliveryName) ? deliveryId : null;
-      projects.find(project)?.secretUses.note(slot, host, id);
+      projects.find(project)?.noteSecretUse(slot, { host, deliveryId: id });
     }
     return {};
+  }
+
+  async function answer(path: string, text: string): Promise<object | null> {
+    const body = parsed(text);
+    if (body === null) return null;
+    heardAtMs = Date.now();
+    if (path === "/front/dry-run") return await dryRun(body);
+    if (path === "/front/uses") return noteUses(body);
+    if (path !== "/front/pushes" || performance.now() < restsUntilMs) return null;
+    const ids = new Set(listOf(body.ids).filter((id) => isText(id, spoolId)));
+    return { pushes: ids.size === 0 ? [] : take([...ids]) } satisfies FrontAnswers;
   }
 
   const ended = lookAgain();
@@ -227,20 +230,12 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     },
     ended,
     async answer(path, text) {
-      const body = parsed(text);
-      if (body === null) return null;
-      heardAtMs = Date.now();
-      if (path === "/front/dry-run") return await dryRun(body);
-      if (path === "/front/uses") return noteUses(body);
-      if (path !== "/front/pushes") return null;
-      // A caller that hangs up leaves its call behind.
-      if (callsWaiting >= mostCallsWaiting) return null;
-      const ids = listOf(body.ids).filter((id) => isText(id, /^[0-9a-f]{32}$/));
-      callsWaiting += 1;
       try {
-        return { pushes: await takeInTurn([...new Set(ids)]) } satisfies FrontAnswers;
-      } finally {
-        callsWaiting -= 1;
+        return await answer(path, text);
+      } catch (error) {
+        if (mayLog("spool.call_failed"))
+          log.error({ event: "spool.call_failed", err: error }, "A call of front could not be answered");
+        return null;
       }
     },
   };
@@ -254,24 +249,11 @@ function isWanted({ settings, refs }: Project, { ref, repository }: Push): boole
 /** What no later look could read either. */
 const hopeless = ["EISDIR", "EINVAL", "EFBIG", "EPERM", "ELOOP", "ENOTDIR"];
 
-/** @returns null if it is no plain file of a push. @throws the system's error if it cannot be read now */
-function readSpooled(path: string): string | null {
-  try {
-    return readForeignFile(path, { mostBytes: longestPushBytes, followsLinks: false }).toString("utf8");
-  } catch (error) {
-    if (hopeless.includes((error as NodeJS.ErrnoException).code ?? "")) return null;
-    throw error;
-  }
-}
+type Answered = FrontAnswers["pushes"][number];
 
 interface Offer {
   readonly project: string;
   readonly push: Push;
-}
-
-function readOffer(text: string): Offer | null {
-  const value = parsed(text);
-  return value && readMembers(value);
 }
 
 function parsed(text: string): JsonObject | null {
@@ -295,9 +277,9 @@ const hostName = /^[a-z][a-z-]{0,39}$/;
 const deliveryName = /^[A-Za-z0-9-]{1,64}$/;
 
 /** A push is rebuilt from fields that were checked, one by one, and nothing else of it is used. */
-function readMembers({ project, push }: JsonObject): Offer | null {
+function offerIn({ project, push }: JsonObject): Offer | null {
   if (typeof project !== "string" || !isProjectName(project) || !isJsonObject(push)) return null;
-  const { host, ref, before, commit, repository, pusher, mentionsSkip, digest, deliveryId } = push;
+  const { host, ref, before, commit, repository, pusher, digest, deliveryId } = push;
   const branch = mainRefs.find((one) => one === ref);
   if (!isText(host, hostName) || branch === undefined) return null;
   if (!isCommitId(commit) || !(before === null || isCommitId(before))) return null;
@@ -306,7 +288,6 @@ function readMembers({ project, push }: JsonObject): Offer | null {
     project,
     push: {
       ...{ host, ref: branch, before, commit, digest },
-      ...(mentionsSkip === true && { mentionsSkip }),
       repository: isPlainRepository(repository) ? repository : null,
       // Only for people: printable, and bounded.
       pusher: isText(pusher, /^[^\p{C}\u2028\u2029]{1,100}$/u) ? pusher : null,

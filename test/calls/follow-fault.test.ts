@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { pino } from "pino";
 import { eventsIn } from "../../src/calls/events.ts";
-import { findDeployment } from "../../src/deployments/deployment.ts";
-import { createEventBus } from "../../src/deployments/events.ts";
-import { claimNext } from "../../src/deployments/states.ts";
+import { claimNext, findDeployment } from "../../src/deployments/store.ts";
 import { listenHere } from "../harness/listen.ts";
 import { openDefault, pushOf, record } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -17,7 +16,7 @@ test("a database fault ends the stream of events, is logged, and costs nothing e
   store.transaction(() => claimNext(store));
   const logged: string[] = [];
   const log = pino({}, { write: (line: string) => logged.push(line) });
-  const context = { store, events: createEventBus(log), logStatePath: statePath, log };
+  const context = { store, events: new EventEmitter(), logStatePath: statePath, log };
   const deployment = findDeployment(store, 1);
   assert(deployment);
   const reply = eventsIn(context, deployment, { fromByte: 0, isFollowing: true });

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { pino } from "pino";
 import { eventsIn } from "../../src/calls/events.ts";
-import { createEventBus } from "../../src/deployments/events.ts";
-import { claimNext } from "../../src/deployments/states.ts";
-import { noteStep } from "../../src/deployments/steps.ts";
+import { claimNext, noteStep } from "../../src/deployments/store.ts";
 import { logPath, openLog } from "../../src/runner/log-file.ts";
 import { listenHere } from "../harness/listen.ts";
 import { openDefault, pushOf, record } from "../harness/store.ts";
@@ -19,13 +18,13 @@ test("a step that begins while the log is sent stands between its lines", async 
   const deployment = store.transaction(() => claimNext(store));
   assert(deployment);
   const log = pino({ level: "silent" });
-  const events = createEventBus(log);
+  const events = new EventEmitter();
   // More than a connection holds, so that the reader decides when it is sent.
   const output = openLog(logPath(statePath, 1));
   const print = (text: string) => {
     output.add(Buffer.from(text), false);
     output.flush(Date.now());
-    events.publish(1);
+    events.emit("1");
   };
   for (let count = 0; count < 30_000; count += 1) output.add(Buffer.from("a line of the log so far"), false);
   print("the last line of the log so far");
@@ -38,7 +37,7 @@ test("a step that begins while the log is sent stands between its lines", async 
       print(`before ${name}`);
       print(`==> ${name}`);
       noteStep(store, deployment, name, log);
-      events.publish(1);
+      events.emit("1");
     }
     await written;
   });

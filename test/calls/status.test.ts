@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { judgeSecrets } from "../../src/calls/status.ts";
-import type { SecretUse } from "../../src/deployments/secret-uses.ts";
+import type { SecretUse } from "../../src/deployments/store.ts";
 
 const dayMs = 24 * 3_600_000;
 const nowMs = Date.UTC(2026, 5, 30);

@@ -1,14 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { findRollbackRef } from "../../src/deployments/history.ts";
-import { mainRefs } from "../../src/deployments/push.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { git, makeProject } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { letGo, waitingScript } from "../harness/script.ts";
 import type { RunningService } from "../harness/service.ts";
-import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 const onlyMain = { BRANCH: "main", CATCH_UP_INTERVAL: "1s" };
 
@@ -67,16 +64,6 @@ test("a deployment of master that waits when BRANCH is set fails and runs nothin
   const refused = await untilDeployment(second.statePath, 2, ({ state }) => state === "failed");
   assert.equal(refused.problem?.code, "branch_not_selected");
   assert.match(refused.problem?.detail ?? "", /refs\/heads\/master is not deployed: BRANCH names main\./);
-});
-
-test("a roll back uses the branch that BRANCH names, even if it was never deployed", (t) => {
-  const store = temporaryStore(t);
-  const onlyMain = ["refs/heads/main"] as const;
-  assert.equal(findRollbackRef(store, onlyMain), null);
-  record(store, pushOf({ ref: "refs/heads/master", commit: commitOf("first") }));
-  run(store, "succeeded");
-  assert.equal(findRollbackRef(store, mainRefs), "refs/heads/master");
-  assert.equal(findRollbackRef(store, onlyMain), "refs/heads/main");
 });
 
 /** Somebody who may create branches, but not push to main, has pushed a master. */

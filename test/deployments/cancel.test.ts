@@ -1,15 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import {
-  type Ending,
-  findDeployment,
-  type Run,
-  type Runner,
-  type Start,
-} from "../../src/deployments/deployment.ts";
+import type { Ending, Run, Runner, Start } from "../../src/deployments/deployment.ts";
 import { createQueue } from "../../src/deployments/queue.ts";
-import { pushOf, temporaryStore } from "../harness/store.ts";
+import { findDeployment } from "../../src/deployments/store.ts";
+import { pushOf, record, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 
 test("a deployment that is cancelled while it starts is ended as soon as it runs", async (t) => {
@@ -95,7 +90,8 @@ async function startOne(t: TestContext) {
   };
   const queue = createQueue({ store, runner, log: pino({ enabled: false }) });
   queue.start();
-  await queue.accept(pushOf());
+  record(store, pushOf());
+  queue.wake();
   const stateOf = () => findDeployment(store, 1)?.state;
   await until("it is claimed", () => stateOf() === "running");
   t.after(async () => {

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { StatusJson } from "../../src/calls/shapes.ts";
-import { rolloutState } from "../../src/rollout/lock.ts";
-import { writeVersions } from "../../src/rollout/versions.ts";
-import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
+import { deliver, githubPush } from "../harness/delivery.ts";
+import { hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { git, makeProject } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { letGo } from "../harness/script.ts";
@@ -34,23 +32,6 @@ test("what is deployed is shown as soon as the script begins", async (t) => {
   assert.deepEqual([state, checkedOutCommit], ["failed", tip]);
 });
 
-test("a roll back to a commit that was passed says what was deployed instead of it", async (t) => {
-  const { service, pushed, tip } = await deployPassed(t);
-  await untilDeployment(service.statePath, 1, isDone);
-  const { versionsPath } = rolloutState(service.statePath, service.repoPath);
-  const now = [version(tip), version(randomCommit())];
-  await writeVersions(versionsPath, now.slice(0, 1));
-  const refused = await hotpush(service, "rollback", pushed);
-  assert.equal(refused.code, 1);
-  const why = `Deployment 1 was asked for ${pushed.slice(0, 12)}, but main was at ${tip.slice(0, 12)} by then, which was deployed instead`;
-  assert.ok(refused.stderr.endsWith(`Nothing was changed. ${why}.\n`), refused.stderr);
-  await writeVersions(versionsPath, now);
-  const { stderr } = await hotpush(service, "rollback", pushed.slice(0, 9));
-  assert.ok(stderr.endsWith(`${why}: hotpush rollback ${tip.slice(0, 12)}\n`), stderr);
-  const { stdout } = await hotpush(service, "rollback", "--detach", "1");
-  assert.match(stdout, new RegExp(`goes back to ${tip}\\.\n$`));
-});
-
 test("catch-up finds a return to a HEAD that the script never moved", async (t) => {
   const { remotePath, repoPath, commit } = makeProject(t);
   const [unmoved, pushed] = [git(repoPath, "rev-parse", "HEAD"), commit()];
@@ -71,11 +52,6 @@ async function deployPassed(t: TestContext, env = {}, script = `#!/bin/sh\n${pul
   const service = await startAnswering(t, { repoPath: project.repoPath, env });
   await deliver(service.url, githubPush({ after: pushed }));
   return { service, pushed, tip };
-}
-
-function version(commit: string) {
-  const image = { image: "app", id: `sha256:${commit}`, tag: `app:${commit.slice(0, 12)}` };
-  return { commit, finishedAt: new Date().toISOString(), images: { app: image } };
 }
 
 function isDone({ state }: { readonly state: string }): boolean {

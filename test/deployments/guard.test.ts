@@ -1,33 +1,24 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import {
-  type Ending,
-  findDeployment,
-  type GuardOrder,
-  type RolloutExchange,
-  type Runner,
-} from "../../src/deployments/deployment.ts";
+import type { Ending, GuardOrder, RolloutExchange, Runner } from "../../src/deployments/deployment.ts";
 import { createQueue, createTurns } from "../../src/deployments/queue.ts";
-import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";
+import { findDeployment } from "../../src/deployments/store.ts";
+import { commitOf, pushOf, record, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 
 const log = pino({ enabled: false });
 const liveAtMs = 1_790_000_000_000;
 const succeeded: Ending = { state: "succeeded", exitCode: 0, problem: null };
 
-test("while a new version is guarded, its deployment runs and is live, and another project may run", async (t) => {
-  const { queue, store, guard, turns } = await startGuarded(t);
+test("while a new version is guarded, its deployment runs and is live", async (t) => {
+  const { queue, store, guard } = await startGuarded(t);
   guard(true);
   await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
   assert.equal(findDeployment(store, 1)?.state, "running");
   assert.equal(queue.findGuarded()?.id, 1);
-  const other = turns.make(() => {});
-  assert.equal(
-    other.claim(() => "claimed"),
-    "claimed",
-  );
-  other.leave();
+  guard(false);
+  await until("the guard is over", () => queue.findGuarded() === null);
 });
 
 test("the switch is recorded and announced while the script goes on, also without a guard", async (t) => {
@@ -39,24 +30,10 @@ test("the switch is recorded and announced while the script goes on, also withou
   assert.equal(findDeployment(store, 1)?.state, "running");
 });
 
-test("when the guard is over, the deployment has its turn again", async (t) => {
-  const { queue, store, guard, turns } = await startGuarded(t);
-  guard(true);
-  await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
-  guard(false);
-  const other = turns.make(() => {});
-  await until("the turn is taken", () => {
-    const isFree = other.claim(() => "claimed") !== null;
-    other.leave();
-    return !isFree;
-  });
-  assert.equal(queue.findGuarded(), null);
-});
-
 test("a newer push ends the guard with the verdict so far, and is deployed then", async (t) => {
-  const { queue, store, guard, orders, end } = await startGuarded(t);
+  const { store, guard, orders, end } = await startGuarded(t);
   guard(true);
-  await queue.accept(pushOf({ commit: commitOf("2"), digest: "2" }));
+  record(store, pushOf({ commit: commitOf("2"), digest: "2" }));
   await until("the order", () => orders.length > 0);
   assert.deepEqual(orders, ["end"]);
   assert.equal(findDeployment(store, 2)?.state, "queued");
@@ -126,7 +103,8 @@ async function startGuarded(t: TestContext) {
   const onChange = (id: number) => void changes.push(id);
   const queue = createQueue({ store, runner, exchange, makeTurn: turns.make, log, onChange });
   queue.start();
-  await queue.accept(pushOf());
+  record(store, pushOf());
+  queue.wake();
   await until("it runs", () => findDeployment(store, 1)?.state === "running");
   t.after(async () => {
     ended.resolve(succeeded);

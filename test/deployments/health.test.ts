@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { settle } from "../../src/deployments/execute.ts";
-import { createHealthCheck } from "../../src/deployments/health.ts";
-import { recordPush } from "../../src/deployments/record.ts";
-import { claimNext } from "../../src/deployments/states.ts";
+import { recordPush } from "../../src/deployments/queue.ts";
+import { claimNext } from "../../src/deployments/store.ts";
+import { createHealthCheck } from "../../src/run.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 

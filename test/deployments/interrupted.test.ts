@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { type Ending, findDeployment, type Runner } from "../../src/deployments/deployment.ts";
+import type { Ending, Runner } from "../../src/deployments/deployment.ts";
 import { createQueue } from "../../src/deployments/queue.ts";
-import { claimNext } from "../../src/deployments/states.ts";
+import { claimNext, findDeployment } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { openDefault, pushOf, record, run } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

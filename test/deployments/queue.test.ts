@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { isFinished } from "../../src/deployments/states.ts";
+import { isFinished } from "../../src/deployments/deployment.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { type RunningService, startService } from "../harness/service.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { recordRequest } from "../../src/deployments/record.ts";
+import { recordRequest } from "../../src/deployments/queue.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findDeployment } from "../../src/deployments/deployment.ts";
 import { settle } from "../../src/deployments/execute.ts";
 import { pruneHistory } from "../../src/deployments/history.ts";
-import { recordPush } from "../../src/deployments/record.ts";
-import { claimNext } from "../../src/deployments/states.ts";
+import { recordPush } from "../../src/deployments/queue.ts";
+import { claimNext, findDeployment } from "../../src/deployments/store.ts";
 import { countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 for (const state of ["failed", "timed_out", "cancelled"] as const) {

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { liveCommit, selectDeployment } from "../../src/deployments/deployment.ts";
+import { liveCommit } from "../../src/deployments/deployment.ts";
 import { resume, settle } from "../../src/deployments/execute.ts";
-import { findLastDeployedRef, findLastGoodOf } from "../../src/deployments/history.ts";
+import { findLastGood } from "../../src/deployments/history.ts";
 import { type MainRef, mainRefs, type Push } from "../../src/deployments/push.ts";
-import { recordRequest } from "../../src/deployments/record.ts";
+import { recordRequest } from "../../src/deployments/queue.ts";
 import { createResolver } from "../../src/deployments/resolve.ts";
-import { claimNext, putBack, transition } from "../../src/deployments/states.ts";
+import { claimNext, putBack, selectDeployment, transition } from "../../src/deployments/store.ts";
 import { git, makeProject } from "../harness/project.ts";
 import { pushOf, record, temporaryStore } from "../harness/store.ts";
 import type { Scope } from "../harness/temporary.ts";
@@ -148,6 +148,8 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
   const deliveries: Push[] = [];
   /** Runs of scripts that nobody asked for and that nothing interrupted. */
   const runs: [string, string][] = [];
+  const restsUntilMs = new Map<number, number>();
+  const resting = () => [...restsUntilMs].filter(([, untilMs]) => untilMs > nowMs).map(([id]) => id);
   const headOf = (one: MainRef) => heads.get(one) ?? first;
 
   function deliver(push: Push): void {
@@ -178,7 +180,7 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
   }
 
   async function run(killed: "no" | "before" | "after"): Promise<boolean> {
-    const claimed = store.transaction(() => claimNext(store, resolver.resting()));
+    const claimed = store.transaction(() => claimNext(store, resting()));
     if (claimed === null) return false;
     const isAsked =
       claimed.trigger === "manual" ||
@@ -188,7 +190,7 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
     if (decision.kind === "deploy") {
       const wasHead = arrivals.some(([name, one]) => name === claimed.ref && one === commit);
       assert.ok(wasHead, `${commit} was never the head of ${claimed.ref}`);
-      const good = findLastGoodOf(store, claimed.ref);
+      const good = findLastGood(store, [claimed.ref]);
       const arrivedAt = (one: string) =>
         arrivals.findLastIndex((pair) => pair.join() === [claimed.ref, one].join());
       const isBack = good !== null && arrivedAt(commit) < arrivedAt(liveCommit(good));
@@ -212,8 +214,10 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
         });
       } else if (decision.kind === "skipped")
         transition(store, claimed, "skipped", { skipReason: decision.reason });
-      else if (decision.kind === "wait") putBack(store, claimed, decision.reason);
-      else assert.fail(`${decision.problem.detail}`);
+      else if (decision.kind === "wait") {
+        putBack(store, claimed, decision.reason);
+        restsUntilMs.set(claimed.id, nowMs + confirmMs);
+      } else assert.fail(`${decision.problem.detail}`);
     });
     if (killed !== "no") resolver = start();
     return true;
@@ -221,7 +225,7 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
 
   async function catchUp(): Promise<void> {
     const isBusy = store.get("SELECT 1 FROM deployments WHERE state IN ('queued', 'running', 'interrupted')");
-    const one = findLastDeployedRef(store, mainRefs) as MainRef | null;
+    const one = (findLastGood(store, mainRefs)?.ref ?? null) as MainRef | null;
     if (isBusy !== undefined || one === null) return;
     const commit = git(remotePath, "rev-parse", one);
     if ((await resolver.judgeHead(one, commit)) !== "deploy") return;
@@ -259,10 +263,10 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
     store.get("SELECT 1 FROM deployments WHERE state IN ('queued', 'running', 'interrupted')"),
     undefined,
   );
-  const last = findLastDeployedRef(store, mainRefs) as MainRef | null;
+  const last = (findLastGood(store, mainRefs)?.ref ?? null) as MainRef | null;
   if (last !== null) {
     const head = headOf(last);
-    const good = findLastGoodOf(store, last);
+    const good = findLastGood(store, [last]);
     const failed = selectDeployment(
       store,
       "WHERE ref = ? AND checked_out_commit = ? AND state = 'failed'",

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type DeploymentState, findDeployment } from "../../src/deployments/deployment.ts";
-import { recordPush } from "../../src/deployments/record.ts";
-import { isFinished, transition } from "../../src/deployments/states.ts";
+import { type DeploymentState, isFinished } from "../../src/deployments/deployment.ts";
+import { recordPush } from "../../src/deployments/queue.ts";
+import { findDeployment, transition } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 

@@ -5,8 +5,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { recordPush } from "../../src/deployments/record.ts";
-import { deploymentsSchema } from "../../src/deployments/schema.ts";
+import { recordPush } from "../../src/deployments/queue.ts";
+import { deploymentsSchema } from "../../src/deployments/store.ts";
 import type { OpenStore } from "../../src/platform/sqlite.ts";
 import { ProblemError } from "../../src/problems.ts";
 import { openDefault, pushOf, temporaryStore } from "../harness/store.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { recordPush } from "../../src/deployments/record.ts";
-import { claimNext, transition } from "../../src/deployments/states.ts";
-import { listTotals } from "../../src/deployments/totals.ts";
+import { recordPush } from "../../src/deployments/queue.ts";
+import { claimNext, listTotals, transition } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 

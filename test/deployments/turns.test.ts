@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Runner } from "../../src/deployments/deployment.ts";
 import { createQueue, createTurns } from "../../src/deployments/queue.ts";
-import { openDeployments } from "../../src/deployments/schema.ts";
+import { openDeployments } from "../../src/deployments/store.ts";
 import type { Log } from "../../src/log.ts";
-import { pushOf } from "../harness/store.ts";
+import { pushOf, record } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -28,7 +28,11 @@ function twoQueues(t: TestContext, startA: Runner["start"]) {
     const queue = createQueue({ store: store.of(name), runner, makeTurn: turns.make, log });
     t.after(() => queue.stop(0));
     queue.start();
-    return queue;
+    const push = () => {
+      record(store.of(name), pushOf());
+      queue.wake();
+    };
+    return { ...queue, push };
   });
   t.after(() => store.close());
   assert(a && b);
@@ -43,10 +47,10 @@ const refuse: Runner["start"] = async () => ({
 test("a project whose script cannot be started leaves its turn to the others", async (t) => {
   const { a, b, started } = twoQueues(t, async () => ({ kind: "try-again", detail: "No network." }));
   await until("both are idle", () => !a.isBusy() && !b.isBusy());
-  await a.accept(pushOf());
+  a.push();
   await until("it waits to try again", () => started.length === 1);
   const startMs = performance.now();
-  await b.accept(pushOf());
+  b.push();
   await until("the other one has had its turn", () => started.includes("b"));
   assert(performance.now() - startMs < 500);
 });

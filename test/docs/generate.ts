@@ -17,7 +17,7 @@ import {
   type Setting,
   secretVariables,
 } from "../../src/config/settings.ts";
-import { transitions } from "../../src/deployments/states.ts";
+import { transitions } from "../../src/deployments/deployment.ts";
 import { checks } from "../../src/doctor/examine.ts";
 import { problems } from "../../src/problems.ts";
 import { countingLines } from "../../src/rollout/caddy-lines.ts";

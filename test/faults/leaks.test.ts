@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { isFinished } from "../../src/deployments/states.ts";
+import { isFinished } from "../../src/deployments/deployment.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { createTestRunner, deploymentWith } from "../harness/runs.ts";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import type { JsonObject } from "../../src/deployments/push.ts";
-import { isCommitId, isJsonObject } from "../../src/deployments/push.ts";
+import { isCommitId, isJsonObject, type JsonObject } from "../../src/deployments/push.ts";
 import { gitHosts, type Host, readPayload } from "../../src/front/webhook/git-hosts.ts";
 import { eventOf, loadDeliveries, payloadOf } from "../front/webhook/fixtures.ts";
 import { fuzz } from "./fuzz.ts";

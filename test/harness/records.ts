@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { columns, type Deployment, toDeployment } from "../../src/deployments/deployment.ts";
+import type { Deployment } from "../../src/deployments/deployment.ts";
+import { columns, toDeployment } from "../../src/deployments/store.ts";
 import { databasePath } from "./database.ts";
 import { until } from "./until.ts";
 

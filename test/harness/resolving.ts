@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { type Deployment, findDeployment } from "../../src/deployments/deployment.ts";
+import type { Deployment } from "../../src/deployments/deployment.ts";
 import { settle } from "../../src/deployments/execute.ts";
 import type { CommitId, Push } from "../../src/deployments/push.ts";
-import { recordRequest } from "../../src/deployments/record.ts";
+import { recordRequest } from "../../src/deployments/queue.ts";
 import { createResolver, type Decision, type ResolverOptions } from "../../src/deployments/resolve.ts";
-import { claimNext, putBack, transition } from "../../src/deployments/states.ts";
+import { claimNext, findDeployment, putBack, transition } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { git, makeProject, type Project } from "./project.ts";
 import { pushOf, record, temporaryStore } from "./store.ts";

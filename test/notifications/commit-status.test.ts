@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type CommitStatus, parseHostedRepository, statusHosts } from "../../src/config/commit-status.ts";
 import { makeSecret } from "../../src/config/secret.ts";
-import { type Deployment, findDeployment } from "../../src/deployments/deployment.ts";
+import type { Deployment } from "../../src/deployments/deployment.ts";
+import { findDeployment } from "../../src/deployments/store.ts";
 import {
   repositoryAddress,
   type StatusOnCommit,

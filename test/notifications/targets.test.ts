@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { type TestContext, test } from "node:test";
 import type { NotifyTarget } from "../../src/config/notify-file.ts";
 import { makeSecret } from "../../src/config/secret.ts";
-import { findDeployment } from "../../src/deployments/deployment.ts";
+import { findDeployment } from "../../src/deployments/store.ts";
 import type { Message } from "../../src/notifications/message.ts";
 import type { SendOutcome } from "../../src/notifications/outcome.ts";
 import { sendToTarget } from "../../src/notifications/targets.ts";

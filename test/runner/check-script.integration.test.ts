@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { isFinished } from "../../src/deployments/states.ts";
+import { isFinished } from "../../src/deployments/deployment.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { becomeNobody } from "../harness/nobody.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";

@@ -4,7 +4,7 @@ import { parseLines } from "#calls/client";
 import type { ControlEvent } from "#calls/shapes";
 import { findCall } from "#calls/table";
 import { whenDrained } from "#calls/when-drained";
-import { isFinished } from "#deployments/states";
+import { isFinished } from "#deployments/deployment";
 import { readText } from "#platform/http-server";
 import { jsonPage, type PageAnswer, problemPage } from "./answer.ts";
 import { ask, type RunClient, type Visit } from "./run-client.ts";

@@ -11,6 +11,7 @@ import {
   type Push,
   type PushRecord,
   type StoredPush,
+  spooledIdOf,
   spoolName,
   type Would,
 } from "#deployments/push";
@@ -138,16 +139,17 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     const before = changes;
     const names = (await readdir(directory)).sort();
     // Others may use this spool too.
-    if (changes === before) waiting = names.filter((name) => name.endsWith(".push")).length;
+    if (changes === before) waiting = names.filter((name) => spooledIdOf(name) !== null).length;
     for (const name of names) {
-      const [, id = "", unfinished] = /^([0-9a-f]{32})\.push(\.new)?$/.exec(name) ?? [];
+      const id = spooledIdOf(name.replace(/\.new$/, ""));
+      const isFinished = id !== null && name === spoolName(id);
       const path = join(directory, name);
-      const stats = id === "" || senders.has(id) ? null : await stat(path).catch(() => null);
-      if (stats === null) continue;
+      const stats = id === null || senders.has(id) ? null : await stat(path).catch(() => null);
+      if (id === null || stats === null) continue;
       // A clock that was set back makes no file young.
       const ageMs = Math.abs(Date.now() - stats.mtimeMs);
-      if (unfinished === undefined && ageMs > sweptAfterMs) ids.push(id);
-      if (unfinished !== undefined && ageMs > unfinishedMs) await rm(path, { force: true });
+      if (isFinished && ageMs > sweptAfterMs) ids.push(id);
+      if (!isFinished && ageMs > unfinishedMs) await rm(path, { force: true });
     }
     while (ids.length > 0 && !stopping.signal.aborted) if (!(await offer(ids.splice(0, mostOffered)))) return;
   }
@@ -216,7 +218,7 @@ function newId(): string {
 const unwritable = "The spool cannot be written. The log of the service says more.";
 
 async function countWaiting(directory: string): Promise<number> {
-  return (await readdir(directory)).filter((name) => name.endsWith(".push")).length;
+  return (await readdir(directory)).filter((name) => spooledIdOf(name) !== null).length;
 }
 
 /** Written, synced, renamed, and its directory synced: after a power cut it is there as a whole. */

@@ -195,7 +195,7 @@ async function checkDelivery(
   const body = joinChunks(chunks);
   const payload = parsePayload(body);
   if ("code" in payload) return payload;
-  const { object, text, isDryRun } = payload;
+  const { object, isDryRun } = payload;
   const reading = readPayload(host, event, object);
   if (reading.kind === "unusable") {
     const detail = `The body is signed correctly but ${reading.field} is not ${reading.expected}.`;
@@ -232,7 +232,6 @@ async function checkDelivery(
     // Nothing depends on these names, so what is not plain is not kept.
     repository: isPlainRepository(change.repository) ? change.repository : null,
     pusher: printable(change.pusher?.slice(0, 10 * longestPusher) ?? "", longestPusher).trim() || null,
-    mentionsSkip: /\[skip deploy\]/i.test(text),
     digest: deliveryDigest(signature, isDryRun ? withoutDryRun(body) : body),
   };
   if (!isDryRun) return await recordPush(receiver, project, push, slot, sender);
@@ -352,23 +351,21 @@ function joinChunks(chunks: readonly Buffer[]): Buffer {
 
 interface Payload {
   readonly object: JsonObject;
-  readonly text: string;
   readonly isDryRun: boolean;
 }
 
 /** Reads a signed body as JSON. @returns why it is refused, if it is none */
 function parsePayload(body: Buffer): Payload | Refusal {
   if (!isUtf8(body)) return unreadable("invalid_encoding", "The body is signed correctly but is not UTF-8.");
-  const text = body.toString("utf8");
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(body.toString("utf8"));
   } catch {
     return unreadable("invalid_json", "The body is signed correctly but is not JSON.");
   }
   if (!isJsonObject(value)) return unreadable("invalid_payload", "The body is JSON but not an object.", "");
   const kind = readDryRun(value);
-  if (kind !== "malformed") return { object: value, text, isDryRun: kind === "dry-run" };
+  if (kind !== "malformed") return { object: value, isDryRun: kind === "dry-run" };
   const detail =
     'The body is signed correctly but its member "hotpush" is not {"dryRun": true}, so it is taken neither for a dry run nor for a push.';
   return unreadable("invalid_payload", detail, "/hotpush");

@@ -1,0 +1,460 @@
+import type { Log } from "#log";
+import type { Schema } from "#platform/sqlite";
+import { type OpenStore, openStore, type Row, type SqlValue, type Store } from "#platform/sqlite";
+import { type Problem, type ProblemCode, problems } from "#problems";
+import { readSiteRequests } from "#site-requests";
+import { type Deployment, type DeploymentState, isFinished, transitions } from "./deployment.ts";
+import { reportEnding } from "./outbox.ts";
+
+/** The record of deployments. */
+export const deploymentsSchema: Schema = {
+  file: "hotpush.db",
+  checkedTable: "deployments",
+  migrations: [],
+  tables: `CREATE TABLE deployments (
+      id             INTEGER PRIMARY KEY AUTOINCREMENT,
+      project        TEXT NOT NULL,
+      trigger        TEXT NOT NULL CHECK (trigger IN ('push', 'catch-up', 'manual', 'rollback')),
+      ref            TEXT NOT NULL,
+      before_commit  TEXT,                -- null: the branch was new, or nobody said
+      commit_id      TEXT NOT NULL,
+      repository     TEXT,
+      host           TEXT,
+      delivery_id    TEXT,                -- the host's own, unsigned
+      state          TEXT NOT NULL CHECK (state IN ('queued', 'running', 'succeeded', 'failed', 'timed_out',
+                                                    'cancelled', 'superseded', 'interrupted', 'skipped')),
+      queue_order    INTEGER NOT NULL,    -- the lowest queued one of a project is next; of others, the order of their starts
+      attempts       INTEGER NOT NULL DEFAULT 0,
+      superseded_by  INTEGER,
+      exit_code      INTEGER,
+      problem_code   TEXT,
+      problem_detail TEXT,
+      is_asked       INTEGER NOT NULL DEFAULT 0, -- it failed, and its delivery was sent again: it runs in any case
+      skip_reason    TEXT,
+      wait_reason    TEXT,
+      created_at_ms  INTEGER NOT NULL,
+      started_at_ms  INTEGER,
+      finished_at_ms INTEGER,
+      cancel_asked_at_ms INTEGER,
+      checked_out_commit TEXT,            -- the head that it deploys; null: not known
+      subject        TEXT,                -- of that commit; if it is not known, of commit_id
+      author         TEXT,
+      pusher         TEXT,                -- signed by the git host
+      requested_by   TEXT,                -- as a command reported it: no proof of anything
+      cancelled_by   TEXT,                -- likewise
+      live_at_ms     INTEGER,             -- when users got the new version; null: not known
+      requests       TEXT                 -- at the proxy during its roll-out: JSON, an object for each host
+    ) STRICT;
+    -- single flight: the database itself refuses a second running deployment of a project
+    CREATE UNIQUE INDEX one_running ON deployments (project) WHERE state = 'running';
+    CREATE INDEX states ON deployments (project, state, ref);
+    -- the newest of a branch, found without sorting all of it
+    CREATE INDEX branches ON deployments (project, ref);
+    CREATE INDEX newest ON deployments (project, id);
+    CREATE INDEX places ON deployments (queue_order);
+    CREATE INDEX arrivals ON deployments (project, ref, commit_id);
+    CREATE TABLE deliveries (
+      project        TEXT NOT NULL,
+      digest         TEXT NOT NULL,       -- of the signed bytes
+      deployment_id  INTEGER NOT NULL,
+      ref            TEXT NOT NULL,
+      commit_id      TEXT NOT NULL,
+      last_state     TEXT,                -- set when the deployment itself is pruned
+      received_at_ms INTEGER NOT NULL,
+      PRIMARY KEY (project, digest)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX deliveries_of ON deliveries (deployment_id);
+    CREATE INDEX deliveries_by_age ON deliveries (project, received_at_ms);
+    CREATE TABLE steps (
+      deployment_id  INTEGER NOT NULL,
+      attempt        INTEGER NOT NULL,
+      position       INTEGER NOT NULL,
+      name           TEXT NOT NULL,
+      started_at_ms  INTEGER NOT NULL,
+      PRIMARY KEY (deployment_id, attempt, position)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE secret_uses (
+      project         TEXT NOT NULL,
+      fingerprint     TEXT NOT NULL,      -- two bytes of a hash: enough to distinguish secrets, and nothing of one
+      known_since_ms  INTEGER NOT NULL,
+      last_used_at_ms INTEGER,
+      host            TEXT,
+      delivery_id     TEXT,               -- of the last delivery it signed; the host's own, unsigned
+      PRIMARY KEY (project, fingerprint)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE pauses (
+      project        TEXT PRIMARY KEY,
+      paused_at_ms   INTEGER NOT NULL,
+      reason         TEXT,
+      paused_by      TEXT                 -- as a command reported it
+    ) STRICT, WITHOUT ROWID;
+    -- which pushes of the spool are recorded
+    CREATE TABLE spooled (
+      seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+      id             TEXT NOT NULL UNIQUE,
+      record         TEXT NOT NULL        -- the answer to its sender: JSON; null: it was refused
+    ) STRICT;
+    CREATE TABLE subscribers (
+      project      TEXT NOT NULL,
+      name         TEXT NOT NULL,         -- shows nothing secret
+      wants_starts INTEGER NOT NULL,
+      saw_failure  INTEGER NOT NULL DEFAULT 0, -- whether the last success or failure of the project was a failure
+      PRIMARY KEY (project, name)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE outbox (
+      id               INTEGER PRIMARY KEY AUTOINCREMENT,
+      project          TEXT NOT NULL,
+      subscriber       TEXT NOT NULL,
+      event            TEXT NOT NULL CHECK (event IN ('started', 'ended')),
+      deployment_id    INTEGER NOT NULL,
+      deployment       TEXT NOT NULL,     -- as it was then: JSON
+      is_after_failure INTEGER NOT NULL,
+      created_at_ms    INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX letters ON outbox (project, subscriber, id);
+    -- what only grows, and stays when deployments are pruned
+    CREATE TABLE totals (
+      project        TEXT NOT NULL,
+      name           TEXT NOT NULL,       -- of a sample of a metric
+      labels         TEXT NOT NULL,       -- as Prometheus writes them, without the project
+      value          REAL NOT NULL,
+      PRIMARY KEY (project, name, labels)
+    ) STRICT;
+    CREATE TABLE probes (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
+};
+
+/**
+ * Opens the record of deployments in `directory`.
+ *
+ * @throws as `openStore`
+ */
+export function openDeployments(directory: string): OpenStore {
+  return openStore(directory, deploymentsSchema);
+}
+
+/** The columns of a deployment, by the names of its properties. `toDeployment` reads a row of them. */
+export const columns = `id, project, trigger, ref, before_commit AS "before", commit_id AS "commit", repository, host, delivery_id AS deliveryId,
+  state, attempts, checked_out_commit AS checkedOutCommit, subject, author, pusher, requested_by AS requestedBy,
+  cancelled_by AS cancelledBy, superseded_by AS supersededBy, exit_code AS exitCode, problem_code AS problemCode,
+  problem_detail AS problemDetail, skip_reason AS skipReason, wait_reason AS waitReason, created_at_ms AS createdAtMs, started_at_ms AS startedAtMs,
+  live_at_ms AS liveAtMs, requests, finished_at_ms AS finishedAtMs`;
+
+/** Reads a deployment from a row. The schema's own checks vouch for the types. */
+export function toDeployment({ problemCode, problemDetail, requests: text, ...row }: Row): Deployment {
+  const isKnown = typeof problemCode === "string" && Object.hasOwn(problems, problemCode);
+  const problem = isKnown ? { code: problemCode as ProblemCode, detail: String(problemDetail) } : null;
+  const requests = typeof text === "string" ? readSiteRequests(JSON.parse(text)) : null;
+  return { ...row, problem, requests } as Deployment;
+}
+
+/** The deployments that `clauses` select. They follow `SELECT … FROM deployments`. */
+export function selectDeployments(
+  store: Store,
+  clauses: string,
+  ...values: readonly SqlValue[]
+): readonly Deployment[] {
+  return store.all(`SELECT ${columns} FROM deployments ${clauses}`, ...values).map(toDeployment);
+}
+
+/** The first deployment that `clauses` select, or null. */
+export function selectDeployment(
+  store: Store,
+  clauses: string,
+  ...values: readonly SqlValue[]
+): Deployment | null {
+  const row = store.get(`SELECT ${columns} FROM deployments ${clauses}`, ...values);
+  return row ? toDeployment(row) : null;
+}
+
+/** @returns the deployment with `id`, or null if there never was one or it is pruned */
+export function findDeployment(store: Store, id: number): Deployment | null {
+  return selectDeployment(store, "WHERE id = ?", id);
+}
+
+/** SQL: no person has asked for the deployment. */
+export const isUnasked = "trigger IN ('push', 'catch-up') AND NOT is_asked";
+
+/** SQL for the last place in the queue. */
+const lastInQueue = "(SELECT coalesce(max(queue_order), 0) + 1 FROM deployments)";
+
+type NewDeployment = Pick<Deployment, "trigger" | "ref" | "commit"> &
+  Partial<Pick<Deployment, "before" | "repository" | "host" | "deliveryId" | "pusher" | "requestedBy">>;
+
+/** Adds a deployment at the end of the queue. Call it in a transaction. */
+export function insertDeployment(store: Store, deployment: NewDeployment): Deployment {
+  const { trigger, ref, commit } = deployment;
+  const { before = null, repository = null, host = null, deliveryId = null } = deployment;
+  const { pusher = null, requestedBy = null } = deployment;
+  const row = store.get(
+    `INSERT INTO deployments (project, trigger, ref, before_commit, commit_id, repository, host, delivery_id, pusher,
+       requested_by, state, queue_order, created_at_ms) VALUES ($project, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
+    ...[trigger, ref, before, commit, repository, host, deliveryId, pusher, requestedBy, Date.now()],
+  );
+  if (!row) throw new Error("the new deployment was not inserted");
+  return toDeployment(row);
+}
+
+/**
+ * Makes the number of the next deployment higher than `last`. A database that was moved aside leaves logs and runs
+ * behind, whose numbers no new deployment may have.
+ */
+export function numberAfter(store: Store, last: number): void {
+  const sql = "SELECT coalesce(max(seq), 0) AS last FROM sqlite_sequence WHERE name = 'deployments'";
+  if (Number(store.get(sql)?.last) >= last) return;
+  store.transaction(() => {
+    store.run("DELETE FROM sqlite_sequence WHERE name = 'deployments'");
+    store.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('deployments', ?)", last);
+  });
+}
+
+interface TransitionDetails {
+  readonly supersededBy?: number | null;
+  readonly exitCode?: number | null;
+  readonly problem?: Problem | null;
+  readonly skipReason?: string | null;
+}
+
+/** The table has no such transition, or the deployment is in another state by now. */
+export class IllegalTransition extends Error {
+  override readonly name = "IllegalTransition";
+}
+
+/**
+ * Changes the state of a deployment. Call it in a transaction. Every change of state goes through here, except the
+ * claim and its return to the queue, below.
+ *
+ * @throws IllegalTransition if the table has no such transition, or the deployment is in another state by now
+ */
+export function transition(
+  store: Store,
+  { id, state: from }: Pick<Deployment, "id" | "state">,
+  to: DeploymentState,
+  { supersededBy = null, exitCode = null, problem = null, skipReason = null }: TransitionDetails = {},
+): void {
+  if (!transitions[from].includes(to)) {
+    throw new IllegalTransition(`deployment ${id} cannot go from ${from} to ${to}`);
+  }
+  const { changes } = store.run(
+    `UPDATE deployments SET state = ?, superseded_by = ?, exit_code = ?, problem_code = ?, problem_detail = ?,
+       skip_reason = ?, wait_reason = NULL, finished_at_ms = ? WHERE id = ? AND state = ?`,
+    ...[to, supersededBy, exitCode, problem?.code ?? null, problem?.detail ?? null],
+    ...[skipReason, isFinished(to) ? Date.now() : null, id, from],
+  );
+  if (changes !== 1) throw new IllegalTransition(`deployment ${id} is not ${from} any more`);
+  if (to === "queued") store.run(`UPDATE deployments SET queue_order = ${lastInQueue} WHERE id = ?`, id);
+  const ended = isFinished(to) ? findDeployment(store, id) : null;
+  if (ended === null) return;
+  reportEnding(store, ended);
+  addToTotals(store, ended);
+}
+
+/**
+ * Claims the next deployment in the queue of a project, if there is one, none is running and it is not paused. Call it in
+ * a transaction. The attempt is counted here, before anything can go wrong with it.
+ *
+ * @param resting deployments that wait for something else than their turn
+ */
+export function claimNext(store: Store, resting: readonly number[] = []): Deployment | null {
+  const row = store.get(
+    `UPDATE deployments SET state = 'running', attempts = attempts + 1, started_at_ms = ?, finished_at_ms = NULL,
+       cancel_asked_at_ms = NULL, cancelled_by = NULL, checked_out_commit = NULL, subject = NULL, author = NULL,
+       live_at_ms = NULL, requests = NULL, wait_reason = NULL, queue_order = ${lastInQueue}
+     WHERE id = (SELECT id FROM deployments WHERE project = $project AND state = 'queued'
+         AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY queue_order LIMIT 1)
+       AND NOT EXISTS (SELECT 1 FROM deployments WHERE project = $project AND state = 'running')
+       AND NOT EXISTS (SELECT 1 FROM pauses WHERE project = $project)
+     RETURNING ${columns}`,
+    Date.now(),
+    JSON.stringify(resting),
+  );
+  return row ? toDeployment(row) : null;
+}
+
+/**
+ * Puts a claimed deployment back at the front of the queue. It could not be started, which does not count as an attempt.
+ *
+ * @param waitReason why it waits, for a person; null if that is not its own fault
+ */
+export function putBack(store: Store, { id }: Deployment, waitReason: string | null = null): void {
+  store.run(
+    `UPDATE deployments SET state = 'queued', attempts = attempts - 1, started_at_ms = NULL, wait_reason = ?,
+       queue_order = (SELECT min(queue_order) FROM deployments) - 1 WHERE id = ? AND state = 'running'`,
+    ...[waitReason, id],
+  );
+}
+
+/** A sample of a metric that only grows. Its name and labels are Prometheus's, without the project. */
+export interface Total {
+  readonly project: string;
+  readonly name: string;
+  readonly labels: string;
+  readonly value: number;
+}
+
+/** The upper ends of the histograms' buckets. */
+export const bucketSeconds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800] as const;
+
+/**
+ * How a deployment ended, in the words of OpenTelemetry's conventions for CI/CD (`cicd.pipeline.result`).
+ * https://opentelemetry.io/docs/specs/semconv/cicd/cicd-metrics/
+ */
+const results: Partial<Record<DeploymentState, string>> = {
+  succeeded: "success",
+  failed: "failure",
+  timed_out: "timeout",
+  cancelled: "cancellation",
+  superseded: "cancellation",
+  skipped: "skip",
+};
+
+/** Adds a deployment that has ended to the totals, which stay when it is pruned. One that was never started counts nowhere. */
+function addToTotals(store: Store, deployment: Deployment): void {
+  const { project, state, attempts, startedAtMs, finishedAtMs } = deployment;
+  const result = results[state];
+  if (result === undefined || attempts === 0 || startedAtMs === null || finishedAtMs === null) return;
+  const add = (name: string, labels: string, value: number) => {
+    const sql = `INSERT INTO totals (project, name, labels, value) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET value = value + excluded.value`;
+    store.run(sql, project, name, labels, value);
+  };
+  const label = `cicd_pipeline_result="${result}"`;
+  addToHistogram(add, "cicd_pipeline_run_duration_seconds", label, finishedAtMs - startedAtMs);
+  if (deployment.problem !== null)
+    add("cicd_pipeline_run_errors_total", `error_type="${deployment.problem.code}"`, 1);
+  if (state === "succeeded" && deployment.trigger === "push")
+    addToHistogram(
+      add,
+      "hotpush_push_to_live_seconds",
+      "",
+      (deployment.liveAtMs ?? finishedAtMs) - deployment.createdAtMs,
+    );
+  for (const { requests, failed } of deployment.requests ?? []) {
+    add("hotpush_rollout_requests_total", "", requests);
+    add("hotpush_rollout_failed_requests_total", "", failed);
+  }
+}
+
+type Add = (name: string, labels: string, value: number) => void;
+
+function addToHistogram(add: Add, name: string, labels: string, durationMs: number): void {
+  const seconds = Math.max(0, durationMs) / 1_000;
+  for (const end of [...bucketSeconds, "+Inf"] as const)
+    add(
+      `${name}_bucket`,
+      [labels, `le="${end}"`].filter(Boolean).join(),
+      Number(seconds <= Number(end) || end === "+Inf"),
+    );
+  add(`${name}_sum`, labels, seconds);
+  add(`${name}_count`, labels, 1);
+}
+
+/** All totals, by project. */
+export function listTotals(store: Store): readonly Total[] {
+  const rows = store.all("SELECT project, name, labels, value FROM totals ORDER BY project, rowid");
+  return rows.map(({ project, name, labels, value }) => ({
+    ...{ project: String(project), name: String(name), labels: String(labels), value: Number(value) },
+  }));
+}
+
+/** A queue that is held: pushes are recorded, and wait. */
+export interface Pause {
+  readonly pausedAtMs: number;
+  readonly reason: string | null;
+  /** Who requested it, as the command reported, without proof. */
+  readonly pausedBy: string | null;
+}
+
+/** Holds the queue of a project. A running deployment goes on. Call it in a transaction. */
+export function pauseQueue(store: Store, { reason, pausedBy }: Omit<Pause, "pausedAtMs">): void {
+  const sql = "INSERT OR REPLACE INTO pauses VALUES ($project, ?, ?, ?)";
+  store.run(sql, Date.now(), reason, pausedBy);
+}
+
+/** Lets the queue of a project go on. Call it in a transaction. @returns false if it was not paused */
+export function resumeQueue(store: Store): boolean {
+  return store.run("DELETE FROM pauses WHERE project = $project").changes === 1;
+}
+
+/** @returns null if the queue is not paused */
+export function findPause(store: Store): Pause | null {
+  const sql =
+    "SELECT paused_at_ms AS pausedAtMs, reason, paused_by AS pausedBy FROM pauses WHERE project = $project";
+  return (store.get(sql) as Pause | undefined) ?? null;
+}
+
+/** A step of one attempt. `endedAtMs` is null while it goes on, and if nobody saw its end. */
+export interface DeploymentStep {
+  readonly attempt: number;
+  readonly name: string;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number | null;
+}
+
+/** Logs and records that a deployment has begun a step. If the disk fails, the step is only logged: the run goes on. */
+export function noteStep(store: Store, { id, attempts }: Deployment, name: string, log: Log): void {
+  log.info({ event: "deployment.step", deployment: id, step: name }, `Deployment ${id}: ${name}`);
+  const sql = `INSERT INTO steps (deployment_id, attempt, position, name, started_at_ms)
+    VALUES (?, ?, (SELECT count(*) + 1 FROM steps WHERE deployment_id = ? AND attempt = ?), ?, ?)`;
+  try {
+    store.transaction(() => store.run(sql, id, attempts, id, attempts, name, Date.now()));
+  } catch (error) {
+    log.error({ event: "store.failed", err: error }, "A step could not be written to disk");
+  }
+}
+
+/** The steps of all attempts, in the order in which they began. */
+export function listSteps(store: Store, deployment: Deployment): readonly DeploymentStep[] {
+  const rows = store.all(
+    "SELECT attempt, name, started_at_ms FROM steps WHERE deployment_id = ? ORDER BY attempt, position",
+    deployment.id,
+  );
+  return rows.map((row, index) => {
+    const next = rows[index + 1];
+    const isLastOfAll = next === undefined && row.attempt === deployment.attempts;
+    const endedAtMs =
+      next?.attempt === row.attempt ? next?.started_at_ms : isLastOfAll ? deployment.finishedAtMs : null;
+    return {
+      attempt: Number(row.attempt),
+      name: String(row.name),
+      startedAtMs: Number(row.started_at_ms),
+      endedAtMs: (endedAtMs as number | null | undefined) ?? null,
+    };
+  });
+}
+
+/** When a secret last signed a delivery, and which one. */
+export interface SecretUse {
+  /** When a service first ran with it. */
+  readonly knownSinceMs: number;
+  readonly lastUsedAtMs: number | null;
+  readonly host: string | null;
+  /** The host's own id, unsigned. */
+  readonly deliveryId: string | null;
+}
+
+/** Records since when a secret is known, if that is not on disk yet. Call it in a transaction. */
+export function knowSecret(store: Store, fingerprint: string): void {
+  const sql =
+    "INSERT INTO secret_uses (project, fingerprint, known_since_ms) VALUES ($project, ?, ?) ON CONFLICT DO NOTHING";
+  store.run(sql, fingerprint, Date.now());
+}
+
+/** Records that a secret has signed a delivery now. Call it in a transaction. */
+export function noteSecretUse(
+  store: Store,
+  fingerprint: string,
+  { host, deliveryId }: Pick<SecretUse, "host" | "deliveryId">,
+): void {
+  knowSecret(store, fingerprint);
+  const sql =
+    "UPDATE secret_uses SET last_used_at_ms = ?, host = ?, delivery_id = ? WHERE project = $project AND fingerprint = ?";
+  store.run(sql, Date.now(), host, deliveryId, fingerprint);
+}
+
+/** What is known of a secret. One that nothing is known of is known since now. */
+export function readSecretUse(store: Store, fingerprint: string): SecretUse {
+  const sql = `SELECT known_since_ms AS knownSinceMs, last_used_at_ms AS lastUsedAtMs, host, delivery_id AS deliveryId
+    FROM secret_uses WHERE project = $project AND fingerprint = ?`;
+  const nothing = { knownSinceMs: Date.now(), lastUsedAtMs: null, host: null, deliveryId: null };
+  return (store.get(sql, fingerprint) as SecretUse | undefined) ?? nothing;
+}
