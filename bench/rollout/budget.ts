@@ -13,7 +13,7 @@ import { closeLab, openLab } from "../../test/lab/lab.ts";
 import { type BudgetMeasurement, renderBudget } from "./render-budget.ts";
 import { budgetMarks, withSection } from "./section.ts";
 import { makeServicesProject, type ServicesProject } from "./services.ts";
-import { rollOutAndPrune, type TimedEvent, upAtSamePriority } from "./timed-ways.ts";
+import { composeUp, rollOutAndPrune, type TimedEvent } from "./timed-ways.ts";
 
 const page = join(import.meta.dirname, "../../docs/performance.md");
 const { values } = parseArgs({
@@ -54,7 +54,7 @@ async function measureWith(count: number, env: NodeJS.ProcessEnv): Promise<reado
     const first = await measure("the first roll-out", byFile, "first", rollOutAndPrune);
     const all = [first];
     for (let round = 1; round <= rounds; round += 1) {
-      all.push(await measure("compose", byName, `c${round}`, upAtSamePriority));
+      all.push(await measure("compose", byName, `c${round}`, composeUp));
       all.push(await measure("roll-out", byFile, `r${round}`, rollOutAndPrune));
     }
     return all;

@@ -1,7 +1,5 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
-import { constants, setPriority } from "node:os";
 import type { ServicesProject } from "./services.ts";
 
 /** The end of a step of a roll-out. */
@@ -30,21 +28,10 @@ export async function rollOutAndPrune(project: ServicesProject): Promise<readonl
   ];
 }
 
-/** With the priority of a roll-out, so that what else runs on this machine slows both down alike. */
-export async function upAtSamePriority({ env, directory }: ServicesProject): Promise<readonly TimedEvent[]> {
+/** As without Hotpush. */
+export async function composeUp({ env, directory }: ServicesProject): Promise<readonly TimedEvent[]> {
   const argv = ["compose", "up", "--detach", "--build", "--wait"];
-  const child = spawn("docker", argv, { env, cwd: directory, detached: true, stdio: "ignore" });
-  lower(child.pid ?? 0);
-  const [code] = await once(child, "exit");
+  const [code] = await once(spawn("docker", argv, { env, cwd: directory, stdio: "ignore" }), "exit");
   if (code !== 0) throw new Error(`docker compose ended with exit code ${code}`);
   return [];
-}
-
-function lower(pid: number): void {
-  setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
-  try {
-    writeFileSync(`/proc/${pid}/autogroup`, String(constants.priority.PRIORITY_BELOW_NORMAL));
-  } catch {
-    // A kernel that does not divide the cores by session.
-  }
 }

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { ComposeTarget } from "#platform/compose";
 import { connectEngine, type Engine } from "#platform/docker/engine";
 import { ownUid } from "#platform/files";
-import { lowerPriority, runInPlace } from "#platform/run-command";
+import { runInPlace } from "#platform/run-command";
 import { runAs } from "#platform/users";
 import { ProblemError } from "#problems";
 import { reportToService } from "#rollout/deployment-report";
@@ -74,7 +74,6 @@ async function runRollout(
 ): Promise<number> {
   const write = (text: string) => process.stdout.write(text);
   let report = (options.json ? reportJson : reportText)(write);
-  lowerPriority();
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   process.once("SIGTERM", stop).once("SIGINT", stop);

@@ -1,12 +1,8 @@
-import { existsSync, realpathSync } from "node:fs";
-import { homedir } from "node:os";
-import { basename, delimiter, isAbsolute, join, resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { delimiter, resolve } from "node:path";
 import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
 import type { ComposeModel } from "./compose-model.ts";
-import type { Container } from "./docker/containers.ts";
-import { findProgram, isRunnable, kindOf } from "./files.ts";
-import { readForeignFile } from "./foreign-files.ts";
 import { type Argv, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 import type { SystemUser } from "./users.ts";
 
@@ -43,7 +39,7 @@ export async function runCompose(
 ): Promise<CommandEnding> {
   const redact = redactorOf(env, target.projectDirectory);
   const ending = await runCommand({
-    argv: withProgram(argv, env),
+    argv,
     cwd: resolve(target.projectDirectory, directory),
     // PWD keeps compose from resolving the link that may stand at this path (locate-project.ts). A file that
     // names the repository by REPO_PATH means its path on the host. Attestations hold the time of the build:
@@ -90,12 +86,6 @@ function noDirectory(path: string): ProblemError {
   return new ProblemError({ code: "repository_missing", detail });
 }
 
-/** Only `docker compose` is replaced; other docker commands stay as they are. */
-function withProgram(argv: Argv, env: NodeJS.ProcessEnv): Argv {
-  const [docker, plugin, ...rest] = argv;
-  return docker === "docker" && plugin === "compose" ? [...composeProgram(env), ...rest] : argv;
-}
-
 /** The error for containers of `service` that compose did not start. */
 export function startFailure(service: string, step: string, ending: CommandEnding): ProblemError {
   return new ProblemError({
@@ -118,7 +108,7 @@ export async function composeVersion(
   { env, user = null }: Pick<ComposeOptions, "env" | "user">,
   timeoutMs: number,
 ): Promise<string | null> {
-  const output = await outputOf([...composeProgram(env), "version", "--short"], { env, user, timeoutMs });
+  const output = await outputOf(["docker", "compose", "version", "--short"], { env, user, timeoutMs });
   return output?.replace(/^v/, "") ?? null;
 }
 
@@ -161,40 +151,24 @@ async function askCompose(options: ComposeOptions, argv: Argv, input?: string): 
   });
 }
 
-/** For each service, the `config-hash` labels that compose may have given to containers that are up to date. */
+/** For each service, the `config-hash` label of a container that is up to date. */
 export type ConfigHashes = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Asks compose for the hashes of a project's services. Asks a second time only if the first answer does not decide
- * which of `containers` are up to date.
- *
- * Before compose 2.29.3, the hash covers the dependencies, except under `up --no-deps`, which Hotpush uses. So a
- * container that somebody else started may have another hash. See https://github.com/docker/compose/issues/12069
+ * Asks compose for the hashes of a project's services, as `up --no-deps` writes them. A container that somebody else started
+ * with a compose before 2.29.3 has another one, and is replaced once.
  *
  * @throws ProblemError `compose_invalid` with what compose says
  */
-export async function configHashes(
-  options: ComposeOptions,
-  model: ComposeModel,
-  containers: readonly Container[],
-): Promise<ConfigHashes> {
-  const alone = readHashes(await askCompose(options, hashCommand(), withoutDependencies(model)));
-  const isKnown = ({ service, configHash }: Container) =>
-    model.services[service]?.depends_on === undefined || alone.get(service)?.includes(configHash);
-  if (containers.every(isKnown)) return alone;
-  const whole = readHashes(await askCompose(options, hashCommand(), JSON.stringify(model)));
-  return new Map([...alone].map(([name, hashes]) => [name, [...hashes, ...(whole.get(name) ?? [])]]));
+export async function configHashes(options: ComposeOptions, model: ComposeModel): Promise<ConfigHashes> {
+  const text = await askCompose(options, hashCommand(), withoutDependencies(model));
+  const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
+  return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, [hash]]] : [])));
 }
 
 function withoutDependencies(model: ComposeModel): string {
   const services = Object.entries(model.services).map(([name, { depends_on, ...rest }]) => [name, rest]);
   return JSON.stringify({ ...model, services: Object.fromEntries(services) });
-}
-
-/** Reads lines such as `app 9f2c`. */
-function readHashes(text: string): ConfigHashes {
-  const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
-  return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, [hash]]] : [])));
 }
 
 /** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
@@ -300,75 +274,6 @@ function separatorOf({ COMPOSE_PATH_SEPARATOR }: Environment): string {
 
 /** The first version in which `!reset` removes a list that another file gives. `start_interval` came with 2.24.0. */
 export const neededCompose = "2.24.4";
-
-/** Docker looks for plugins here, in this order, after the directories of its configuration. */
-const systemDirectories = [
-  "/usr/local/lib/docker/cli-plugins",
-  "/usr/local/libexec/docker/cli-plugins",
-  "/usr/lib/docker/cli-plugins",
-  "/usr/libexec/docker/cli-plugins",
-];
-const viaDocker: Argv = ["docker", "compose"];
-const elf = Buffer.from([0x7f, 0x45, 0x4c, 0x46]);
-
-/**
- * Gives the first words of a compose command: the plugin's own program if that is safe, else `docker compose`. Docker
- * asks the plugin for its name before it starts it. That costs a tenth of a second of a core, more than most answers
- * of compose, and a roll-out asks four times.
- *
- * It is `docker compose` if docker might do anything else: if `docker` or the plugin is a script, if `docker` is a
- * link to another program, if the configuration cannot be read, if the plugin is in no usual place, or if a plugin
- * runs this. (A docker that was built to search further directories first is not recognized.) Compose also runs
- * alone, see https://docs.docker.com/compose/install/standalone/; for docker's search see `getPluginDirs` in
- * docker/cli, cli-plugins/manager/manager.go.
- */
-export function composeProgram(env: NodeJS.ProcessEnv): Argv {
-  if (env.DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND) return viaDocker;
-  const directory = env.DOCKER_CONFIG || join(env.HOME || homedir(), ".docker");
-  if (!isAbsolute(directory) || !isDockerItself(findProgram("docker", env.PATH ?? ""))) return viaDocker;
-  const extra = extraDirectories(directory);
-  if (extra === null) return viaDocker;
-  const places = [...extra, join(directory, "cli-plugins"), ...systemDirectories];
-  const plugin = places.map((place) => join(place, "docker-compose")).find(isThere);
-  return plugin !== undefined && isCompiled(plugin) ? [plugin] : viaDocker;
-}
-
-/** Whether `docker` is a compiled program of this name, not a script or a link to something else. */
-function isDockerItself(docker: string | null): boolean {
-  if (docker === null || !isAbsolute(docker)) return false;
-  const real = realpathSync(docker);
-  return basename(real) === "docker" && isCompiled(real);
-}
-
-/** A script could do anything with its arguments. */
-function isCompiled(path: string): boolean {
-  try {
-    return isRunnable(path) && readForeignFile(path, { mostBytes: elf.length, isCut: true }).equals(elf);
-  } catch {
-    return false;
-  }
-}
-
-/** `cliPluginsExtraDirs` of docker's configuration; empty without a configuration, null if it cannot be read. */
-function extraDirectories(directory: string): readonly string[] | null {
-  try {
-    const config: { readonly cliPluginsExtraDirs?: unknown } = JSON.parse(
-      readForeignFile(join(directory, "config.json"), { mostBytes: 1024 ** 2 }).toString(),
-    );
-    const { cliPluginsExtraDirs: extra = [] } = config;
-    return Array.isArray(extra) && extra.every(isAbsolutePath) ? extra : null;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ENOENT" ? [] : null;
-  }
-}
-
-function isAbsolutePath(value: unknown): boolean {
-  return typeof value === "string" && isAbsolute(value);
-}
-
-function isThere(path: string): boolean {
-  return kindOf(path) !== "missing";
-}
 
 /** Compares versions such as `2.24.0` and `2.9.1-desktop.1` number by number: negative if `one` is older. */
 export function compareVersions(one: string, other: string): number {

@@ -82,7 +82,7 @@ export function findProgram(program: string, searchPath: string): string | null 
 }
 
 /** Whether it is a file, links followed, that this user may run. */
-export function isRunnable(path: string): boolean {
+function isRunnable(path: string): boolean {
   return kindOf(path) === "file" && isAllowed(path, constants.X_OK);
 }
 

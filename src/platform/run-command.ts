@@ -1,6 +1,4 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
-import { constants, getPriority, setPriority } from "node:os";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { runAs, type SystemUser } from "./users.ts";
@@ -42,7 +40,7 @@ const keptLines = 20;
 const usualTimeoutMs = 10_000;
 
 /**
- * Runs `command` in a session of its own, with the priority of this process, and waits for its end. On the time-out or the
+ * Runs `command` in a session of its own, and waits for its end. On the time-out or the
  * signal's abort its whole process group is killed. `output` is what it wrote to its standard output.
  */
 export async function runCommand(command: Command): Promise<CommandEnding> {
@@ -54,7 +52,6 @@ export async function runCommand(command: Command): Promise<CommandEnding> {
     detached: true,
     stdio: ["pipe", "pipe", "pipe", ...(held === undefined ? [] : [held])],
   });
-  if (child.pid !== undefined) lowerSessionPriority(child.pid);
   const output: string[] = [];
   const lastLines: string[] = [];
   const keep = (line: string) => {
@@ -175,32 +172,4 @@ export function isShortage(error: unknown): boolean {
 /** True for any error of the operating system, as against a fault in this program. */
 export function isSystemError(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).errno !== undefined;
-}
-
-/**
- * Lowers the priority of this process, and of what it starts from now on, to nice 10. If other processes want all of a
- * core, a tenth of it is left: enough for the fix of an app that burns every core. If it is not allowed, nothing changes.
- */
-export function lowerPriority(): void {
-  try {
-    // Somebody may have set a lower one: raising it again is not allowed, and not meant.
-    setPriority(Math.max(getPriority(), constants.priority.PRIORITY_BELOW_NORMAL));
-  } catch {
-    // A courtesy, which a sandbox may forbid (SystemCallFilter=~@resources).
-  }
-}
-
-/**
- * Gives the session of `pid` the nice value of this process. A child inherits that value, but if the kernel shares the
- * cores out by session, it counts only among the processes of one session: see sched(7), "The autogroup feature". Without
- * that feature, and if the process has exited, nothing changes.
- */
-export function lowerSessionPriority(pid: number): void {
-  const nice = getPriority();
-  if (nice <= 0) return;
-  try {
-    writeFileSync(`/proc/${pid}/autogroup`, String(nice));
-  } catch {
-    // A courtesy too.
-  }
 }

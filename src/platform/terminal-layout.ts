@@ -1,43 +1,18 @@
 import { stripVTControlCharacters } from "node:util";
 
-/** Emoji, and the scripts of East Asia whose characters take two columns (Unicode's UAX #11, Wide and Fullwidth). */
-const wide =
-  /\p{Emoji_Presentation}|\ufe0f|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
-
-/** Text in which each character takes one column: no need to segment it, which is slow. */
-const plain = /^[\x20-\u02ff\u2026]*$/;
-
-/** How many columns of a terminal `text` takes; it must have no control characters. */
+/** How many columns of a terminal `text` takes, if each character takes one. */
 export function columnsOf(text: string): number {
-  if (plain.test(text)) return text.length;
-  let columns = 0;
-  for (const { segment } of graphemesOf(text)) columns += wide.test(segment) ? 2 : 1;
-  return columns;
+  return [...text].length;
 }
 
 /** `text` if it takes at most `most` columns, else as much of it as fits before an ellipsis. */
 export function fit(text: string, most: number): string {
-  if (plain.test(text)) return text.length <= most ? text : cut(text, most - 1);
-  let columns = 0;
-  let fitting = 0;
-  for (const { segment, index } of graphemesOf(text)) {
-    if (columns <= most - 1) fitting = index;
-    columns += wide.test(segment) ? 2 : 1;
-    if (columns > most) return cut(text, fitting);
-  }
-  return text;
-}
-
-function cut(text: string, at: number): string {
-  return `${text.slice(0, Math.max(0, at)).trimEnd()}…`;
-}
-
-/** Made when it is first needed: that takes longer than all else that a command does. */
-let segmenter: Intl.Segmenter | undefined;
-
-function graphemesOf(text: string): Intl.Segments {
-  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
-  return segmenter.segment(text);
+  const characters = [...text];
+  if (characters.length <= most) return text;
+  return `${characters
+    .slice(0, Math.max(0, most - 1))
+    .join("")
+    .trimEnd()}…`;
 }
 
 const widest = 80;

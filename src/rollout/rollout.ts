@@ -130,7 +130,7 @@ async function readRollout(
     const liveDirectory = await findLiveDirectory(engine, model, context);
     const container = await findOwnService(engine);
     const own = container?.project === whole.name ? container.service : null;
-    const hashes = configHashes({ ...context, signal: AbortSignal.any([signal, over]) }, model, containers);
+    const hashes = configHashes({ ...context, signal: AbortSignal.any([signal, over]) }, model);
     hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
     const rollout = {
       ...context,

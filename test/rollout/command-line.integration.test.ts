@@ -1,12 +1,9 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { getPriority, tmpdir } from "node:os";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { needs } from "../harness/requirements.ts";
-import { straced } from "../harness/straced.ts";
-import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 const entry = join(import.meta.dirname, "..", "lab", "hotpush.ts");
 const state = mkdtempSync(join(tmpdir(), "hotpush-cli-"));
@@ -59,48 +56,4 @@ for (const command of ["rollout", "prune"]) {
     assert.equal(status, 1);
     assert.match(stdout + stderr, /cannot be read|no docker program/);
   });
-}
-
-const nice = Math.max(10, getPriority());
-
-test("a roll-out lowers its priority: what it starts is at nice 10 or more", (t) => {
-  assert.match(rollOutWithDocker(t, "nice"), new RegExp(`cannot be read\\.\\n\\s+${nice}$`, "m"));
-});
-
-const hasAutogroups = autogroup() !== "";
-
-test("its session has low priority too, if the kernel shares cores by session", {
-  skip: !hasAutogroups && "this kernel does not",
-}, (t) => {
-  const untilSet = "for i in $(seq 100); do grep -q 'nice 0' /proc/$$/autogroup && sleep 0.05 || break; done";
-  const told = rollOutWithDocker(t, `${untilSet}; cat /proc/$$/autogroup`);
-  assert.match(told, new RegExp(`autogroup-\\d+ nice ${nice}$`, "m"));
-});
-
-test("if a sandbox forbids lower priority, the roll-out continues without it", needs("strace"), () => {
-  const forbidden = straced("setpriority:error=EPERM");
-  const { status, stdout } = runHotpush(forbidden, process.env.PATH, [
-    "rollout",
-    "--directory",
-    import.meta.dirname,
-  ]);
-  assert.equal(status, 1);
-  assert.match(stdout, /cannot be read|no docker program/);
-});
-
-/** Runs a roll-out with `commands` in place of docker. @returns what it reported, with their output */
-function rollOutWithDocker(scope: Scope, commands: string): string {
-  const directory = temporaryDirectory(scope);
-  writeFileSync(join(directory, "compose.yaml"), "services: {}\n");
-  writeScript(join(directory, "docker"), `#!/bin/sh\n{ ${commands}; } >&2\nexit 1\n`);
-  return hotpushWith(`${directory}:${process.env.PATH}`, "rollout", "--directory", directory).stdout;
-}
-
-/** Empty if the kernel has no such thing, or has it turned off. */
-function autogroup(): string {
-  try {
-    return readFileSync("/proc/self/autogroup", "utf8");
-  } catch {
-    return "";
-  }
 }

@@ -9,7 +9,7 @@ import {
   recreateCommand,
   runOnceCommand,
   scaleUpCommand,
-} from "../../../src/platform/compose.ts";
+} from "../../src/platform/compose.ts";
 
 const target = { projectDirectory: "/srv/shop", files: ["compose.yaml", "prod.yaml"] };
 const start = ["docker", "compose", "--progress", "plain", "--project-directory", "/srv/shop"];

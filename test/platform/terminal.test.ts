@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cleaned, control, openTerminal } from "../../../src/platform/terminal.ts";
+import { cleaned, control, openTerminal } from "../../src/platform/terminal.ts";
 
 test("only control sequences of this process reach a terminal", () => {
   const { paint } = openTerminal({ isTTY: true } as NodeJS.WriteStream, {});
