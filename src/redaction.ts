@@ -144,6 +144,9 @@ function createFinder(forms: readonly string[]) {
   const first = new Set(forms.map((form) => form.charAt(0)));
   const groups = Map.groupBy(forms, (form) => form.slice(0, 2));
   const lengths = new Map(Array.from(groups, ([start, group]) => [start, lengthsOf(group)]));
+  /** By the codes of two characters: most places of an output end here. */
+  const isStart = new Uint8Array(0x10000);
+  for (const start of groups.keys()) isStart[codeAt(start, 0)] = 1;
 
   function hasBegun(rest: string): boolean {
     if (rest.length < 2) return first.has(rest);
@@ -157,10 +160,15 @@ function createFinder(forms: readonly string[]) {
    */
   return (text: string, at: number, isEnd: boolean): number | "begun" => {
     if (!isEnd && text.length - at < longestPiece && hasBegun(text.slice(at))) return "begun";
+    if (isStart[codeAt(text, at)] === 0) return 0;
     const likely = lengths.get(text.slice(at, at + 2)) ?? [];
     const isThere = (length: number) => at + length <= text.length && known.has(text.slice(at, at + length));
     return likely.find(isThere) ?? 0;
   };
+}
+
+function codeAt(text: string, at: number): number {
+  return (text.charCodeAt(at) << 8) | text.charCodeAt(at + 1);
 }
 
 /** The longest first. */

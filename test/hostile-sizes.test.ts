@@ -7,7 +7,7 @@ import { parseGitRemoteUrl } from "../src/platform/git-remote-url.ts";
 import { printable } from "../src/platform/terminal.ts";
 import { secretsInText } from "../src/redaction.ts";
 import { readLoggedRequest } from "../src/rollout/requests.ts";
-import { longestLine } from "../src/runner/lines.ts";
+import { longestLine } from "../src/runner/log-file.ts";
 import { temporaryDirectory } from "./harness/temporary.ts";
 
 const mostMs = 50;

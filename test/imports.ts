@@ -23,7 +23,7 @@ const parts: readonly (readonly string[])[] = [
 /** Parts that use these modules of Node. */
 const restricted: Readonly<Record<string, readonly string[]>> = {
   "node:sqlite": ["platform/sqlite.ts"],
-  "node:child_process": ["platform/run-command.ts", "runner/start-supervisor.ts"],
+  "node:child_process": ["platform/run-command.ts", "runner/supervisor.ts"],
 };
 
 /**
@@ -38,15 +38,12 @@ const openOwnFiles = [
   "setup/reconcile.ts", // /etc/hotpush, and what is in live/ itself
   "notifications/message.ts", // logs of scripts
   "projects/project.ts", // names of state directories
-  "runner/adopt.ts", // runs
   "runner/environment.ts", // makes a directory in the temporary one, and does not follow what is there
   "runner/log-file.ts",
-  "runner/log-times.ts",
   "runner/output.ts",
   "runner/processes.ts", // /proc
-  "runner/run-directory.ts",
-  "runner/runner.ts",
   "runner/script.ts", // makes directories in one of root
+  "runner/supervisor.ts", // runs
   "runner/signatures.ts", // a directory that it makes
   "version.ts",
 ];

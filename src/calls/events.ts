@@ -1,7 +1,6 @@
 import { type Deployment, isFinished } from "#deployments/deployment";
 import { type DeploymentStep, findDeployment, listSteps } from "#deployments/store";
-import { stepOf } from "#runner/lines";
-import { logBytes, logPath, readLog } from "#runner/log-file";
+import { logBytes, logPath, readLog, stepOf } from "#runner/log-file";
 import type { ProjectContext, Stream } from "./call.ts";
 import { type ControlEvent, deploymentJson, lineJson, stepJson } from "./shapes.ts";
 import { whenDrained } from "./when-drained.ts";

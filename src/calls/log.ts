@@ -55,9 +55,8 @@ async function sendLines(
   response.end(isFirst || write !== asText ? "" : "\n");
 }
 
-/** As it was printed: a line that was too long is one again. */
-function asText({ text, continues }: LogLine, isFirst: boolean): string {
-  return `${isFirst || continues ? "" : "\n"}${text}`;
+function asText({ text }: LogLine, isFirst: boolean): string {
+  return `${isFirst ? "" : "\n"}${text}`;
 }
 
 function asJson(line: LogLine): string {

@@ -7,7 +7,7 @@ import { formatDuration } from "#config/duration";
 import { isFinished } from "#deployments/deployment";
 import { harmless, openTerminal, type Terminal } from "#platform/terminal";
 import { fit, formatTable, wrapText } from "#platform/terminal-layout";
-import { createLineCutter, lineText } from "#runner/lines";
+import { createLineCutter, lineText } from "#runner/log-file";
 import { failedText } from "#site-requests";
 import { type CommandContext, deploymentId, newCommand, numberParser, projectOption } from "./command.ts";
 import { commitText, endingLines, localTime, originText, pauseText, stateText } from "./deployment-text.ts";

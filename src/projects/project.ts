@@ -274,12 +274,11 @@ export class Project {
   /** Each run reads the settings when it starts, by the getters. */
   #makeRunner(): Runner {
     const { store, statePath, log } = this;
-    const { machine, events } = this.#shared;
+    const { events } = this.#shared;
     const project = this;
     return createRunner({
       ...{ statePath, log, resolve: this.#resolver.resolve },
       script: () => this.script(),
-      otherStatePaths: () => listStatePaths(machine.statePath).filter((path) => path !== statePath),
       get refs() {
         return project.refs;
       },

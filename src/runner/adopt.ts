@@ -1,11 +1,10 @@
-import { type FSWatcher, watch } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Adoption } from "#deployments/deployment";
+import type { Adoption, Run } from "#deployments/deployment";
 import { isShortage } from "#platform/run-command";
 import { endedByItself } from "./ending.ts";
 import { lostOutput, type OutputReader, openOutput } from "./output.ts";
 import { ageMs, findProcessesOf, hasEnvironment, runMarks } from "./processes.ts";
-import { isHeld, type RunDirectory, readExitCode, readPid, waitUntilUnlocked } from "./run-directory.ts";
+import { isHeld, type RunDirectory, readExitCode, readPid, waitUntilUnlocked } from "./supervisor.ts";
 import { type RunContext, watchRun } from "./watch-run.ts";
 
 /** The least time that an adopted run gets, even if it is past its time-out. */
@@ -21,17 +20,10 @@ export async function adoptRun(context: RunContext): Promise<Adoption> {
   const wasLocked = await isHeld(context.directory, context.deployment.id, context.repoPath);
   // In this order: a script that ends in between writes its exit code before it releases the lock.
   const exitCode = readExitCode(context.directory);
-  if (exitCode !== null) {
-    const ending = await endedByItself(context, exitCode, await readRest(context));
-    return { kind: "ended", ending };
-  }
-  return wasLocked ? { kind: "alive", run: adoptLiving(context) } : { kind: "gone" };
-}
-
-async function readRest(context: RunContext): Promise<readonly string[]> {
+  if (exitCode === null) return wasLocked ? { kind: "alive", run: adoptLiving(context) } : { kind: "gone" };
   const output = resumeOutput(context);
   await output.finish();
-  return output.lastLines();
+  return { kind: "ended", ending: await endedByItself(context, exitCode, output.lastLines()) };
 }
 
 /** If the output cannot be read on, its last line says so. */
@@ -44,7 +36,7 @@ function resumeOutput(context: RunContext): OutputReader {
   }
 }
 
-function adoptLiving(context: RunContext) {
+function adoptLiving(context: RunContext): Run {
   const { deployment, directory, repoPath, timeoutMs, outOfSightMs } = context;
   const output = resumeOutput(context);
   const marks = runMarks(deployment.id, repoPath);
@@ -62,63 +54,37 @@ function adoptLiving(context: RunContext) {
     wasInSight || findProcessesOf(deployment.id, repoPath).length > 0
       ? { remainingMs, patienceMs: null }
       : { remainingMs: null, patienceMs: outOfSightMs };
-  const exited = (isKnown: AbortSignal) => waitForEnd(directory, { isKnown, ...limits }).then(() => null);
+  const exited = (isKnown: AbortSignal) => waitForEnd(directory, isKnown, limits.patienceMs).then(() => null);
   return watchRun({ context, output, exited, group, wasInSight, remainingMs: limits.remainingMs });
 }
 
+/** How often the exit code is looked for. */
+const lookEveryMs = 200;
 /** The pause before the wait for the lock is retried, if it could not begin. */
 const retryMs = 1_000;
-/** The interval of polling for the exit code if its directory cannot be watched. */
-const askMs = 200;
 
 /**
  * Resolves when the script has written its exit code, or when nothing holds its lock any more; never rejects. Both are
  * needed: a background process of the script may hold the lock for ever, and a killed script writes no exit code.
  *
- * @param options.isKnown aborted when the end is known by other means: it then resolves, and leaves no process, watch or
- * descriptor
- * @param options.patienceMs the longest wait; null: no limit
+ * @param isKnown aborted when the end is known by other means: it then resolves, and leaves no process or timer
+ * @param patienceMs the longest wait; null: no limit
  */
 async function waitForEnd(
   directory: RunDirectory,
-  { isKnown, patienceMs }: { readonly isKnown: AbortSignal; readonly patienceMs: number | null },
+  isKnown: AbortSignal,
+  patienceMs: number | null,
 ): Promise<void> {
   const over = new AbortController();
   const stop = () => over.abort();
   isKnown.addEventListener("abort", stop);
-  const timer = patienceMs === null ? undefined : setTimeout(stop, patienceMs);
-  const stopWatching = watchForExitCode(directory, stop);
+  const patience = patienceMs === null ? undefined : setTimeout(stop, patienceMs);
+  const looking = setInterval(() => {
+    if (readExitCode(directory) !== null) stop();
+  }, lookEveryMs);
   while (!over.signal.aborted && !(await isUnlocked(directory, over.signal))) await delay(retryMs);
-  clearTimeout(timer);
-  stopWatching();
-}
-
-/** Calls `onWritten` when there is an exit code, even if it is there already. @returns a function that stops the watch */
-function watchForExitCode(directory: RunDirectory, onWritten: () => void): () => void {
-  let timer: NodeJS.Timeout | undefined;
-  const look = () => {
-    if (readExitCode(directory) !== null) onWritten();
-  };
-  // The number of watches is limited, for all programs of a user together.
-  const askAgain = () => {
-    timer ??= setInterval(look, askMs).unref();
-  };
-  const watcher = watchOrNull(directory, look);
-  if (watcher === null) askAgain();
-  else watcher.on("error", askAgain);
-  look();
-  return () => {
-    clearInterval(timer);
-    watcher?.close();
-  };
-}
-
-function watchOrNull({ path }: RunDirectory, onChange: () => void): FSWatcher | null {
-  try {
-    return watch(path, onChange);
-  } catch {
-    return null;
-  }
+  clearTimeout(patience);
+  clearInterval(looking);
 }
 
 /** False if the wait could not begin, for lack of a process or memory: that says nothing about the script. */

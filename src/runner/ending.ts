@@ -1,14 +1,12 @@
 import { constants } from "node:os";
-import { setTimeout as pause } from "node:timers/promises";
 import { formatDuration } from "#config/duration";
 import type { Ending } from "#deployments/deployment";
 import { checkedOutCommit } from "#platform/git";
-import { isShortage } from "#platform/run-command";
 import { printable } from "#platform/terminal";
 import type { SystemUser } from "#platform/users";
 import type { Problem } from "#problems";
 import type { ProcessEntry } from "./processes.ts";
-import { type RunDirectory, readVerified } from "./run-directory.ts";
+import { type RunDirectory, readVerified } from "./supervisor.ts";
 
 /** How many of the last lines the record of a timed-out deployment keeps. */
 const shownLines = 10;
@@ -23,8 +21,7 @@ export interface CheckedRun {
 
 /**
  * The ending of a run whose script exited with `exitCode`. It has failed if commits must be signed, and what is checked out
- * at its end is not the one whose signature was verified. Never rejects: if the machine is short of something, the
- * comparison is retried for a while.
+ * at its end is not the one whose signature was verified, or cannot be compared with it.
  */
 export async function endedByItself(
   run: CheckedRun,
@@ -37,28 +34,17 @@ export async function endedByItself(
   return { state: "failed", exitCode, problem: { code: "other_commit_deployed", detail } };
 }
 
-const mostTries = 30;
-const retryMs = 1_000;
-
-async function findOtherCommit({
-  directory,
-  repoPath,
-  environment: env,
-  user,
-}: CheckedRun): Promise<string | null> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      const verified = readVerified(directory);
-      if (verified === null) return null;
-      const deployed = await checkedOutCommit(repoPath, { env, user });
-      if (deployed === verified) return null;
-      const found = deployed === null ? "no commit" : deployed.slice(0, 7);
-      return `${found} is checked out and not ${verified.slice(0, 7)}, whose signature was verified: what runs now may be unsigned`;
-    } catch (error) {
-      const { message } = error as Error;
-      if (!isShortage(error) || tries === mostTries) return `the commit could not be compared (${message})`;
-    }
-    await pause(retryMs);
+async function findOtherCommit(run: CheckedRun): Promise<string | null> {
+  const { directory, repoPath, environment: env, user } = run;
+  try {
+    const verified = readVerified(directory);
+    if (verified === null) return null;
+    const deployed = await checkedOutCommit(repoPath, { env, user });
+    if (deployed === verified) return null;
+    const found = deployed === null ? "no commit" : deployed.slice(0, 7);
+    return `${found} is checked out and not ${verified.slice(0, 7)}, whose signature was verified: what runs now may be unsigned`;
+  } catch (error) {
+    return `the commit could not be compared (${(error as Error).message})`;
   }
 }
 

@@ -14,11 +14,10 @@ import {
 import { dirname, join } from "node:path";
 import type { SystemUser } from "#platform/users";
 import { checkDeployLogDirectory, deployLogDirectory } from "./environment.ts";
-import { lineText } from "./lines.ts";
 
 /*
  * The log of a deployment is one file, to which lines `<time> <text>` are only added: a time of ISO 8601, 24 characters,
- * then a blank, or a plus sign if the line goes on with the one before. So each place of a byte in it stays what it is, and
+ * then a blank. So each place of a byte in it stays what it is, and
  * whoever has read up to one goes on there.
  */
 
@@ -72,7 +71,7 @@ function pruneDirectory(directory: string, pattern: RegExp): void {
 /** Writes the log of one deployment. A full disk costs lines of the log, never the deployment. */
 export interface LogWriter {
   /** Adds a line without its line feed; it is on disk after `flush`. */
-  readonly add: (line: Buffer, continues: boolean) => void;
+  readonly add: (line: Buffer) => void;
   /** Writes the lines that were added, with the time at which they were printed. */
   readonly flush: (printedAtMs: number) => void;
   /** Writes the end of a log that is too long. */
@@ -118,8 +117,8 @@ export function openLog(
   }
 
   return {
-    add(line, continues) {
-      added.push(`${continues ? "+" : " "}${line.toString("latin1")}\n`);
+    add(line) {
+      added.push(` ${line.toString("latin1")}\n`);
     },
     flush(printedAtMs) {
       if (added.length === 0) return;
@@ -161,8 +160,6 @@ export interface LogLine {
   readonly text: string;
   /** null: the line has none. */
   readonly printedAtMs: number | null;
-  /** Whether it goes on with the line before, which was too long for one. */
-  readonly continues: boolean;
   readonly startByte: number;
   /** The place of the byte after it. */
   readonly endByte: number;
@@ -216,7 +213,7 @@ function lineAfter(fd: number, place: number): number {
   }
 }
 
-const timed = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)([ +])/;
+const timed = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) /;
 
 function linesIn(bytes: Buffer, place: number, toByte: number): readonly LogLine[] {
   const lines: LogLine[] = [];
@@ -224,13 +221,12 @@ function linesIn(bytes: Buffer, place: number, toByte: number): readonly LogLine
   for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, from)) {
     if (place + from >= toByte) break;
     const whole = lineText(bytes.subarray(from, end));
-    const [head = "", time, sign] = timed.exec(whole) ?? [];
+    const [head = "", time] = timed.exec(whole) ?? [];
     lines.push({
       startByte: place + from,
       endByte: place + end + 1,
       text: whole.slice(head.length),
       printedAtMs: time === undefined ? null : Date.parse(time),
-      continues: sign === "+",
     });
     from = end + 1;
   }
@@ -283,4 +279,55 @@ function countLines(path: string, toByte: number): number {
   } finally {
     closeSync(fd);
   }
+}
+
+/** The most bytes of a line that are passed on at once; the rest follows as a piece of its own. */
+export const longestLine = 8_192;
+
+/** Cuts a stream of bytes into lines. */
+export interface LineCutter {
+  readonly push: (chunk: Buffer) => void;
+  /** Passes on the rest, which has no line end. */
+  readonly finish: () => void;
+}
+
+/** @param onLine gets each line without its line feed; one that is too long in pieces, as lines of their own */
+export function createLineCutter(onLine: (line: Buffer) => void): LineCutter {
+  let rest: Buffer = Buffer.alloc(0);
+
+  /** @returns the rest, which is not too long */
+  function passPieces(bytes: Buffer): Buffer {
+    let from = 0;
+    for (; bytes.length - from > longestLine; from += longestLine)
+      onLine(bytes.subarray(from, from + longestLine));
+    return bytes.subarray(from);
+  }
+
+  return {
+    push(chunk) {
+      const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+      let from = 0;
+      for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, from)) {
+        onLine(passPieces(bytes.subarray(from, end)));
+        from = end + 1;
+      }
+      // A copy: a small rest must not keep a large chunk.
+      rest = Buffer.from(passPieces(bytes.subarray(from)));
+    },
+    finish() {
+      if (rest.length > 0) onLine(rest);
+      rest = Buffer.alloc(0);
+    },
+  };
+}
+
+/** A line as text, without the carriage return of Windows. Bytes that are no UTF-8 are replaced. */
+export function lineText(line: Buffer): string {
+  const text = line.toString("utf8");
+  return text.endsWith("\r") ? text.slice(0, -1) : text;
+}
+
+/** The name of the step that a line announces, such as `Build` in `==> Build`, or null. */
+export function stepOf(line: string): string | null {
+  return /^==> (\S.{0,199})$/.exec(line.trimEnd())?.[1] ?? null;
 }

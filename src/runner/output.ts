@@ -1,8 +1,7 @@
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import { Socket } from "node:net";
 import type { RedactionStream, Redactor } from "#redaction";
-import { createLineCutter, lineText, stepOf } from "./lines.ts";
-import { openLog } from "./log-file.ts";
+import { createLineCutter, lineText, openLog, stepOf } from "./log-file.ts";
 
 /** Receives a script's output. */
 export interface OutputSink {
@@ -57,29 +56,12 @@ export function openOutput({ pipePath, logPath, redactor, sink }: OutputOptions)
   }
 }
 
-/** Stands in for an output that cannot be read on: one line in the log says why. */
-export function lostOutput(
-  { logPath, sink }: Pick<OutputOptions, "logPath" | "sink">,
-  reason: string,
-): OutputReader {
+/** Stands in for an output that cannot be read on: a line says why. */
+export function lostOutput({ sink }: Pick<OutputOptions, "sink">, reason: string): OutputReader {
   const line = `[The rest of the output is lost: ${reason}]`;
   const sinceMs = performance.now();
   sink.onLine(line);
-  return {
-    lastLines: () => [line],
-    step: () => null,
-    quietSinceMs: () => sinceMs,
-    async finish() {
-      try {
-        const log = openLog(logPath);
-        log.add(Buffer.from(line), false);
-        log.flush(Date.now());
-        log.close();
-      } catch {
-        // The log of the service and the ending have the line.
-      }
-    },
-  };
+  return { lastLines: () => [line], step: () => null, quietSinceMs: () => sinceMs, finish: async () => {} };
 }
 
 interface Destination {
@@ -95,8 +77,8 @@ function readOutput(fd: number, { logPath, redaction, sink }: Destination): Outp
   let streamedBytes = 0;
   let steps = 0;
   let lastStep: string | null = null;
-  const cutter = createLineCutter((line, continues) => {
-    log.add(line, continues);
+  const cutter = createLineCutter((line) => {
+    log.add(line);
     cut.push(lineText(line));
   });
   /** In this order: who is told of a line or a step finds it in the log. */

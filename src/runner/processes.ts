@@ -69,8 +69,9 @@ function fieldsAfterName(stat: string): readonly string[] {
 
 function processIds(): readonly number[] {
   return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number);
+    .map(Number)
+    .filter(Number.isSafeInteger)
+    .sort((one, other) => one - other);
 }
 
 /** The whole command line: it is redacted before it is shortened. */
@@ -87,7 +88,7 @@ function read(path: string, encoding: "utf8" | "latin1"): string {
   }
 }
 
-export interface TreeOptions {
+export interface DescribeOptions {
   readonly deploymentId: number;
   readonly repoPath: string;
   /** The process group of the run, whose leader, supervisor.sh, is not shown; null if it is not known. */
@@ -98,38 +99,24 @@ export interface TreeOptions {
 const mostLines = 30;
 const longestCommand = 160;
 
-/**
- * The processes of a run as lines of text, each below its parent: id, state, age, command line. A child is found by its
- * parent if its environment cannot be read or was emptied.
- */
+/** The processes of a run as lines of text, the oldest first: id, state, age, command line. */
 export function describeProcesses({
   deploymentId,
   repoPath,
   group,
   redactor,
-}: TreeOptions): readonly string[] {
+}: DescribeOptions): readonly string[] {
   const marks = runMarks(deploymentId, repoPath);
-  const all = readProcesses();
-  const members = new Map<number, ProcessStatus>();
-  const add = (process: ProcessStatus): void => {
-    if (process.pid === group || members.has(process.pid)) return;
-    members.set(process.pid, process);
-    for (const child of all.filter(({ parent }) => parent === process.pid)) add(child);
-  };
-  for (const process of all) if (process.group === group || hasEnvironment(process.pid, marks)) add(process);
-  const inOrder = [...members.values()].sort((one, other) => one.pid - other.pid);
-  const below = (parent: ProcessStatus, depth: number): readonly string[] => [
-    `${"  ".repeat(depth)}${described(parent, redactor)}`,
-    ...inOrder.filter((process) => process.parent === parent.pid).flatMap((child) => below(child, depth + 1)),
-  ];
-  const lines = inOrder.filter(({ parent }) => !members.has(parent)).flatMap((root) => below(root, 0));
+  const lines = readProcesses()
+    .filter((process) => process.group === group || hasEnvironment(process.pid, marks))
+    .filter(({ pid }) => pid !== group)
+    .map(({ pid, state, ageMs, command }) => {
+      // Redacted before it is shortened: half a secret would not be found.
+      const shown = printable(redactor.text(command), longestCommand);
+      return `${pid} ${states[state] ?? state}, ${formatDuration(ageMs)}: ${shown}`;
+    });
   const left = lines.length - mostLines;
   return left > 0 ? [...lines.slice(0, mostLines), `and ${left} more`] : lines;
-}
-
-function described({ pid, state, ageMs, command }: ProcessStatus, redactor: Redactor): string {
-  // Redacted before it is shortened: half a secret would not be found.
-  return `${pid} ${states[state] ?? state}, ${formatDuration(ageMs)}: ${printable(redactor.text(command), longestCommand)}`;
 }
 
 /** As proc(5) has them. */
@@ -138,9 +125,7 @@ const states: Readonly<Record<string, string>> = {
   S: "sleeping",
   D: "waiting for a disk",
   T: "stopped",
-  t: "traced",
   Z: "ended, not noticed by its parent",
-  I: "idle",
 };
 
 /**

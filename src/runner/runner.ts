@@ -1,4 +1,4 @@
-import { closeSync, lchownSync, openSync } from "node:fs";
+import { lchownSync } from "node:fs";
 import { join } from "node:path";
 import type { Deployment, Run, Runner, Start } from "#deployments/deployment";
 import type { Decision } from "#deployments/resolve";
@@ -9,29 +9,22 @@ import type { Problem } from "#problems";
 import { adoptRun } from "./adopt.ts";
 import { checkScript } from "./check-script.ts";
 import { binDirectory, scriptEnvironment } from "./environment.ts";
-import { findSurvivor } from "./find-survivor.ts";
-import { longestLine } from "./lines.ts";
-import { logPath, pruneLogs } from "./log-file.ts";
+import { logPath, longestLine, pruneLogs } from "./log-file.ts";
 import { openOutput } from "./output.ts";
+import { makeScriptState, type ProjectScript } from "./script.ts";
 import {
+  findSurvivor,
   makeRunDirectory,
-  noteCheckout,
-  noteVerified,
-  readCheckout,
   removeRunDirectory,
   runDirectory,
-} from "./run-directory.ts";
-import type { ProjectScript } from "./script.ts";
-import { makeScriptState } from "./script.ts";
-import { logSilence } from "./silence.ts";
-import { type Supervisor, startSupervisor } from "./start-supervisor.ts";
+  type Supervisor,
+  startSupervisor,
+} from "./supervisor.ts";
 import { type RunContext, watchRun } from "./watch-run.ts";
 
 export interface RunnerOptions {
   readonly script: () => ProjectScript;
   readonly statePath: string;
-  /** The state of other projects, of which one may have had this checkout before. */
-  readonly otherStatePaths?: () => readonly string[];
   /** The branches that are deployed: no script is started for any other. */
   readonly refs: readonly string[];
   readonly deployTimeoutMs: number;
@@ -56,10 +49,7 @@ export function createRunner(options: RunnerOptions): Runner {
   const now = (): RunOptions => ({ ...options, script: options.script() });
   return {
     start: (deployment) => startRun(now(), deployment),
-    adopt(deployment) {
-      const context = contextOf(now(), deployment);
-      return adoptRun({ ...context, repoPath: readCheckout(context.directory) ?? context.repoPath });
-    },
+    adopt: (deployment) => adoptRun(contextOf(now(), deployment)),
     tidy(deploymentId) {
       try {
         removeRunDirectory(runDirectory(statePath, deploymentId));
@@ -84,9 +74,7 @@ async function startRun(options: RunOptions, deployment: Deployment): Promise<St
     const { repoPath } = options.script;
     const problem = checkRef(options, deployment) ?? (await checkScript(options.script));
     if (problem) return { kind: "refused", problem };
-    const { statePath, otherStatePaths = () => [] } = options;
-    const checkout = { repoPath, statePath, otherStatePaths: otherStatePaths() };
-    const survivor = await findSurvivor(checkout, deployment.id);
+    const survivor = await findSurvivor(options.statePath, deployment.id, repoPath);
     if (survivor !== null) {
       const detail = `The script of deployment ${survivor}, started by an earlier service, still runs.`;
       return { kind: "try-again", detail };
@@ -134,25 +122,17 @@ function contextOf(options: RunOptions, deployment: Deployment): RunContext {
         options.onLine?.(deployment);
       },
       onStep: (name) => options.onStep(deployment, printable(name)),
-      onSilent: (silence) => logSilence(log, deployment, silence),
     },
+    log,
   };
 }
 
 /** @param isSigned whether the signature of its commit was verified, so that no other may be deployed */
 async function spawnScript(context: RunContext, isSigned: boolean): Promise<Run> {
   const { directory, environment, user, repoPath, deployment } = context;
-  makeRunDirectory(directory);
-  noteCheckout(directory, repoPath);
-  if (isSigned) noteVerified(directory, deployment.commit);
-  const lockFd = openSync(directory.lockPath, "w", 0o600);
-  try {
-    const command = [...runAs(user), ...commandFor(deployment, repoPath)];
-    const supervisor = await startSupervisor({ directory, lockFd, command, cwd: repoPath, environment });
-    return await runScript(context, supervisor);
-  } finally {
-    closeSync(lockFd);
-  }
+  makeRunDirectory(directory, isSigned ? deployment.commit : null);
+  const command = [...runAs(user), ...commandFor(deployment, repoPath)];
+  return runScript(context, await startSupervisor({ directory, command, cwd: repoPath, environment }));
 }
 
 /** A roll back uses the images of this machine; the script would pull and build the current branch. */

@@ -1,13 +1,13 @@
+import { formatDuration } from "#config/duration";
 import type { Deployment, Ending, NotStarted, Run } from "#deployments/deployment";
+import type { Log } from "#log";
 import { printable } from "#platform/terminal";
 import type { SystemUser } from "#platform/users";
 import type { Redactor } from "#redaction";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import type { OutputReader, OutputSink } from "./output.ts";
 import { describeProcesses, findProcessesOf, terminateGroup } from "./processes.ts";
-import { type RunDirectory, readExitCode } from "./run-directory.ts";
-import { type Silence, watchSilence } from "./silence.ts";
-import type { SupervisorExit } from "./start-supervisor.ts";
+import { type RunDirectory, readExitCode, type SupervisorExit } from "./supervisor.ts";
 
 /** Everything that one run of the script needs. */
 export interface RunContext {
@@ -26,7 +26,8 @@ export interface RunContext {
   readonly outOfSightMs: number;
   /** A silence of this length is logged; 0: never. */
   readonly silenceMs: number;
-  readonly sink: OutputSink & { readonly onSilent: (silence: Silence) => void };
+  readonly sink: OutputSink;
+  readonly log: Log;
 }
 
 export interface Watched {
@@ -53,18 +54,11 @@ const remainsGraceMs = 2_000;
 
 /** Waits for the end of a script: by itself, at its time-out, or on request. The first reason counts. */
 export function watchRun(watched: Watched): Run {
-  const { context, output, exited, group, remainingMs } = watched;
+  const { context, exited, group, remainingMs } = watched;
   const terminated = Promise.withResolvers<Termination>();
   const known = new AbortController();
   let hasEnded = false;
-  const stopWatching = watchSilence({
-    silenceMs: context.silenceMs,
-    quietSinceMs: output.quietSinceMs,
-    onSilent: (silentMs) => {
-      const lastLine = output.lastLines().at(-1) ?? null;
-      context.sink.onSilent({ silentMs, step: output.step(), lastLine, processes: processesOf(watched) });
-    },
-  });
+  const stopWatching = watchSilence(watched);
 
   function end(reason: EarlyEnd["reason"], graceMs: number): void {
     if (hasEnded) return;
@@ -134,4 +128,48 @@ function seenExitCode(exit: SupervisorExit | null): number | null {
 
 async function terminate(group: number | null, graceMs: number): Promise<boolean> {
   return group !== null && (await terminateGroup(group, graceMs)).wasForced;
+}
+
+/** Logs a silence of `silenceMs`, and again each time it has become twice as long. @returns a function that stops it */
+function watchSilence(watched: Watched): () => void {
+  const { output, context } = watched;
+  const { silenceMs } = context;
+  let reportAfterMs = silenceMs;
+  let [sinceMs, isOver] = [output.quietSinceMs(), silenceMs === 0];
+  let timer: NodeJS.Timeout | undefined;
+
+  function look(): void {
+    if (isOver) return;
+    if (output.quietSinceMs() !== sinceMs) reportAfterMs = silenceMs;
+    sinceMs = output.quietSinceMs();
+    const silentMs = performance.now() - sinceMs;
+    if (silentMs >= reportAfterMs) logSilence(watched, silentMs);
+    while (reportAfterMs <= silentMs) reportAfterMs *= 2;
+    lookIn(reportAfterMs - silentMs);
+  }
+
+  function lookIn(ms: number): void {
+    // If this process slept, output may be an event of this very turn of the loop.
+    timer = setTimeout(() => setImmediate(look), Math.ceil(ms));
+  }
+
+  if (!isOver) lookIn(silenceMs);
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+  };
+}
+
+function logSilence(watched: Watched, silentMs: number): void {
+  const { output, context } = watched;
+  const { id } = context.deployment;
+  const [step, lastLine] = [output.step(), output.lastLines().at(-1) ?? null];
+  const processes = processesOf(watched);
+  const where = step === null ? "" : ` in the step ${printable(step)}`;
+  const last = lastLine === null ? "It has printed nothing at all." : `Its last line: ${printable(lastLine)}`;
+  const waiting = processes.map((line) => `\n  ${line}`).join("");
+  context.log.warn(
+    { event: "deployment.silent", deployment: id, silentMs: Math.round(silentMs), step, lastLine, processes },
+    `Deployment ${id} has been silent for ${formatDuration(silentMs)}${where}. ${last}${waiting && `\nIts processes:${waiting}`}`,
+  );
 }

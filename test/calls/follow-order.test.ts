@@ -22,11 +22,11 @@ test("a step that begins while the log is sent stands between its lines", async 
   // More than a connection holds, so that the reader decides when it is sent.
   const output = openLog(logPath(statePath, 1));
   const print = (text: string) => {
-    output.add(Buffer.from(text), false);
+    output.add(Buffer.from(text));
     output.flush(Date.now());
     events.emit("1");
   };
-  for (let count = 0; count < 30_000; count += 1) output.add(Buffer.from("a line of the log so far"), false);
+  for (let count = 0; count < 30_000; count += 1) output.add(Buffer.from("a line of the log so far"));
   print("the last line of the log so far");
   const reply = eventsIn({ store, events, logStatePath: statePath, log }, deployment, {
     ...{ fromByte: 0, isFollowing: true },

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
+import { createHttpServer, type HandleRequest } from "../../src/platform/http-server.ts";
 import { listenHere } from "../harness/listen.ts";
 import { exchange } from "../harness/raw-http.ts";
 import { until } from "../harness/until.ts";
-import { createHttpServer, type HandleRequest } from "../../src/platform/http-server.ts";
 
 const get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { temporaryDirectory } from "../harness/temporary.ts";
 import { openDatabase } from "../../src/platform/sqlite.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 
 const columns = ["n INTEGER", "name TEXT", "age INTEGER"];
 

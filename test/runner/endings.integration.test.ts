@@ -101,7 +101,7 @@ test("a time-out names the setting, its value, how the script ended and what sti
     survivors: [],
     step: "Pull",
     lastLines: [...Array.from({ length: 30 }, (_, index) => `line ${index}`), "", "pulling"],
-    processes: ["41 sleeping, 30 min: git fetch", "  42 sleeping, 30 min: ssh git@git.example"],
+    processes: ["41 sleeping, 30 min: git fetch", "42 sleeping, 30 min: ssh git@git.example"],
   });
   assert.equal(
     ending.problem?.detail,
@@ -112,7 +112,7 @@ test("a time-out names the setting, its value, how the script ended and what sti
       "  pulling",
       "Its processes at the time-out:",
       "  41 sleeping, 30 min: git fetch",
-      "    42 sleeping, 30 min: ssh git@git.example",
+      "  42 sleeping, 30 min: ssh git@git.example",
     ].join("\n"),
   );
   const asked = endedEarly({ ...early, reason: "interrupted", wasForced: false, survivors: [] });

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createLineCutter } from "../../../src/runner/lines.ts";
-import { openLog, readLog } from "../../../src/runner/log-file.ts";
+import { createLineCutter, openLog, readLog } from "../../../src/runner/log-file.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 interface CutLine {

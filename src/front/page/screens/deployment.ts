@@ -3,7 +3,7 @@ import { html } from "hono/html";
 import type { DeploymentJson, LogPageJson, OneDeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
 import { branchOf, shortCommit } from "#commit-names";
-import { stepOf } from "#runner/lines";
+import { stepOf } from "#runner/log-file";
 import { failedText, type SiteRequests } from "#site-requests";
 import { ask } from "../run-client.ts";
 import { listProjects } from "./projects.ts";

@@ -3,12 +3,13 @@ import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { runDirectory } from "../../src/runner/run-directory.ts";
-import { startSupervisor } from "../../src/runner/start-supervisor.ts";
+import { runDirectory, startSupervisor } from "../../src/runner/supervisor.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 test("a supervisor whose service dies before its go-ahead starts no script", (t) => {
-  const { directory, lockFd, script, mark } = makeRun(t);
+  const { directory, script, mark } = makeRun(t);
+  const lockFd = openSync(directory.lockPath, "w", 0o600);
+  t.after(() => closeSync(lockFd));
   const supervisor = join(import.meta.dirname, "../../src/runner/supervisor.sh");
   // Nobody is at the other end of its standard input any more, while what it says is still read.
   const stdio = ["ignore", "pipe", "pipe", lockFd] as const;
@@ -22,20 +23,19 @@ test("a supervisor whose service dies before its go-ahead starts no script", (t)
 });
 
 test("a dismissed supervisor ends without a script", async (t) => {
-  const { directory, lockFd, script, mark } = makeRun(t);
-  const supervisor = await startSupervisor({ ...started(t), directory, lockFd, command: [script] });
+  const { directory, script, mark } = makeRun(t);
+  const supervisor = await startSupervisor({ ...started(t), directory, command: [script] });
   await supervisor.dismiss();
   assert.throws(() => process.kill(supervisor.pid, 0), /ESRCH/);
   assert.ok(!existsSync(mark));
 });
 
 test("no second supervisor gets ready while the lock of a run is held", async (t) => {
-  const { directory, lockFd, script } = makeRun(t);
-  const first = await startSupervisor({ ...started(t), directory, lockFd, command: [script] });
+  const { directory, script } = makeRun(t);
+  const first = await startSupervisor({ ...started(t), directory, command: [script] });
   t.after(first.dismiss);
-  const otherFd = openLock(t, directory.lockPath);
   await assert.rejects(
-    startSupervisor({ ...started(t), directory, lockFd: otherFd, command: [script] }),
+    startSupervisor({ ...started(t), directory, command: [script] }),
     /its lock or the pipe for its output could not be set up: flock did not get the lock, another process may hold it/,
   );
 });
@@ -47,13 +47,7 @@ function makeRun(t: TestContext) {
   mkdirSync(directory.path, { recursive: true });
   const [script, mark] = [join(place, "deploy.sh"), join(place, "mark")];
   writeScript(script, `#!/bin/sh\ntouch ${mark}\n`);
-  return { directory, lockFd: openLock(t, directory.lockPath), script, mark };
-}
-
-function openLock(t: TestContext, path: string): number {
-  const fd = openSync(path, "w", 0o600);
-  t.after(() => closeSync(fd));
-  return fd;
+  return { directory, script, mark };
 }
 
 function started(t: TestContext) {

@@ -1,0 +1,208 @@
+import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { flock } from "#platform/file-lock";
+import { isShortage } from "#platform/run-command";
+import { findProcessesOf } from "./processes.ts";
+
+const supervisorPath = fileURLToPath(new URL("supervisor.sh", import.meta.url));
+
+/** How supervisor.sh ended, if that is known. */
+export interface SupervisorExit {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+/** A supervisor.sh that holds the lock of its run and has not started the script yet. */
+export interface Supervisor {
+  readonly pid: number;
+  readonly exited: Promise<SupervisorExit>;
+  readonly startScript: () => void;
+  /** Ends it without starting the script. */
+  readonly dismiss: () => Promise<void>;
+}
+
+export interface SupervisorOptions {
+  readonly directory: RunDirectory;
+  readonly command: readonly string[];
+  readonly cwd: string;
+  readonly environment: Record<string, string>;
+}
+
+/**
+ * Starts supervisor.sh in a process group of its own. It takes the lock before the script starts, so a service that dies
+ * never leaves a script without its lock.
+ *
+ * @throws Error with a `code` if the machine cannot do it now
+ */
+export async function startSupervisor(options: SupervisorOptions): Promise<Supervisor> {
+  const { directory, command, cwd, environment: env } = options;
+  const lockFd = openSync(directory.lockPath, "w", 0o600);
+  try {
+    const child = spawn(supervisorPath, [directory.path, ...command], {
+      ...{ cwd, env, detached: true, stdio: ["pipe", "pipe", "ignore", lockFd] },
+    }) as ChildProcessByStdio<Writable, Readable, null>;
+    const exited = new Promise<SupervisorExit>((resolve) =>
+      child.once("exit", (code, signal) => resolve({ code, signal })),
+    );
+    const pid = await hasSpawned(child);
+    // It may have ended by itself.
+    child.stdin.on("error", () => {});
+    await isReady(child.stdout, exited);
+    return {
+      pid,
+      exited,
+      startScript: () => child.stdin.end("go\n"),
+      async dismiss() {
+        child.stdin.destroy();
+        await exited;
+      },
+    };
+  } finally {
+    closeSync(lockFd);
+  }
+}
+
+function hasSpawned(child: ChildProcess): Promise<number> {
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("spawn", () => resolve(child.pid ?? 0));
+  });
+}
+
+async function isReady(output: AsyncIterable<Buffer>, exited: Promise<SupervisorExit>): Promise<void> {
+  let said = "";
+  for await (const chunk of output) {
+    said += chunk.toString();
+    if (said.endsWith("ready\n")) return;
+  }
+  const { code, signal } = await exited;
+  const reason = said.trim().split("\n")[0] || `${signal ?? `exit code ${code}`}`;
+  const text = `its lock or the pipe for its output could not be set up: ${reason}`;
+  throw Object.assign(new Error(text), { code: "not_ready" });
+}
+
+/**
+ * The files of a run, by which a service that did not start it finds it: `pid` and `exit`, written by supervisor.sh;
+ * `output`, a named pipe that it makes; `lock`, which the script holds. Services of other versions rely on these names.
+ */
+export interface RunDirectory {
+  readonly path: string;
+  readonly outputPath: string;
+  readonly lockPath: string;
+  /** Holds the commit whose signature was verified, if commits must be signed. */
+  readonly verifiedPath: string;
+}
+
+export function runDirectory(statePath: string, deploymentId: number): RunDirectory {
+  const path = join(statePath, "runs", String(deploymentId));
+  const [outputPath, lockPath, verifiedPath] = [
+    join(path, "output"),
+    join(path, "lock"),
+    join(path, "verified"),
+  ];
+  return { path, outputPath, lockPath, verifiedPath };
+}
+
+/**
+ * Recreates the directory, empty.
+ *
+ * @param verified the commit whose signature was verified, for the service that sees the end; null: commits need none
+ */
+export function makeRunDirectory({ path, verifiedPath }: RunDirectory, verified: string | null): void {
+  rmSync(path, { recursive: true, force: true });
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (verified !== null) writeFileSync(verifiedPath, verified, { mode: 0o600 });
+}
+
+export function removeRunDirectory({ path }: RunDirectory): void {
+  rmSync(path, { recursive: true, force: true });
+}
+
+/** The commit whose signature was verified, or null if commits need none. @throws if it cannot be read */
+export function readVerified({ verifiedPath }: RunDirectory): string | null {
+  return existsSync(verifiedPath) ? readFileSync(verifiedPath, "utf8") : null;
+}
+
+/** The exit code that supervisor.sh recorded, or null if the script has not ended by itself. */
+export function readExitCode({ path }: RunDirectory): number | null {
+  return readNumber(join(path, "exit"));
+}
+
+/** The process id of supervisor.sh, which is also the id of its process group. */
+export function readPid({ path }: RunDirectory): number | null {
+  return readNumber(join(path, "pid"));
+}
+
+function readNumber(path: string): number | null {
+  try {
+    const text = readFileSync(path, "utf8").trim();
+    return /^\d+$/.test(text) ? Number(text) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Another run than `ownId` whose script still runs, or null; the files of ended runs are removed. */
+export async function findSurvivor(
+  statePath: string,
+  ownId: number,
+  repoPath: string,
+): Promise<number | null> {
+  const path = join(statePath, "runs");
+  const ids = existsSync(path) ? readdirSync(path).map(Number).filter(Number.isSafeInteger) : [];
+  for (const id of ids) {
+    const directory = runDirectory(statePath, id);
+    // A background process of an ended script may hold its lock for ever.
+    const hasEnded = id === ownId || readExitCode(directory) !== null;
+    if (!hasEnded && (await isHeld(directory, id, repoPath))) return id;
+    removeRunDirectory(directory);
+  }
+  return null;
+}
+
+/**
+ * True while a script, or a process that it left behind, still runs: by its lock, or by the process table if the lock
+ * cannot be tested.
+ *
+ * @throws only errors for which `isShortage` is true
+ */
+export async function isHeld(directory: RunDirectory, id: number, repoPath: string): Promise<boolean> {
+  try {
+    return !(await withLock(directory, (fd) => flock(fd, { waitS: 0 })));
+  } catch (error) {
+    if (isShortage(error)) throw error;
+    return findProcessesOf(id, repoPath).length > 0;
+  }
+}
+
+/** Waits until no process holds the lock of the run any more, or `signal` is aborted. */
+export async function waitUntilUnlocked(directory: RunDirectory, signal: AbortSignal): Promise<void> {
+  await withLock(directory, (fd) => flock(fd, { waitS: null, signal }));
+}
+
+/** @returns what `lock` gives; true without a lock file */
+async function withLock(
+  { lockPath }: RunDirectory,
+  lock: (fd: number) => Promise<boolean>,
+): Promise<boolean> {
+  if (!existsSync(lockPath)) return true;
+  const fd = openSync(lockPath, constants.O_RDONLY);
+  try {
+    return await lock(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
