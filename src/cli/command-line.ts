@@ -2,7 +2,7 @@ import { type Command, CommanderError } from "commander";
 import { NotRunningError } from "#calls/client";
 import { CommandError, ProblemError } from "#problems";
 import { refuse } from "./command.ts";
-import { loadProgram, onlyPrinting } from "./commands.ts";
+import { loadProgram, onlyPrinting, onlyThere } from "./commands.ts";
 
 /** The exit code of a wrong command line, as of every shell's built-in commands. */
 const usageExitCode = 2;
@@ -20,9 +20,9 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   const { words, server } = takeServer(argv);
   const wanted = words.find((word) => !word.startsWith("-") && word !== "help");
   surviveReader(wanted === undefined || onlyPrinting.includes(wanted));
-  if (wanted !== undefined && isOnlyThere(wanted, { ...env, ...server }))
-    return refuse(`hotpush ${wanted} acts only on the machine of the service. Run it there.`);
   const context = { env: { ...env, ...server }, finish };
+  if (onlyThere.includes(wanted ?? "") && context.env.HOTPUSH_SERVER)
+    return refuse(`hotpush ${wanted} acts only on the machine of the service. Run it there.`);
   const program = await loadProgram(context, (name) => words.includes(name));
   for (const command of allCommands(program)) configure(command);
   try {
@@ -30,7 +30,9 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
-    if (error instanceof NotRunningError) return await reachServer(error, argv, env);
+    // The service may be `run` of this server, which has other ways to it.
+    if (error instanceof NotRunningError)
+      return await (await import("./run-in-server.ts")).runInServer(error, argv, env);
     if (error instanceof ProblemError) return refuse(error.message, error.problem.evidence);
     if (error instanceof CommandError) return refuse(error.message);
     throw error;
@@ -54,23 +56,6 @@ function takeServer(argv: readonly string[]) {
     else server[variable] = value ?? rest.next().value ?? "";
   }
   return { words, server };
-}
-
-/** Those that call a service, but not over its page. */
-const onlyThere: readonly string[] = ["open", "notify", "secret", "doctor"];
-
-function isOnlyThere(command: string, { HOTPUSH_SERVER }: NodeJS.ProcessEnv): boolean {
-  return Boolean(HOTPUSH_SERVER) && onlyThere.includes(command);
-}
-
-/** The service may be `run` of this server, which has other ways to it. */
-async function reachServer(
-  error: NotRunningError,
-  argv: readonly string[],
-  env: NodeJS.ProcessEnv,
-): Promise<number> {
-  const { runInServer } = await import("./run-in-server.ts");
-  return await runInServer(error, argv, env);
 }
 
 /**

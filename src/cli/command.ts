@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
+import { canAsk, confirm } from "#platform/terminal";
 import { wrapFor } from "#platform/terminal-layout";
 
 /** What a command gets from the process, and how it leaves its exit code. */
@@ -59,4 +60,19 @@ export function refuse(text: string, evidence: readonly string[] = []): number {
   ];
   process.stderr.write(lines.map((line) => `${line}\n`).join(""));
   return 1;
+}
+
+/**
+ * Asks whether a command may do `what` ("change x as shown"). Without a terminal nobody can be asked, and it may not.
+ *
+ * @param command the command line that agrees
+ */
+export async function isAgreed(what: string, command: string): Promise<boolean> {
+  if (!canAsk()) {
+    refuse(`This would ${what}. Nothing was changed; to agree: ${command}`);
+    return false;
+  }
+  if (await confirm(`${what[0]?.toUpperCase()}${what.slice(1)}?`)) return true;
+  refuse("Nothing was changed.");
+  return false;
 }

@@ -1,67 +1,106 @@
 import { Command } from "commander";
 import { readVersion } from "#version";
-import type { CommandContext, MakeCommand } from "./command.ts";
+import { type CommandContext, type MakeCommand, newCommand } from "./command.ts";
 
-/** Every command with its summary, in the groups and the order in which help shows them. */
-const summaries = {
+/** Its code is loaded only if it is called. */
+type CommandRow = readonly [summary: string, load: () => Promise<MakeCommand>];
+
+/** Every command, in the groups and the order in which help shows them. */
+const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
   "Set up:": {
-    init: "Set up everything that a push needs to deploy this project",
-    send: "Send a signed test push or ping; --dry-run runs nothing",
-    doctor: "Find what would keep a push from being deployed, and how to fix it",
-    notify: "Send a test message to each target of notifications",
-    secret: "Replace the secret while the old one still works",
-    upgrade: "Make this server run this version of Hotpush",
-    remove: "Stop serving a project on this server",
-    completion: "Print the completion script for bash, zsh or fish",
+    init: [
+      "Set up everything that a push needs to deploy this project",
+      async () => (await import("./init.ts")).makeInitCommand,
+    ],
+    send: [
+      "Send a signed test push or ping; --dry-run runs nothing",
+      async () => (await import("./send.ts")).makeSendCommand,
+    ],
+    doctor: [
+      "Find what would keep a push from being deployed, and how to fix it",
+      async () => (await import("./doctor.ts")).makeDoctorCommand,
+    ],
+    notify: [
+      "Send a test message to each target of notifications",
+      async () => (await import("./open.ts")).makeNotifyCommand,
+    ],
+    secret: [
+      "Replace the secret while the old one still works",
+      async () => (await import("./secret.ts")).makeSecretCommand,
+    ],
+    upgrade: [
+      "Make this server run this version of Hotpush",
+      async () => (await import("./upgrade.ts")).makeUpgradeCommand,
+    ],
+    remove: [
+      "Stop serving a project on this server",
+      async () => (await import("./remove.ts")).makeRemoveCommand,
+    ],
+    completion: [
+      "Print the completion script for bash, zsh or fish",
+      async () => (await import("./completion.ts")).makeCompletionCommand,
+    ],
   },
   "Watch and act:": {
-    status: "Show what is running, what is waiting, and the service's health",
-    history: "List the newest deployments",
-    logs: "Print the output of a deployment",
-    projects: "List the projects and what is live of each",
-    deploy: "Deploy the branch without a push",
-    cancel: "Cancel a running or queued deployment",
-    pause: "Hold the queue of a project",
-    resume: "Let the queue of a project go on",
+    status: [
+      "Show what is running, what is waiting, and the service's health",
+      async () => (await import("./status.ts")).makeStatusCommand,
+    ],
+    history: ["List the newest deployments", async () => (await import("./history.ts")).makeHistoryCommand],
+    logs: ["Print the output of a deployment", async () => (await import("./history.ts")).makeLogsCommand],
+    projects: [
+      "List the projects and what is live of each",
+      async () => (await import("./history.ts")).makeProjectsCommand,
+    ],
+    deploy: ["Deploy the branch without a push", async () => (await import("./deploy.ts")).makeDeployCommand],
+    cancel: [
+      "Cancel a running or queued deployment",
+      async () => (await import("./deploy.ts")).makeCancelCommand,
+    ],
+    pause: ["Pause the deployments of a project", async () => (await import("./deploy.ts")).makePauseCommand],
+    resume: [
+      "Resume the deployments of a project",
+      async () => (await import("./deploy.ts")).makeResumeCommand,
+    ],
   },
   "The page:": {
-    open: "Let people sign in to the page, and programs use its API",
+    open: [
+      "Let people sign in to the page, and programs use its API",
+      async () => (await import("./open.ts")).makeOpenCommand,
+    ],
   },
-  "What is served:": {
-    rollout: "Replace containers without dropping a request",
-    rollback: "Roll back to an earlier version",
-    prune: "Remove old images of this project",
+  "Containers:": {
+    rollout: [
+      "Replace containers without dropping a request",
+      async () => (await import("./rollout.ts")).makeRolloutCommand,
+    ],
+    rollback: [
+      "Roll back to an earlier version",
+      async () => (await import("./deploy.ts")).makeRollbackCommand,
+    ],
+    prune: ["Remove old images of this project", async () => (await import("./rollout.ts")).makePruneCommand],
   },
   "The service in several processes:": {
-    front: "Take deliveries and show the page; listens on the ports",
-    run: "Run the deployments; has no port",
+    // main.ts starts these two; here they have their help.
+    front: [
+      "Take deliveries and show the page; listens on the ports",
+      async () => () =>
+        newCommand(
+          "front",
+          "Do all that reads bytes from outside: verify the deliveries for the projects in PROJECTS_PATH, store their pushes in SPOOL_PATH, and serve the page at PAGE_URL, if that is set. It asks hotpush run on the Unix socket FRONT_SOCKET, and needs no repositories, no Docker and no secrets of deploy scripts (docs/projects.md).",
+          ["hotpush front   with PROJECTS_PATH and STATE_PATH in its environment"],
+        ),
+    ],
+    run: [
+      "Run the deployments; has no port",
+      async () => () =>
+        newCommand(
+          "run",
+          "Run the deployments of all projects in PROJECTS_PATH: take the pushes from the spool of hotpush front, and answer the page and the other commands. It listens on no port (docs/projects.md).",
+          ["hotpush run   with the same PROJECTS_PATH, and SPOOL_PATH of hotpush front"],
+        ),
+    ],
   },
-} as const;
-
-/** The code of a command is loaded only if it is called. */
-const loaders: Readonly<Record<string, () => Promise<MakeCommand>>> = {
-  init: async () => (await import("./init.ts")).makeInitCommand,
-  send: async () => (await import("./send.ts")).makeSendCommand,
-  doctor: async () => (await import("./doctor.ts")).makeDoctorCommand,
-  notify: async () => (await import("./notify.ts")).makeNotifyCommand,
-  secret: async () => (await import("./secret.ts")).makeSecretCommand,
-  upgrade: async () => (await import("./upgrade.ts")).makeUpgradeCommand,
-  remove: async () => (await import("./remove.ts")).makeRemoveCommand,
-  completion: async () => (await import("./completion.ts")).makeCompletionCommand,
-  status: async () => (await import("./status.ts")).makeStatusCommand,
-  history: async () => (await import("./history.ts")).makeHistoryCommand,
-  logs: async () => (await import("./history.ts")).makeLogsCommand,
-  projects: async () => (await import("./history.ts")).makeProjectsCommand,
-  deploy: async () => (await import("./deploy.ts")).makeDeployCommand,
-  cancel: async () => (await import("./deploy.ts")).makeCancelCommand,
-  pause: async () => (await import("./deploy.ts")).makePauseCommand,
-  resume: async () => (await import("./deploy.ts")).makeResumeCommand,
-  open: async () => (await import("./open.ts")).makeOpenCommand,
-  rollout: async () => (await import("./rollout.ts")).makeRolloutCommand,
-  rollback: async () => (await import("./deploy.ts")).makeRollbackCommand,
-  prune: async () => (await import("./prune.ts")).makePruneCommand,
-  front: async () => (await import("./roles.ts")).makeFrontCommand,
-  run: async () => (await import("./roles.ts")).makeRunCommand,
 };
 
 /** The commands that change nothing: they end if the reader of their output goes away. */
@@ -73,6 +112,9 @@ export const onlyPrinting: readonly string[] = [
   "logs",
   "projects",
 ];
+
+/** Those that call a service, but not over its page. */
+export const onlyThere: readonly string[] = ["doctor", "notify", "secret", "open"];
 
 /**
  * Builds the program. Commands that are not wanted are in it by name and summary only.
@@ -90,11 +132,10 @@ export async function loadProgram(
     .description(
       "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
     );
-  for (const [group, entries] of Object.entries(summaries)) {
-    for (const [name, summary] of Object.entries(entries)) {
-      const make = isWanted(name) ? await loaders[name]?.() : undefined;
-      program.addCommand((make?.(context) ?? new Command(name)).summary(summary).helpGroup(group));
+  for (const [group, rows] of Object.entries(groups))
+    for (const [name, [summary, load]] of Object.entries(rows)) {
+      const command = isWanted(name) ? (await load())(context) : new Command(name);
+      program.addCommand(command.summary(summary).helpGroup(group));
     }
-  }
   return program;
 }

@@ -54,8 +54,6 @@ export function commitText({ commit, checkedOutCommit }: DeploymentJson): string
 }
 
 const mostNameColumns = 20;
-const leastSubjectColumns = 12;
-const gap = "  ";
 
 /**
  * What is deployed and who is behind it, in one line: subject, author, who pushed or requested it. The subject is cut
@@ -64,13 +62,11 @@ const gap = "  ";
  * @param columns how many the line may take at most
  */
 export function originText(deployment: DeploymentJson, columns: number): string {
-  const names = namesIn(deployment);
+  const names = fit(namesIn(deployment), Math.floor(columns * 0.8));
   // Two spaces end the subject, so it has none.
-  const subject = deployment.subject?.replaceAll(/\s+/g, " ") ?? null;
-  if (subject === null) return fit(names, columns);
-  if (names === "") return fit(subject, columns);
-  const known = fit(names, columns - columnsOf(fit(subject, leastSubjectColumns)) - gap.length);
-  return `${fit(subject, columns - columnsOf(known) - gap.length)}${gap}${known}`;
+  const subject = deployment.subject?.replaceAll(/\s+/g, " ") ?? "";
+  const gap = subject === "" || names === "" ? "" : "  ";
+  return fit(subject, columns - columnsOf(names) - gap.length) + gap + names;
 }
 
 function namesIn({ trigger, state, author, pusher, requestedBy, cancelledBy }: DeploymentJson): string {

@@ -53,14 +53,10 @@ function historyLines(
   { paint, columns }: Terminal,
 ): readonly string[] {
   if (deployments.length === 0) return ["Nothing was deployed yet. Push to main, or run: hotpush deploy"];
-  const header = ["Id", "State", "Trigger", "Branch", "Recorded", "Took", "Failed"];
-  const hasSeveral = new Set(deployments.map(({ project }) => project)).size > 1;
-  const rows = [header, ...deployments.map(row)];
-  // The last column, so that only a long name is cut.
-  const cells = ["Project", ...deployments.map(({ project }) => project)];
-  const [first = "", rule = "", ...lines] = hasSeveral
-    ? formatTable(rows.map((one, index) => [...one, cells[index] ?? ""])).map((line) => fit(line, columns))
-    : formatTable(rows);
+  // The name is the last column, so that only a long one is cut.
+  const header = ["Id", "State", "Trigger", "Branch", "Recorded", "Took", "Failed", "Project"];
+  const table = formatTable([header, ...deployments.map(row)]).map((line) => fit(line, columns));
+  const [first = "", rule = "", ...lines] = table;
   const indent = " ".repeat(rule.indexOf(" ") + gapColumns);
   const painted = deployments.flatMap((deployment, index) => {
     const line = (lines[index] ?? "").replace(stateText(deployment), stateText(deployment, paint));
@@ -70,10 +66,11 @@ function historyLines(
 }
 
 function row(deployment: DeploymentJson): readonly string[] {
-  const { id, trigger, ref, createdAt, durationMs, requests } = deployment;
+  const { id, trigger, ref, createdAt, durationMs, requests, project } = deployment;
   const took = durationMs === null ? "" : formatDuration(durationMs);
   const failed = requests === null ? "" : failedText(requests);
-  return [String(id), stateText(deployment), trigger, branchOf(ref), localTime(createdAt), took, failed];
+  const recorded = localTime(createdAt);
+  return [String(id), stateText(deployment), trigger, branchOf(ref), recorded, took, failed, project];
 }
 
 function whatLine(deployment: DeploymentJson, columns: number): string {
@@ -116,16 +113,14 @@ async function showLogs(
     const ended = await follow(service, id, json ? "events" : "text");
     return ended === null ? interruptedExitCode : 0;
   }
-  await (json ? printEvents(service, id) : printLog(service, id));
-  return 0;
-}
-
-async function printEvents(service: ServiceAccess, id: number | null): Promise<void> {
-  const { place, terminal, whose } = service;
-  const { signal } = new AbortController();
-  for await (const event of readEvents(place, { id, isFollowing: false, whose, signal })) {
-    terminal.print(JSON.stringify(event));
+  if (!json) await printLog(service, id);
+  else {
+    const { place, terminal, whose } = service;
+    const { signal } = new AbortController();
+    for await (const event of readEvents(place, { id, isFollowing: false, whose, signal }))
+      terminal.print(JSON.stringify(event));
   }
+  return 0;
 }
 
 /** Unchanged if it is piped; on a terminal without control sequences. */
@@ -140,15 +135,10 @@ async function printLog(service: ServiceAccess, id: number | null): Promise<void
   }
   cutter.finish();
   if (isEmpty) process.stderr.write("There is no output: none was printed, or it is no longer kept.\n");
-  await printEnding(service, id);
-}
-
-/** On standard error, so that a pipe gets the script's output and nothing else. */
-async function printEnding({ env, call }: ServiceAccess, id: number | null): Promise<void> {
-  const { deployment } = await call("deployment", { id: id ?? "latest" });
-  if (!isFinished(deployment.state)) return;
-  const terminal = openTerminal(process.stderr, env);
-  terminal.print(...endingLines(deployment, terminal));
+  // Its ending goes to standard error, so that a pipe gets the script's output and nothing else.
+  const { deployment } = await service.call("deployment", { id: id ?? "latest" });
+  const errors = openTerminal(process.stderr, service.env);
+  if (isFinished(deployment.state)) errors.print(...endingLines(deployment, errors));
 }
 
 /** `hotpush projects`: what is live of each project, and what keeps it from being deployed. */
@@ -173,15 +163,8 @@ const noteIndent = "    ";
 /** A line for each project, and further ones for what is live and what holds it. */
 function projectLines(projects: readonly ProjectJson[], { paint, columns }: Terminal): readonly string[] {
   if (projects.length === 0) return ["There are no projects yet. Add a file to PROJECTS_PATH."];
-  const header = ["Project", "Branch", "Live", "Since", "Last"];
-  const rows = projects.map(projectRow);
-  const names = [header, ...rows].map(([name = ""]) => name);
-  const others = formatTable([header, ...rows].map(([, ...cells]) => cells));
-  // A long name is cut, so that the rest fits.
-  const short = names.map((name) => fit(name, columns - (others[1] ?? "").length - 2));
-  const [first = "", rule = "", ...lines] = formatTable(
-    [header, ...rows].map(([, ...cells], index) => [short[index] ?? "", ...cells]),
-  );
+  const table = formatTable([["Project", "Branch", "Live", "Since", "Last"], ...projects.map(projectRow)]);
+  const [first = "", rule = "", ...lines] = table.map((line) => fit(line, columns));
   const painted = projects.flatMap((project, index) => [lines[index] ?? "", ...notes(project, columns)]);
   return [paint("bold", first), paint("dim", rule), ...painted];
 }

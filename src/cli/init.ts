@@ -2,14 +2,14 @@ import { type Command, Option } from "commander";
 import { isProjectName } from "#config/project-files";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
-import { canAsk, confirm, prompt } from "#platform/terminal";
+import { canAsk, prompt } from "#platform/terminal";
 import { wrapFor } from "#platform/terminal-layout";
 import { type InitOptions, init, type Questions, type Screen, type Setup } from "#setup/init";
 import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
 import { parsePlace, type ServedOptions } from "#setup/served";
 import { type GitHost, gitHosts, isGitHost, webhookForm } from "#setup/webhook-form";
-import { type CommandContext, newCommand, parser, print, refuse } from "./command.ts";
+import { type CommandContext, isAgreed, newCommand, parser, print } from "./command.ts";
 
 /** `hotpush init`: sets up the project around the working directory, so that a push deploys it. */
 export function makeInitCommand({ env, finish }: CommandContext): Command {
@@ -160,21 +160,15 @@ async function changeText(
 }
 
 /** New files need no question, existing ones are changed only if the person agrees. */
-async function mayChange(files: readonly PlannedFile[], isAgreed: boolean): Promise<boolean> {
+async function mayChange(files: readonly PlannedFile[], isYes: boolean): Promise<boolean> {
   const changed = files.filter(({ state }) => state === "changed");
   // Added lines take nothing away.
   const isOnlyAdded = changed.every(({ before, text }) =>
     text.startsWith((before ?? "").replace(/\n*$/, "")),
   );
-  if (isAgreed || isOnlyAdded) return true;
+  if (isYes || isOnlyAdded) return true;
   const names = changed.map(({ name }) => name).join(", ");
-  if (!canAsk()) {
-    refuse(`${names} would be changed as shown. Nothing was written; to agree: hotpush init --yes`);
-    return false;
-  }
-  if (await confirm(`Change ${names} as shown?`)) return true;
-  refuse("Nothing was written.");
-  return false;
+  return await isAgreed(`change ${names} as shown`, "hotpush init --yes");
 }
 
 function showNotes({ notes, override: { foundBy, name } }: Setup): void {

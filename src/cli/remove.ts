@@ -1,11 +1,10 @@
 import type { Command } from "commander";
 import { projectNetwork } from "#config/server";
 import { connectEngine } from "#platform/docker/engine";
-import { canAsk, confirm } from "#platform/terminal";
 import { wrapFor } from "#platform/terminal-layout";
 import { type PlannedRemoval, planRemoval, removeProject } from "#setup/remove";
 import { findServer, removedFiles, type Server } from "#setup/server";
-import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
+import { type CommandContext, isAgreed, newCommand, print, projectOption, refuse } from "./command.ts";
 
 interface RemoveOptions {
   readonly project?: string;
@@ -33,7 +32,7 @@ async function remove(
   if (server === null) return refuse("This server is not set up, so there is nothing to remove.");
   const plan = await planRemoval(server, name);
   printPlan(server, plan);
-  if (!(yes || (await isAgreed(plan.project.name)))) return 1;
+  if (!(yes || (await isAgreed(`remove ${plan.project.name} as shown`, "hotpush remove --yes")))) return 1;
   const context = {
     server,
     engine: connectEngine(env.DOCKER_HOST),
@@ -65,16 +64,6 @@ function printPlan(server: Server, { project, moved, changes, ports }: PlannedRe
     "- The checkout, deploy.sh, containers, volumes, images and the history stay.",
   ];
   print(...notes.map((text) => wrapFor(process.stdout, text, "  ")), "");
-}
-
-async function isAgreed(name: string): Promise<boolean> {
-  if (!canAsk()) {
-    refuse(`This would remove ${name} as shown. Nothing was changed; to agree: hotpush remove --yes`);
-    return false;
-  }
-  if (await confirm(`Remove ${name} as shown?`)) return true;
-  refuse("Nothing was changed.");
-  return false;
 }
 
 function printEnding({ project: { name, env } }: PlannedRemoval, isNetworkLeft: boolean): void {

@@ -1,5 +1,6 @@
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
+import { formatSize } from "#config/size";
 import type { ComposeTarget } from "#platform/compose";
 import { connectEngine, type Engine } from "#platform/docker/engine";
 import { ownUid } from "#platform/files";
@@ -9,12 +10,13 @@ import { ProblemError } from "#problems";
 import { reportToService } from "#rollout/deployment-report";
 import { findRolloutEngine } from "#rollout/engine";
 import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-project";
-import { type RolloutState, rolloutState } from "#rollout/lock";
+import { lockRollout, type RolloutState, rolloutState } from "#rollout/lock";
+import { keptByDefault, type Pruned } from "#rollout/prune";
 import { reportJson, reportText } from "#rollout/report";
 import { childEnvironment } from "#runner/environment";
 import { ownerOf } from "#runner/script";
 import { findProjectAround, findServer } from "#setup/server";
-import { type CommandContext, newCommand, numberParser } from "./command.ts";
+import { type CommandContext, newCommand, numberParser, print } from "./command.ts";
 
 /** How the output looks, and the server if it is not in its usual place. */
 const passedOn = ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "SERVER_PATH"];
@@ -104,13 +106,62 @@ async function runRollout(
   }
 }
 
+const lockWaitS = 600;
+
+interface PruneOptions extends ProjectOptions {
+  readonly keep: number;
+  readonly json?: boolean;
+}
+
+/** `hotpush prune`: prints on standard output what was removed. */
+export function makePruneCommand({ env, finish }: CommandContext): Command {
+  const versionCount = numberParser(0, 999, "Not a number of versions.");
+  const description =
+    "Remove old images of this compose project or stack: all but those of containers, of the live version and of the good versions before it. Other projects are not touched.";
+  const command = newCommand("prune", description, [
+    "hotpush prune            keep the live version and the 2 good ones before it",
+    "hotpush prune --keep 5   for a project that is often rolled back",
+  ]).option("--keep <n>", "good versions to keep before the live one", versionCount, keptByDefault);
+  return addProjectOptions(command)
+    .option("--json", "the result as one JSON object")
+    .action(async (options: PruneOptions) =>
+      finish((await runAsOwner(options, env)) ?? (await runPrune(options, env))),
+    );
+}
+
+async function runPrune(options: PruneOptions, env: NodeJS.ProcessEnv): Promise<number> {
+  const pruned = await pruneProject(options, env);
+  print(...(options.json ? [JSON.stringify(pruned)] : prunedLines(pruned)));
+  return 0;
+}
+
+/** Holds the lock of roll-outs, because an image that a roll-out is about to start has no container yet. */
+async function pruneProject({ keep, ...named }: PruneOptions, env: NodeJS.ProcessEnv): Promise<Pruned> {
+  const { engine, target, lockPath, versionsPath } = await locateNamedProject(named, env);
+  const lock = await lockRollout(lockPath, lockWaitS);
+  try {
+    const signal = new AbortController().signal;
+    const options = { env, signal, lockDescriptor: lock.descriptor, target };
+    const { prune } = await findRolloutEngine(options);
+    return await prune({ ...options, engine, versionsPath, keep });
+  } finally {
+    await lock.release();
+  }
+}
+
+function prunedLines({ removed, freedBytes }: Pruned): readonly string[] {
+  const freed = formatSize(freedBytes);
+  if (removed.length === 0) return [`Nothing to remove; ${freed} of old build cache freed.`];
+  return [...removed.map((name) => `  removed ${name}`), `Freed ${freed}.`];
+}
+
 /** The options that name a compose project. */
-export interface ProjectOptions {
+interface ProjectOptions {
   readonly directory?: string;
   readonly file?: readonly string[];
 }
 
-export function addProjectOptions(command: Command): Command {
+function addProjectOptions(command: Command): Command {
   const another = (value: string, before: readonly string[] = []) => [...before, value];
   return command
     .option("--directory <path>", "the compose project (default: REPO_PATH, else the working directory)")
@@ -124,7 +175,7 @@ export function addProjectOptions(command: Command): Command {
  *
  * @returns its exit code; null: the command is to run in this process
  */
-export async function runAsOwner(options: ProjectOptions, env: NodeJS.ProcessEnv): Promise<number | null> {
+async function runAsOwner(options: ProjectOptions, env: NodeJS.ProcessEnv): Promise<number | null> {
   // Who names a state directory, as a service does for its scripts, has decided.
   if (ownUid() !== 0 || namesState(env)) return null;
   const server = findServer(env);
@@ -150,7 +201,7 @@ interface LocatedProject extends RolloutState {
 }
 
 /** @throws ProblemError as `locateProject`, `refuseOtherState` and `findStatePath`; `state_unusable` for root in a state of others */
-export async function locateNamedProject(
+async function locateNamedProject(
   { directory, file: files = [] }: ProjectOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<LocatedProject> {

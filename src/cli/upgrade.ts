@@ -3,7 +3,6 @@ import { formatDuration } from "#config/duration";
 import { serverCommands, serverServices } from "#config/server";
 import { connectEngine } from "#platform/docker/engine";
 import { isInContainer } from "#platform/docker/mounts";
-import { canAsk, confirm } from "#platform/terminal";
 import { wrapFor } from "#platform/terminal-layout";
 import { findServer } from "#setup/server";
 import { listServerContainers, type ServerContext } from "#setup/start";
@@ -15,7 +14,7 @@ import {
   upgradeServer,
   type WentBack,
 } from "#setup/upgrade";
-import { type CommandContext, newCommand, print, refuse } from "./command.ts";
+import { type CommandContext, isAgreed, newCommand, print, refuse } from "./command.ts";
 import { printChanges } from "./init.ts";
 
 interface UpgradeOptions {
@@ -49,7 +48,7 @@ async function upgrade({ yes = false, check = false }: UpgradeOptions, env: Node
     return 0;
   }
   if (check) return 1;
-  if (!(yes || (await isAgreed(plan)))) return 1;
+  if (!(yes || (await isAgreed(whatWouldChange(plan), "hotpush upgrade --yes")))) return 1;
   const ending = await upgradeServer(context, plan, eventsFor(left));
   if (ending.kind === "left") return refuse("The upgrade was given up before anything was changed.");
   if (ending.kind === "went-back") return refuse(wentBackText(context, ending), ending.reason);
@@ -78,19 +77,12 @@ async function printPlan(context: ServerContext, plan: PlannedUpgrade): Promise<
   for (const note of notes) print(wrapFor(process.stdout, `- ${note}`, "  "));
 }
 
-async function isAgreed({ files, replaced }: PlannedUpgrade): Promise<boolean> {
+function whatWouldChange({ files, replaced }: PlannedUpgrade): string {
   const changed = files.filter(({ state }) => state !== "right").map(({ name }) => name);
-  const what = [
+  return [
     ...(changed.length === 0 ? [] : [`change ${changed.join(", ")} as shown`]),
     ...(replaced.length === 0 ? [] : [`replace ${replaced.join(", ")}`]),
   ].join(" and ");
-  if (!canAsk()) {
-    refuse(`This would ${what}. Nothing was changed; to agree: hotpush upgrade --yes`);
-    return false;
-  }
-  if (await confirm(`${what[0]?.toUpperCase()}${what.slice(1)}?`)) return true;
-  refuse("Nothing was changed.");
-  return false;
 }
 
 /** Ctrl-C ends the wait for deployments. After that, it would leave the server between two versions. */

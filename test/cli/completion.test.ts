@@ -13,7 +13,7 @@ const cases = [
   { words: ["logs", "--fo"], some: ["--follow"], none: ["--json"] },
   { words: ["logs", "-f", "--j"], some: ["--json"], none: [] },
   { words: ["secret", ""], some: ["rotate", "drop-previous"], none: ["status"] },
-  { words: ["secret", "rotate", "--"], some: ["--env-file", "--show"], none: ["--follow"] },
+  { words: ["secret", "rotate", "--"], some: ["--env-file", "--stdin"], none: ["--follow"] },
   { words: ["deploy", "m"], some: ["main", "master"], none: ["develop"] },
   { words: ["completion", ""], some: ["bash", "zsh", "fish"], none: [] },
 ] as const;

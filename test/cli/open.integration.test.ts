@@ -24,13 +24,6 @@ test("open --name makes a viewer, and an operator if it is asked to", async (t) 
   assert.equal(await roleOf("--name", "Ben", "--operator"), "operator");
 });
 
-test("open says which setting is missing if the page has no address", async (t) => {
-  const service = await startAnswering(t);
-  const { code, stderr } = await hotpush(service, "open");
-  assert.equal(code, 1);
-  assert.match(stderr, /hotpush init --page/);
-});
-
 test("open --list shows who is signed in and what they did, and --end-session ends a session", async (t) => {
   const service = await start(t);
   assert.match((await hotpush(service, "open", "--list")).stdout, /^Nobody is signed in/);

@@ -9,7 +9,6 @@ import { type Version, writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { noServer } from "../harness/no-server.ts";
 import { type RunningService, startService } from "../harness/service.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
 
 const launcher = fileURLToPath(new URL("../../bin/hotpush", import.meta.url));
 
@@ -51,20 +50,6 @@ test("an unknown version is refused, and nothing is recorded", async (t) => {
   );
   const { json } = await deliver(service.url, githubPush());
   assert.equal(json.deployment?.id, 3);
-});
-
-test("without a service, rollback says what to run", async (t) => {
-  const { service } = await deployedTwice(t);
-  await service.end();
-  const { stderr, code } = await rollback(service);
-  assert.equal(code, 1);
-  assert.match(stderr, /No Hotpush runs deployments in .*hotpush rollout --back/);
-});
-
-test("two targets are a wrong command line", async (t) => {
-  const { code, stderr } = await run(temporaryDirectory(t), temporaryDirectory(t), ["1", "2"]);
-  assert.equal(code, 2);
-  assert.match(stderr, /See: hotpush rollback --help/);
 });
 
 /** Two deployments that succeeded, as two versions that a roll-out left. */

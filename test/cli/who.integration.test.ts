@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { DeploymentJson, StatusJson } from "../../src/calls/shapes.ts";
+import type { DeploymentJson } from "../../src/calls/shapes.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { git, makeProject } from "../harness/project.ts";
 import { needs } from "../harness/requirements.ts";
-import { letGo, waitingScript } from "../harness/script.ts";
 import { openTestTerminal } from "../harness/tmux.ts";
 
 const script = `#!/bin/sh
@@ -16,23 +15,6 @@ git fetch --quiet origin
 git checkout --quiet -B main origin/main
 `;
 const ada = { name: "ada", reported: true };
-
-test("history and status show what was deployed, its author and its pusher", async (t) => {
-  const { service, commit } = await start(t);
-  const id = commit("Fix the cart", "Ada Lovelace");
-  await deliver(service.url, githubPush({ after: id, pusher: { name: "mara" } }));
-  await service.log.waitForEnding(1);
-  const { stdout } = await hotpush(service, "history");
-  const [, , , second] = stdout.split("\n");
-  assert.equal(second, `    ${id.slice(0, 7)}  Fix the cart  Ada Lovelace, pushed by mara`);
-  const status = await hotpush(service, "status");
-  assert.match(status.stdout, /\n {11}Fix the cart {2}Ada Lovelace, pushed by mara\n/);
-  const { last } = await hotpushJson<StatusJson>(service, "status");
-  assert.partialDeepStrictEqual(last[0], {
-    ...{ commit: id, checkedOutCommit: id, subject: "Fix the cart", author: "Ada Lovelace" },
-    ...{ pusher: { name: "mara" }, requestedBy: null, cancelledBy: null },
-  });
-});
 
 test("neither a subject nor an author's name can pass for a pusher", async (t) => {
   const { service, commit } = await start(t);
@@ -77,23 +59,6 @@ test("deploy and rollback record their reported user, and no script sees it", as
     const { code, stderr } = await hotpush({ ...service, env }, "deploy");
     assert.equal(code, 0, stderr);
   }
-});
-
-test("cancel records its reported user for running and queued deployments", async (t) => {
-  const service = await startAnswering(t, { script: waitingScript });
-  for (const ref of ["refs/heads/main", "refs/heads/master"]) await deliver(service.url, githubPush({ ref }));
-  await service.log.waitFor(({ event }) => event === "deployment.started");
-  const cancel = (user: string, id: string) => hotpush({ ...service, env: { USER: user } }, "cancel", id);
-  assert.equal((await cancel("ada", "2")).stdout, "Deployment 2 was cancelled by ada (reported).\n");
-  assert.match(
-    (await cancel("ada", "1")).stdout,
-    /\nDeployment 1 was cancelled by ada \(reported\) after .+\.\n$/,
-  );
-  const { deployments } = await hotpushJson<{ deployments: DeploymentJson[] }>(service, "history");
-  const cancelledBy = deployments.map((one) => one.cancelledBy);
-  assert.deepEqual(cancelledBy, [ada, ada]);
-  assert.match((await hotpush(service, "history")).stdout, /pushed by octo, cancelled by ada \(reported\)\n/);
-  letGo(service.repoPath);
 });
 
 test("on a terminal of 80 columns the longest texts are cut, wide ones too", needs("tmux"), async (t) => {
