@@ -126,7 +126,7 @@ test("a paused project says so to the git host, and in each command that it conc
   assert.equal((await pushTo(service, "blog")).body.detail, undefined);
   assert.match(
     (await hotpush(target, "status")).stdout,
-    /\nQueue {6}paused since .*, by ada \(reported\): the/,
+    /\nPaused {5}paused since .*, by ada \(reported\): the/,
   );
   assert.match((await hotpush({ ...target, cwd: "/" }, "status")).stdout, /\nPaused {5}shop: paused since/);
   assert.match((await hotpush(target, "projects")).stdout, /\nshop .*\n {4}paused since .*\n {4}1 waits in/s);
