@@ -77,7 +77,7 @@ async function openSpoolOf(spoolPath: string, askRun: AskRun, log: Log): Promise
   }
 }
 
-/** Nothing of the page is loaded if there is none. */
+/** Nothing of the page is loaded if there is none, and little before somebody comes. */
 async function makePage(
   { trustedProxies, pageSocket }: MachineSettings,
   pageUrl: URL,

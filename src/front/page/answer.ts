@@ -3,6 +3,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { problemAnswer, type Refusal } from "#platform/http-answer";
 
+/** What the page takes at most. */
+export const longestBodyBytes = 16 * 1024;
+
 /** What the page answers to one request. */
 export type PageAnswer =
   | {

@@ -2,14 +2,12 @@ import type { IncomingMessage } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { parseLines } from "#calls/client";
 import type { ControlEvent } from "#calls/shapes";
-import { findCall } from "#calls/table";
+import { callPath, findCall } from "#calls/table";
 import { whenDrained } from "#calls/when-drained";
 import { isFinished } from "#deployments/deployment";
 import { readText } from "#platform/http-server";
-import { jsonPage, type PageAnswer, problemPage } from "./answer.ts";
-import { ask, type RunClient, type Visit } from "./run-client.ts";
-
-export const longestBodyBytes = 16 * 1024;
+import { jsonPage, longestBodyBytes, type PageAnswer, problemPage } from "./answer.ts";
+import type { RunClient, Visit } from "./run-client.ts";
 
 /**
  * Answers a program: each call of the table that a visitor may make is passed on to `run`, which checks the credential before
@@ -35,7 +33,7 @@ export async function answerProgram(
   const target = query.size === 0 ? path : `${path}?${query}`;
   if (method === "POST") {
     // The body of somebody whom `run` does not know is not read: it could take long to come.
-    const known = await ask(run, visit, "visitor", {});
+    const known = await run.call(visit, "GET", callPath("visitor", {}));
     if (known.kind === "refused") return problemPage(known);
     const body = await readText(request, longestBodyBytes);
     if (body === null)

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { json } from "node:stream/consumers";
 import { finished } from "node:stream/promises";
-import { type CallName, calls, type GivenBy, requestFor, type TakenBy } from "#calls/table";
 import { atMost } from "#platform/async";
 import { openHttp } from "#platform/http";
 import { withShortPath } from "#platform/listen";
@@ -40,17 +39,6 @@ export interface RunClient {
   ) => Promise<RunAnswer>;
   /** An answer that goes on, and holds one of the visitor's places until it has ended or is destroyed. */
   readonly open: (visit: Visit, path: string, signal: AbortSignal) => Promise<IncomingMessage | Refused>;
-}
-
-/** Makes a call of the table for a visitor. */
-export function ask<Name extends CallName>(
-  run: RunClient,
-  visit: Visit,
-  name: Name,
-  asked: { readonly [Key in keyof TakenBy<Name>]?: TakenBy<Name>[Key] | undefined },
-): Promise<RunAnswer<GivenBy<Name>>> {
-  const { method, path, body } = requestFor(calls[name], asked);
-  return run.call(visit, method as "GET" | "POST", path, body) as Promise<RunAnswer<GivenBy<Name>>>;
 }
 
 const timeoutMs = 10_000;

@@ -5,10 +5,10 @@ import { callPath } from "#calls/table";
 import { branchOf, shortCommit } from "#commit-names";
 import { stepOf } from "#runner/log-file";
 import { failedText, type SiteRequests } from "#site-requests";
-import { ask } from "../run-client.ts";
 import { listProjects } from "./projects.ts";
 import {
   actionBar,
+  ask,
   type Found,
   type Screen,
   screenHead,

@@ -1,7 +1,6 @@
 import { html } from "hono/html";
 import type { CheckJson, ExaminationJson } from "#calls/shapes";
-import { ask } from "../run-client.ts";
-import { type Found, type Screen, screenHead, type Visitor, type Wanted } from "./screen.ts";
+import { ask, type Found, type Screen, screenHead, type Visitor, type Wanted } from "./screen.ts";
 import { ago, count, icon, type Markup, type Tone } from "./words.ts";
 
 /** What the doctor has found of a project. */

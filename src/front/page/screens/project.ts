@@ -3,10 +3,10 @@ import type { DeploymentJson, HistoryJson, ProjectJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
 import { shortCommit } from "#commit-names";
 import { failedText } from "#site-requests";
-import { ask } from "../run-client.ts";
 import { durationChart, listProjects, medianMs, projectLook } from "./projects.ts";
 import {
   actionBar,
+  ask,
   type Found,
   nothingHere,
   type Screen,

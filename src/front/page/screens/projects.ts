@@ -2,8 +2,8 @@ import { html } from "hono/html";
 import type { DeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
 import { shortCommit } from "#commit-names";
 import { failedText } from "#site-requests";
-import { ask, type Refused } from "../run-client.ts";
-import type { Found, Screen, Visitor, Wanted } from "./screen.ts";
+import type { Refused } from "../run-client.ts";
+import { ask, type Found, type Screen, type Visitor, type Wanted } from "./screen.ts";
 import {
   ago,
   causeOf,

@@ -1,6 +1,7 @@
 import { html } from "hono/html";
+import { type CallName, calls, type GivenBy, requestFor, type TakenBy } from "#calls/table";
 import { assetPath } from "../answer.ts";
-import type { Refused, RunClient, Visit } from "../run-client.ts";
+import type { Refused, RunAnswer, RunClient, Visit } from "../run-client.ts";
 import { icon, type Markup, mark, type Tone } from "./words.ts";
 
 /** Who looks at a screen. */
@@ -113,3 +114,14 @@ export const nothingHere: Refused = {
   code: "not_found",
   detail: "It may have been removed, or the address is wrong.",
 };
+
+/** Makes a call of the table for a visitor. */
+export function ask<Name extends CallName>(
+  run: RunClient,
+  visit: Visit,
+  name: Name,
+  asked: { readonly [Key in keyof TakenBy<Name>]?: TakenBy<Name>[Key] | undefined },
+): Promise<RunAnswer<GivenBy<Name>>> {
+  const { method, path, body } = requestFor(calls[name], asked);
+  return run.call(visit, method as "GET" | "POST", path, body) as Promise<RunAnswer<GivenBy<Name>>>;
+}

@@ -2,8 +2,8 @@ import { html } from "hono/html";
 import type { SessionJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
 import { STATUS_CODES } from "#platform/http";
-import { ask, type Refused } from "../run-client.ts";
-import { actionButton, type Found, type Screen, type Visitor, type Wanted } from "./screen.ts";
+import type { Refused } from "../run-client.ts";
+import { actionButton, ask, type Found, type Screen, type Visitor, type Wanted } from "./screen.ts";
 import { ago, type Markup, mark } from "./words.ts";
 
 /**
