@@ -93,15 +93,18 @@ function shortName(name: string): string {
 }
 
 /** Since when a queue is paused, by whom and why. */
-export function pauseText({ since: pausedAt, by, reason }: PauseJson): string {
-  const who = by === null ? "" : `, by ${reportedText(by)}`;
-  return `paused since ${localTime(pausedAt)}${who}${reason === null ? "" : `: ${harmless(reason)}`}`;
+export function pauseText(pause: PauseJson): string {
+  return `paused since ${heldText(pause)}`;
 }
 
 /** Since when no deployment of any project starts, by whom and why. */
-export function holdText({ since: heldAt, by, reason }: HoldJson): string {
+export function holdText(hold: HoldJson): string {
+  return `no deployment starts since ${heldText(hold)}`;
+}
+
+function heldText({ since: heldAt, by, reason }: PauseJson | HoldJson): string {
   const who = by === null ? "" : `, by ${reportedText(by)}`;
-  return `no deployment starts since ${localTime(heldAt)}${who}: ${harmless(reason)}`;
+  return `${localTime(heldAt)}${who}${reason === null ? "" : `: ${harmless(reason)}`}`;
 }
 
 /** A moment in the reader's time zone, to the minute: 2026-11-21 10:29. */

@@ -8,12 +8,12 @@ import { readSigners } from "#config/signers-file";
 import { credentialsPath } from "#config/state-path";
 import { findTokenFault } from "#notifications/commit-status";
 import { isInContainer } from "#platform/docker/mounts";
-import { findProgram, ownUid, statOf } from "#platform/files";
+import { ownUid, statOf } from "#platform/files";
 import { gitOutput, refusesOwner } from "#platform/git";
 import type { GitRemoteUrl } from "#platform/git-remote-url";
 import { hasSucceeded, outputOf } from "#platform/run-command";
 import { readUser } from "#platform/users";
-import { checkScript, runnerTools, toolsForSigners } from "#runner/check-script";
+import { checkScript } from "#runner/check-script";
 import { deployLogDirectory } from "#runner/environment";
 import { checkOwnership, checkRepository } from "#runner/repository";
 import { signatureProblem, VerificationError, verifyCommit } from "#runner/signatures";
@@ -24,13 +24,12 @@ import {
   type Finding,
   type Fix,
   ok,
-  okUnless,
   problem,
   quote,
   skip,
   warning,
 } from "./context.ts";
-import { hasComposeFile, type RemoteFailure } from "./probes.ts";
+import type { RemoteFailure } from "./probes.ts";
 
 export const gitChecks: readonly Check[] = [
   {
@@ -162,30 +161,6 @@ export const scriptChecks: readonly Check[] = [
       const text =
         "deploy.sh is in git without its execute bit, so the next pull removes it here too. Then commit and push.";
       return problem(text, add);
-    },
-  },
-  {
-    id: "tools",
-    about: "project",
-    claim: "the programs that a deployment needs are installed",
-    fix: "installs the package on Debian and Ubuntu",
-    async probe({ remote, repoPath, settings, scriptEnv, value }) {
-      const answer = await remote();
-      const isSsh = "url" in answer && answer.url.scheme === "ssh";
-      const hasCompose = hasComposeFile(repoPath, settings.env);
-      const needed = new Map<string, string>([
-        ...runnerTools,
-        ["git", "git"],
-        ...(isSsh ? [["ssh", "openssh-client"] as const] : []),
-        ...(hasCompose ? [["docker", "docker.io docker-compose docker-buildx"] as const] : []),
-        ...toolsForSigners(value("ALLOWED_SIGNERS") || null, repoPath),
-      ]);
-      const missing = [...needed].filter(([program]) => findProgram(program, scriptEnv.PATH ?? "") === null);
-      const text = "is not installed, or not in the PATH of the service. As root:";
-      return okUnless(
-        missing.map(([program, packages]) => problem(`${program} ${text}`, `apt-get install -y ${packages}`)),
-        [...needed.keys()].join(", "),
-      );
     },
   },
 ];

@@ -1,8 +1,6 @@
-import assert from "node:assert/strict";
-import { chmodSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
-import { test } from "node:test";
-import { type DoctorFault, git, makePlace, type Place, probe, runInShell } from "../harness/doctor.ts";
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type DoctorFault, git, type Place, probe } from "../harness/doctor.ts";
 import { type BrokenCase, runCommand, testBroken } from "../harness/doctor-cases.ts";
 import { becomeNobody } from "../harness/nobody.ts";
 import { needs } from "../harness/requirements.ts";
@@ -94,28 +92,3 @@ testBroken([
     },
   },
 ]);
-
-test("tools: a missing program is found with its package, and fixed by installing it", async (t) => {
-  const place = makePlace(t);
-  const bin = join(place.root, "bin");
-  mkdirSync(bin);
-  for (const program of ["git", "mkfifo"]) link(program);
-  const run = { env: { PATH: bin } };
-  const found = await probe(place, "tools", run);
-  assert.deepEqual(
-    found.faults.map(({ text, command }) => [text.split(" ")[0], command]),
-    [["flock", "apt-get install -y util-linux"]],
-  );
-  // In place of apt-get, which would find it installed and do nothing: what it is asked for comes into this PATH.
-  const apt = `#!/bin/sh\n[ "$*" = "install -y util-linux" ] && ln -s "$(command -v flock)" ${bin}/flock\n`;
-  writeScript(join(place.root, "apt-get"), apt);
-  const path = [place.root, process.env.PATH].join(delimiter);
-  const ended = await runInShell(place, found.faults[0]?.command ?? "false", { PATH: path });
-  assert.equal(ended.exitCode, 0, ended.stderr);
-  assert.equal((await probe(place, "tools", run)).outcome, "ok");
-
-  function link(program: string): void {
-    const from = (process.env.PATH ?? "").split(delimiter).map((directory) => join(directory, program));
-    symlinkSync(from.find((path) => existsSync(path)) ?? "", join(bin, program));
-  }
-});

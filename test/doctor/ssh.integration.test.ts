@@ -27,7 +27,7 @@ async function outcomes(place: Place, ...ids: readonly string[]): Promise<readon
 
 test("remote, branch: pass for ssh with a known host and an accepted key", withSshd, async (t) => {
   const { place } = await makeSshPlace(t);
-  assert.deepEqual(await outcomes(place, "remote", "branch", "tools"), ["ok", "ok", "ok"]);
+  assert.deepEqual(await outcomes(place, "remote", "branch"), ["ok", "ok"]);
 });
 
 test("remote: an unknown host is found and fixed, and its fingerprint is printed", withSshd, async (t) => {
