@@ -20,81 +20,26 @@ interface Draft {
   body: Buffer;
 }
 
-interface Fault {
-  readonly name: string;
-  readonly status: number;
-  readonly says: string;
-  readonly spoil: (draft: Draft) => void;
-}
+type Fault = readonly [name: string, status: number, says: string, spoil: (draft: Draft) => void];
 
 const push = githubPush().body.toString();
 
 /** In the order in which they are looked for. */
 const faults: readonly Fault[] = [
-  { name: "path", status: 404, says: "not_found", spoil: (draft) => (draft.target = "/hook") },
-  { name: "method", status: 405, says: "method_not_allowed", spoil: (draft) => (draft.method = "PUT") },
-  {
-    name: "number of headers",
-    status: 431,
-    says: "headers_too_large",
-    spoil: (draft) => (draft.extraHeaderCount = 95),
-  },
-  {
-    name: "declared length",
-    status: 413,
-    says: "payload_too_large",
-    spoil: (draft) => (draft.declaredBytes = 25 * 1024 ** 2 + 1),
-  },
-  {
-    name: "content type",
-    status: 415,
-    says: "unsupported_media_type",
-    spoil: (draft) => (draft.contentType = "text/plain"),
-  },
-  {
-    name: "content encoding",
-    status: 415,
-    says: "unsupported_encoding",
-    spoil: (draft) => (draft.contentEncoding = "gzip"),
-  },
-  {
-    name: "no signature",
-    status: 401,
-    says: "signature_missing",
-    spoil: (draft) => (draft.signature = "missing"),
-  },
-  {
-    name: "malformed signature",
-    status: 401,
-    says: "signature_invalid",
-    spoil: (draft) => (draft.signature = "malformed"),
-  },
-  {
-    name: "wrong signature",
-    status: 401,
-    says: "signature_invalid",
-    spoil: (draft) => (draft.signature = "wrong"),
-  },
-  {
-    name: "UTF-8",
-    status: 400,
-    says: "invalid_encoding",
-    spoil: (draft) => (draft.body = Buffer.from([0xff, 0x7b])),
-  },
-  { name: "JSON", status: 400, says: "invalid_json", spoil: (draft) => (draft.body = Buffer.from("{")) },
-  { name: "event", status: 200, says: "ignored", spoil: (draft) => (draft.event = "issues") },
-  {
-    name: "shape",
-    status: 422,
-    says: "invalid_payload",
-    spoil: (draft) => (draft.body = Buffer.from('{"ref":"refs/heads/develop"}')),
-  },
-  {
-    name: "ref",
-    status: 200,
-    says: "ignored",
-    spoil: (draft) => (draft.body = Buffer.from(push.replace("heads/main", "heads/develop"))),
-  },
+  ["path", 404, "not_found", (draft) => (draft.target = "/hook")],
+  ["method", 405, "method_not_allowed", (draft) => (draft.method = "PUT")],
+  ["number of headers", 431, "headers_too_large", (draft) => (draft.extraHeaderCount = 95)],
+  ["declared length", 413, "payload_too_large", (draft) => (draft.declaredBytes = 25 * 1024 ** 2 + 1)],
+  ["content type", 415, "unsupported_media_type", (draft) => (draft.contentType = "text/plain")],
+  ["content encoding", 415, "unsupported_encoding", (draft) => (draft.contentEncoding = "gzip")],
+  ["no signature", 401, "signature_missing", (draft) => (draft.signature = "missing")],
+  ["malformed signature", 401, "signature_invalid", (draft) => (draft.signature = "malformed")],
+  ["wrong signature", 401, "signature_invalid", (draft) => (draft.signature = "wrong")],
+  ["UTF-8", 400, "invalid_encoding", (draft) => (draft.body = Buffer.from([0xff, 0x7b]))],
+  ["JSON", 400, "invalid_json", (draft) => (draft.body = Buffer.from("{"))],
+  ["event", 200, "ignored", (draft) => (draft.event = "issues")],
+  ["shape", 422, "invalid_payload", (draft) => (draft.body = Buffer.from('{"ref":"refs/heads/develop"}'))],
+  ["ref", 200, "ignored", (draft) => (draft.body = Buffer.from(push.replace("heads/main", "heads/develop")))],
 ];
 
 function compose(spoils: readonly Fault[]): Buffer {
@@ -110,7 +55,7 @@ function compose(spoils: readonly Fault[]): Buffer {
     body: Buffer.from(push),
   };
   // The earlier of two faults that spoil the same thing is the one that stays.
-  for (const { spoil } of [...spoils].reverse()) spoil(draft);
+  for (const [, , , spoil] of [...spoils].reverse()) spoil(draft);
   const lines = [
     `${draft.method} ${draft.target} HTTP/1.1`,
     "Host: hotpush.test",
@@ -132,11 +77,12 @@ function signatureLines({ signature, body }: Draft): string[] {
 }
 
 for (const [index, fault] of faults.entries()) {
-  test(`${fault.name} (${fault.says}) is reported before every later check`, async () => {
+  const [name, status, says] = fault;
+  test(`${name} (${says}) is reported before every later check`, async () => {
     for (const spoils of [[fault], faults.slice(index), [fault, ...faults.slice(-2)]]) {
       const { replies } = await exchange(service.port, compose(spoils), { replyCount: 1 });
       const body = JSON.parse(replies[0]?.body ?? "");
-      assert.deepEqual([replies[0]?.status, body.code ?? body.status], [fault.status, fault.says]);
+      assert.deepEqual([replies[0]?.status, body.code ?? body.status], [status, says]);
     }
     assert.equal(recordedDeliveryCount(service.statePath), 0);
   });

@@ -99,17 +99,15 @@ const ignored: readonly [string, Delivery][] = [
   ["other_event", githubDelivery("", "{}")],
 ];
 
-for (const [index, [reason, delivery]] of ignored.entries()) {
-  test(`what is not to be deployed answers 200 ignored, ${reason} (${index})`, async () => {
-    const before = recordedDeliveryCount(shared.statePath);
+test("what is not to be deployed answers 200 ignored, with the reason", async () => {
+  const before = recordedDeliveryCount(shared.statePath);
+  for (const [reason, delivery] of ignored) {
     const reply = await deliver(shared.url, delivery);
-    assert.equal(reply.status, 200);
-    assert.equal(reply.json.status, "ignored");
-    assert.equal(reply.json.reason, reason);
+    assert.deepEqual([reply.status, reply.json.status, reply.json.reason], [200, "ignored", reason]);
     assertHeaders(reply, json);
-    assert.equal(recordedDeliveryCount(shared.statePath), before);
-  });
-}
+  }
+  assert.equal(recordedDeliveryCount(shared.statePath), before);
+});
 
 test("REPOSITORY lets the repository it names through, in either case", async () => {
   assert.equal((await deliver(shared.url, githubPush({ repository: "octo/app" }))).status, 202);

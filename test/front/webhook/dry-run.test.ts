@@ -85,19 +85,16 @@ test("a delivery that was deployed is known again in a dry run", async (t) => {
   assert.match(String(would.duplicate?.detail), /Already deployed\./);
 });
 
-for (const [what, fields, reason] of [
-  ["another branch", { ref: "refs/heads/next" }, "other_branch"],
-  ["a tag", { ref: "refs/tags/v1" }, "tag"],
-  ["a deleted branch", { deleted: true, after: noCommit }, "branch_deleted"],
-  ["another repository", { repository: "octo/other" }, "other_repository"],
-] as const) {
-  test(`a dry run of a push to ${what} says that it would be ignored, and why`, async (t) => {
-    const service = await startService(t, { env: { REPOSITORY: "octo/app" } });
-    const would = await wouldOf(service, dry(githubPush(fields)));
-    assert.equal(would.ignore?.reason, reason);
-    assert.match(String(would.ignore?.detail), /\.$/);
-  });
-}
+test("a dry run of what is not deployed says that it would be ignored, and why", async (t) => {
+  const service = await startService(t, { env: { REPOSITORY: "octo/app" } });
+  for (const [fields, reason] of [
+    [{ ref: "refs/heads/next" }, "other_branch"],
+    [{ ref: "refs/tags/v1" }, "tag"],
+    [{ deleted: true, after: noCommit }, "branch_deleted"],
+    [{ repository: "octo/other" }, "other_repository"],
+  ] as const)
+    assert.equal((await wouldOf(service, dry(githubPush(fields)))).ignore?.reason, reason);
+});
 
 test("a script that cannot be started is reported with its problem", async (t) => {
   const service = await startService(t);
@@ -133,22 +130,22 @@ test("what is not signed, a header or a query, makes no dry run", async (t) => {
   assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
 });
 
-for (const hotpush of [
-  { dryRun: "true" },
-  { dryRun: 1 },
-  { dryrun: true },
-  true,
-  null,
-  [],
-  { dryRun: true, more: 1 },
-]) {
-  test(`the marker ${JSON.stringify(hotpush)} is refused: it is neither a dry run nor a push`, async (t) => {
-    const service = await startService(t);
+test("a marker that is not whole is refused: it is neither a dry run nor a push", async (t) => {
+  const service = await startService(t);
+  for (const hotpush of [
+    { dryRun: "true" },
+    { dryRun: 1 },
+    { dryrun: true },
+    true,
+    null,
+    [],
+    { dryRun: true, more: 1 },
+  ]) {
     const { status, json } = await deliver(service.url, githubPush({ hotpush }));
     assert.deepEqual([status, json.code, json.pointer], [422, "invalid_payload", "/hotpush"]);
-    assert.equal(countRows(service), 0);
-  });
-}
+  }
+  assert.equal(countRows(service), 0);
+});
 
 test("a marker that says no is an ordinary push", async (t) => {
   const service = await startService(t);
