@@ -39,7 +39,6 @@ export const problems = {
   tool_missing: { exitCode: 78, title: "A program that Hotpush needs is not installed" },
 
   repository_missing: { title: "The repository directory does not exist" },
-  repository_not_a_directory: { title: "The repository path is not a directory" },
   repository_not_accessible: { title: "The repository directory cannot be entered" },
   repository_dubious_ownership: { title: "The repository belongs to another user" },
   owner_unusable: { title: "The deploy script cannot run as the owner of the repository" },
@@ -53,14 +52,11 @@ export const problems = {
   signer_revoked: { title: "The commit is signed by a key that was revoked" },
   signature_bad: { title: "The signature of the commit does not match it" },
   script_missing: { title: "There is no deploy script" },
-  script_link_broken: { title: "The deploy script is a link to nothing" },
-  script_not_a_file: { title: "The deploy script is not a file" },
   script_not_executable: { title: "The deploy script is not executable" },
   script_not_readable: { title: "The deploy script cannot be read" },
   script_without_interpreter: { title: "The deploy script does not name its interpreter" },
   script_crlf: { title: "The deploy script has Windows line endings" },
   interpreter_missing: { title: "The interpreter of the deploy script is not installed" },
-  interpreter_not_executable: { title: "The interpreter of the deploy script cannot be run" },
   temporary_directory_unusable: { title: "The directory for the deploy script's own log cannot be used" },
 
   script_failed: { title: "The deploy script failed" },

@@ -13,9 +13,8 @@ import { gitOutput, refusesOwner } from "#platform/git";
 import type { GitRemoteUrl } from "#platform/git-remote-url";
 import { hasSucceeded, outputOf } from "#platform/run-command";
 import { readUser } from "#platform/users";
-import { checkScript } from "#runner/check-script";
+import { checkOwnership, checkRepository, checkScript } from "#runner/check-script";
 import { deployLogDirectory } from "#runner/environment";
-import { checkOwnership, checkRepository } from "#runner/repository";
 import { signatureProblem, VerificationError, verifyCommit } from "#runner/signatures";
 import {
   type Check,
@@ -308,7 +307,6 @@ function scriptCommand(code: string, repoPath: string): string | undefined {
   const attributes = quote(join(repoPath, ".gitattributes"));
   const commands: Readonly<Record<string, string>> = {
     script_missing: install,
-    script_link_broken: `rm ${file} && ${install}`,
     script_not_executable: `chmod +x ${file}`,
     script_not_readable: `chmod a+rx ${file}`,
     script_without_interpreter: `printf '%s\\n' '#!/usr/bin/env bash' "$(cat ${file})" > ${file}`,

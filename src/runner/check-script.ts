@@ -1,13 +1,14 @@
-import { constants } from "node:fs";
+import { constants, lstatSync } from "node:fs";
 import { join } from "node:path";
 import { readSigners } from "#config/signers-file";
 import type { Log } from "#log";
 import { findProgram, isAllowed, kindOf, ownUid } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
+import { refusesOwner, runGit } from "#platform/git";
+import { hasSucceeded, runCommand } from "#platform/run-command";
+import type { SystemUser } from "#platform/users";
 import { type Problem, ProblemError } from "#problems";
-
 import { checkDeployLogDirectory } from "./environment.ts";
-import { checkOwner, checkOwnership, checkRepository } from "./repository.ts";
 import type { CheckedScript } from "./script.ts";
 
 /**
@@ -40,48 +41,32 @@ export async function logScriptFault(project: CheckedScript, log: Log): Promise<
   }
 }
 
-function checkFile(script: string): Problem | null {
-  switch (kindOf(script)) {
-    case "missing":
-      return {
-        code: "script_missing",
-        detail: `${script} does not exist. Copy examples/deploy.sh there, run: chmod +x deploy.sh, and commit it.`,
-      };
-    case "broken-link":
-      return {
-        code: "script_link_broken",
-        detail: `${script} is a link to a file that does not exist. Fix the link, or put the script itself there.`,
-      };
-    case "inaccessible":
-      return {
-        code: "script_not_readable",
-        detail: `This user (uid ${ownUid()}) may not access ${script}. Run: chmod a+rx ${script}`,
-      };
-    case "directory":
-    case "other":
-      return {
-        code: "script_not_a_file",
-        detail: `${script} is not a plain file. Move it away and put the script there.`,
-      };
-    case "file":
-      return checkModes(script);
+/** What prevents a program from running in the repository directory, or null. */
+export function checkRepository(repoPath: string): Problem | null {
+  const entry = kindOf(repoPath);
+  if (entry === "directory" && isAllowed(repoPath, constants.R_OK | constants.X_OK)) return null;
+  if (entry === "directory" || entry === "inaccessible") {
+    const detail = `This user (uid ${ownUid()}) may not enter ${repoPath}. Run: chown -R ${ownUid()} ${repoPath}`;
+    return { code: "repository_not_accessible", detail };
   }
+  const detail = `REPO_PATH is ${repoPath}, which is no directory. Clone the repository there, mount it, or set REPO_PATH.`;
+  return { code: "repository_missing", detail };
 }
 
-function checkModes(script: string): Problem | null {
-  if (!isAllowed(script, constants.X_OK)) {
-    return {
-      code: "script_not_executable",
-      detail: `${script} is not executable, or its file system is mounted noexec. Run: git update-index --chmod=+x deploy.sh, commit and push; here: chmod +x ${script}`,
-    };
+function checkFile(script: string): Problem | null {
+  const entry = kindOf(script);
+  if (entry === "inaccessible" || (entry === "file" && !isAllowed(script, constants.R_OK))) {
+    const detail = `This user (uid ${ownUid()}) may not read ${script}. Run: chmod a+rx ${script}`;
+    return { code: "script_not_readable", detail };
   }
-  if (!isAllowed(script, constants.R_OK)) {
-    return {
-      code: "script_not_readable",
-      detail: `This user (uid ${ownUid()}) may not read ${script}. Run: chmod a+rx ${script}`,
-    };
+  if (entry !== "file") {
+    const what = entry === "missing" ? "does not exist" : "is no file, or a link to none";
+    const detail = `${script} ${what}. Copy examples/deploy.sh there, run: chmod +x deploy.sh, and commit it.`;
+    return { code: "script_missing", detail };
   }
-  return null;
+  if (isAllowed(script, constants.X_OK)) return null;
+  const detail = `${script} is not executable, or its file system is mounted noexec. Run: git update-index --chmod=+x deploy.sh, commit and push; here: chmod +x ${script}`;
+  return { code: "script_not_executable", detail };
 }
 
 /** The longest `#!` line that Linux reads. */
@@ -91,24 +76,31 @@ const shebangBytes = 256;
 function checkInterpreterLine(script: string, searchPath: string): Problem | null {
   const line = firstLineOf(script);
   if (line === null) return null;
-  if (!line.startsWith("#!")) {
-    return {
-      code: "script_without_interpreter",
-      detail: `${script} does not begin with #!, so no program is named to run it. Make its first line: #!/usr/bin/env bash`,
-    };
+  const [, interpreter = "", rest = ""] = /^#![ \t]*([^ \t\r]+)(.*)/s.exec(line) ?? [];
+  if (interpreter === "") {
+    const detail = `${script} does not begin with #! and a program to run it. Make its first line: #!/usr/bin/env bash`;
+    return { code: "script_without_interpreter", detail };
   }
   if (line.endsWith("\r")) {
-    return {
-      code: "script_crlf",
-      detail: `${script} has Windows line endings. Run: sed -i 's/\\r$//' ${script}, add the line "deploy.sh text eol=lf" to .gitattributes, and commit both.`,
-    };
+    const detail = `${script} has Windows line endings. Run: sed -i 's/\\r$//' ${script}, add the line "deploy.sh text eol=lf" to .gitattributes, and commit both.`;
+    return { code: "script_crlf", detail };
   }
-  const [interpreter = "", ...rest] = interpreterWords(line);
-  return checkInterpreter(script, interpreter) ?? checkEnv(script, interpreter, rest, searchPath);
+  const missing = (program: string, why: string): Problem => {
+    const detail = `The first line of ${script} names ${program}, ${why}. Install it, or name another program there.`;
+    return { code: "interpreter_missing", detail };
+  };
+  if (kindOf(interpreter) !== "file" || !isAllowed(interpreter, constants.X_OK))
+    return missing(interpreter, "which does not exist or cannot be run");
+  // `#!/usr/bin/env bash` finds bash in the PATH.
+  const words = interpreter.endsWith("/env") ? rest.split(/[ \t]+/) : [];
+  const program = words.find((word) => word !== "" && !word.startsWith("-") && !word.includes("="));
+  if (program === undefined || program.includes("/") || findProgram(program, searchPath) !== null)
+    return null;
+  return missing(program, "which is not in the PATH");
 }
 
 /** The first line of `script`, as far as Linux reads a `#!` line; null if this process must not read it. */
-export function firstLineOf(script: string): string | null {
+function firstLineOf(script: string): string | null {
   try {
     const start = readForeignFile(script, { mostBytes: shebangBytes, isCut: true });
     return start.toString().split("\n")[0] ?? "";
@@ -117,55 +109,75 @@ export function firstLineOf(script: string): string | null {
   }
 }
 
-/** The program that a `#!` line names, and its arguments. */
-export function interpreterWords(line: string): readonly string[] {
-  return line
-    .slice(2)
-    .trim()
-    .split(/[ \t]+/);
+/** What keeps a script from running as the owner of its repository, or null. */
+async function checkOwner({ user, repoPath, environment }: CheckedScript): Promise<Problem | null> {
+  if (user === null) return null;
+  const fault = findUserFault(user, repoPath, environment.PATH ?? "");
+  if (fault !== null) return { code: "owner_unusable", detail: fault };
+  const script = join(repoPath, "deploy.sh");
+  const canUser = (access: string, path: string) =>
+    // Root may do everything, so only a process of the user shows what the user may do.
+    runCommand({ argv: ["test", access, path], user, env: environment, timeoutMs: testTimeoutMs });
+  const tests = [canUser("-x", repoPath), canUser("-r", script), canUser("-x", script)] as const;
+  const [entering, ...using] = await Promise.all(tests);
+  const refusal = entering.lastLines.at(-1);
+  if (refusal !== undefined) return cannotBecome(user, repoPath, refusal);
+  if (!hasSucceeded(entering)) return cannotEnter(user, repoPath);
+  const [canRead, canExecute] = using.map(hasSucceeded);
+  return canRead && canExecute ? null : cannotUse(user, script, canRead === true);
 }
 
-function checkInterpreter(script: string, interpreter: string): Problem | null {
-  if (interpreter === "") {
-    return {
-      code: "script_without_interpreter",
-      detail: `${script} begins with #! and names no program. Make its first line: #!/usr/bin/env bash`,
-    };
-  }
-  if (kindOf(interpreter) !== "file") {
-    return {
-      code: "interpreter_missing",
-      detail: `The first line of ${script} names ${interpreter}, which does not exist. Install it, or name another program there.`,
-    };
-  }
-  if (!isAllowed(interpreter, constants.X_OK)) {
-    return {
-      code: "interpreter_not_executable",
-      detail: `The first line of ${script} names ${interpreter}, which is not executable. Name another program there.`,
-    };
-  }
+const testTimeoutMs = 10_000;
+
+function findUserFault({ uid, name }: SystemUser, repoPath: string, searchPath: string): string | null {
+  if (name === null)
+    return `${repoPath} belongs to uid ${uid}, and /etc/passwd has no such user. deploy.sh runs as the owner of the checkout, and ssh refuses a user without a name. A container keeps the /etc/passwd that it started with. If the user is new, run hotpush init in the checkout again, or in the directory of the server, /etc/hotpush: docker compose up -d --force-recreate run. If not, give the checkout to a user of this machine with chown -R.`;
+  if (findProgram("setpriv", searchPath) === null)
+    return "deploy.sh runs as the owner of the checkout by means of setpriv, which is not installed. Install the package util-linux.";
   return null;
 }
 
-/** `#!/usr/bin/env bash` finds bash in the PATH. */
-function checkEnv(
-  script: string,
-  interpreter: string,
-  rest: readonly string[],
-  searchPath: string,
-): Problem | null {
-  if (!interpreter.endsWith("/env")) return null;
-  const program = rest.find((word) => !word.startsWith("-") && !word.includes("="));
-  if (program === undefined || program.includes("/")) return null;
-  if (findProgram(program, searchPath) !== null) return null;
-  return {
-    code: "interpreter_missing",
-    detail: `The first line of ${script} names ${program}, which is not in the PATH. Install it, or name another program there.`,
-  };
+function cannotBecome(user: SystemUser, repoPath: string, refusal: string): Problem {
+  const detail = `No program can be started as ${nameOf(user)}, who owns ${repoPath}: ${refusal}. Give Hotpush the capabilities SETUID and SETGID, or run it as that user.`;
+  return { code: "owner_unusable", detail };
+}
+
+function cannotEnter(user: SystemUser, repoPath: string): Problem {
+  const detail = `deploy.sh runs as ${nameOf(user)}, who owns ${repoPath} but may not enter it. To find the directory that keeps that user out: namei -l ${repoPath}`;
+  return { code: "repository_not_accessible", detail };
+}
+
+function cannotUse(user: SystemUser, script: string, canRead: boolean): Problem {
+  const detail = `deploy.sh runs as ${nameOf(user)}, who owns the checkout but may not ${canRead ? "execute" : "read"} ${script}. Run: chown ${user.uid} ${script} && chmod u+rx ${script}`;
+  return { code: canRead ? "script_not_executable" : "script_not_readable", detail };
+}
+
+function nameOf({ name, uid }: SystemUser): string {
+  return `${name} (uid ${uid})`;
+}
+
+/**
+ * Git does nothing in a repository of another user, unless its settings trust that repository. It is asked only if the
+ * owner is another user.
+ */
+export async function checkOwnership({
+  repoPath,
+  environment: env,
+  user,
+}: CheckedScript): Promise<Problem | null> {
+  const uid = user?.uid ?? ownUid();
+  const owner = lstatSync(join(repoPath, ".git"), { throwIfNoEntry: false })?.uid;
+  if (owner === undefined || (owner === uid && lstatSync(repoPath).uid === uid)) return null;
+  // A machine that cannot start git now says nothing about the owner: starting the script fails by itself then.
+  const ending = await runGit(repoPath, ["rev-parse", "--git-dir"], { env, user }).catch(() => null);
+  const isRefused = ending?.kind === "exited" && refusesOwner(ending);
+  if (!isRefused) return null;
+  const detail = `${repoPath} belongs to the user with uid ${owner}, so git refuses to use it as this user (uid ${uid}). Run: chown -R ${uid} ${repoPath}; or, if you trust that user, run: git config --global --add safe.directory ${repoPath}`;
+  return { code: "repository_dubious_ownership", detail };
 }
 
 /** The programs that start a script, each with its Debian package. */
-export const runnerTools = [
+const runnerTools = [
   ["flock", "util-linux"],
   ["mkfifo", "coreutils"],
 ] as const;

@@ -19,8 +19,8 @@ export const brokenScripts: readonly BrokenSetUp[] = [
   },
   {
     name: "a script that is a link to nothing",
-    code: "script_link_broken",
-    cure: /Fix the link, or put the script itself there\.$/,
+    code: "script_missing",
+    cure: /or a link to none\. Copy examples/,
     make({ repoPath, scriptPath }) {
       mkdirSync(repoPath);
       symlinkSync("scripts/deploy.sh", scriptPath);
@@ -32,8 +32,8 @@ export const brokenScripts: readonly BrokenSetUp[] = [
   },
   {
     name: "a directory in place of the script",
-    code: "script_not_a_file",
-    cure: /Move it away and put the script there\.$/,
+    code: "script_missing",
+    cure: /is no file, .*Copy examples/,
     make: ({ scriptPath }) => void mkdirSync(scriptPath, { recursive: true }),
     repair({ scriptPath }) {
       rmSync(scriptPath, { recursive: true });
@@ -78,7 +78,7 @@ export const brokenScripts: readonly BrokenSetUp[] = [
   {
     name: "a script whose first line names nothing",
     code: "script_without_interpreter",
-    cure: /begins with #! and names no program\. Make its first line: (#!\S+ \S+)$/,
+    cure: /Make its first line: (#!\S+ \S+)$/,
     make: (place) => makeRepository(place, "#! \necho hello\n"),
     repair: ({ scriptPath }, [, line]) => void writeScript(scriptPath, `${line}\necho hello\n`),
   },
@@ -105,8 +105,8 @@ export const brokenScripts: readonly BrokenSetUp[] = [
   },
   {
     name: "a script whose interpreter is not executable",
-    code: "interpreter_not_executable",
-    cure: /Name another program there\.$/,
+    code: "interpreter_missing",
+    cure: /cannot be run\. Install it, or name another program there\.$/,
     make(place) {
       writeFileSync(join(place.besidePath, "interpreter"), "");
       makeRepository(place, `#!${join(place.besidePath, "interpreter")}\n`);

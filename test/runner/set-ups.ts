@@ -40,8 +40,8 @@ export const brokenPlaces: readonly BrokenSetUp[] = [
   },
   {
     name: "a file in place of the repository directory",
-    code: "repository_not_a_directory",
-    cure: /Set it to the root of the repository\.$/,
+    code: "repository_missing",
+    cure: /is no directory\. Clone/,
     make: ({ repoPath }) => writeFileSync(repoPath, ""),
     repair(place) {
       unlinkSync(place.repoPath);
