@@ -47,21 +47,6 @@ test("no line of the report is wider than 80 columns, with and without colours",
   }
 });
 
-test("colours only repeat what the words say", () => {
-  const plain = textReport(reportsOf(everything), plainly);
-  assert.ok(!plain.includes("\x1b"));
-  const colored = cleaned(textReport(reportsOf(everything), inColor));
-  assert.ok(colored.includes("\x1b[31m"));
-  assert.equal(withoutColors(colored), plain);
-});
-
-test("a command is one line, so that it can be copied", () => {
-  const command = `sed -i 's/a/b/' /srv/app/.env && ${"chmod 600 /srv/app/.env && ".repeat(5)}true`;
-  assert.ok(
-    textReport(reportsOf([resultOf(problem("A fault.", command))]), plainly).includes(`        ${command}\n`),
-  );
-});
-
 test("the printed report", () => {
   const found = [
     ok("with /srv/shop/.env"),
@@ -89,20 +74,6 @@ Server
 
 1 problem, 2 warnings
 `;
-
-const endings: readonly (readonly [readonly ProbeResult[], string])[] = [
-  [[ok("a"), ok("b")], "All 2 checks passed"],
-  [[ok("a"), skip("b")], "1 check passed, 1 skipped"],
-  [[ok("a"), okUnless([problem("a"), problem("b"), warning("c")], "")], "2 problems, 1 warning"],
-  [[okUnless([warning("a"), warning("b")], "")], "2 warnings"],
-  [[resultOf(problem("a"))], "1 problem"],
-];
-
-for (const [results, line] of endings) {
-  test(`the last line is "${line}"`, () => {
-    assert.equal(textReport(reportsOf(results), plainly).trimEnd().split("\n").at(-1), line);
-  });
-}
 
 test("the JSON has every member of its contract, and the numbers of the last line", () => {
   const report = JSON.parse(jsonReport(reportsOf(everything)));
