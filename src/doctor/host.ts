@@ -213,7 +213,8 @@ async function checkServerState({ containers }: DoctorContext, { files, state }:
     const [uid = 0, gid = 0] = (found.get(role)?.Config.User ?? "").split(":").filter(Boolean).map(Number);
     const directory = statOf(state[role]);
     const isItsOwn = directory?.uid === uid && (directory.mode & 0o700) === 0o700;
-    if (!found.has(role) || isItsOwn) return [];
+    // A container has not all of the directories.
+    if (!found.has(role) || isItsOwn || (directory === null && isInContainer())) return [];
     const own = ownCommand(state[role], uid, gid);
     const text = `${role} (uid ${uid}) cannot write its state: it does not own ${state[role]}.`;
     return [problem(text, `${own} && ${serverCommands(files).start}`)];
