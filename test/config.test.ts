@@ -42,7 +42,6 @@ test("with only a secret, every value is its default", () => {
     catchUpIntervalMs: 5 * 60_000,
     notify: { targets: [], on: "failures" },
     commitStatus: null,
-    environment: null,
     shutdownGraceMs: 5_000,
     logLevel: "info",
   });

@@ -20,7 +20,7 @@ test("only the parts that are made for it start programs and open databases", ()
     wrongImportsIn("front/webhook/webhook.ts", 'import { spawn } from "node:child_process";').length,
     1,
   );
-  assert.deepEqual(wrongImportsIn("platform/sqlite/store.ts", 'import "node:sqlite";'), []);
+  assert.deepEqual(wrongImportsIn("platform/sqlite.ts", 'import "node:sqlite";'), []);
 });
 
 test("what runs as root opens files of others by the one module that is made for it", () => {

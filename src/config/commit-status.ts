@@ -15,16 +15,6 @@ export interface CommitStatus extends HostedRepository {
   readonly token: Secret;
 }
 
-/** Where the app of a project runs, as a git host shows it. */
-export interface HostEnvironment {
-  readonly name: string;
-  /** The address of the app; null: not shown. */
-  readonly url: string | null;
-}
-
-/** The git hosts that show deployments to environments. */
-export const environmentHosts: readonly HostedRepository["host"][] = ["github", "gitlab"];
-
 const knownHosts: Readonly<Record<string, HostedRepository["host"]>> = {
   "github.com": "github",
   "codeberg.org": "forgejo",

@@ -1,4 +1,4 @@
-import { type CommitStatus, type HostEnvironment, readCommitStatus } from "./commit-status.ts";
+import { type CommitStatus, readCommitStatus } from "./commit-status.ts";
 import { type NotifyTarget, readNotifyFile } from "./notify-file.ts";
 import { makeSecret, readSecretText, type Secret, secretFault, secretWarnings } from "./secret.ts";
 import {
@@ -28,8 +28,6 @@ export interface ProjectSettings {
   readonly notify: Notify;
   /** null: no results are shown on commits. */
   readonly commitStatus: CommitStatus | null;
-  /** null: no deployments to an environment are shown at the git host. */
-  readonly environment: HostEnvironment | null;
 }
 
 export interface Secrets {
@@ -81,12 +79,6 @@ export function readProjectSettings(
     deployPaths: values.DEPLOY_PATHS,
     catchUpIntervalMs: values.CATCH_UP_INTERVAL,
     notify: Object.freeze({ targets: typeof targets === "string" ? [] : targets, on: values.NOTIFY_ON }),
-    environment: values.COMMIT_STATUS_ENVIRONMENT
-      ? Object.freeze({
-          name: values.COMMIT_STATUS_ENVIRONMENT,
-          url: values.COMMIT_STATUS_ENVIRONMENT_URL,
-        })
-      : null,
     commitStatus: typeof status === "string" ? null : status,
     secrets: Object.freeze({
       current: makeSecret(current),

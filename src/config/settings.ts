@@ -234,23 +234,6 @@ export const projectVariables = {
     fallback: null,
     parser: file,
   },
-  COMMIT_STATUS_ENVIRONMENT: {
-    meaning:
-      "with `COMMIT_STATUS_URL`, at GitHub and GitLab: deployments are shown there as deployments to this environment, such as production",
-    fallback: null,
-    parser: {
-      expected: "the name of an environment such as production: at most 100 letters, digits and - _ . /",
-      read: (text: string) => (/^[\w./-]{1,100}$/.test(text) ? text : null),
-    },
-  },
-  COMMIT_STATUS_ENVIRONMENT_URL: {
-    meaning: "the address of the app, to which they link",
-    fallback: null,
-    parser: {
-      expected: "the address of the app, such as https://shop.example.com",
-      read: (text: string) => (/^https?:\/\//.test(text) && URL.canParse(text) ? text : null),
-    },
-  },
   NOTIFY_FILE: {
     meaning:
       "path of a file with the targets of notifications: Slack, Discord, ntfy, Apprise, signed webhooks ([notifications](notifications.md))",

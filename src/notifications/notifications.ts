@@ -1,4 +1,3 @@
-import { environmentHosts } from "#config/commit-status";
 import type { ProjectSettings } from "#config/project";
 import type { Deployment } from "#deployments/deployment";
 import { reportStart, type Subscriber, setSubscribers, type WaitingReport } from "#deployments/outbox";
@@ -7,7 +6,6 @@ import type { Log } from "#log";
 import type { Store } from "#platform/sqlite";
 import { sendCommitStatus } from "./commit-status.ts";
 import { createDelivery, type Send } from "./deliver.ts";
-import { sendDeployment } from "./environment.ts";
 import { isFailure, isRecovery, messageOf } from "./message.ts";
 import { delivered } from "./outcome.ts";
 import { sendToTarget } from "./targets.ts";
@@ -24,7 +22,7 @@ export interface Notifications {
   readonly ended: () => Promise<void>;
 }
 
-type SubscriberSettings = Pick<ProjectSettings, "notify" | "commitStatus" | "environment">;
+type SubscriberSettings = Pick<ProjectSettings, "notify" | "commitStatus">;
 
 export interface NotificationOptions {
   /** The whole database. */
@@ -48,11 +46,9 @@ export interface NotifiedProject {
 }
 
 const commitStatusName = "commit status";
-const environmentName = "environment";
 
 export function createNotifications(options: NotificationOptions): Notifications {
   const { store, log, stopping, isLeader, findProject, pageUrl } = options;
-  const repeats = createRepeats();
   const delivery = createDelivery({ store, log, stopping, findSend });
 
   /** How to reach a subscriber; null: the settings do not name it at the moment. */
@@ -62,25 +58,18 @@ export function createNotifications(options: NotificationOptions): Notifications
   }: Pick<WaitingReport, "project" | "subscriber">): Send | null {
     const project = findProject(name);
     if (project === null) return null;
-    const { notify, commitStatus, environment } = project.settings;
+    const { notify, commitStatus } = project.settings;
     const messageFor = ({ report }: WaitingReport) => messageOf(report, { ...project, pageUrl });
     if (subscriber === commitStatusName) {
       if (commitStatus === null) return null;
       return (waiting, signal) => sendCommitStatus(commitStatus, messageFor(waiting), signal);
     }
-    if (subscriber === environmentName) {
-      if (commitStatus === null || environment === null) return null;
-      return (waiting, signal) => sendDeployment(commitStatus, environment, messageFor(waiting), signal);
-    }
     const target = notify.targets.find((one) => one.name === subscriber);
     if (target === undefined) return null;
     return async (waiting, signal) => {
       const message = messageFor(waiting);
-      if (notify.on === "all") return await sendToTarget(target, message, signal);
-      if (!(isFailure(message) ? repeats.isNew(waiting) : isRecovery(message))) return delivered;
-      const outcome = await sendToTarget(target, message, signal);
-      if (outcome.kind === "delivered") repeats.note(waiting);
-      return outcome;
+      const isWanted = notify.on === "all" || isFailure(message) || isRecovery(message);
+      return isWanted ? await sendToTarget(target, message, signal) : delivered;
     };
   }
 
@@ -115,39 +104,12 @@ export function createNotifications(options: NotificationOptions): Notifications
   };
 }
 
-function subscribersOf({ notify, commitStatus, environment }: SubscriberSettings): readonly Subscriber[] {
+function subscribersOf({ notify, commitStatus }: SubscriberSettings): readonly Subscriber[] {
   const targets = notify.targets.map(({ name }) => ({ name, wantsStarts: notify.on === "all" }));
-  const isShown =
-    environment !== null && commitStatus !== null && environmentHosts.includes(commitStatus.host);
-  return [
-    ...(commitStatus ? [{ name: commitStatusName, wantsStarts: true }] : []),
-    ...(isShown ? [{ name: environmentName, wantsStarts: true }] : []),
-    ...targets,
-  ];
+  return [...(commitStatus ? [{ name: commitStatusName, wantsStarts: true }] : []), ...targets];
 }
 
 function wantsStarts(store: Store): boolean {
   const sql = "SELECT 1 FROM subscribers WHERE project = $project AND wants_starts LIMIT 1";
   return store.get(sql) !== undefined;
-}
-
-/** The same failure is sent again after this time at the earliest. */
-const quietMs = 3_600_000;
-
-/** Which failures were sent lately. After a restart that is forgotten: then one is sent again. */
-function createRepeats() {
-  const sent = new Map<string, { readonly reason: string; readonly atMs: number }>();
-  const keyOf = ({ project, subscriber }: WaitingReport) => `${project} ${subscriber}`;
-  const reasonOf = ({ problem, state }: Deployment) =>
-    problem ? `${problem.code} ${problem.detail}` : state;
-  return {
-    isNew(waiting: WaitingReport): boolean {
-      const last = sent.get(keyOf(waiting));
-      const isSame = last?.reason === reasonOf(waiting.report.deployment);
-      return !isSame || performance.now() - (last?.atMs ?? 0) >= quietMs;
-    },
-    note(waiting: WaitingReport): void {
-      sent.set(keyOf(waiting), { reason: reasonOf(waiting.report.deployment), atMs: performance.now() });
-    },
-  };
 }
