@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { type ChildProcess, execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { deliver, githubPush, testSecret } from "./harness/delivery.ts";
-import { installPackage, makeCommit, runIn, startInstalled } from "./harness/installed-package.ts";
-import { oldNode, withoutNode } from "./harness/old-node.ts";
-import type { Packed } from "./harness/package.ts";
-import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
+import { LogReader } from "./harness/log-reader.ts";
+import { noServer } from "./harness/no-server.ts";
+import { npm, ownEnv, type Packed, pack } from "./harness/package.ts";
+import { type Scope, temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
 const checkout = fileURLToPath(new URL("..", import.meta.url));
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as { version: string };
@@ -25,7 +25,7 @@ before(() => {
 
 test("the package has the program, its documents and examples, and nothing else", () => {
   const expected =
-    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|health|compile\.js)|(?:docs|examples)\/.+|dist\/.+\.js|dist\/page\/assets\/.+|dist\/runner\/supervisor\.sh)$/;
+    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|health|(?:compile|dist-imports)\.js)|(?:docs|examples)\/.+|dist\/.+\.js|dist\/package\.json|dist\/front\/page\/assets\/.+|dist\/runner\/supervisor\.sh)$/;
   const paths = packed.files.map(({ path }) => path);
   assert.deepEqual(
     paths.filter((path) => !expected.test(path)),
@@ -128,3 +128,91 @@ test("if no Node is recent enough, the error says what to install", () => {
     renameSync(`${brought}.away`, brought);
   }
 });
+
+/** Packs the package into `place` and installs it in a new folder `app`. @returns the packed files */
+function installPackage(place: string, app: string): Packed {
+  const packed = pack(place);
+  mkdirSync(app);
+  writeFileSync(join(app, "package.json"), "{}");
+  npm(app, "install", "--prefer-offline", "--no-audit", "--no-fund", join(place, packed.filename));
+  return packed;
+}
+
+/** Runs a program to its end, in a directory, with the variables of the tests and `env`. */
+function runIn(
+  directory: string,
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): SpawnSyncReturns<string> {
+  return spawnSync(program, args, {
+    cwd: directory,
+    env: { ...ownEnv, ...noServer, ...env },
+    encoding: "utf8",
+  });
+}
+
+/** A service started by the launcher of an installed package. */
+interface InstalledService {
+  readonly child: ChildProcess;
+  readonly log: LogReader;
+  readonly url: string;
+}
+
+/** Starts the service for `repoPath` with the launcher that is in `bin`. @returns it once it listens */
+async function startInstalled(scope: Scope, bin: string, repoPath: string): Promise<InstalledService> {
+  const child = spawn(join(bin, "hotpush"), {
+    cwd: repoPath,
+    env: {
+      PATH: process.env.PATH,
+      HOME: repoPath,
+      WEBHOOK_SECRET: testSecret,
+      WEBHOOK_PORT: "0",
+      WEBHOOK_HOST: "127.0.0.1",
+      CATCH_UP_INTERVAL: "0",
+      REPO_PATH: repoPath,
+      STATE_PATH: join(temporaryDirectory(scope), "state"),
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  scope.after(() => child.kill("SIGKILL"));
+  const log = new LogReader(child);
+  const { port } = await log.waitFor(({ event }) => event === "service.started");
+  return { child, log, url: `http://127.0.0.1:${port}` };
+}
+
+/** Makes a directory a repository with a remote, and commits its files. @returns the commit */
+function makeCommit(directory: string): string {
+  const git = (...args: readonly string[]) =>
+    execFileSync("git", ["-c", "user.name=octo", "-c", "user.email=octo@example.org", ...args], {
+      cwd: directory,
+      encoding: "utf8",
+    }).trim();
+  git("init", "--quiet", "--initial-branch=main");
+  git("add", ".");
+  git("commit", "--quiet", "--message=first");
+  git("remote", "add", "origin", "https://github.com/octo/app.git");
+  return git("rev-parse", "HEAD");
+}
+
+/** Makes a directory in `place` with a node that reports an old version. @returns it, and a PATH that starts with it */
+function oldNode(place: string): { readonly path: string; readonly env: { readonly PATH: string } } {
+  const path = join(place, "old");
+  mkdirSync(path, { recursive: true });
+  writeScript(join(path, "node"), "#!/bin/sh\necho v20.20.2\n");
+  return { path, env: { PATH: `${path}:${process.env.PATH}` } };
+}
+
+/** Makes a directory in `place` with only the programs that the launcher calls. @returns its path */
+function withoutNode(place: string): string {
+  const path = join(place, "without");
+  mkdirSync(path, { recursive: true });
+  for (const name of ["sh", "dirname", "readlink"]) {
+    if (!existsSync(join(path, name)))
+      symlinkSync(
+        execFileSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim(),
+        join(path, name),
+      );
+  }
+  return path;
+}

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import "../harness/environment.ts";
 import { after, test } from "node:test";
 
 const entry = join(import.meta.dirname, "..", "lab", "hotpush.ts");

@@ -5,6 +5,7 @@ import { type TestContext, test } from "node:test";
 import { removeContainer, stopContainer } from "../../../src/platform/docker/containers.ts";
 import { connectEngine } from "../../../src/platform/docker/engine.ts";
 import { plainLog } from "../../../src/platform/docker/health.ts";
+import { namesRegistry } from "../../../src/platform/docker/images.ts";
 import { isProblem } from "../../harness/is-problem.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
@@ -71,4 +72,11 @@ test("a container that takes its stop grace period to end is waited for", async 
   );
   await stopContainer(slow, sampleContainer({ stopGraceS: 300 }), 600);
   await assert.rejects(stopContainer(slow, sampleContainer({ stopGraceS: 300 }), 0));
+});
+
+test("a registry in an image's name has a dot or a port, or is localhost", () => {
+  for (const image of ["ghcr.io/shop/app", "localhost/app", "localhost:5000/app:1", "registry:5000/app"]) {
+    assert.ok(namesRegistry(image), image);
+  }
+  for (const image of ["app", "app:1.2", "shop/app:1.2"]) assert.ok(!namesRegistry(image), image);
 });

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import type { Container } from "../../../src/platform/docker/containers.ts";
-import { isStillReady, type Readiness, readinessOf } from "../../../src/platform/docker/health.ts";
+import { type Engine, EngineRefusal } from "../../../src/platform/docker/engine.ts";
+import {
+  isStillReady,
+  type Readiness,
+  readinessOf,
+  startProbing,
+  withOwnHealth,
+} from "../../../src/platform/docker/health.ts";
+import { until } from "../../harness/until.ts";
 import { sampleContainer } from "../../rollout/sample.ts";
 
 const unchecked = { health: null } as const;
@@ -45,3 +54,73 @@ for (const [situation, container, isStill] of [
 test("a container that somebody removed is gone", () => {
   assert.deepEqual(readinessOf(null, 0, 60_000), { kind: "gone" });
 });
+
+/** An engine with one container, whose health check ends with each of `exitCodes` in turn; null: it is refused. */
+function engineOf(check: readonly string[], exitCodes: readonly (number | null)[]) {
+  const commands: unknown[] = [];
+  const json = async (body: object) => Buffer.from(JSON.stringify(body));
+  const exitCode = () => exitCodes[Math.min(commands.length, exitCodes.length) - 1];
+  const engine: Engine = {
+    get: (path) =>
+      path.startsWith("/exec/")
+        ? json({ ExitCode: exitCode() })
+        : json({ Config: { Healthcheck: { Test: check } } }),
+    async post(path, body) {
+      if (path.startsWith("/containers/")) commands.push((body as { readonly Cmd: unknown }).Cmd);
+      if (exitCode() === null) throw new EngineRefusal(409, "The container does not run.");
+      return json({ Id: "exec" });
+    },
+    delete: () => json({}),
+  };
+  return { engine, commands };
+}
+
+test("a health check is run until it passes", async () => {
+  const { engine, commands } = engineOf(["CMD", "./check", "-q"], [null, 1, 0]);
+  const probing = startProbing(engine, "id");
+  assert.equal(probing.hasPassed(), false);
+  await until("the check passes", probing.hasPassed);
+  assert.deepEqual(commands, Array(3).fill(["./check", "-q"]));
+});
+
+test("no timer keeps a roll-out from ending after the last check", async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  for (const exitCode of [0, 1]) {
+    const { engine, commands } = engineOf(["CMD", "./check"], [exitCode]);
+    const probing = startProbing(engine, "id");
+    await until("it was checked", () => commands.length > 0);
+    probing.end();
+    await setImmediate();
+    assert.equal(timers(), before, `after exit code ${exitCode}`);
+  }
+});
+
+test("a health check that is a line of shell gets a shell", async () => {
+  const { engine, commands } = engineOf(["CMD-SHELL", "curl -f localhost || exit 1"], [0]);
+  await until("the check passes", startProbing(engine, "id").hasPassed);
+  assert.deepEqual(commands, [["/bin/sh", "-c", "curl -f localhost || exit 1"]]);
+});
+
+test("only running containers that Docker has not checked are asked", async () => {
+  const { engine, commands } = engineOf(["CMD", "./check"], [0]);
+  const starting = sampleContainer({ health: "starting" });
+  const others = [
+    sampleContainer({ health: "unhealthy" }),
+    sampleContainer({ status: "exited", health: "starting" }),
+  ];
+  const [asked, ...left] = await withOwnHealth(engine, [starting, ...others]);
+  assert.equal(asked?.health, "healthy");
+  assert.deepEqual(left, others);
+  assert.equal(commands.length, 1);
+});
+
+for (const [what, check, exitCode] of [
+  ["fails", ["CMD", "./check"], 1],
+  ["is none", ["NONE"], 0],
+] as const) {
+  test(`a container whose health check ${what} stays as Docker says`, async () => {
+    const starting = sampleContainer({ health: "starting" });
+    assert.deepEqual(await withOwnHealth(engineOf(check, [exitCode]).engine, [starting]), [starting]);
+  });
+}
