@@ -275,17 +275,15 @@ new ResizeObserver(() => section.style.setProperty("--bar", `${byId("bar").offse
   byId("bar"),
 );
 
-function toggle(id) {
-  const isPressed = byId(id).getAttribute("aria-pressed") !== "true";
-  byId(id).setAttribute("aria-pressed", String(isPressed));
-  section.classList.toggle(`with-${id}`, isPressed);
+function showTimes() {
+  const isShown = section.classList.toggle("with-times");
+  byId("times").setAttribute("aria-pressed", String(isShown));
 }
 
 const clicks = {
   follow: () => setFollowing(!isFollowing),
   more: () => setFollowing(true),
-  times: () => toggle("times"),
-  wrap: () => toggle("wrap"),
+  times: showTimes,
   next: () => search(1),
   previous: () => search(-1),
 };

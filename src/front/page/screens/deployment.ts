@@ -249,7 +249,7 @@ function logView(view: OneDeploymentJson & { readonly log: LogPageJson }): Marku
   const { id, state, startedAt, exitCode } = deployment;
   const over = isOver(deployment);
   return html`<link rel="preload" as="fetch" href="/api/deployments/${id}/log?format=timed" crossorigin>
-<section class="log with-wrap" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-steps="${JSON.stringify(steps)}">
+<section class="log" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-steps="${JSON.stringify(steps)}">
 ${bar(id)}
 ${pageLinks(id, log)}
 <div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0">${sectionViews(view)}</div>
@@ -270,7 +270,7 @@ function bar(id: number): Markup {
   return html`<div class="bar" id="bar" role="toolbar" aria-label="Log">
 <input type="search" id="find" placeholder="Search" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" for="find" hidden></output>
 <button type="button" id="previous" aria-label="Previous match" hidden>↑</button><button type="button" id="next" aria-label="Next match" hidden>↓</button>
-<button type="button" id="follow" aria-pressed="false" hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button><button type="button" id="wrap" aria-pressed="true" data-js hidden>Wrap</button>
+<button type="button" id="follow" aria-pressed="false" hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button>
 <a href="${log}">Raw</a><a href="${log}" download="deployment-${id}.log">Download</a></div>`;
 }
 
