@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { operatorSocketPath } from "../src/calls/call.ts";
+import { operatorSocketPath } from "../src/config/state-path.ts";
 import { freePort } from "../test/harness/free-port.ts";
 import { launcher } from "../test/harness/hotpush.ts";
 import { memoryOf } from "../test/harness/memory.ts";

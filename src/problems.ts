@@ -23,7 +23,6 @@ export const problems = {
   expectation_failed: { status: 417, title: "The expectation cannot be met" },
   wrong_host: { status: 421, title: "The page has another address" },
   input_invalid: { status: 422, title: "The call does not take this" },
-  key_reused: { status: 422, title: "The Idempotency-Key belongs to another request" },
   invalid_payload: { status: 422, title: "The body is not a valid push payload" },
   too_many_requests: { status: 503, title: "This visitor has too many requests open" },
   headers_too_large: { status: 431, title: "The headers are too large" },

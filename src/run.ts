@@ -1,13 +1,14 @@
 import { EventEmitter } from "node:events";
 import { extname, join } from "node:path";
 import { accessIn } from "#access/schema";
-import { operatorSocketPath, type ServerContext } from "#calls/call";
+import type { ServerContext } from "#calls/context";
 import { createExaminer, type Examiner } from "#calls/examiner";
-import { openSocket } from "#calls/server";
+import { answerFront, openSocket } from "#calls/server";
 import type { MachineSettings } from "#config/machine";
 import type { ProjectFiles } from "#config/project-files";
 import { liveMount, serverFilesAt } from "#config/server";
 import type { Environment } from "#config/settings";
+import { operatorSocketPath } from "#config/state-path";
 import { listRunning } from "#deployments/history";
 import type { AskRun } from "#deployments/push";
 import { createTurns } from "#deployments/queue";
@@ -114,17 +115,17 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
           })
         : null;
     const taking = takePushes(shared, projects, isSplit);
-    answer = taking.answer;
     const sources: ServerContext = {
       ...{ store, projects, turns, events, findFault, statePath, log },
       ...{ access: access.store, examiner: examinerOf(options), startedAtMs: Date.now() },
       ...{ pageUrl: machine.pageUrl, metricsNetworks: machine.metricsNetworks },
-      ...{ taking: isSplit ? taking : null, answerFront: taking.answer },
+      ...{ taking, isSplit },
       get address() {
         return options.address();
       },
       findServerFaults: () => keeping?.faults() ?? [],
     };
+    answer = answerFront(sources);
     const sockets = [
       await openSocket(sources, "page", machine.pageSocket),
       await openSocket(sources, "operator", operatorSocketPath(statePath)),

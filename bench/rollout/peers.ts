@@ -72,8 +72,8 @@ export const hotpush: Peer = {
         const { id, createdAt, startedAt, liveAt, finishedAt } = (await last()) ?? {};
         const recorded = Object.entries({ createdAt, startedAt, liveAt, finishedAt });
         const lines: (readonly [number, string])[] = [];
-        const log = await openCall(service.statePath, "log", { id, format: "ndjson" });
-        for await (const { line, printedAt } of parseLines<LineJson>(log))
+        const events = await openCall(service.statePath, "events", { id, follow: "false" });
+        for await (const { line = "", printedAt = null } of parseLines<Partial<LineJson>>(events))
           if (/^==> |^ {2}.{14} (?!build|pull)\w+ .* m?s /.test(line) && printedAt !== null)
             lines.push([Date.parse(printedAt), line.trim()]);
         return [...recorded.map(([what, at]) => [Date.parse(at ?? ""), what] as const), ...lines];

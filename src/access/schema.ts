@@ -27,16 +27,6 @@ const tables = `
     created_at_ms   INTEGER NOT NULL,
     last_used_at_ms INTEGER
   ) STRICT;
-  -- answers to requests that may be sent again
-  CREATE TABLE repeats (
-    visitor TEXT NOT NULL,
-    key     TEXT NOT NULL,
-    request TEXT NOT NULL,
-    status  INTEGER NOT NULL,
-    answer  TEXT NOT NULL,
-    at_ms   INTEGER NOT NULL,
-    PRIMARY KEY (visitor, key)
-  ) STRICT, WITHOUT ROWID;
   -- what was done over the page's socket, by whom
   CREATE TABLE audit (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -47,16 +37,7 @@ const tables = `
     deployment INTEGER,
     address    TEXT,
     status     INTEGER NOT NULL          -- of the answer
-  ) STRICT;
-  -- how often somebody tried there what they have no right to
-  CREATE TABLE refusals (
-    visitor    TEXT NOT NULL,
-    action     TEXT NOT NULL,
-    count      INTEGER NOT NULL,
-    address    TEXT,
-    last_at_ms INTEGER NOT NULL,
-    PRIMARY KEY (visitor, action)
-  ) STRICT, WITHOUT ROWID;`;
+  ) STRICT;`;
 
 const accessSchema: Schema = { file: "access.db", checkedTable: "sessions", tables, migrations: [] };
 

@@ -1,11 +1,11 @@
 import { readFileSync, statSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
+import { operatorSocketPath } from "#config/state-path";
 import { type HttpRequest, openHttp } from "#platform/http";
 import { withShortPath } from "#platform/listen";
 import { CommandError } from "#problems";
-import { operatorSocketPath } from "./call.ts";
-import type { HoldEvent } from "./shapes.ts";
+import type { ControlEvent, HoldEvent } from "./shapes.ts";
 import { type CallName, calls, type GivenBy, requestFor, type TakenBy } from "./table.ts";
 
 /** The service could not be reached; `message` says, for a person, where it was expected and why that failed. */
@@ -89,6 +89,37 @@ export async function* openHold(
 ): AsyncGenerator<HoldEvent, void, void> {
   try {
     yield* parseLines<HoldEvent>(await openCall(statePath, "hold", { reason }, { requestedBy, signal }));
+  } catch (error) {
+    if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
+  }
+}
+
+export interface EventsOptions {
+  /** null: the deployment that runs, else the last that did. */
+  readonly id: number | null;
+  /** Whether to go on until the deployment has ended. */
+  readonly isFollowing: boolean;
+  /** The place in the log after the last line that is known. */
+  readonly from?: number;
+  /** The project whose latest deployment is meant. */
+  readonly whose?: { readonly project?: string; readonly within?: string };
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Yields the events of a deployment as the service sends them. Ends early if `signal` is aborted or the service goes away; the
+ * caller notices this because the last deployment that it got is not finished.
+ *
+ * @throws as `callRun`
+ */
+export async function* readEvents(
+  place: ServicePlace,
+  { id, isFollowing, from, whose = {}, signal }: EventsOptions,
+): AsyncGenerator<ControlEvent, void, void> {
+  const asked = { ...whose, id: id ?? ("latest" as const), from };
+  const follow = isFollowing ? ("true" as const) : ("false" as const);
+  try {
+    yield* parseLines<ControlEvent>(await openCall(place, "events", { ...asked, follow }, { signal }));
   } catch (error) {
     if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
   }
@@ -201,7 +232,8 @@ async function openRemote(
   // Events come as JSON, as over the operator's socket.
   const headers = { authorization: `Bearer ${token}`, accept: "application/x-ndjson" };
   const answer = await openHttp(target, { ...request, headers }).catch((error: NodeJS.ErrnoException) => {
-    throw error.name === "AbortError" ? error : new CommandError(remoteFault(url, error));
+    if (error.name === "AbortError") throw error;
+    throw new CommandError(`${url.host} cannot be reached: ${error.message || error.code}.`);
   });
   const status = answer.statusCode ?? 0;
   const type = answer.headers["content-type"] ?? "";
@@ -220,20 +252,4 @@ function notHotpush(answer: IncomingMessage, { host }: URL): CommandError {
   return new CommandError(
     `${host} answered with status ${answer.statusCode}, not like the page of a Hotpush. Is it the address of the page?`,
   );
-}
-
-function remoteFault({ host, hostname }: URL, { code = "", message }: NodeJS.ErrnoException): string {
-  switch (code) {
-    case "ENOTFOUND":
-    case "EAI_AGAIN":
-      return `There is no host ${hostname}, as far as this machine's DNS knows.`;
-    case "ECONNREFUSED":
-      return `Nothing listens at ${host}. Is the page running? On the server: hotpush doctor`;
-    case "ETIMEDOUT":
-    case "EHOSTUNREACH":
-    case "ENETUNREACH":
-      return `${host} cannot be reached (${code}).`;
-    default:
-      return `There is no safe connection to ${host}: ${code ? `${code}, ` : ""}${message}`;
-  }
 }

@@ -1,7 +1,7 @@
 import { listTotals } from "#deployments/store";
-import type { ServerContext } from "./call.ts";
-import { listProjects } from "./projects.ts";
+import type { ServerContext } from "./context.ts";
 import type { ProjectJson } from "./shapes.ts";
+import { listProjects } from "./status.ts";
 
 /** A metric and what it is about. */
 interface Family {

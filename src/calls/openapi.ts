@@ -1,9 +1,8 @@
 import { type ConversionConfig, toJsonSchema, toJsonSchemaDefs } from "@valibot/to-json-schema";
 import type * as v from "valibot";
 import { readVersion } from "#version";
-import type { Call } from "./call.ts";
 import { namedShapes } from "./shapes.ts";
-import { placeOf, rows } from "./table.ts";
+import { type Call, isForVisitors, placeOf, rows } from "./table.ts";
 
 const definitions: Record<string, v.GenericSchema> = { ...namedShapes };
 const config: ConversionConfig & { readonly definitions: typeof definitions } = {
@@ -12,7 +11,7 @@ const config: ConversionConfig & { readonly definitions: typeof definitions } = 
 };
 
 /** The calls that visitors may make over the page. */
-export const apiCalls = rows.filter(([name, { right }]) => right !== "server" && name !== "signIn");
+export const apiCalls = rows.filter(([, row]) => isForVisitors(row));
 
 /** The document that describes the API, by the table that serves it (OpenAPI 3.1). */
 export function openApi(): object {

@@ -1,10 +1,13 @@
+import { stateDirectoryOf } from "#config/state-path";
 import { type Deployment, liveCommit } from "#deployments/deployment";
 import { findLastGood } from "#deployments/history";
 import { findDeployment } from "#deployments/store";
+import type { Log } from "#log";
 import type { Store } from "#platform/sqlite";
+import type { Project } from "#projects/project";
 import { rolloutState } from "#rollout/lock";
 import { noGoodVersion, previousVersion, readVersions, type Version } from "#rollout/versions";
-import { type ProjectContext, type Refused, refuse } from "./call.ts";
+import { type Refused, refuse } from "./context.ts";
 
 /**
  * Goes to the good version of a deployment or a commit, else to the previous one. While a new version is guarded, the previous
@@ -13,17 +16,19 @@ import { type ProjectContext, type Refused, refuse } from "./call.ts";
  * @returns the deployment that goes back
  */
 export async function rollBack(
-  project: ProjectContext,
+  project: Project,
   wanted: string | undefined,
   requestedBy: string | null,
+  log: Log,
 ): Promise<Deployment | Refused> {
-  const { store, queue, refs, rolloutStatePath, repoPath, hostDirectory, log } = project;
+  const { store, queue, refs } = project;
   const numbered = findNumbered(store, wanted);
   if (numbered !== null && numbered.project !== store.project)
     return refuse("not_possible", `Deployment ${numbered.id} is one of the project ${numbered.project}.`);
   const commit = numbered ? liveCommit(numbered) : wanted?.toLowerCase();
   // A roll-out identifies its project by this path, whichever path was given for the repository.
-  const directory = await hostDirectory(repoPath);
+  const directory = await project.hostDirectory(project.settings.repoPath);
+  const rolloutStatePath = stateDirectoryOf(project.script().environment);
   const versions = await readVersions(rolloutState(rolloutStatePath, directory).versionsPath);
   const guarded = queue.findGuarded();
   if (guarded !== null && isMeant(versions.at(-1), commit)) {

@@ -1,23 +1,16 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { createRefusalCounter, type NoteRefusal, noteAction } from "#access/audit";
-import { findAnswer, keepAnswer } from "#access/repeats";
-import { findVisitor } from "#access/visitor";
+import { noteAction } from "#access/audit";
+import { findVisitor } from "#access/visitors";
+import type { AskRun } from "#deployments/push";
 import { repeat } from "#platform/async";
 import { jsonAnswer, problemAnswer, sendAnswer } from "#platform/http-answer";
 import { createHttpServer, isIn, readText } from "#platform/http-server";
 import { listenOnSocket, type UnixSocket } from "#platform/listen";
 import { printable } from "#platform/terminal";
 import { ProblemError, problems } from "#problems";
-import {
-  type Caller,
-  type Refused,
-  type Right,
-  refuse,
-  reportedName,
-  type ServerContext,
-  type Stream,
-} from "./call.ts";
+import { type Caller, isRefused, type Refused, refuse, type ServerContext, type Stream } from "./context.ts";
+
 import type { FoundCall } from "./table.ts";
 
 /** Over the operator's socket everything is allowed; over the page's, each call carries the credential of a visitor. */
@@ -27,12 +20,14 @@ type Door = "operator" | "page";
 const mostCommands = 32;
 /** The page bounds those of each visitor (page/run-client.ts). */
 const mostPageCalls = 512;
+/** A command sends its request at once and reads the answer at once. */
+const idleSocketMs = 30_000;
+const longestBodyBytes = 16 * 1024;
 
 /**
- * Opens one of `run`'s sockets. Only the holder of the runner lock calls this, so a socket that is there was left by a service
- * that is gone. The operator's may be used by root and the service's user alone, the page's by the group of its directory,
- * because the page is a process of another user. The table of calls is loaded at the first connection: most services never
- * get one.
+ * Opens one of `run`'s sockets: HTTP/1.1 and JSON, one request per connection. Only the holder of the runner lock calls this,
+ * so a socket that is there was left by a service that is gone. The operator's may be used by root and the service's user
+ * alone, the page's by the group of its directory, because the page is a process of another user.
  *
  * @returns null if it could not be made: then the service runs without it
  */
@@ -41,7 +36,7 @@ export async function openSocket(
   door: Door,
   path: string,
 ): Promise<UnixSocket | null> {
-  const { log, pageUrl, taking } = server;
+  const { log, pageUrl, isSplit } = server;
   let opened: Promise<Server> | null = null;
   const serve = async (socket: Socket) => {
     opened ??= createCallServer(server, door);
@@ -61,114 +56,82 @@ export async function openSocket(
     });
   } catch (error) {
     const consequence = door === "operator" ? "Commands such as hotpush status" : "Calls of hotpush front";
-    const isMissed = door === "operator" || (taking ?? pageUrl) !== null;
+    const isMissed = door === "operator" || isSplit || pageUrl !== null;
     const text = `${consequence} cannot be answered: ${path} cannot be created`;
     log[isMissed ? "error" : "debug"]({ event: "control.unavailable", err: error }, text);
     return null;
   }
 }
 
-/** A command sends its request at once and reads the answer at once. */
-const idleSocketMs = 30_000;
+/** Answers the `front` that is in this process, by the same table. */
+export function answerFront(server: ServerContext): AskRun {
+  return async (path, body) => {
+    const table = await loadTable();
+    const found = table.findCall("POST", path);
+    if (found?.row.right !== "front") return null;
+    const reply = await answerCall(table, server, found, new URLSearchParams(), body, nobody);
+    return isRefused(reply) ? null : reply;
+  };
+}
 
-/** HTTP/1.1 and JSON, one request per connection. */
-export async function createCallServer(context: ServerContext, door: Door): Promise<Server> {
-  const { findCall, readAsked } = await import("./table.ts");
-  const note = createNotes(context);
-  const answered: Answering = { context, door, findCall, readAsked, note, running: new Set() };
+const nobody: Caller = { visitor: null, name: null, address: null, agent: null };
+
+/** Loaded when the first call comes: a start does not wait for it. */
+async function loadTable() {
+  const [{ findCall, readAsked }, { handlers }] = await Promise.all([
+    import("./table.ts"),
+    import("./handlers.ts"),
+  ]);
+  return { findCall, readAsked, handlers };
+}
+type Table = Awaited<ReturnType<typeof loadTable>>;
+
+async function createCallServer(context: ServerContext, door: Door): Promise<Server> {
+  const table = await loadTable();
   const options = { maxHeaderSize: 16_384, requireHostHeader: false };
   const server = createHttpServer(options, context.log, async (request, response) => {
     response.setHeader("connection", "close");
-    await answerRequest(answered, request, response);
+    await answerRequest(table, context, door, request, response);
   });
   server.timeout = idleSocketMs;
   server.on("clientError", (_error, socket) => socket.destroy());
   return server;
 }
 
-interface Answering extends Pick<typeof import("./table.ts"), "findCall" | "readAsked"> {
-  readonly context: ServerContext;
-  readonly door: Door;
-  readonly note: Note;
-  /** Requests with a key that are being answered. */
-  readonly running: Set<string>;
-}
-
-/** The credential comes first: nothing of the request is read for somebody without one, but a link that signs in. */
+/** The right comes first: nothing of the request is read for somebody without it. */
 async function answerRequest(
-  answering: Answering,
+  table: Table,
+  context: ServerContext,
+  door: Door,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { context, door, findCall, readAsked, note } = answering;
   const { method = "", url = "", headers } = request;
   const [path = ""] = url.split("?", 1);
   const query = new URLSearchParams(url.slice(path.length + 1));
-  if (door === "page" && method === "POST" && path.startsWith("/front/")) {
-    const text = await readText(request, longestBodyBytes);
-    const answered = text === null ? null : await context.answerFront(url, text);
-    return send(response, answered ?? refuse("not_found", "Hotpush run does not know this call of front."));
-  }
   const credential = /^Bearer (\S{1,100})$/.exec(headers.authorization ?? "")?.[1] ?? "";
   const caller = door === "operator" ? operator(request) : visitor(request, context, credential);
-  const found = findCall(method, path);
+  const found = table.findCall(method, path);
   const refused = door === "operator" ? null : authorize(context, caller, found, credential === "");
-  const action = found?.row.right === "operator" || found?.name === "signOut" ? found.name : null;
-  if (refused !== null || found === null) {
-    if (action !== null && found !== null && refused?.code === "not_allowed")
-      note({ caller, action, found, query, status: 403 });
-    return send(response, refused ?? unknownCall);
-  }
+  if (refused !== null || found === null) return send(response, refused ?? unknownCall);
   const body = method === "POST" ? await readText(request, longestBodyBytes) : "";
   if (body === null) return send(response, tooLarge);
-  const read = readAsked(found, query, body);
-  const reply =
-    "code" in read
-      ? refuse(read.code, read.detail)
-      : action === null || door === "operator"
-        ? await handle(answering, found, read.asked, caller)
-        : await handleOnce(answering, request, found, read.asked, caller);
-  const doneStatus = isRefused(reply) ? problems[reply.code].status : (found.row.status ?? 200);
-  if (found.name === "signIn")
-    note({ caller: signedIn(context, reply, caller), action: "sign in", found, query, status: doneStatus });
-  else if (action !== null && door === "page") note({ caller, action, found, query, status: doneStatus });
-  if (!isStream(reply)) return send(response, reply, doneStatus);
+  const reply = await answerCall(table, context, found, query, body, caller);
+  const status = isRefused(reply) ? problems[reply.code].status : (found.row.status ?? 200);
+  if (door === "page") noteInAudit(context, { caller, found, query, reply, status });
+  if (!isStream(reply)) return send(response, reply, status);
   // A stream of events has no time-out: a script may be silent for long.
   request.socket.setTimeout(0);
-  response.writeHead(200, { "content-type": reply.type ?? String(found.row.gives) });
+  response.writeHead(200, { "content-type": String(found.row.gives) });
   response.flushHeaders();
-  if (door === "page" && caller.visitor !== null) endWhenRevoked(response, context, credential);
+  if (caller.visitor !== null) endWhenRevoked(response, context, credential);
   await reply.write(response);
-}
-
-function isStream(reply: object): reply is Stream {
-  return "kind" in reply && reply.kind === "stream";
-}
-
-const unknownCall = refuse(
-  "not_found",
-  "This Hotpush does not know this call. Are both of the same version? See /api/openapi.json.",
-);
-const tooLarge = refuse("payload_too_large", "A call takes a body of up to 16 KiB.");
-const notSignedIn = refuse("not_signed_in", "Sign in: run hotpush open on the server, and follow the link.");
-
-function send(response: ServerResponse, reply: object | Refused, status = 200): void {
-  sendAnswer(
-    response,
-    isRefused(reply)
-      ? problemAnswer({ ...reply, ...(reply.code === "payload_too_large" && { closing: "refused" }) })
-      : jsonAnswer(status, reply),
-  );
-}
-
-function isRefused(reply: object): reply is Refused {
-  return "kind" in reply && reply.kind === "refused";
 }
 
 /** Whose socket it is proves that everything is allowed. */
 function operator(request: IncomingMessage): Caller {
-  const name = reportedName(decoded(reported(request, "x-requested-by") ?? ""));
-  return { visitor: null, name, address: null, agent: null };
+  const name = printable(decoded(reported(request, "x-requested-by") ?? ""), 100).trim() || null;
+  return { ...nobody, name };
 }
 
 /** Commands write a name as a URL does: a header has no letters but those of ASCII. */
@@ -191,6 +154,21 @@ function visitor(request: IncomingMessage, { access }: ServerContext, credential
   };
 }
 
+const longestReported = 2_000;
+
+/** What the other side says of the person; nothing proves it. */
+function reported({ headers }: IncomingMessage, name: string): string | null {
+  const value = headers[name];
+  return typeof value === "string" ? printable(value, longestReported).trim() || null : null;
+}
+
+const unknownCall = refuse(
+  "not_found",
+  "This Hotpush does not know this call. Are both of the same version? See /api/openapi.json.",
+);
+const tooLarge = refuse("payload_too_large", "A call takes a body of up to 16 KiB.");
+const notSignedIn = refuse("not_signed_in", "Sign in: run hotpush open on the server, and follow the link.");
+
 /** @returns why the caller may not; null if it may. What only an operator's socket has is not there for visitors. */
 function authorize(
   { metricsNetworks }: ServerContext,
@@ -198,8 +176,8 @@ function authorize(
   found: FoundCall | null,
   isAnonymous: boolean,
 ): Refused | null {
-  const right: Right | undefined = found?.row.right;
-  if (right === "nobody") return null;
+  const right = found?.row.right;
+  if (right === "front") return null;
   const mayScrape = isAnonymous && address !== null && isIn(metricsNetworks, address);
   if (right === "scraper" && mayScrape) return null;
   if (known === null) return notSignedIn;
@@ -211,60 +189,64 @@ function authorize(
   );
 }
 
-const longestBodyBytes = 16 * 1024;
-
-async function handle(
-  { context }: Answering,
-  { row }: FoundCall,
-  asked: Readonly<Record<string, unknown>>,
+async function answerCall(
+  { readAsked, handlers }: Table,
+  context: ServerContext,
+  found: FoundCall,
+  query: URLSearchParams,
+  body: string,
   caller: Caller,
 ): Promise<object> {
+  const read = readAsked(found, query, body);
+  if ("code" in read) return refuse(read.code, read.detail);
   try {
-    return (await row.handle(context, asked, caller)) as object;
+    const handle = handlers[found.name] as Handle;
+    return await handle(context, read.asked, caller);
   } catch (error) {
     if (error instanceof ProblemError) return refuse("not_possible", error.message);
     throw error;
   }
 }
 
-/** A request with a key that was answered before gets that answer again, and does nothing. */
-async function handleOnce(
-  answering: Answering,
-  request: IncomingMessage,
-  found: FoundCall,
-  asked: Readonly<Record<string, unknown>>,
-  caller: Caller,
-): Promise<object> {
-  const { context, running } = answering;
-  const [who, key] = [caller.name ?? "", reported(request, "idempotency-key")];
-  if (key === null) return await handle(answering, found, asked, caller);
-  const wanted = `${found.name} ${JSON.stringify(asked)}`;
-  const known = findAnswer(context.access(), who, key, Date.now());
-  if (known !== null && known.request !== wanted)
-    return refuse(
-      "key_reused",
-      "This Idempotency-Key was used for another request. Use a new key for each request.",
-    );
-  if (known !== null) return known.value;
-  const name = `${who} ${key}`;
-  if (running.has(name))
-    return refuse("not_possible", "A request with this Idempotency-Key is being answered.");
-  running.add(name);
-  try {
-    const value = await handle(answering, found, asked, caller);
-    const kept = { visitor: who, key, request: wanted, status: found.row.status ?? 200, value };
-    // What was done must be answered as done: a caller who gets a fault would do it again.
-    if (!("kind" in value)) unlessFull(context, () => keepAnswer(context.access(), kept, Date.now()));
-    return value;
-  } finally {
-    running.delete(name);
-  }
+type Handle = (server: ServerContext, asked: object, caller: Caller) => object | Promise<object>;
+
+function isStream(reply: object): reply is Stream {
+  return "kind" in reply && reply.kind === "stream";
 }
 
-/** Who has signed in is on record by the name of the new session. */
-function signedIn({ access }: ServerContext, reply: object, caller: Caller): Caller {
-  const session = "session" in reply ? findVisitor(access(), String(reply.session), Date.now()) : null;
-  return session === null ? caller : { ...caller, name: `${session.name} (session ${session.id})` };
+function send(response: ServerResponse, reply: object | Refused, status = 200): void {
+  sendAnswer(
+    response,
+    isRefused(reply)
+      ? problemAnswer({ ...reply, ...(reply.code === "payload_too_large" && { closing: "refused" }) })
+      : jsonAnswer(status, reply),
+  );
+}
+
+interface Noted {
+  readonly caller: Caller;
+  readonly found: FoundCall;
+  readonly query: URLSearchParams;
+  readonly reply: object;
+  readonly status: number;
+}
+
+/** What visitors do, not what they see. The audit log must not keep anybody from acting: the health check reports a full disk. */
+function noteInAudit({ access, log }: ServerContext, { caller, found, query, reply, status }: Noted): void {
+  const { name: action, row, parameters } = found;
+  const atMs = Date.now();
+  const session = "session" in reply ? findVisitor(access(), String(reply.session), atMs) : null;
+  const signedIn = session && `${session.name} (session ${session.id})`;
+  const visitor = row.right === "operator" || action === "signOut" ? caller.name : signedIn;
+  if (visitor === null) return;
+  const { id, project: named = query.get("project") } = parameters;
+  const deployment = id === undefined || id === "latest" ? null : Number(id);
+  const project = named === "_" ? null : named;
+  try {
+    noteAction(access(), { atMs, visitor, action, project, deployment, address: caller.address, status });
+  } catch (error) {
+    log.error({ event: "store.failed", err: error }, "An action could not be written to the audit log");
+  }
 }
 
 const recheckMs = 5_000;
@@ -277,53 +259,4 @@ function endWhenRevoked(response: ServerResponse, { access }: ServerContext, cre
   const checking = repeat(check, { intervalMs: recheckMs, onFault: () => response.destroy() });
   checking.start();
   response.once("close", checking.stop);
-}
-
-interface Noted {
-  readonly caller: Caller;
-  readonly action: string;
-  readonly found: FoundCall;
-  readonly query: URLSearchParams;
-  readonly status: number;
-}
-
-type Note = (noted: Noted) => void;
-
-/** The audit log must not keep anybody from acting: a full disk is reported by the health check. */
-function createNotes(context: ServerContext): Note {
-  const { access, log } = context;
-  const noteRefusal: NoteRefusal = createRefusalCounter(access, (error) => logUnwritten(log, error));
-  return ({ caller, action, found, query, status }) => {
-    const [visitor, atMs, { address }] = [caller.name ?? "nobody", Date.now(), caller];
-    if (status === 401 || status === 403) {
-      noteRefusal({ visitor, action, address, lastAtMs: atMs });
-      return;
-    }
-    const { id, project: named = query.get("project") } = found.parameters;
-    const deployment = id === undefined || id === "latest" ? null : Number(id);
-    const project = named === "_" ? null : named;
-    unlessFull(context, () =>
-      noteAction(access(), { atMs, visitor, action, project, deployment, address, status }),
-    );
-  };
-}
-
-function unlessFull({ log }: ServerContext, write: () => void): void {
-  try {
-    write();
-  } catch (error) {
-    logUnwritten(log, error);
-  }
-}
-
-function logUnwritten(log: ServerContext["log"], error: unknown): void {
-  log.error({ event: "store.failed", err: error }, "An action could not be written to the audit log");
-}
-
-const longestReported = 2_000;
-
-/** What the other side says of the person; nothing proves it. */
-function reported({ headers }: IncomingMessage, name: string): string | null {
-  const value = headers[name];
-  return typeof value === "string" ? printable(value, longestReported).trim() || null : null;
 }

@@ -1,10 +1,12 @@
 import * as v from "valibot";
 import type { Deployment } from "#deployments/deployment";
+import { mostOffered } from "#deployments/push";
 import type { Hold } from "#deployments/queue";
 import type { DeploymentStep, Pause } from "#deployments/store";
+import { printable } from "#platform/terminal";
 import { problems } from "#problems";
 
-/** What the calls give, as JSON: docs/cli.md has each member. The OpenAPI document names each of these shapes. */
+/** What the calls take, and what they give as JSON: docs/cli.md has each member. */
 
 type Frozen<Of> = Of extends readonly (infer Item)[]
   ? readonly Frozen<Item>[]
@@ -14,6 +16,64 @@ type Frozen<Of> = Of extends readonly (infer Item)[]
 
 /** What a value of a shape is. */
 export type Shaped<Of extends v.GenericSchema> = Frozen<v.InferOutput<Of>>;
+
+/** A number that comes as JSON, or as text in a path, a query or a form. */
+function number(least: number, most: number, action: string) {
+  const digits = v.pipe(v.string(), v.regex(/^\d{1,15}$/, action), v.transform(Number));
+  return v.pipe(
+    v.union([digits, v.number()], action),
+    v.number(),
+    v.integer(action),
+    v.minValue(least, action),
+    v.maxValue(most, action),
+  );
+}
+
+const largest = Number.MAX_SAFE_INTEGER;
+const someText = v.pipe(
+  v.string("A text was expected."),
+  v.minLength(1, "The text is empty."),
+  v.maxLength(1_000),
+);
+const personText = (mostCharacters: number) =>
+  v.transform((text: string) => printable(text, mostCharacters).trim());
+const noName = "Give a name, as the record will have it: --name Ann";
+
+/** What several calls take. */
+export const takes = {
+  project: v.pipe(v.string(), v.regex(/^(?:_|[a-z0-9][a-z0-9-]{0,38})$/, "This is no name of a project.")),
+  number: number(1, largest, "`id` must be a number."),
+  limit: v.optional(number(1, 1_000, "`limit` must be a number from 1 to 1,000.")),
+  place: number(0, largest, "A place in a log must be a number of bytes."),
+  before: v.optional(number(0, largest, "`before` must be the number of a deployment."), largest),
+  text: someText,
+  reason: v.optional(v.pipe(v.string(), v.maxLength(1_000), personText(200)), ""),
+  name: v.pipe(v.string(noName), personText(60), v.string(), v.minLength(1, noName)),
+  follow: v.optional(v.picklist(["true", "false"], "`follow` must be true or false."), "true"),
+  offered: <Item extends v.GenericSchema>(item: Item) => v.pipe(v.array(item), v.maxLength(mostOffered)),
+} as const;
+
+/** The members of a call about a project, or about all. */
+export const ofProjectOrAll = {
+  project: v.optional(takes.project),
+  /** The devices and inodes of the directories around the caller, by which the usual project is found. */
+  within: v.optional(v.pipe(v.string(), v.regex(/^[\d.-]{0,6000}$/, "`within` must be devices and inodes."))),
+} as const;
+/** The members of a call about one project. In its path, `_` is the usual one. */
+export const ofProject = { ...ofProjectOrAll, project: takes.project } as const;
+/** The members of a call about a deployment, whose number is enough; `latest` is that of a project. */
+export const ofDeployment = {
+  id: v.union([v.literal("latest"), number(0, largest, "`id` must be a number, or `latest`.")]),
+  ...ofProjectOrAll,
+} as const;
+
+/** That a secret of a project has signed a delivery. */
+export const secretUse = v.strictObject({
+  project: takes.project,
+  slot: v.picklist(["current", "previous"]),
+  host: v.pipe(v.string(), v.regex(/^[a-z][a-z-]{0,39}$/)),
+  deliveryId: v.fallback(v.nullable(v.pipe(v.string(), v.regex(/^[A-Za-z0-9-]{1,64}$/))), null),
+});
 
 const text = v.string();
 const textOrNull = v.nullable(text);
@@ -32,10 +92,11 @@ const siteRequests = v.strictObject({
   ...{ before: answers, after: answers },
 });
 
-export const states = [
-  ...(["queued", "running", "succeeded", "failed", "timed_out", "cancelled"] as const),
-  ...(["superseded", "interrupted", "skipped"] as const),
-] as const;
+const beginning = ["queued", "running", "succeeded", "failed", "timed_out", "cancelled"] as const;
+export const state = v.picklist(
+  [...beginning, "superseded", "interrupted", "skipped"],
+  "There is no such state.",
+);
 
 export const deployment = v.strictObject({
   id: count,
@@ -53,7 +114,7 @@ export const deployment = v.strictObject({
   repository: textOrNull,
   host: textOrNull,
   deliveryId: textOrNull,
-  state: v.picklist(states),
+  state,
   attempts: count,
   supersededBy: countOrNull,
   exitCode: v.nullable(v.number()),
@@ -150,14 +211,6 @@ export const project = v.strictObject({
 export type ProjectJson = Shaped<typeof project>;
 export const projects = v.strictObject({ projects: v.array(project) });
 
-/** What is in force of a project, without secrets. */
-export const settings = v.strictObject({
-  ...{ project: text, repoPath: text, repository: textOrNull, branches: v.array(text), fault: textOrNull },
-  ...{ deployPaths: v.array(text), deployEnv: v.array(text), notifies: v.array(text) },
-  ...{ checksSignatures: v.boolean(), hasPreviousSecret: v.boolean() },
-  ...{ deployTimeoutMs: count, deploySilenceMs: count, catchUpIntervalMs: count },
-});
-
 /** Whether each target took the test message: null, or why not. */
 export const notified = v.strictObject({
   ...{ project: text, results: v.array(v.strictObject({ target: text, fault: textOrNull })) },
@@ -250,8 +303,18 @@ export const session = v.strictObject({
   ...{ address: textOrNull, agent: textOrNull },
 });
 export type SessionJson = Shaped<typeof session>;
+export const sessions = v.strictObject({ sessions: v.array(session) });
 
 export const scopes = ["read", "deploy"] as const;
+/** A session or a token that was ended. */
+export const ended = v.strictObject({ id: v.number() });
+export const madeLink = v.strictObject({
+  ...{ link: text, url: textOrNull, name: text, role: v.picklist(roles), lastsMs: v.number() },
+});
+export const madeToken = v.strictObject({
+  ...{ id: v.number(), secret: text, name: text, scope: v.picklist(scopes) },
+});
+
 export const token = v.strictObject({
   ...{ id: count, name: text, scope: v.picklist(scopes), createdAt: moment, lastUsedAt: momentOrNull },
 });
@@ -270,11 +333,7 @@ export const audit = v.strictObject({
       ...{ address: textOrNull, status: count },
     }),
   ),
-  refusals: v.array(
-    v.strictObject({ visitor: text, action: text, count, address: textOrNull, lastAt: moment }),
-  ),
 });
-export type AuditJson = Shaped<typeof audit>;
 
 /** A refusal of RFC 9457. */
 export const problem = v.strictObject({
@@ -286,7 +345,7 @@ export const namedShapes = {
   ...{ Problem: problem, Visitor: visitor, Reported: reported, Pause: pause, Project: project, Step: step },
   ...{ Projects: projects, Deployment: deployment, Deployments: history, OneDeployment: oneDeployment },
   ...{ Examination: examination, Paused: paused, Requested: requested, Status: status, Session: session },
-  ...{ WholeStatus: wholeStatus, Event: event, Settings: settings },
+  ...{ WholeStatus: wholeStatus, Event: event },
 } satisfies Readonly<Record<string, v.GenericSchema>>;
 
 export function deploymentJson(recorded: Deployment): DeploymentJson {

@@ -1,146 +1,72 @@
-import * as v from "valibot";
 import { formatDuration } from "#config/duration";
-import type { CatchUpReport } from "#deployments/catch-up";
-import type { Deployment } from "#deployments/deployment";
-import { findRunning, listLastOfBranches, listRunning, listWaiting } from "#deployments/history";
-import type { Hold } from "#deployments/queue";
+import { type Deployment, liveCommit } from "#deployments/deployment";
+import {
+  findLastGood,
+  findRunning,
+  listDeployments,
+  listLastOfBranches,
+  listRunning,
+  listWaiting,
+} from "#deployments/history";
 import { findPause, listSteps, type SecretUse } from "#deployments/store";
 import type { Store } from "#platform/sqlite";
+import type { Project } from "#projects/project";
 import { readVersion } from "#version";
-import {
-  call,
-  findContext,
-  ofProjectOrAll,
-  type ProjectContext,
-  personText,
-  refuse,
-  type ServerContext,
-  takes,
-} from "./call.ts";
-import { metricsText } from "./metrics.ts";
-import { branchesOf, listProjects } from "./projects.ts";
-import * as shapes from "./shapes.ts";
+import type { ServerContext } from "./context.ts";
 import {
   deploymentJson,
-  type HoldEvent,
   holdJson,
   instant,
   instantOrNull,
+  type ProjectJson,
   pauseJson,
-  type SecretJson,
   type SecretsJson,
   type StatusJson,
   stepJson,
+  type WholeStatusJson,
 } from "./shapes.ts";
+import { webAddress } from "./web-address.ts";
 
-/** The calls about the service. */
-export const serverCalls = {
-  status: call({
-    does: "What runs and waits, and how the service is: of a project, or of all",
-    ...{ method: "GET", path: "/status", right: "viewer", takes: ofProjectOrAll },
-    gives: v.union([shapes.status, shapes.wholeStatus]),
-    async handle(server, asked) {
-      const found = await findContext(server, asked, false);
-      if (found === null) {
-        const running = listRunning(server.store).map((deployment) => runningJson(server.store, deployment));
-        return { ...commonStatus(server), running, projects: listProjects(server) };
-      }
-      if ("kind" in found) return found;
-      const { store, project, repoPath, refs, catchUp, secretUses, fault } = found;
-      const running = findRunning(store);
-      return {
-        ...commonStatus(found),
-        ...{ project, repoPath, branches: branchesOf(refs), fault },
-        running: running && runningJson(store, running),
-        catchUp: catchUpJson(catchUp.report()),
-        secrets: judgeSecrets(secretUses(), Date.now()),
-        paused: pauseJson(findPause(store)),
-      };
-    },
-  }),
-  metrics: call({
-    does: "The metrics, for Prometheus",
-    ...{ method: "GET", path: "/metrics", right: "scraper", takes: {} },
-    gives: "text/plain; version=0.0.4; charset=utf-8",
-    handle: (server) => {
-      const text = metricsText(server);
-      return {
-        kind: "stream",
-        write(response) {
-          response.end(text);
-        },
-      };
-    },
-  }),
-  /** For a program that asks every few seconds, such as Docker: the same answer as that of the webhook's port. */
-  health: call({
-    does: "Whether the service does its work",
-    ...{ method: "GET", path: "/health", right: "server", takes: {} },
-    gives: v.strictObject({ status: v.literal("ok") }),
-    handle({ findFault }) {
-      const detail = findFault();
-      return detail === null ? { status: "ok" as const } : refuse("unhealthy", detail);
-    },
-  }),
-  /** A command that is killed leaves nothing behind. A running script goes on. */
-  hold: call({
-    does: "Keep deployments from starting for as long as the connection lasts",
-    ...{ method: "POST", path: "/hold", right: "server", gives: "application/x-ndjson" },
-    takes: { reason: v.optional(takes.text) },
-    handle: ({ turns, store, log }, asked, { name: heldBy }) => ({
-      kind: "stream",
-      write(response) {
-        const reason = personText(asked.reason) ?? "";
-        const hold: Hold = { sinceMs: Date.now(), reason, heldBy };
-        const send = (event: HoldEvent) => response.write(`${JSON.stringify(event)}\n`);
-        let isQuiet = false;
-        const release = turns.holdAll(hold, () => {
-          isQuiet = true;
-          send({ event: "quiet" });
-        });
-        log.info({ event: "control.hold", requestedBy: heldBy, reason }, `No deployment starts: ${reason}`);
-        if (!isQuiet) send({ event: "waiting", running: listRunning(store).map(deploymentJson) });
-        response.once("close", () => {
-          release();
-          log.info({ event: "control.released" }, "Deployments may start again");
-        });
-      },
-    }),
-  }),
-};
+/** What runs and waits of all projects, and how the service is. */
+export function wholeStatus(server: ServerContext): WholeStatusJson {
+  const { store } = server;
+  const running = listRunning(store).map((deployment) => runningJson(store, deployment));
+  return { ...commonStatus(server, store), running, projects: listProjects(server) };
+}
 
-/** What the status of a project and that of all have in common. */
-function commonStatus(context: ServerContext) {
-  const { store, startedAtMs, address, statePath, taking, turns } = context;
+/** The same of one project. */
+export function projectStatus(server: ServerContext, project: Project): StatusJson {
+  const { name, store, refs, catchUp, settings } = project;
+  const running = findRunning(store);
+  const { lookedAtMs, intervalMs, failure } = catchUp.report();
+  return {
+    ...commonStatus(server, store),
+    ...{ project: name, repoPath: settings.repoPath, branches: branchesOf(refs) },
+    running: running && runningJson(store, running),
+    catchUp: { intervalMs, lookedAt: instantOrNull(lookedAtMs), failure },
+    secrets: judgeSecrets(project.secretUses(), Date.now()),
+    paused: pauseJson(findPause(store)),
+    fault: server.projects.faults().get(name) ?? null,
+  };
+}
+
+function commonStatus(server: ServerContext, store: Store) {
+  const { startedAtMs, address, statePath, turns, taking, isSplit } = server;
+  const { reachedAtMs, failure } = taking.report();
+  const isReached = !isSplit || (reachedAtMs !== null && failure === null);
+  const unreached = "No pushes come: front does not call, or its spool cannot be read.";
+  // A restart helps against less than that, so Docker asks the call `health`.
+  const detail = server.findFault() ?? (isReached ? null : unreached);
   return {
     ...{ version: readVersion(), startedAt: instant(startedAtMs), statePath },
     ...{ address: address?.address ?? null, port: address?.port ?? null },
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
-    health: healthJson(context),
-    serverFaults: context.findServerFaults(),
+    health: { isHealthy: detail === null, detail },
+    serverFaults: server.findServerFaults(),
     hold: holdJson(turns.holds()),
-    inbox: inboxJson(taking),
+    inbox: isSplit ? { reachedAt: instantOrNull(reachedAtMs), failure } : null,
   };
-}
-
-/** Whether pushes are received and deployed. A restart helps against less than that, so Docker asks `showHealth`. */
-function healthJson({
-  findFault,
-  taking,
-}: Pick<ServerContext, "findFault" | "taking">): StatusJson["health"] {
-  const inbox = inboxJson(taking);
-  const isReached = inbox === null || (inbox.reachedAt !== null && inbox.failure === null);
-  const detail = findFault() ?? (isReached ? null : unreached);
-  return { isHealthy: detail === null, detail };
-}
-
-const unreached = "No pushes come: front does not call, or its spool cannot be read.";
-
-function inboxJson(taking: ServerContext["taking"]): StatusJson["inbox"] {
-  if (taking === null) return null;
-  const { reachedAtMs, failure } = taking.report();
-  return { reachedAt: instantOrNull(reachedAtMs), failure };
 }
 
 function runningJson(store: Store, deployment: Deployment): NonNullable<StatusJson["running"]> {
@@ -148,8 +74,44 @@ function runningJson(store: Store, deployment: Deployment): NonNullable<StatusJs
   return { deployment: deploymentJson(deployment), step: step ? stepJson(step) : null };
 }
 
-function catchUpJson({ intervalMs, lookedAtMs, failure }: CatchUpReport): StatusJson["catchUp"] {
-  return { intervalMs, lookedAt: instantOrNull(lookedAtMs), failure };
+/** All projects by name, also those whose settings were never good; one that was removed only as long as it is deployed. */
+export function listProjects({ projects }: ServerContext): readonly ProjectJson[] {
+  const faults = projects.faults();
+  const served = projects
+    .list()
+    .map((project) => projectJson(project, faults.get(project.name) ?? null))
+    .filter(({ isServed, fault, last }) => isServed || fault !== null || last?.state === "running");
+  const names = new Set(served.map(({ name }) => name));
+  const unserved = { repoPath: null, webUrl: null, branches: [], live: null, last: null, waiting: 0 };
+  const broken = [...faults]
+    .filter(([name]) => !names.has(name))
+    .map(([name, fault]) => ({ ...unserved, paused: null, isServed: false, name, fault }));
+  return [...served, ...broken].sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function projectJson({ name, store, settings, refs, isServed }: Project, fault: string | null): ProjectJson {
+  const good = findLastGood(store);
+  const last =
+    findRunning(store) ??
+    listDeployments(store, { limit: 100 }).find(({ state }) => state !== "superseded" && state !== "skipped");
+  const waiting = store.get(
+    "SELECT count(*) AS n FROM deployments WHERE project = $project AND state = 'queued'",
+  );
+  const { repoPath } = settings;
+  return {
+    ...{ name, repoPath, webUrl: webAddress(repoPath), branches: branchesOf(refs), fault, isServed },
+    live: good && {
+      ...{ commit: liveCommit(good), subject: good.subject, author: good.author },
+      since: instantOrNull(good.finishedAtMs),
+    },
+    last: last ? deploymentJson(last) : null,
+    waiting: Number(waiting?.n),
+    paused: pauseJson(findPause(store)),
+  };
+}
+
+export function branchesOf(refs: readonly string[]): readonly string[] {
+  return refs.map((ref) => ref.replace("refs/heads/", ""));
 }
 
 const dayMs = 24 * 3_600_000;
@@ -161,7 +123,7 @@ const quietMs = 7 * dayMs;
  * did, and the previous one has signed none for seven days.
  */
 export function judgeSecrets(
-  { current, previous }: ReturnType<ProjectContext["secretUses"]>,
+  { current, previous }: ReturnType<Project["secretUses"]>,
   nowMs: number,
 ): SecretsJson {
   const advice = previous && adviceOn(current, previous, nowMs);
@@ -178,19 +140,15 @@ const safeToDrop =
 
 function adviceOn(current: SecretUse, previous: SecretUse, nowMs: number): string {
   // Before the current secret was known, nothing was observed.
-  const quietSinceMs = Math.max(previous.lastUsedAtMs ?? 0, current.knownSinceMs);
-  const isCurrentUsed = (current.lastUsedAtMs ?? 0) > (previous.lastUsedAtMs ?? 0);
-  if (!isCurrentUsed)
+  const silentMs = nowMs - Math.max(previous.lastUsedAtMs ?? 0, current.knownSinceMs);
+  if ((current.lastUsedAtMs ?? 0) <= (previous.lastUsedAtMs ?? 0))
     return "Not safe to drop: the current secret was not used since. Set it in the webhook's form at the git host.";
-  if (nowMs - quietSinceMs >= quietMs) return safeToDrop;
-  const quiet = age(nowMs - quietSinceMs);
-  return `Safe to drop when it was not used for 7 days; so far ${quiet}. The current secret was used since. If only one webhook had it, drop it now: hotpush secret drop-previous --force`;
+  if (silentMs >= quietMs) return safeToDrop;
+  const silent =
+    silentMs < 2 * dayMs ? formatDuration(Math.max(0, silentMs)) : `${Math.floor(silentMs / dayMs)} days`;
+  return `Safe to drop when it was not used for 7 days; so far ${silent}. The current secret was used since. If only one webhook had it, drop it now: hotpush secret drop-previous --force`;
 }
 
-function secretJson({ knownSinceMs, lastUsedAtMs, host, deliveryId }: SecretUse): SecretJson {
+function secretJson({ knownSinceMs, lastUsedAtMs, host, deliveryId }: SecretUse): SecretsJson["current"] {
   return { knownSince: instant(knownSinceMs), lastUsedAt: instantOrNull(lastUsedAtMs), host, deliveryId };
-}
-
-function age(ms: number): string {
-  return ms < 2 * dayMs ? formatDuration(Math.max(0, ms)) : `${Math.floor(ms / dayMs)} days`;
 }

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { readEvents } from "#calls/read-events";
+import { readEvents } from "#calls/client";
 import type { ControlEvent, DeploymentJson, RequestedJson, StepJson } from "#calls/shapes";
 import { formatDuration } from "#config/duration";
 import { isFinished } from "#deployments/deployment";

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { openCall } from "#calls/client";
-import { readEvents } from "#calls/read-events";
+import { openCall, readEvents } from "#calls/client";
 import type { DeploymentJson, ProjectJson } from "#calls/shapes";
 import { branchOf, shortCommit } from "#commit-names";
 import { formatDuration } from "#config/duration";

@@ -96,7 +96,7 @@ const noAddress =
 
 type Everything = GivenBy<"sessions"> & GivenBy<"tokens"> & GivenBy<"audit">;
 
-function listLines({ sessions, tokens, entries, refusals }: Everything): readonly string[] {
+function listLines({ sessions, tokens, entries }: Everything): readonly string[] {
   const blocks = [
     table(
       ["Session", "Name", "Role", "Last seen", "Address"],
@@ -124,13 +124,6 @@ function listLines({ sessions, tokens, entries, refusals }: Everything): readonl
         status < 400 ? "done" : `refused (${status})`,
       ]),
       "Nothing was done over the page yet.",
-    ),
-    table(
-      ["Refused", "Who", "What", "Last", "Address"],
-      refusals.map(({ count, visitor, action, lastAt, address }) => [
-        ...[`${count} times`, visitor, action, localTime(lastAt), address],
-      ]),
-      "",
     ),
   ];
   return blocks.flatMap((lines, index) => (index === 0 || lines.length === 0 ? lines : ["", ...lines]));

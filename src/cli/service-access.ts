@@ -1,9 +1,8 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { operatorSocketPath } from "#calls/call";
 import { type Asked, callRun, findRemoteServer, type ServicePlace } from "#calls/client";
 import type { CallName, GivenBy } from "#calls/table";
-import { stateDirectoryOf } from "#config/state-path";
+import { operatorSocketPath, stateDirectoryOf } from "#config/state-path";
 import { withDotenv } from "#platform/env-file";
 import { openTerminal, type Terminal } from "#platform/terminal";
 import { findServer, findServerProject, hasOwnHotpush, type Server } from "#setup/server";

@@ -13,3 +13,8 @@ export function stateDirectoryOf(env: Readonly<Record<string, string | undefined
 export function credentialsPath(statePath: string): string {
   return join(statePath, "git-credentials");
 }
+
+/** The operator's socket of the service whose state is in `statePath`. */
+export function operatorSocketPath(statePath: string): string {
+  return join(statePath, "control.sock");
+}

@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { isProjectName } from "#config/project-files";
 import { listDeployments, pruneHistory } from "#deployments/history";
 import {
-  type AskRun,
   type FrontAnswers,
   isCommitId,
   isJsonObject,
@@ -13,8 +12,8 @@ import {
   type Push,
   type PushRecord,
   spooledIdOf,
-  spoolId,
   spoolName,
+  type Would,
 } from "#deployments/push";
 import { recordPush } from "#deployments/queue";
 import { findDeployment } from "#deployments/store";
@@ -31,10 +30,21 @@ export interface TakeReport {
   readonly failure: string | null;
 }
 
+/** That a secret of a project has signed a delivery. */
+export interface NotedUse {
+  readonly project: string;
+  readonly slot: "current" | "previous";
+  readonly host: string;
+  readonly deliveryId: string | null;
+}
+
 export interface Taking {
   readonly report: () => TakeReport;
-  /** Answers a call of `front`, whatever it says; null if there is no such call, or if it has to be repeated. */
-  readonly answer: AskRun;
+  /** Records pushes that `front` offers; null if it has to ask again. */
+  readonly record: (ids: readonly string[]) => FrontAnswers["pushes"] | null;
+  readonly dryRun: (offer: JsonObject) => Promise<{ readonly would: Would | null }>;
+  /** Notes which secrets have signed deliveries. @returns false if it has to be said again */
+  readonly noteUses: (uses: readonly NotedUse[]) => boolean;
   /** Resolves when the service stops and nothing is under way. Never rejects. */
   readonly ended: Promise<void>;
 }
@@ -188,40 +198,6 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     );
   }
 
-  async function dryRun(body: JsonObject): Promise<object> {
-    const offer = offerIn(body);
-    const project = offer && projects.find(offer.project);
-    const isKnown = offer && project?.isServed && isWanted(project, offer.push);
-    return { would: isKnown ? await project.dryRun(offer.push) : null };
-  }
-
-  function noteUses({ uses }: JsonObject): object | null {
-    if (performance.now() - usesNotedAtMs < leastUsesMs) return null;
-    usesNotedAtMs = performance.now();
-    // A new secret is often used before it was read here, and its use would count for the old one.
-    projects.refresh();
-    for (const use of listOf(uses)) {
-      if (!isJsonObject(use)) continue;
-      const { project, slot, host, deliveryId } = use;
-      if (typeof project !== "string" || !isText(host, hostName)) continue;
-      if (slot !== "current" && slot !== "previous") continue;
-      const id = isText(deliveryId, deliveryName) ? deliveryId : null;
-      projects.find(project)?.noteSecretUse(slot, { host, deliveryId: id });
-    }
-    return {};
-  }
-
-  async function answer(path: string, text: string): Promise<object | null> {
-    const body = parsed(text);
-    if (body === null) return null;
-    heardAtMs = Date.now();
-    if (path === "/front/dry-run") return await dryRun(body);
-    if (path === "/front/uses") return noteUses(body);
-    if (path !== "/front/pushes" || performance.now() < restsUntilMs) return null;
-    const ids = new Set(listOf(body.ids).filter((id) => isText(id, spoolId)));
-    return { pushes: ids.size === 0 ? [] : take([...ids]) } satisfies FrontAnswers;
-  }
-
   const ended = lookAgain();
   return {
     report() {
@@ -229,14 +205,33 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       return { reachedAtMs: heardAtMs, failure: failure ?? (isSilent ? "front is silent" : null) };
     },
     ended,
-    async answer(path, text) {
+    record(ids) {
+      heardAtMs = Date.now();
+      if (performance.now() < restsUntilMs) return null;
       try {
-        return await answer(path, text);
+        return ids.length === 0 ? [] : take([...new Set(ids)]);
       } catch (error) {
         if (mayLog("spool.call_failed"))
           log.error({ event: "spool.call_failed", err: error }, "A call of front could not be answered");
         return null;
       }
+    },
+    async dryRun(body) {
+      heardAtMs = Date.now();
+      const offer = offerIn(body);
+      const project = offer && projects.find(offer.project);
+      const isKnown = offer && project?.isServed && isWanted(project, offer.push);
+      return { would: isKnown ? await project.dryRun(offer.push) : null };
+    },
+    noteUses(uses) {
+      heardAtMs = Date.now();
+      if (performance.now() - usesNotedAtMs < leastUsesMs) return false;
+      usesNotedAtMs = performance.now();
+      // A new secret is often used before it was read here, and its use would count for the old one.
+      projects.refresh();
+      for (const { project, slot, host, deliveryId } of uses)
+        projects.find(project)?.noteSecretUse(slot, { host, deliveryId });
+      return true;
     },
   };
 }
@@ -263,10 +258,6 @@ function parsed(text: string): JsonObject | null {
   } catch {
     return null;
   }
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value.slice(0, mostOffered) : [];
 }
 
 function isText(value: unknown, pattern: RegExp): value is string {

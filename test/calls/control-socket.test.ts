@@ -4,7 +4,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { operatorSocketPath } from "../../src/calls/call.ts";
+import { operatorSocketPath } from "../../src/config/state-path.ts";
 import { listenOnSocket, withShortPath } from "../../src/platform/listen.ts";
 import { hotpush, type Target } from "../harness/hotpush.ts";
 import { startService } from "../harness/service.ts";

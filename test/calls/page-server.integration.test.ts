@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
-import { isDeepStrictEqual } from "node:util";
-import { makeCredential } from "../../src/access/credentials.ts";
 import { callRun } from "../../src/calls/client.ts";
 import { openHttp } from "../../src/platform/http.ts";
 import { withShortPath } from "../../src/platform/listen.ts";
@@ -92,10 +91,10 @@ test("thousands of wrong tokens and links lock nobody out", async (t) => {
   const service = await startAnswering(t);
   const token = await makeToken(service, "read");
   const link = await makeSignInLink(service);
-  const guess = () => ask(service, "GET /projects", makeCredential("token"));
+  const guess = () => ask(service, "GET /projects", guessed("hpt_"));
   for (let round = 0; round < 60; round += 1) {
     const guesses = Array.from({ length: 50 }, (_, index) =>
-      index % 2 === 0 ? guess().then(({ status }) => status) : openSession(service, makeCredential("link")),
+      index % 2 === 0 ? guess().then(({ status }) => status) : openSession(service, guessed("hpl_")),
     );
     assert.deepEqual(new Set(await Promise.all(guesses)), new Set([401, null]));
   }
@@ -130,21 +129,16 @@ test("a link signs in once, also if it is followed twice at the same moment", as
   assert.equal(await openSession(service, link), null);
   assert.deepEqual(
     (await auditOf(service)).map(({ visitor, action, status }) => [visitor, action, status]),
-    [["Ann (session 1)", "sign in", 200]],
+    [["Ann (session 1)", "signIn", 200]],
   );
 });
 
-test("a viewer may look, and every attempt to act is refused and on record", async (t) => {
+test("a viewer may look, and every attempt to act is refused", async (t) => {
   const service = await startAnswering(t);
   const credential = await openSession(service, await makeSignInLink(service, { role: "viewer" }));
   assert.equal((await ask(service, "GET /projects", credential)).status, 200);
   for (const call of [...deploys, `${project}/resume`])
     assert.equal((await ask(service, call, credential)).status, 403, call);
-  const actions = ["deploy", "cancel", "rollback", "pause", "resume"];
-  await until("each is counted", async () => {
-    const counted = (await refusalsOf(service)).filter(({ visitor }) => visitor === "Ann (session 1)");
-    return actions.every((action) => counted.some((one) => one.action === action && one.count === 1));
-  });
 });
 
 test("a flood of refused attempts pushes nothing out of the audit log", async (t) => {
@@ -153,20 +147,11 @@ test("a flood of refused attempts pushes nothing out of the audit log", async (t
   const viewer = await openSession(service, await makeSignInLink(service, { role: "viewer" }));
   assert.equal((await ask(service, `${project}/pause`, operator)).status, 200);
   const before = await auditOf(service);
-  const rounds = 40;
-  for (let round = 0; round < rounds; round += 1) {
-    const forbidden = Array.from({ length: 25 }, () => ask(service, `${project}/resume`, viewer));
-    const links = Array.from({ length: 25 }, () => openSession(service, makeCredential("link")));
-    await Promise.all<unknown>([...forbidden, ...links]);
-  }
+  assert.equal(before.length, 2);
+  const forbidden = Array.from({ length: 100 }, () => ask(service, `${project}/resume`, viewer));
+  const links = Array.from({ length: 100 }, () => openSession(service, guessed("hpl_")));
+  await Promise.all<unknown>([...forbidden, ...links]);
   assert.deepEqual(await auditOf(service), before);
-  await until("all are counted", async () => {
-    const counts = (await refusalsOf(service)).map(({ action, count }) => [action, count]);
-    return isDeepStrictEqual(counts.toSorted(), [
-      ["resume", rounds * 25],
-      ["sign in", rounds * 25],
-    ]);
-  });
 });
 
 test("a person sees and ends their own sessions, and nobody else's", async (t) => {
@@ -200,6 +185,7 @@ async function auditOf({ statePath }: RunningService) {
   return (await callRun(statePath, "audit", {})).entries;
 }
 
-async function refusalsOf({ statePath }: RunningService) {
-  return (await callRun(statePath, "audit", {})).refusals;
+/** One that Hotpush could have made. */
+function guessed(prefix: "hpl_" | "hpt_"): string {
+  return `${prefix}${randomBytes(32).toString("base64url")}`;
 }

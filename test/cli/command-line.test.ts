@@ -54,7 +54,11 @@ test("a command that asks the service loads neither the roll-out nor the doctor,
   const { status, stderr } = spawnSync(process.execPath, options, { encoding: "utf8", env: nothingHere });
   assert.equal(status, 1);
   assert.match(stderr, /cli\/status\.ts$/m);
-  assert.doesNotMatch(stderr, /src\/(?:rollout|doctor|init|run\.ts|config\.ts)/);
+  assert.doesNotMatch(
+    stderr,
+    /src\/(?:rollout|doctor|init|projects|notifications|access|run\.ts|config\.ts)/,
+  );
+  assert.doesNotMatch(stderr, /src\/(?:calls\/(?:handlers|server|status|streams)|platform\/sqlite)/);
 });
 
 test("the launcher works through a link, from anywhere", (t) => {

@@ -33,7 +33,7 @@ test("open --list shows who is signed in and what they did, and --end-session en
   assert.equal(await statusOf("GET /projects"), 200);
   const lines = (await hotpush(service, "open", "--list")).stdout.split("\n");
   assert.match(lines[2] ?? "", /^1 +Ann +viewer +\d{4}-.+ 192\.0\.2\.7$/);
-  assert.match(lines.at(-2) ?? "", /Ann \(session 1\) +sign in .+done$/);
+  assert.match(lines.at(-2) ?? "", /Ann \(session 1\) +signIn .+done$/);
   const { sessions } = await hotpushJson<{ sessions: SessionJson[] }>(service, "open", "--list");
   assert.deepEqual(
     sessions.map(({ id, name, role }) => [id, name, role]),

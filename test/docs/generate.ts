@@ -5,10 +5,9 @@
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import type { Call } from "../../src/calls/call.ts";
 import { families } from "../../src/calls/metrics.ts";
 import { apiCalls } from "../../src/calls/openapi.ts";
-import { placeOf } from "../../src/calls/table.ts";
+import { type Call, placeOf } from "../../src/calls/table.ts";
 import { loadProgram } from "../../src/cli/commands.ts";
 import {
   machineVariables,

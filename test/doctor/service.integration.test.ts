@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { operatorSocketPath } from "../../src/calls/call.ts";
+import { operatorSocketPath } from "../../src/config/state-path.ts";
 import { isInContainer } from "../../src/platform/docker/mounts.ts";
 import { standInForDocker } from "../harness/docker-stand-in.ts";
 import {

@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { operatorSocketPath } from "../../src/calls/call.ts";
+import { operatorSocketPath } from "../../src/config/state-path.ts";
 import { noServer } from "./no-server.ts";
 import { type RunningService, type ServiceOptions, startService } from "./service.ts";
 import type { Scope } from "./temporary.ts";

@@ -5,7 +5,6 @@ import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ProjectConfig } from "../../src/config/project-files.ts";
-import type { FrontAnswers } from "../../src/deployments/push.ts";
 import type { Log } from "../../src/log.ts";
 import type { Shared } from "../../src/projects/project.ts";
 import type { ProjectRegistry } from "../../src/projects/registry.ts";
@@ -75,9 +74,8 @@ test("a push that nobody offers is recorded once, and once more after no restart
 test("an offered push is answered with its record, each time, and recorded once", async (t) => {
   const { spoolPath, taking, count } = start(t);
   const id = put(spoolPath, good());
-  const offer = () => taking.answer("/front/pushes", JSON.stringify({ ids: [id, id, newId()] }));
-  const answers = (await Promise.all([offer(), offer()])) as FrontAnswers[];
-  for (const { pushes } of answers) {
+  for (const pushes of [taking.record([id, id, newId()]), taking.record([id])]) {
+    assert(pushes);
     assert.deepEqual(
       pushes.map((one) => [one.id, one.record?.kind]),
       [[id, "accepted"]],
@@ -146,29 +144,8 @@ test("a thousand files that are none cost few lines", async (t) => {
   assert(logged.length <= 20, `${logged.length} lines`);
 });
 
-test("no call of front is answered that is none, and none throws", async (t) => {
+test("a dry run of what is no push says nothing", async (t) => {
   const { taking } = start(t);
-  const bodies = [
-    "",
-    "null",
-    "[]",
-    "{}",
-    '{"ids":7}',
-    '{"ids":["../x",null]}',
-    '{"uses":[7,{"project":{}}]}',
-  ];
-  for (const body of [...bodies, "[".repeat(15_000), "x".repeat(100_000)]) {
-    for (const path of ["/front/pushes", "/front/uses", "/front/dry-run", "/front/other"]) {
-      const answer = await taking.answer(path, body);
-      assert(answer === null || Object.keys(answer).length <= 1, `${path} ${body.slice(0, 40)}`);
-    }
-  }
-});
-
-test("of calls that hang up 16 wait at most, and later ones are answered again", async (t) => {
-  const { taking } = start(t);
-  const call = () => taking.answer("/front/pushes", JSON.stringify({ ids: [newId()] }));
-  const answers = await Promise.all(Array.from({ length: 40 }, call));
-  assert.equal(answers.filter((answer) => answer !== null).length, 16);
-  assert.deepEqual(await call(), { pushes: [] });
+  for (const push of [{}, { ref: 7 }, { ...pushOf(), commit: "x" }])
+    assert.deepEqual(await taking.dryRun({ project: "shop", push }), { would: null });
 });

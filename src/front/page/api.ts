@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { parseLines } from "#calls/client";
 import type { ControlEvent } from "#calls/shapes";
-import { callPath, findCall } from "#calls/table";
+import { callPath, findCall, isForVisitors } from "#calls/table";
 import { whenDrained } from "#calls/when-drained";
 import { isFinished } from "#deployments/deployment";
 import { readText } from "#platform/http-server";
@@ -28,7 +28,7 @@ export async function answerProgram(
     return jsonPage((await import("#calls/openapi")).openApi());
   const found = findCall(method, path);
   // A session begins in a browser, which keeps it in a cookie.
-  if (found === null || found.row.right === "server" || found.row.right === "nobody")
+  if (found === null || !isForVisitors(found.row))
     return problemPage({ code: "not_found", detail: "Nothing is here. See /api/openapi.json." });
   const target = query.size === 0 ? path : `${path}?${query}`;
   if (method === "POST") {
@@ -38,9 +38,7 @@ export async function answerProgram(
     const body = await readText(request, longestBodyBytes);
     if (body === null)
       return problemPage({ code: "payload_too_large", detail: "The page takes bodies up to 16 KiB." });
-    const key = headers["idempotency-key"];
-    const own = typeof key === "string" ? { "idempotency-key": key } : {};
-    const answer = await run.call(visit, "POST", target, body, own);
+    const answer = await run.call(visit, "POST", target, body);
     return answer.kind === "refused" ? problemPage(answer) : jsonPage(answer.value, answer.status);
   }
   const wantsEvents = found.name === "events" && headers.accept !== "application/x-ndjson";

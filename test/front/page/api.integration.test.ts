@@ -3,11 +3,9 @@ import { test } from "node:test";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
 import { memoryOf } from "../../harness/memory.ts";
-import { makeToken, startPage } from "../../harness/page.ts";
+import { startPage } from "../../harness/page.ts";
 import { untilDeployment } from "../../harness/records.ts";
-import { makeRepository } from "../../harness/repository.ts";
 import { letGo } from "../../harness/script.ts";
-import { quickScript } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
 const script = `#!/bin/sh
@@ -37,11 +35,11 @@ test("every answer is what the OpenAPI document says", async (t) => {
   await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
   await ask("GET /api/projects");
   assert.deepEqual(await idsOf("GET /api/deployments"), [3, 2, 1]);
-  assert.deepEqual(await idsOf("GET /api/projects/default/deployments?limit=1"), [3]);
+  assert.deepEqual(await idsOf("GET /api/deployments?project=default&limit=1"), [3]);
   assert.deepEqual(await idsOf("GET /api/deployments?state=succeeded"), [1]);
   for (const wrong of ["limit=0", "limit=x", "before=x", "state=good"])
     assert.equal((await ask(`GET /api/deployments?${wrong}`)).status, 422, wrong);
-  for (const missing of ["GET /api/deployments/99", "GET /api/projects/nothing/deployments", "GET /api/else"])
+  for (const missing of ["GET /api/deployments/99", "GET /api/deployments?project=nothing", "GET /api/else"])
     assert.equal((await ask(missing)).status, 404, missing);
   assert.equal((await ask("POST /api/projects/default/rollback", { body: { version: "abc" } })).status, 409);
 
@@ -64,32 +62,7 @@ test("a list goes on where the one before ended", async (t) => {
   assert.deepEqual(seen, [5, 4, 3, 2, 1]);
 });
 
-test("a deploy that is sent twice with one Idempotency-Key is recorded once", async (t) => {
-  const repository = makeRepository(t);
-  repository.write("deploy.sh", quickScript);
-  repository.commit();
-  repository.git("update-index", "--chmod=+x", "deploy.sh");
-  repository.git("remote", "add", "origin", `file://${repository.directory}/.git`);
-  const service = await startAnswering(t, { repoPath: repository.directory, script: quickScript });
-  const { ask } = await startPage(t, service);
-  const call = "POST /api/projects/default/deployments";
-  const idOf = async (key: string, body = {}) =>
-    ((await ask(call, { headers: { "idempotency-key": key }, body })).json.deployment as { id: number }).id;
-  assert.deepEqual(
-    [await idOf("a"), await idOf("a"), await idOf("b", { ref: "main" }), await idOf("b", { ref: "main" })],
-    [1, 1, 2, 2],
-  );
-  const headers = { "idempotency-key": "b" };
-  assert.equal((await ask(call, { headers })).status, 422);
-  assert.equal(
-    (await ask("POST /api/projects/default/pause", { headers, body: { ref: "main" } })).status,
-    422,
-  );
-  assert.equal((await ask("GET /api/deployments/3")).status, 404, "a key that is used again does nothing");
-  assert.equal((await ask(call, { token: await makeToken(service, "read") })).status, 403);
-});
-
-test("a log comes whole, in part and as events", async (t) => {
+test("a log comes as it was printed", async (t) => {
   const service = await startAnswering(t, { script });
   const { ask } = await startPage(t, service);
   await deliver(service.url, githubPush());
@@ -98,13 +71,6 @@ test("a log comes whole, in part and as events", async (t) => {
   const { text, type } = await ask("GET /api/deployments/1/log");
   assert.equal(text, "==> Pull\none é\ntwo and a half\n==> Build\nno line end\n");
   assert.equal(type, "text/plain; charset=utf-8");
-  assert.equal((await ask("GET /api/deployments/1/log?from=1&to=35")).text, "one é\n");
-  const events = (await ask("GET /api/deployments/1/log?format=ndjson")).text.trimEnd().split("\n");
-  const lines = events.map((line) => JSON.parse(line)).filter(({ event }) => event === "line");
-  assert.deepEqual(
-    lines.map(({ line }) => line),
-    text.trimEnd().split("\n"),
-  );
 });
 
 test("readers that are cut off get each line once", async (t) => {

@@ -23,7 +23,7 @@ test("what an operator starts is shown at once, and the audit log names them", a
   const { entries } = await callRun(service.statePath, "audit", {});
   assert.deepEqual(
     entries.map(({ action, visitor }) => `${visitor} ${action}`),
-    ["resume", "pause", "cancel", "sign in"].map((action) => `Ann (session 1) ${action}`),
+    ["resume", "pause", "cancel", "signIn"].map((action) => `Ann (session 1) ${action}`),
   );
 });
 

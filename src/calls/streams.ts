@@ -1,36 +1,72 @@
+import type { EventEmitter } from "node:events";
+import { createReadStream } from "node:fs";
+import type { ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
 import { type Deployment, isFinished } from "#deployments/deployment";
 import { type DeploymentStep, findDeployment, listSteps } from "#deployments/store";
+import type { Log } from "#log";
+import type { Store } from "#platform/sqlite";
 import { logBytes, logPath, readLog, stepOf } from "#runner/log-file";
-import type { ProjectContext, Stream } from "./call.ts";
+import type { Stream } from "./context.ts";
 import { type ControlEvent, deploymentJson, lineJson, stepJson } from "./shapes.ts";
 import { whenDrained } from "./when-drained.ts";
+
+/** What a deployment has printed so far, as it was printed. `timed`: as the file at `path` has it, byte by byte. */
+export function logIn(path: string, format: "text" | "timed"): Stream {
+  return { kind: "stream", write: (response) => (format === "text" ? sendText : sendFile)(path, response) };
+}
+
+async function sendFile(path: string, response: ServerResponse): Promise<void> {
+  const end = logBytes(path) - 1;
+  if (end < 0) response.end();
+  else await pipeline(createReadStream(path, { end }), response).catch(() => response.destroy());
+}
+
+async function sendText(path: string, response: ServerResponse): Promise<void> {
+  let isFirst = true;
+  for (const lines of readLog(path, 0)) {
+    const texts = lines.map(({ text }, index) => (isFirst && index === 0 ? text : `\n${text}`));
+    isFirst &&= lines.length === 0;
+    response.write(texts.join(""));
+    await whenDrained(response);
+    if (response.destroyed) return;
+  }
+  response.end(isFirst ? "" : "\n");
+}
 
 /** How soon a change by another instance is noticed, which no event in this process announces. */
 const lookIntervalMs = 1_000;
 
-type EventsContext = Pick<ProjectContext, "store" | "events" | "logStatePath" | "log">;
+interface EventsContext {
+  readonly store: Store;
+  readonly events: EventEmitter;
+  /** The directory with the project's logs. */
+  readonly statePath: string;
+  readonly log: Log;
+}
 
-/** The events of a deployment, one JSON object a line. */
-export function eventsIn(
-  context: EventsContext,
-  deployment: Deployment,
-  { fromByte, isFollowing }: Pick<EventsWanted, "fromByte" | "isFollowing">,
-): Stream {
+interface EventsWanted {
+  /** The place in the log after the last line that the reader has. */
+  readonly fromByte: number;
+  /** Whether to go on until the deployment has ended. */
+  readonly isFollowing: boolean;
+}
+
+/** The events of a deployment, one JSON object a line. A fault of the disk ends this stream and not the service. */
+export function eventsIn(context: EventsContext, deployment: Deployment, wanted: EventsWanted): Stream {
   return {
     kind: "stream",
     async write(response) {
       const leaving = new AbortController();
       response.once("close", () => leaving.abort());
-      const wanted = { fromByte, isFollowing, signal: leaving.signal };
       try {
-        for await (const events of readEventsOf(context, deployment, wanted)) {
+        for await (const events of readEventsOf(context, deployment, wanted, leaving.signal)) {
           response.write(events.map((event) => `${JSON.stringify(event)}\n`).join(""));
           await whenDrained(response);
           if (response.destroyed) return;
         }
         response.end();
       } catch (error) {
-        // A fault of the disk ends this stream and not the service.
         context.log.error({ event: "control.failed", err: error }, "A deployment could not be followed");
         response.destroy();
       }
@@ -38,26 +74,18 @@ export function eventsIn(
   };
 }
 
-export interface EventsWanted {
-  /** The place in the log after the last line that the reader has. */
-  readonly fromByte: number;
-  /** Whether to go on until the deployment has ended. */
-  readonly isFollowing: boolean;
-  /** Aborted when the reader has gone. */
-  readonly signal: AbortSignal;
-}
-
 /**
  * Yields what a deployment has printed and done, then what it prints and does, some events at a time. The first event is the
  * deployment as it is, the last one the deployment as it ended. Everything is read from the log and the database when the
  * reader asks for more: one that is slow costs no memory and misses nothing.
  */
-export async function* readEventsOf(
-  { store, events, logStatePath }: EventsContext,
+async function* readEventsOf(
+  { store, events, statePath }: EventsContext,
   { id }: Pick<Deployment, "id">,
-  { fromByte, isFollowing, signal }: EventsWanted,
+  { fromByte, isFollowing }: EventsWanted,
+  signal: AbortSignal,
 ): AsyncGenerator<readonly ControlEvent[], void, void> {
-  const path = logPath(logStatePath, id);
+  const path = logPath(statePath, id);
   const waking = createWaking(events, id, signal);
   const newSteps = createStepFinder();
   let place = fromByte;
@@ -84,10 +112,9 @@ export async function* readEventsOf(
       sent = deployment;
       for (const lines of readLog(path, place)) {
         yield lines.flatMap((line) => {
-          const isStep = stepOf(line.text) !== null;
-          if (isStep) stepLines += 1;
-          const steps = isStep ? newSteps(listSteps(store, deployment), stepLines) : [];
-          return [...steps, lineJson(line)];
+          if (stepOf(line.text) === null) return [lineJson(line)];
+          stepLines += 1;
+          return [...newSteps(listSteps(store, deployment), stepLines), lineJson(line)];
         });
         place = lines.at(-1)?.endByte ?? place;
         if (signal.aborted) return;
@@ -112,17 +139,15 @@ function deploymentEvent(deployment: Deployment): ControlEvent {
 /** Finds what of the steps was not sent: that one has begun, and that it is over, each once. */
 function createStepFinder() {
   let begun = 0;
-  const ended = new Set<number>();
+  let ended = 0;
   return (steps: readonly DeploymentStep[], count = Number.POSITIVE_INFINITY): readonly ControlEvent[] => {
     const found: ControlEvent[] = [];
     for (const [index, step] of steps.slice(0, count).entries()) {
-      if (index >= begun) {
-        begun += 1;
-        found.push({ event: "step", step: { ...stepJson(step), durationMs: null } });
-      }
+      if (index >= begun) found.push({ event: "step", step: { ...stepJson(step), durationMs: null } });
+      begun = Math.max(begun, index + 1);
       // The end of the last one that is wanted comes with the beginning of the next.
-      if (step.endedAtMs === null || ended.has(index) || index + 1 >= count) continue;
-      ended.add(index);
+      if (step.endedAtMs === null || index < ended || index + 1 >= count) continue;
+      ended = index + 1;
       found.push({ event: "step", step: stepJson(step) });
     }
     return found;
@@ -130,7 +155,7 @@ function createStepFinder() {
 }
 
 /** Wakes a reader when something has happened since it looked last, or after a second. */
-function createWaking(events: ProjectContext["events"], id: number, signal: AbortSignal) {
+function createWaking(events: EventEmitter, id: number, signal: AbortSignal) {
   let hasNews = false;
   let wake = () => {};
   const note = () => {
