@@ -269,5 +269,5 @@ function filesIn(path: string): readonly string[] {
 }
 
 function findOwnRoot(directory: string): string {
-  return existsSync(join(directory, "package.json")) ? directory : findOwnRoot(dirname(directory));
+  return existsSync(join(directory, "bin/hotpush")) ? directory : findOwnRoot(dirname(directory));
 }

@@ -78,6 +78,7 @@ export function spawnService(
       DOCKER_HOST: process.env.DOCKER_HOST,
       NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
       WEBHOOK_PORT: "0",
+      PAGE_PORT: "0",
       WEBHOOK_HOST: "127.0.0.1",
       WEBHOOK_SECRET: testSecret,
       REPO_PATH: options.repoPath,
