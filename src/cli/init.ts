@@ -26,7 +26,6 @@ export function makeInitCommand({ env, finish }: CommandContext): Command {
       parser(parsePublicUrl, "Not an address such as https://shop.example.org."),
     )
     .addOption(new Option("--host <name>", "the git host (default: by the remote's name)").choices(gitHosts))
-    .option("--service <name>", "the service at that address, if several are web addresses")
     .option(
       "--at <place>",
       "the address of a service: admin=admin.example.org, admin=:8081, or admin=none to leave its port; repeatable",

@@ -14,7 +14,7 @@ interface RemoveOptions {
 /** `hotpush remove`: the server no longer serves a project; what the project itself is stays. */
 export function makeRemoveCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Take a project off this machine's Caddy and Hotpush. Its checkout, containers, volumes and history stay. Its settings and secrets are kept aside, and hotpush init brings it back.";
+    "Take a project off this machine's Caddy and Hotpush. Its checkout, containers, volumes and history stay. Its settings and secrets are kept aside; hotpush init brings it back, with the same webhook secret.";
   return newCommand("remove", description, [
     "hotpush remove                   the project of this checkout",
     "hotpush remove --project shop    another one",

@@ -34,7 +34,7 @@ import {
   readServices,
   type SetupProject,
 } from "./project.ts";
-import { findRemovedProject, formerProjectName, withRemovedFiles } from "./remove.ts";
+import { findRemovedProject, formerProjectName } from "./remove.ts";
 import { askPublishedPorts, type GivenPlace, type ServedOptions, type ServedPlan } from "./served.ts";
 import { notesOf, type ServedQuestion, settleServed } from "./served-questions.ts";
 import {
@@ -49,15 +49,7 @@ import {
   type ServerPlace,
 } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
-import {
-  hasOwnCertificate,
-  placesIn,
-  planPage,
-  portsOfOthers,
-  refuseTakenNames,
-  refuseTakenPageName,
-  siteFile,
-} from "./sites.ts";
+import { hasOwnCertificate, placesIn, planPage, portsOfOthers, refuseTakenNames, siteFile } from "./sites.ts";
 import {
   buildOwnImage,
   findOutdated,
@@ -75,8 +67,6 @@ export interface InitOptions {
   /** Where the git host reaches the project. */
   readonly url?: URL;
   readonly host?: GitHost;
-  /** The service at that address. */
-  readonly service?: string;
   /** The name of the project. */
   readonly project?: string;
   /** The addresses of services. */
@@ -197,7 +187,7 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
   const { plan, options } = await settleServed(
     services,
     {
-      ...{ project: name, name: address.name, main: given.service ?? null },
+      ...{ project: name, name: address.name },
       // Those of the command line count more.
       places: [...formerPlaces, ...(given.at ?? [])],
       isCaddyPublic: place.ports.http === 80 && place.ports.https === 443,
@@ -207,9 +197,8 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
     ask.askServed,
   );
 
-  refuseTakenNames(sitesPath, name, plan, address);
+  refuseTakenNames(sitesPath, name, plan, { name: address.name, page: given.page ?? null });
   const pagePlan = given.page ? planPage(given.page, place) : null;
-  if (pagePlan !== null) refuseTakenPageName(sitesPath, pagePlan.url, plan, address);
   const ownPorts = plan.upstreams.flatMap((one) => (one.place.kind === "port" ? [one.place] : []));
   const wide = {
     place,
@@ -220,18 +209,18 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
   };
   const ofProject = { name, project, known, payloadUrl: address.payloadUrl, host };
   const choices = { url: given.url ?? null, host: given.host ?? null };
-  const serverFiles = withRemovedFiles(place, { root: project.root, name }, [
+  const serverFiles = [
     ...serverWideFiles(wide),
     ...(pagePlan === null ? [] : [pagePlan.site]),
     projectFile({ ...ofProject, given: choices, gid: frontOwner(place).gid }),
     siteFile(plan, { project: name, ...address }),
-  ]).map((file) => planFile(place.files.path, file));
+  ].map((file) => planFile(place.files.path, file));
   const settingsFile = join(place.files.projectsPath, `${name}.env`);
   const caddyPorts = [place.ports.http, place.ports.https, ...ownPorts.map(({ port }) => port)];
   const { PAGE_URL } = place.env;
   return {
     ...{ project, name, place, plan, address, host, override, serverFiles, settingsFile },
-    notes: notesOf(services, options, plan),
+    notes: [...notesOf(services, options, plan), ...removedNotes(place, project.root)],
     directories: serverDirectories(wide),
     holders: await findPortHolders(project.root, caddyPorts, env),
     page: pagePlan?.url ?? (PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null),
@@ -244,6 +233,16 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
 function settingsOf(server: Server, root: string): Environment | null {
   const present = listServerProjects(server).find(({ env }) => env.REPO_PATH === root);
   return (present ?? findRemovedProject(server, root))?.env ?? null;
+}
+
+/** Its address and its secret are taken over. */
+function removedNotes(server: Server, root: string): readonly string[] {
+  const removed = findRemovedProject(server, root);
+  if (removed === null || listServerProjects(server).some(({ env }) => env.REPO_PATH === root)) return [];
+  const secrets = join(server.files.secretsPath, `${removed.name}.env`);
+  return [
+    `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${removed.file}. If deploy.sh had secrets of its own, move them back to ${secrets}.`,
+  ];
 }
 
 function nameOf({ root, remote }: SetupProject, place: ServerPlace, given: InitOptions): string {

@@ -382,6 +382,7 @@ export function projectFile({
   const repository = payloadName(project.remote?.path ?? "", host);
   const settings = [
     ...setting("WEBHOOK_SECRET", known.WEBHOOK_SECRET_FILE ? null : goodSecret(known, host), false),
+    ...setting("WEBHOOK_SECRET_FILE", known.WEBHOOK_SECRET_FILE || null, true),
     ...setting("REPO_PATH", project.root, false),
     ...setting("REPOSITORY", /^[\w.~-]+(\/[\w.~-]+)+$/.test(repository) ? repository : null, true),
     ...setting("BRANCH", project.branch, true),

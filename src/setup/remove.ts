@@ -11,7 +11,6 @@ import { withShortPath } from "#platform/listen";
 import { CommandError, ProblemError } from "#problems";
 import { requestsLog } from "#rollout/caddy-lines";
 import { applyChange, type CheckoutChange, planCheckoutRemoval } from "./checkout-files.ts";
-import { self, type WantedFile, withoutOtherValues } from "./planned-file.ts";
 import {
   chooseProject,
   findProjectAround,
@@ -208,28 +207,4 @@ export function findRemovedProject(server: Server, root: string): ServerProject 
 export function formerProjectName(server: Server, root: string): string | null {
   const name = findRemovedProject(server, root)?.name ?? null;
   return listServerProjects(server).some((one) => one.name === name) ? null : name;
-}
-
-/**
- * The files of a project. If it was removed before, those that are missing are made from the ones that were kept, so that its
- * secrets are the same.
- */
-export function withRemovedFiles(
-  server: Server,
-  { root, name }: { readonly root: string; readonly name: string },
-  wanted: readonly WantedFile[],
-): readonly WantedFile[] {
-  if (findRemovedProject(server, root)?.name !== name) return wanted;
-  const kept = removedFiles(server.files).path;
-  const secrets: WantedFile = {
-    ...{ name: `secrets/${name}.env`, mode: 0o600, owner: self(), purpose: "what only its deploy.sh gets" },
-    make: (before) => before ?? "",
-    shown: (text) => withoutOtherValues(text, []),
-  };
-  const all = existsSync(join(kept, secrets.name)) ? [...wanted, secrets] : wanted;
-  const keptText = (path: string) => (existsSync(path) ? readFileSync(path, "utf8") : null);
-  return all.map((file) => ({
-    ...file,
-    make: (before) => file.make(before ?? keptText(join(kept, file.name))),
-  }));
 }

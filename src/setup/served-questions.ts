@@ -54,7 +54,7 @@ export function questionsOf(
   options: ServedOptions,
   plan: ServedPlan,
 ): readonly ServedQuestion[] {
-  const { name, places, main } = options;
+  const { name, places } = options;
   const isChosen = ({ endpoint: { service, port } }: Upstream) =>
     places.some((one) => one.service === service && (one.port ?? port) === port);
   const [first, ...others] = plan.upstreams;
@@ -62,9 +62,7 @@ export function questionsOf(
   // A service that is built here may listen at a port that no file names.
   const isNoneOpen = !first && places.length === 0 && builtServices(services).length === 1;
   return [
-    ...(name !== null && main === null && (isFirstOpen || isNoneOpen)
-      ? [aboutMain(services, options, plan)]
-      : []),
+    ...(name !== null && (isFirstOpen || isNoneOpen) ? [aboutMain(services, options, plan)] : []),
     // A name that the plan made up; the person may have another one, or no DNS record for it.
     ...others
       .filter((one) => one.place.kind === "name" && !isChosen(one))

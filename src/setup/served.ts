@@ -64,8 +64,6 @@ export interface ServedOptions {
   readonly project: string;
   /** The host name at which the project is reached; null: it has none. */
   readonly name: string | null;
-  /** The service that gets that name, if a person chose it. */
-  readonly main: string | null;
   /** Decided on the command line, as an answer, or at an earlier run. The last one for a port counts. */
   readonly places: readonly GivenPlace[];
   /** Whether Caddy has ports 80 and 443 of the server; else another proxy is in front. */
@@ -228,9 +226,8 @@ function reasonToLeave(
   return protocolOf(port);
 }
 
-function refuseUnknownServices(services: SetupServices, { places, main }: ServedOptions): void {
-  const names = [...places.map(({ service }) => service), ...(main === null ? [] : [main])];
-  const unknown = names.find((name) => !Object.hasOwn(services, name));
+function refuseUnknownServices(services: SetupServices, { places }: ServedOptions): void {
+  const unknown = places.find(({ service }) => !Object.hasOwn(services, service))?.service;
   if (unknown === undefined) return;
   const known = Object.keys(services).join(", ");
   throw new SetupError(`${unknown} is not a service of your compose file. Those are: ${known}.`);
@@ -303,28 +300,23 @@ function builtService(services: SetupServices): readonly Judged[] {
 function mainFirst(
   candidates: readonly Judged[],
   services: SetupServices,
-  { main, name }: ServedOptions,
+  { name }: ServedOptions,
 ): readonly Judged[] {
   const isNeeded = (service: string) =>
     candidates.some(({ endpoint }) => services[endpoint.service]?.depends_on?.[service] !== undefined);
   const signs = ({ endpoint, place }: Judged): readonly number[] => [
     Number(!(place?.kind === "name" && place.name === name)),
-    Number(endpoint.service !== main),
     Number(isPrivate(endpoint)),
     Number(services[endpoint.service]?.build === undefined),
     // A frontend depends on its backend.
     Number(isNeeded(endpoint.service)),
     Math.min(...endpoint.published.map(({ port }) => Number(port) || 65_536)),
   ];
-  const ranked = candidates.toSorted((a, b) => {
+  return candidates.toSorted((a, b) => {
     const [one, other] = [signs(a), signs(b)];
     const at = one.findIndex((sign, index) => sign !== other[index]);
     return at < 0 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
   });
-  if (main === null || ranked.some(({ endpoint }) => endpoint.service === main)) return ranked;
-  throw new SetupError(
-    `${main} publishes no port that speaks HTTP, as far as its compose file shows. If one does, name the port in its container: hotpush init --at ${main}:<port>=<host name>`,
-  );
 }
 
 /** Whether only programs of this server, or of one network, reach it. */
@@ -351,7 +343,6 @@ function placeAll(
     }
     const isSure =
       place !== null ||
-      endpoint.service === options.main ||
       endpoint.published.some(({ port }) => options.answers.get(port)) ||
       (endpoint.published.length > 0 && services[endpoint.service]?.build !== undefined);
     const taken = [one, ...twins.filter((twin) => twin.endpoint.service === endpoint.service)];

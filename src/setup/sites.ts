@@ -2,45 +2,37 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { frontAlias, internalName, internalPort } from "#config/server";
 import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
-import type { ProjectAddress } from "./project.ts";
 import { type GivenPlace, readPlace, type ServedPlan, type SitePlace, type Upstream } from "./served.ts";
 import type { ServerPlace } from "./server.ts";
 
 /**
- * Two sites of one address would make Caddy reject the files of all projects.
+ * Two sites of one address would make Caddy reject the files of all projects, and an app at the address of the page could act
+ * for the page's visitors.
  *
- * @throws SetupError if an address of the plan is one of another project
+ * @param page where the page will be; null: this run does not change that
+ * @throws SetupError if an address of the plan, or of the page, is one of another project
  */
 export function refuseTakenNames(
   sitesPath: string,
   project: string,
-  { upstreams }: ServedPlan,
-  address: ProjectAddress,
-): void {
-  const names = upstreams.flatMap(({ place }) => (place.kind === "name" ? [place.name] : []));
-  const wanted = new Set(address.name === null ? names : [address.name, ...names]);
-  for (const [site, addresses] of sitesOfOthers(sitesPath, project)) {
-    const taken = addresses.map(hostNameOf).find((one) => wanted.has(one));
-    if (taken === undefined) continue;
-    throw new SetupError(
-      `${taken} is an address of the project ${site} (${sitesPath}/${site}.caddy). Give this project a name of its own: hotpush init --url https://…`,
-    );
-  }
-}
-
-/** @throws SetupError if the page would be at an address of a project */
-export function refuseTakenPageName(
-  sitesPath: string,
-  { hostname }: URL,
-  { upstreams }: ServedPlan,
-  { name }: ProjectAddress,
+  { upstreams }: Pick<ServedPlan, "upstreams">,
+  { name, page }: { readonly name: string | null; readonly page: URL | null },
 ): void {
   const own = upstreams.flatMap(({ place }) => (place.kind === "name" ? [place.name] : []));
-  const taken = [...sitesOfOthers(sitesPath, "page").values()].flat().map(hostNameOf);
-  if (![name, ...own, ...taken].includes(hostname)) return;
-  throw new SetupError(
-    `${hostname} is the address of a project, which could then act for the visitors of the page. Give the page a host name of its own: hotpush init --page https://hotpush.example.com`,
+  const names = new Set(name === null ? own : [name, ...own]);
+  const others = [...sitesOfOthers(sitesPath, project)].flatMap(([site, addresses]) =>
+    addresses.map((address) => ({ site, host: address.replace(/^https?:\/\//, "").replace(/:\d+$/, "") })),
   );
+  const taken = others.find(({ host }) => names.has(host));
+  if (taken !== undefined)
+    throw new SetupError(
+      `${taken.host} is an address of the project ${taken.site} (${sitesPath}/${taken.site}.caddy). Give this project a name of its own: hotpush init --url https://…`,
+    );
+  const host = page?.hostname ?? "";
+  if (page !== null && (names.has(host) || others.some((one) => one.host === host && one.site !== "page")))
+    throw new SetupError(
+      `${host} is the address of a project, which could then act for the visitors of the page. Give the page a host name of its own: hotpush init --page https://hotpush.example.com`,
+    );
 }
 
 /** The ports of Caddy for sites of other projects. */
@@ -75,10 +67,6 @@ function sitesOfOthers(sitesPath: string, project: string): ReadonlyMap<string, 
 function addressesIn(site: string): readonly string[] {
   const openings = site.match(/^[^\s#({][^{]*(?=\{\s*$)/gm) ?? [];
   return openings.flatMap((line) => line.split(/[\s,]+/)).filter(Boolean);
-}
-
-function hostNameOf(address: string): string {
-  return address.replace(/^https?:\/\//, "").replace(/:\d+$/, "");
 }
 
 /** The site file of a project. */

@@ -62,7 +62,7 @@ test("init says what it cannot set up", async (t) => {
   const { stderr } = await remote.init([], { env: { ...remote.env, DOCKER_HOST: "tcp://10.0.0.1:2376" } });
   assert.match(stderr, /run this on the server itself/);
   const unknown = makeProject(t);
-  assert.match((await unknown.init(["--service", "app"])).stderr, /app/);
+  assert.match((await unknown.init(["--at", "app=:8081"])).stderr, /app/);
   assert.equal((await unknown.init(["--host", "sourceforge"])).code, 2);
   assert.equal((await unknown.init(["--url", "ftp://x"])).code, 2);
 });

@@ -208,7 +208,6 @@ test("behind another proxy of the server, Caddy takes over the ports as they are
 });
 
 test("a person can choose the main service, and every place", () => {
-  assert.deepEqual(ends(monorepo, { main: "api" })[0], "api:3001 app.example.org");
   assert.deepEqual(ends(monorepo, {}, "admin=app.example.org", "api=:3001", "web=none"), [
     "admin:3002 app.example.org",
     "api:3001 :3001",
@@ -292,10 +291,6 @@ test("a service without a known port must be named with one", () => {
     () => ends({ worker: service([]) }, {}, "worker=w.example.org"),
     /^SetupError: Which port of worker/,
   );
-});
-
-test("a main service that publishes no web address is refused", () => {
-  assert.throws(() => ends(withTool, { main: "db" }), /^SetupError: db publishes no port that speaks HTTP/);
 });
 
 test("a service with port 443 has certificates of its own, unless a person chooses its plain port", () => {

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
 import { serverComposeFile } from "../../src/setup/server-files.ts";
-import { planPage, refuseTakenPageName } from "../../src/setup/sites.ts";
+import { planPage, refuseTakenNames } from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const url = new URL("https://hotpush.example.org");
@@ -13,7 +13,6 @@ const place = {
   ...{ files: serverFilesAt("/etc/hotpush"), state: serverStateAt("/var/lib/hotpush"), env: {} },
   ...{ isNew: false, ports: { http: 80, https: 443 } },
 };
-const emptyPlan = { upstreams: [], left: [], internal: [], changes: {} };
 
 test("the page gets a site of its own, with a certificate if Caddy can have one", () => {
   const text = planPage(url, place).site.make(null);
@@ -46,16 +45,25 @@ test("lines that a person added to its site stay, until it gets another address"
   assert.match(moved, /^other\.example\.org \{$/m);
 });
 
-test("the page is never at the address of a project", (t) => {
+test("a project and the page have host names of their own", (t) => {
   const sites = temporaryDirectory(t);
-  writeFileSync(join(sites, "shop.caddy"), "shop.example.org {\n}\n\nhttp://admin.example.org {\n}\n");
+  writeFileSync(
+    join(sites, "shop.caddy"),
+    "shop.example.org {\n}\n\nhttp://admin.example.org {\n}\n\nhttp://:81 {\n}\n",
+  );
   writeFileSync(join(sites, "page.caddy"), "hotpush.example.org {\n}\n");
-  const address = { payloadUrl: url, name: "blog.example.org", hasCertificate: true };
-  const refuse = (host: string) => () =>
-    refuseTakenPageName(sites, new URL(`https://${host}`), emptyPlan, address);
+  const refuse = (name: string, host: string | null) => () =>
+    refuseTakenNames(
+      sites,
+      "blog",
+      { upstreams: [] },
+      { name, page: host === null ? null : new URL(`https://${host}`) },
+    );
   for (const host of ["shop.example.org", "admin.example.org", "blog.example.org"])
-    assert.throws(refuse(host), /a host name of its own/, host);
-  assert.doesNotThrow(refuse("hotpush.example.org"));
+    assert.throws(refuse("blog.example.org", host), /a host name of its own/, host);
+  for (const host of ["hotpush.example.org", null]) assert.doesNotThrow(refuse("blog.example.org", host));
+  for (const name of ["admin.example.org", "hotpush.example.org"])
+    assert.throws(refuse(name, null), /is an address of the project/, name);
 });
 
 test("front has nothing of the machine but its state, the projects, and the directory of a socket of run", () => {
