@@ -4,6 +4,7 @@ import {
   chownSync,
   existsSync,
   lstatSync,
+  mkdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -13,8 +14,11 @@ import {
 import { join } from "node:path";
 import { test } from "node:test";
 import { applyChange, planCheckoutRemoval } from "../../src/setup/checkout-files.ts";
+import { findRemovedProject, formerProjectName } from "../../src/setup/remove.ts";
+import { findServer, type Server } from "../../src/setup/server.ts";
 import { nobody } from "../harness/nobody.ts";
 import { needs } from "../harness/requirements.ts";
+import { makeServer } from "../harness/server.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 const heading = "# Hotpush, by `hotpush init`\n";
@@ -88,6 +92,18 @@ test("a checkout without files of Hotpush stays as it is", (t) => {
   const files = { "compose.yaml": "", ".env": "COMPOSE_FILE=compose.yaml\n" };
   assert.deepEqual(planCheckoutRemoval(makeCheckout(t, files).root), []);
   assert.deepEqual(planCheckoutRemoval(join(temporaryDirectory(t), "gone")), []);
+});
+
+test("only the checkout of a removed project gets its name and its secret again", (t) => {
+  const { path, env, addProject } = makeServer(t);
+  mkdirSync(join(path, "removed/projects"), { recursive: true });
+  writeFileSync(join(path, "removed/projects/shop.env"), "REPO_PATH=/srv/shop\nWEBHOOK_SECRET=the old one\n");
+  const server = findServer(env) as Server;
+  assert.equal(formerProjectName(server, "/srv/shop"), "shop");
+  assert.equal(findRemovedProject(server, "/srv/shop")?.env.WEBHOOK_SECRET, "the old one");
+  assert.equal(findRemovedProject(server, "/srv/other"), null);
+  addProject("shop", "/srv/other");
+  assert.equal(formerProjectName(server, "/srv/shop"), null, "the name is taken");
 });
 
 function remove(root: string): void {

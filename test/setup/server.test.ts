@@ -3,9 +3,15 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { statePathOf } from "../../src/cli/service-access.ts";
-import { chooseProject, findProjectAround, findServer, type Server } from "../../src/setup/server.ts";
+import {
+  chooseProject,
+  findProjectAround,
+  findServer,
+  isUserKnown,
+  type Server,
+} from "../../src/setup/server.ts";
 import { makeServer } from "../harness/server.ts";
-import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
+import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 test("a server is there if it has a compose file; its .env names the state", (t) => {
   const { env, runStatePath } = makeServer(t);
@@ -44,6 +50,19 @@ test("commands call the server, but in a checkout with a Hotpush of its own", (t
   assert.equal(found(makeOwn(t)), own);
   assert.equal(found(makeOwn(t), "outer"), server.state.run, "a name decides");
   assert.equal(statePathOf({ ...env, STATE_PATH: "/given" }, { directory: outer }), "/given");
+});
+
+test("a user is unknown only if run has no such line in /etc/passwd", async (t) => {
+  for (const [script, isKnown] of [
+    ["exit 0", true],
+    ["[ $1 = exec ] && exit 0; echo 0123", true],
+    ["[ $1 = exec ] && exit 2; echo 0123", false],
+    ["[ $1 = exec ] && exit 125; echo 0123", true],
+  ] as const) {
+    const bin = temporaryDirectory(t);
+    writeScript(join(bin, "docker"), `#!/bin/sh\n${script}\n`);
+    assert.equal(await isUserKnown(61_001, { PATH: `${bin}:${process.env.PATH}` }), isKnown, script);
+  }
 });
 
 /** Two projects, one inside the other's checkout. */

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { test } from "node:test";
-import { parse } from "yaml";
 import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
-import { serverComposeFile } from "../../src/setup/server-files.ts";
 import { planPage, refuseTakenNames } from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -64,19 +62,4 @@ test("a project and the page have host names of their own", (t) => {
   for (const host of ["hotpush.example.org", null]) assert.doesNotThrow(refuse("blog.example.org", host));
   for (const name of ["admin.example.org", "hotpush.example.org"])
     assert.throws(refuse(name, null), /is an address of the project/, name);
-});
-
-test("front has nothing of the machine but its state, the projects, and the directory of a socket of run", () => {
-  const { front, run } = parse(serverComposeFile(["/srv"])).services;
-  assert.deepEqual(
-    front.volumes.map(
-      ({ target, read_only = false }: { target: string; read_only?: boolean }) => `${target} ${read_only}`,
-    ),
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: compose replaces it
-    ["${SERVER_PATH}/projects true", "/state false", "/socket true"],
-  );
-  assert.deepEqual(front.networks, { "hotpush-front": { aliases: ["front.hotpush.containers.internal"] } });
-  assert.deepEqual([front.cap_drop, front.read_only], [["ALL"], true]);
-  assert.equal(front.volumes[2].source, dirname(run.environment.FRONT_SOCKET));
-  assert.equal(`${front.volumes[1].source}/spool`, run.environment.SPOOL_PATH);
 });

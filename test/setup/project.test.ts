@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { chooseOverrideFile, planCheckoutFiles } from "../../src/setup/checkout-files.ts";
+import { writePlanned } from "../../src/setup/planned-file.ts";
+import {
+  chooseProjectName,
+  findProject,
+  findProjectAddress,
+  parsePublicUrl,
+  parseRemoteUrl,
+  readRemoteBranch,
+  readRemoteUrl,
+} from "../../src/setup/project.ts";
+import { makeRepository } from "../harness/repository.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+test("a remote's URL has its host and repository, and no credentials", () => {
+  for (const [url, hostname, path, origin] of [
+    ["git@github.com:octo/app.git", "github.com", "octo/app", "https://github.com"],
+    ["github.com:octo/app", "github.com", "octo/app", "https://github.com"],
+    ["github.com-shop:octo/app.git", "github.com", "octo/app", "https://github.com"],
+    ["ssh://git@ssh.github.com:443/octo/app.git", "github.com", "octo/app", "https://github.com"],
+    ["https://github.com/octo/app.git/", "github.com", "octo/app", "https://github.com"],
+    ["https://user:ghp_token@GitHub.com/octo/app", "github.com", "octo/app", "https://github.com"],
+    ["ssh://git@git.example.org:2222/a/b/c.git", "git.example.org", "a/b/c", "https://git.example.org"],
+    ["http://git.example.org:3000/a/b.git", "git.example.org", "a/b", "http://git.example.org:3000"],
+    ["git://example.org/~mara/b.git", "example.org", "mara/b", "https://example.org"],
+    ["git@[2001:db8::1]:a/b.git", "[2001:db8::1]", "a/b", "https://[2001:db8::1]"],
+  ] as const) {
+    const remote = parseRemoteUrl(url);
+    assert.deepEqual([remote?.hostname, remote?.path, remote?.origin], [hostname, path, origin]);
+    assert.equal(remote?.isSsh, !/^(?:https?|git):/.test(url), url);
+    assert.doesNotMatch(JSON.stringify(remote), /ghp_token|user/);
+  }
+  for (const url of [
+    "/srv/git/app.git",
+    "file:///srv/git/app.git",
+    "../app.git",
+    "",
+    "git@github.com:",
+    "https://",
+  ])
+    assert.equal(parseRemoteUrl(url), null, url);
+});
+
+test("the remote of a repository is origin, else the first one, else none", async (t) => {
+  const { directory, git } = makeRepository(t);
+  assert.equal(await readRemoteUrl(directory), null);
+  git("remote", "add", "backup", "git@example.org:a/b.git");
+  assert.equal(await readRemoteUrl(directory), "git@example.org:a/b.git");
+  git("remote", "add", "origin", "git@github.com:octo/app.git");
+  assert.equal(await readRemoteUrl(directory), "git@github.com:octo/app.git");
+  assert.equal(await readRemoteUrl(temporaryDirectory(t)), null);
+});
+
+test("the branch to deploy is the one that the HEAD of the remote names", async (t) => {
+  const remote = makeRepository(t, "remote");
+  remote.commit();
+  const { directory, git } = makeRepository(t);
+  git("remote", "add", "origin", remote.directory);
+  assert.equal(await readRemoteBranch(directory), "main");
+  remote.git("switch", "--quiet", "--create", "x/HEAD");
+  assert.equal(await readRemoteBranch(directory), null);
+  remote.git("switch", "--quiet", "--create", "master");
+  assert.equal(await readRemoteBranch(directory), "master");
+});
+
+test("if the remote does not answer, its branch is the one that git clone found", async (t) => {
+  const remote = makeRepository(t, "remote");
+  remote.git("switch", "--quiet", "--create", "master");
+  remote.commit();
+  const directory = join(temporaryDirectory(t), "clone");
+  remote.git("clone", "--quiet", remote.directory, directory);
+  rmSync(remote.directory, { recursive: true });
+  assert.equal(await readRemoteBranch(directory), "master");
+});
+
+test("a project has the name of its repository, with the owner's if that is taken", () => {
+  const alone = { given: null, known: null, others: new Map<string, string>() };
+  const others = new Map([["shop", "/srv/other/shop"]]);
+  for (const [options, name] of [
+    [{ path: "octo/shop" }, "shop"],
+    [{ path: "octo/My_Shop.io" }, "my-shop-io"],
+    [{ path: "octo/hotpush" }, "octo-hotpush"],
+    [{ path: `octo/${"long-".repeat(20)}` }, "long-long-long-long-long-long-long-long"],
+    [{ path: "/srv/my shop" }, "my-shop"],
+    [{ path: "octo/shop", others }, "octo-shop"],
+    [{ path: "octo/shop", known: "store", others }, "store"],
+  ] as const)
+    assert.equal(chooseProjectName({ ...alone, ...options }), name);
+  for (const [options, says] of [
+    [{ given: "shop", others }, /shop is the project in \/srv\/other\/shop/],
+    [{ given: "caddy" }, /caddy is a name of the server/],
+    [{ given: "store", known: "shop" }, /is the project shop already/],
+  ] as const)
+    assert.throws(() => chooseProjectName({ ...alone, path: "octo/shop", ...options }), says);
+});
+
+test("deliveries are sent to the project's host name, or to its path at the server", () => {
+  const [usual, other] = [
+    { http: 80, https: 443 },
+    { http: 8080, https: 8443 },
+  ];
+  for (const [url, ports, payloadUrl, name, hasCertificate] of [
+    ["https://shop.example.org/webhook", usual, "https://shop.example.org/webhook", "shop.example.org", true],
+    ["http://shop.test/webhook", usual, "http://shop.test/webhook", "shop.test", false],
+    ["http://203.0.113.5/webhook", usual, "http://203.0.113.5/webhook/shop", null, false],
+    ["http://[2001:db8::1]/webhook", usual, "http://[2001:db8::1]/webhook/shop", null, false],
+    [null, other, "http://127.0.0.1:8080/webhook/shop", null, false],
+    [
+      "https://shop.example.org/webhook",
+      other,
+      "https://shop.example.org/webhook",
+      "shop.example.org",
+      false,
+    ],
+  ] as const) {
+    const address = findProjectAddress(url === null ? null : new URL(url), "shop", ports);
+    assert.deepEqual(
+      { ...address, payloadUrl: address.payloadUrl.href },
+      { payloadUrl, name, hasCertificate },
+    );
+  }
+});
+
+test("a typed URL needs neither scheme nor path", () => {
+  for (const [text, url] of [
+    ["shop.example.org", "https://shop.example.org/webhook"],
+    [" http://shop.example.org:9000/ ", "http://shop.example.org:9000/webhook"],
+    ["https://shop.example.org/hooks/push", "https://shop.example.org/hooks/push"],
+  ] as const)
+    assert.equal(parsePublicUrl(text)?.href, url);
+  for (const text of ["", "  ", "two words", "ftp://shop.example.org", "https://"])
+    assert.equal(parsePublicUrl(text), null, text);
+});
+
+const text = "# Written by `hotpush init`.\nservices: {}\n";
+
+function makeCheckout(t: TestContext, files: Readonly<Record<string, string>>) {
+  const repository = makeRepository(t);
+  for (const [name, content] of Object.entries({ "compose.yaml": "services: {}\n", ...files }))
+    repository.write(name, content);
+  repository.commit();
+  const setUp = async () => {
+    const project = await findProject(repository.directory);
+    const override = await chooseOverrideFile(project);
+    for (const file of await planCheckoutFiles(project, override, text)) writePlanned(file);
+    return override;
+  };
+  const read = (name: string) => readFileSync(join(repository.directory, name), "utf8");
+  return { repository, setUp, read };
+}
+
+test("COMPOSE_FILE in .env joins the file of ours, and git sees none of them", async (t) => {
+  const { repository, setUp, read } = makeCheckout(t, {});
+  assert.deepEqual(await setUp(), { name: "compose.hotpush.yaml", foundBy: "dotenv" });
+  assert.match(read(".env"), /^COMPOSE_FILE=.*compose\.yaml:.*compose\.hotpush\.yaml$/m);
+  assert.equal(repository.git("status", "--porcelain"), "?? deploy.sh");
+  await setUp();
+  assert.equal(read(".git/info/exclude").match(/^\/compose\.hotpush\.yaml$/gm)?.length, 1);
+});
+
+test("a .env that is in the repository stays, and compose finds our file by its name", async (t) => {
+  const { repository, setUp, read } = makeCheckout(t, { ".env": "A=1\n" });
+  assert.deepEqual(await setUp(), { name: "compose.override.yaml", foundBy: "name" });
+  assert.equal(read(".env"), "A=1\n");
+  assert.equal(repository.git("status", "--porcelain"), "?? deploy.sh");
+  const project = await findProject(repository.directory);
+  assert.deepEqual(
+    project.composeFiles,
+    [join(repository.directory, "compose.yaml")],
+    "ours is not the project's",
+  );
+  assert.equal((await setUp()).name, "compose.override.yaml");
+});
+
+test("without a way for compose to find a file of ours, init says what to do", async (t) => {
+  const both = makeCheckout(t, { ".env": "A=1\n", "compose.override.yml": "services: {}\n" });
+  await assert.rejects(
+    both.setUp(),
+    /only one override, and that is your compose\.override\.yml\. Add a line COMPOSE_FILE/,
+  );
+  const named = makeCheckout(t, { ".env": "COMPOSE_FILE=compose.yaml\n" });
+  await assert.rejects(
+    named.setUp(),
+    /its COMPOSE_FILE names the compose files\. Add compose\.hotpush\.yaml to it/,
+  );
+  const joined = makeCheckout(t, { ".env": "COMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n" });
+  assert.deepEqual(await joined.setUp(), { name: "compose.hotpush.yaml", foundBy: "person" });
+});
+
+test("an override of the project's own is used beside ours, under each name that compose knows", async (t) => {
+  const { repository } = makeCheckout(t, { "compose.override.yml": "services: {}\n" });
+  const { composeFiles } = await findProject(repository.directory);
+  assert.deepEqual(
+    composeFiles.map((file) => file.slice(repository.directory.length + 1)),
+    ["compose.yaml", "compose.override.yml"],
+  );
+});
