@@ -115,10 +115,10 @@ export function parseRemoteUrl(url: string): GitRemote | null {
     const site = `${scheme}://${written}:${port ?? ""}`;
     if (!URL.canParse(site)) return null;
     const { hostname, origin } = new URL(site);
-    return { hostname: usualName(hostname), path: plain, isSsh: false, origin };
+    return { hostname: usualName(hostname), path: plain, origin };
   }
   const hostname = usualName(written.toLowerCase());
-  return { hostname, path: plain, isSsh: scheme === "ssh", origin: `https://${hostname}` };
+  return { hostname, path: plain, origin: `https://${hostname}` };
 }
 
 function decoded(path: string): string {
@@ -198,7 +198,7 @@ export function git(directory: string, ...args: readonly string[]): Promise<stri
 }
 
 /** Runs git as `git` does, for a caller that reports why it failed. */
-export function tryGit(directory: string, ...args: readonly string[]): Promise<CommandEnding> {
+function tryGit(directory: string, ...args: readonly string[]): Promise<CommandEnding> {
   return runGit(directory, args, unattended());
 }
 

@@ -4,7 +4,6 @@ export interface GitRemote {
   readonly hostname: string;
   /** `owner/name`, or deeper if the host has groups in groups; without `.git`. */
   readonly path: string;
-  readonly isSsh: boolean;
   /** The origin of its pages: that of an http or https URL; for ssh, https with the same name is a guess. */
   readonly origin: string;
 }
