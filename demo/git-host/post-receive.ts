@@ -19,8 +19,11 @@ const secret = readFileSync(secretPath, "utf8");
 for (const line of (await text(process.stdin)).trim().split("\n")) {
   const [before = "", after = "", ref = ""] = line.split(" ");
   try {
-    const { status, body } = await deliver(url, secret, await pushPayload(place, { before, after, ref }));
-    const { deployment } = body;
+    const payload = await pushPayload(place, { before, after, ref });
+    const { status, body } = await deliver(url, secret, payload);
+    // A busy service names the delivery in its answer. Sent again, it is a duplicate, which names its deployment.
+    const isUnnamed = status === 202 && body.deployment === undefined;
+    const { deployment } = isUnnamed ? (await deliver(url, secret, payload)).body : body;
     const outcome = deployment
       ? `deployment ${deployment.id} is ${deployment.state}`
       : (body.title ?? body.status);
