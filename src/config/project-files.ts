@@ -51,7 +51,7 @@ export function onlyProject(settings: ProjectSettings): ProjectFiles {
 }
 
 export interface ProjectFilesOptions extends ProjectPaths {
-  /** How often the files are read again. A change counts if two readings in a row agree on it. */
+  /** How often the files are read again. */
   readonly readEveryMs?: number;
   readonly log: Log;
 }
@@ -59,9 +59,8 @@ export interface ProjectFilesOptions extends ProjectPaths {
 interface FilesState extends ProjectFilesOptions {
   readonly projects: Map<string, ProjectConfig>;
   readonly faults: Map<string, string>;
-  /** The last reading that counted, and the one after it, by name. */
-  readonly known: Map<string, ProjectReading>;
-  latest: ReadonlyMap<string, ProjectReading>;
+  /** The last reading, by name. */
+  known: ReadonlyMap<string, ProjectReading>;
   readonly listeners: ((names: readonly string[]) => void)[];
 }
 
@@ -73,11 +72,10 @@ interface FilesState extends ProjectFilesOptions {
  */
 export function readProjectFiles(options: ProjectFilesOptions): ProjectFiles {
   const maps = { projects: new Map(), faults: new Map(), known: new Map() };
-  const state: FilesState = { ...options, ...maps, latest: new Map(), listeners: [] };
-  const first = readAll(state);
-  if (first === null) throw unreadable(state);
-  state.latest = first;
-  adopt(state, [...state.latest.values()]);
+  const state: FilesState = { ...options, ...maps, listeners: [] };
+  readAgain(state);
+  const fault = state.faults.get(options.projectsPath);
+  if (fault !== undefined) throw new ProblemError({ code: "configuration_invalid", detail: fault });
   const onFault = (error: unknown) =>
     state.log.error({ event: "projects.failed", err: error }, "The projects could not be read again");
   const readings = repeat(async () => readAgain(state), {
@@ -91,60 +89,46 @@ export function readProjectFiles(options: ProjectFilesOptions): ProjectFiles {
     watch(onChange) {
       if (state.listeners.push(onChange) === 1) readings.start();
     },
-    refresh() {
-      // Twice, so that what is new counts at once.
-      readAgain(state);
-      readAgain(state);
-    },
+    refresh: () => readAgain(state),
     stop: readings.stop,
   };
 }
 
-/** A file that somebody is writing is read half: so a reading counts only if the next one is the same. */
 function readAgain(state: FilesState): void {
-  const { projects, faults, known, latest: before } = state;
+  const { projects, faults, known: before } = state;
   const now = readAll(state);
   if (now === null) return;
-  state.latest = now;
+  state.known = now;
+  // An editor may move the old file away a moment before it writes the new one.
   const isGone = (name: string) => !now.has(name) && !before.has(name);
   const removed = [...new Set([...projects.keys(), ...faults.keys()])].filter(isGone);
   for (const name of removed) forget(state, name);
-  const settled = [...now.values()].filter((one) => areSame(one, before.get(one.name)));
-  const changed = adopt(
-    state,
-    settled.filter((one) => !areSame(one, known.get(one.name))),
-  );
-  if (removed.length + changed.length === 0) return;
   // What was wrong with another project may be right now: two had the same checkout.
-  for (const name of faults.keys()) known.delete(name);
-  for (const onChange of state.listeners) onChange([...removed, ...changed]);
+  const isNew = (reading: ProjectReading) =>
+    faults.has(reading.name) || !areSame(reading, before.get(reading.name));
+  const changed = [...now.values()].filter(isNew).filter((reading) => adopt(state, reading));
+  const names = [...removed, ...changed.map(({ name }) => name)];
+  if (names.length > 0) for (const onChange of state.listeners) onChange(names);
 }
 
-function areSame(one: ProjectReading | undefined, other: ProjectReading | undefined): boolean {
-  return isDeepStrictEqual(one?.texts, other?.texts) && isDeepStrictEqual(one?.faults, other?.faults);
+function areSame(one: ProjectReading, other: ProjectReading | undefined): boolean {
+  return isDeepStrictEqual(one.texts, other?.texts) && isDeepStrictEqual(one.faults, other?.faults);
 }
 
-/** @returns the names of the projects whose settings are new */
-function adopt(state: FilesState, readings: readonly ProjectReading[]): readonly string[] {
-  const changed: string[] = [];
-  for (const reading of readings) {
-    const { name, warnings } = reading;
-    state.known.set(name, reading);
-    const shared = sharedCheckout(state.projects.values(), reading.project);
-    const fault = reading.faults.join(" ") || shared;
-    if (fault) setFault(state, name, fault);
-    else if (reading.project !== null) {
-      state.faults.delete(name);
-      state.projects.set(name, reading.project);
-      state.log.info({ event: "project.read", project: name }, `The settings of project ${name} were read`);
-      for (const text of warnings) state.log.warn({ event: "config.unwise", project: name }, text);
-      changed.push(name);
-    }
-  }
-  return changed;
+/** @returns whether the settings of a project are new */
+function adopt(state: FilesState, { name, faults, project, warnings }: ProjectReading): boolean {
+  const fault = faults.join(" ") || sharedCheckout(state.projects.values(), project);
+  if (fault) setFault(state, name, fault);
+  if (fault || project === null) return false;
+  state.faults.delete(name);
+  state.projects.set(name, project);
+  state.log.info({ event: "project.read", project: name }, `The settings of project ${name} were read`);
+  for (const text of warnings) state.log.warn({ event: "config.unwise", project: name }, text);
+  return true;
 }
 
 function setFault({ faults, projects, log }: FilesState, name: string, fault: string): void {
+  if (faults.get(name) === fault) return;
   faults.set(name, fault);
   const effect = projects.has(name) ? "Its last good settings stay in force" : "It is not served";
   log.error(
@@ -153,8 +137,7 @@ function setFault({ faults, projects, log }: FilesState, name: string, fault: st
   );
 }
 
-function forget({ known, projects, faults, log }: FilesState, name: string): void {
-  known.delete(name);
+function forget({ projects, faults, log }: FilesState, name: string): void {
   faults.delete(name);
   if (projects.delete(name))
     log.info({ event: "project.removed", project: name }, `Project ${name} was removed`);
@@ -186,10 +169,6 @@ function readAll(state: FilesState): ReadonlyMap<string, ProjectReading> | null 
     faults.set(projectsPath, fault);
     return null;
   }
-}
-
-function unreadable({ projectsPath, faults }: FilesState): ProblemError {
-  return new ProblemError({ code: "configuration_invalid", detail: faults.get(projectsPath) ?? "" });
 }
 
 /**

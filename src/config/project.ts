@@ -90,7 +90,7 @@ export function readProjectSettings(
     ...(typeof targets === "string" ? [`${targets} Nobody is notified.`] : []),
     ...(typeof status === "string" ? [`${status} No result is shown on a commit.`] : []),
   ];
-  return { settings, warnings: [...secretWarnings(current, previous), ...unsent] };
+  return { settings, warnings: [...secretWarnings(current), ...unsent] };
 }
 
 function takeSecret(env: Environment, name: keyof typeof secretVariables, faults: string[]) {

@@ -86,22 +86,13 @@ function isPlaceholder(text: string): boolean {
   return bracketed.test(text) || placeholders.includes(text.toLowerCase());
 }
 
-/** Warnings about secrets that work but are unwise. */
-export function secretWarnings(current: string, previous: string): string[] {
-  const warnings: string[] = [];
+/** A warning about a secret that works but is unwise. */
+export function secretWarnings(current: string): readonly string[] {
   const bytes = Buffer.byteLength(current);
-  if (bytes < advisedBytes) {
-    warnings.push(
-      `WEBHOOK_SECRET has ${bytes} bytes, which can be guessed; make one of 32 with: ${newSecretCommand}`,
-    );
-  }
-  if (current !== current.trim()) {
-    warnings.push(
-      "WEBHOOK_SECRET begins or ends with white space; the git host must have exactly the same text.",
-    );
-  }
-  if (current === previous) warnings.push("WEBHOOK_SECRET_PREVIOUS is the same as WEBHOOK_SECRET.");
-  return warnings;
+  if (bytes >= advisedBytes) return [];
+  return [
+    `WEBHOOK_SECRET has ${bytes} bytes, which can be guessed; make one of 32 with: ${newSecretCommand}`,
+  ];
 }
 
 /**

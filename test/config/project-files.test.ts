@@ -82,19 +82,6 @@ test("files that are added, changed and removed count soon, and are named", asyn
   assert.deepEqual(changes, ["blog", "shop", "blog"]);
 });
 
-test("a project's file may name its address and git host, which only commands use", (t) => {
-  const files = makeFiles(t);
-  const more = "WEBHOOK_URL=https://shop.example.org/webhook\nHOTPUSH_GIT_HOST=gitea\n";
-  files.write("shop", `REPO_PATH=/srv/shop\nWEBHOOK_SECRET=${secret}\n${more}`);
-  assert.deepEqual(
-    files
-      .read()
-      .list()
-      .map(({ name }) => name),
-    ["shop"],
-  );
-});
-
 test("a secret that is replaced in the file it is read from counts", async (t) => {
   const files = makeFiles(t);
   const path = join(files.secretsPath, "webhook");

@@ -64,9 +64,9 @@ test("a previous secret may be missing, but is checked as strictly", () => {
 });
 
 test("a warning names the length of a secret under 16 bytes", () => {
-  assert.match(secretWarnings("a".repeat(15), "")[0] ?? "", /15 bytes.+openssl rand -hex 32/);
-  assert.deepEqual(secretWarnings("a".repeat(16), ""), []);
-  assert.deepEqual(secretWarnings("ä".repeat(8), ""), [], "bytes count, not characters");
+  assert.match(secretWarnings("a".repeat(15))[0] ?? "", /15 bytes.+openssl rand -hex 32/);
+  assert.deepEqual(secretWarnings("a".repeat(16)), []);
+  assert.deepEqual(secretWarnings("ä".repeat(8)), [], "bytes count, not characters");
 });
 
 const endings: readonly [string, string][] = [

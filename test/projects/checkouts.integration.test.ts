@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { renameSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { githubPush } from "../harness/delivery.ts";
@@ -24,21 +24,6 @@ async function push(service: RunningRole, project: string, after?: string): Prom
   const delivery = githubPush(after === undefined ? {} : { after });
   return (await fetch(service.urlOf(project), { method: "POST", ...delivery })).status;
 }
-
-test("a project that takes over a checkout waits for the script that still runs in it", async (t) => {
-  const machine = makeMachine(t);
-  const { path, go } = makeCheckout(t);
-  machine.addProject("shop", path);
-  const service = await machine.start("all", { MAX_RUNNING: "2" });
-  assert.equal(await push(service, "shop"), 202);
-  await service.log.waitFor(({ event }) => event === "deployment.started");
-  renameSync(join(machine.projectsPath, "shop.env"), join(machine.projectsPath, "store.env"));
-  await until("the store is served", async () => (await push(service, "store")) === 202);
-  await service.log.waitFor(({ event }) => event === "deployment.not_started");
-  go();
-  await service.log.waitForEnding(1);
-  assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
-});
 
 test("a script keeps its checkout while REPO_PATH changes, also through a crash", async (t) => {
   const machine = makeMachine(t);
