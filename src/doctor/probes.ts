@@ -3,16 +3,9 @@ import type { Environment } from "#config/settings";
 import { webhookUrlOf } from "#config/values";
 import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
 import type { ComposeModel } from "#platform/compose-model";
-import {
-  connectEngine,
-  defaultDockerHost,
-  dockerSocketPath,
-  type Engine,
-  filteredBy,
-  getJson,
-} from "#platform/docker/engine";
+import { connectEngine, type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
-import { isInContainer } from "#platform/docker/mounts";
+import { defaultDockerHost, dockerSocketPath, isInContainer } from "#platform/docker/mounts";
 import { withDotenv } from "#platform/env-file";
 import { type GitReader, gitOutput, runGit } from "#platform/git";
 import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "#platform/git-remote-url";

@@ -21,11 +21,6 @@ export interface Store {
   readonly run: (sql: string, ...values: readonly SqlValue[]) => { id: number; changes: number };
   /** Runs `work` in a transaction, which is on disk when this returns. If it throws, nothing was promised. */
   readonly transaction: <Result>(work: () => Result) => Result;
-  /**
-   * Runs `work` in the transaction of this turn of the event loop, so that all works of a turn, of all projects, share one
-   * sync of the disk. Resolves after that. If one of them throws, all are undone and rejected.
-   */
-  readonly batch: <Result>(work: () => Result) => Promise<Result>;
   /** The view of a project. It shares everything else. */
   readonly of: (project: string) => Store;
 }
@@ -82,8 +77,6 @@ export function openStore(directory: string, schema: Schema): OpenStore {
     }
   }
 
-  const batch = createBatch(transaction);
-
   function viewOf(project: string | null): Store {
     const named = project === null ? null : { $project: project };
     const bound = (sql: string, values: readonly SqlValue[]) => {
@@ -92,7 +85,7 @@ export function openStore(directory: string, schema: Schema): OpenStore {
       return [named, ...values] as unknown as SqlValue[];
     };
     return {
-      ...{ project, transaction, batch, of: viewOf },
+      ...{ project, transaction, of: viewOf },
       all: (sql, ...values) => prepared(sql).all(...bound(sql, values)) as Row[],
       get: (sql, ...values) => prepared(sql).get(...bound(sql, values)) as Row | undefined,
       run(sql, ...values) {
@@ -103,35 +96,6 @@ export function openStore(directory: string, schema: Schema): OpenStore {
   }
 
   return { ...viewOf(null), movedAsideTo, close: () => database.close() };
-}
-
-interface Work {
-  readonly run: () => unknown;
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-function createBatch(transaction: Store["transaction"]): Store["batch"] {
-  let works: Work[] = [];
-
-  function flush(): void {
-    const batch = works;
-    works = [];
-    try {
-      const results = transaction(() => batch.map(({ run }) => run()));
-      batch.forEach(({ resolve }, index) => {
-        resolve(results[index]);
-      });
-    } catch (error) {
-      for (const { reject } of batch) reject(error);
-    }
-  }
-
-  return <Result>(run: () => Result) =>
-    new Promise<Result>((resolve, reject) => {
-      if (works.length === 0) setImmediate(flush);
-      works.push({ run, resolve: resolve as (result: unknown) => void, reject });
-    });
 }
 
 /** What a database holds. */
@@ -276,7 +240,7 @@ function moveAside(path: string): string {
 }
 
 /**
- * Writes to the database, and so puts all earlier batches on disk. It must have the table `probes`.
+ * Writes to the database. It must have the table `probes`.
  *
  * @throws if it cannot be written
  */

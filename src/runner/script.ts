@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path";
 import type { CommitStatus } from "#config/commit-status";
 import type { Notify, Secrets } from "#config/project";
 import { credentialsPath, stateDirectoryOf } from "#config/state-path";
-import { defaultDockerHost, dockerSocketPath } from "#platform/docker/engine";
+import { defaultDockerHost, dockerSocketPath } from "#platform/docker/mounts";
 import { ownUid, statOf } from "#platform/files";
 import { controllerOf } from "#platform/foreign-files";
 import { readUser, type SystemUser, withGroup } from "#platform/users";

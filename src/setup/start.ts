@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { NotRunningError, openHold } from "#calls/client";
 import type { DeploymentJson } from "#calls/shapes";
 import { serverComposeProject, serverServices } from "#config/server";
@@ -196,7 +196,7 @@ function compose(
 }
 
 /** The directory of the Hotpush that runs: a checkout, or an installed package. */
-export const ownRoot = findOwnRoot(import.meta.dirname);
+export const ownRoot = join(import.meta.dirname, "../..");
 
 /** Built from the Hotpush that runs: the version that sets a project up is the one that deploys it. */
 export const ownImage = `hotpush:${readVersion()}`;
@@ -266,8 +266,4 @@ function filesIn(path: string): readonly string[] {
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name))
     .sort();
-}
-
-function findOwnRoot(directory: string): string {
-  return existsSync(join(directory, "bin/hotpush")) ? directory : findOwnRoot(dirname(directory));
 }

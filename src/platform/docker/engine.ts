@@ -1,7 +1,7 @@
 import { ProblemError } from "#problems";
 import { statOf } from "../files.ts";
 import { type HttpTarget, sendHttp } from "../http.ts";
-import { restartForSocket } from "./mounts.ts";
+import { defaultDockerHost, dockerSocketPath, restartForSocket } from "./mounts.ts";
 
 /**
  * The Docker Engine API, as far as a roll-out needs it. Bodies are what the engine sent; a status of 400 and up
@@ -129,12 +129,4 @@ function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
     return "no Docker engine listens there. Is the Docker daemon running?";
   }
   return `the Docker engine did not answer (${error.message}).`;
-}
-
-/** Used if DOCKER_HOST is not set. */
-export const defaultDockerHost = "unix:///var/run/docker.sock";
-
-/** The path of the socket that DOCKER_HOST names; null if it names something else, such as a TCP port. */
-export function dockerSocketPath(dockerHost: string): string | null {
-  return dockerHost.startsWith("unix://") ? dockerHost.slice("unix://".length) : null;
 }
