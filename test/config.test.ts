@@ -149,10 +149,8 @@ test("a placeholder is refused as the previous secret too", () => {
   );
 });
 
-test("a short secret, white space around one and two that are the same are warned of", () => {
+test("a short secret is warned of", () => {
   assert.match(loadConfig({ WEBHOOK_SECRET: "short" }).warnings[0] ?? "", /5 bytes/);
-  assert.match(loadConfig({ WEBHOOK_SECRET: `${secret} ` }).warnings[0] ?? "", /white space/);
-  assert.match(loadConfig({ ...good, WEBHOOK_SECRET_PREVIOUS: secret }).warnings[0] ?? "", /same/);
 });
 
 test("a secret from a file loses one line end and nothing else", (t) => {
