@@ -11,7 +11,7 @@ import { type GitReader, gitOutput, runGit } from "#platform/git";
 import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "#platform/git-remote-url";
 import type { SystemUser } from "#platform/users";
 import { ProblemError } from "#problems";
-import { chooseEngine, stackFiles } from "#rollout/swarm/stack";
+import { chooseEngine, stackFiles } from "#rollout/stack";
 import { ping } from "#send/send";
 import type { Server } from "#setup/server";
 

@@ -2,9 +2,9 @@ import type { ComposeOptions } from "#platform/compose";
 import type { Engine } from "#platform/docker/engine";
 import type { RolloutRequest } from "./context.ts";
 import { type Pruned, pruneProject } from "./prune.ts";
+import { pruneStack, rollOutStack } from "./roll-out-stack.ts";
 import { rollOut } from "./rollout.ts";
-import { pruneStack, rollOutStack } from "./swarm/roll-out-stack.ts";
-import { chooseEngine, type EngineName, loadStack } from "./swarm/stack.ts";
+import { chooseEngine, loadStack } from "./stack.ts";
 
 /** What the commands do with a project, whether compose runs it on one machine or Swarm as a stack. */
 export interface RolloutEngine {
@@ -32,7 +32,7 @@ export async function findRolloutEngine(
   return engines[await chooseEngine(request)];
 }
 
-const engines: Readonly<Record<EngineName, RolloutEngine>> = {
+const engines: Readonly<Record<"compose" | "swarm", RolloutEngine>> = {
   compose: {
     rollOut,
     prune: pruneProject,

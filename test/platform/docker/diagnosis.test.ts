@@ -6,10 +6,10 @@ import { type TestContext, test } from "node:test";
 import { inspectContainer } from "../../../src/platform/docker/containers.ts";
 import { connectEngine, type Engine } from "../../../src/platform/docker/engine.ts";
 import { diagnose, lastLogLines } from "../../../src/platform/docker/health.ts";
-import { updateFailure } from "../../../src/rollout/swarm/roll-out-stack.ts";
+import { updateFailure } from "../../../src/rollout/roll-out-stack.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
-import { sampleSwarmService, sampleTask } from "../../rollout/swarm/sample.ts";
+import { sampleSwarmService, sampleTask } from "../../rollout/stack-sample.ts";
 
 const environment = [
   "PATH=/usr/bin",

@@ -1,46 +1,30 @@
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { formatDuration } from "#config/duration";
 import { type ComposeRun, runCompose } from "#platform/compose";
-import {
-  type Container,
-  findOwnContainer,
-  inspectContainer,
-  removeContainer,
-} from "#platform/docker/containers";
-import { type Engine, getJson } from "#platform/docker/engine";
-import { evidenceOf, isServing } from "#platform/docker/health";
+import { findOwnContainer, inspectContainer, removeContainer } from "#platform/docker/containers";
+import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
+import { evidenceOf } from "#platform/docker/health";
 import { inspectImage, isNamedByCommit, namesRegistry, tagByCommit, tagImage } from "#platform/docker/images";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { type ProblemCode, ProblemError } from "#problems";
-import type { RolloutRequest } from "../context.ts";
-import { prepareImages } from "../images.ts";
-import { keptByDefault, type Pruned, type PruneRequest, prune } from "../prune.ts";
-import { firstVersionName, recordVersion, writeFirstVersion } from "../record-version.ts";
-import { note, outcomeOf, type Report, type ServiceOutcome, timed, unchangedOutcome } from "../report.ts";
-import { inTurn, type LockedContext, selectServices, withoutOwn } from "../rollout.ts";
-import { checkThroughProxy } from "../switch-traffic.ts";
-import { imageIsGone, keptVersions, readVersions, type VersionImage } from "../versions.ts";
+import type { RolloutRequest } from "./context.ts";
+import { prepareImages } from "./images.ts";
+import { mayGoBack } from "./plan.ts";
+import { keptByDefault, type Pruned, type PruneRequest, prune } from "./prune.ts";
+import { recordVersion, timeAsCommit, writeFirstVersion } from "./record-version.ts";
+import { note, outcomeOf, type Report, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
+import { inTurn, type LockedContext, selectServices, withoutOwn } from "./rollout.ts";
 import { loadStack, type Stack, type StackRollout, type StackService } from "./stack.ts";
-import {
-  freshTasks,
-  hasFailed,
-  isUnderWay,
-  judgeService,
-  listOfStack,
-  type Observation,
-  observe,
-  readStackState,
-  type StackState,
-  type SwarmService,
-  type Task,
-} from "./swarm-service.ts";
+import { checkThroughProxy } from "./switch-traffic.ts";
+import { imageIsGone, keptVersions, readVersions, type VersionImage } from "./versions.ts";
 
 const deployTimeoutMs = 5 * 60_000;
 const pushTimeoutMs = 30 * 60_000;
 const pollMs = 200;
 
 /** The image of each service, by its name in the stack file. */
-export type StackImages = ReadonlyMap<string, string>;
+type StackImages = ReadonlyMap<string, string>;
 
 /**
  * Brings a stack to the state in its file and its sources: lock, build and name by commit, push, `docker stack deploy`,
@@ -53,14 +37,26 @@ export async function rollOutStack(request: RolloutRequest): Promise<void> {
     const { engine, project, commit, report } = rollout;
     const services = selectServices(rollout, rollout.names);
     report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
-    warn(rollout, services, nodes);
+    warnAboutImages(rollout, nodes);
     await recoverStack(rollout);
     const before = await readStackState(engine, project.name);
     await recordFirstStackVersion(rollout, before);
-    const images = await prepareStackImages(rollout, services, before);
-    const outcomes = await deployAndWait(rollout, images, before);
+    // Read before the build, which may take a name from a running image.
+    const live = await readLiveImages(rollout, before);
+    const outcomes: ServiceOutcome[] = [];
+    try {
+      const images = await prepareStackImages(rollout, services, live);
+      await deployStack(rollout, images);
+      const wait = () => waitForServices(rollout, before);
+      outcomes.push(...(await timed(rollout, "update", wait, "Swarm is done")).result);
+      const changed = outcomes.filter(({ outcome }) => outcome !== "unchanged").map(({ service }) => service);
+      for (const service of project.services)
+        if (changed.includes(service.name)) await checkThroughProxy({ ...rollout, service });
+    } catch (error) {
+      await rollBackStack(rollout, before, live);
+      throw error;
+    }
     await recordVersion(rollout, async () => imagesOf(rollout, await readStackState(engine, project.name)));
-    await moveFileNames(rollout, services, images);
     return outcomes;
   });
 }
@@ -92,19 +88,12 @@ async function openStack(context: LockedContext): Promise<StackRollout> {
   return { ...context, ...result, own, project: withoutOwn(result.project, own) };
 }
 
-function warn({ report, project }: StackRollout, services: readonly StackService[], nodes: number): void {
-  for (const service of project.services) {
-    const { update, isBuilt, image } = service;
-    for (const text of update.warnings) note({ report, service }, text);
-    if (nodes > 1 && isBuilt && !namesRegistry(image))
-      note(
-        { report, service },
-        `the image ${image} names no registry, so that only this one of ${nodes} nodes has it`,
-      );
-  }
-  if (services.length === project.services.length) return;
-  const text = "the services that were not named keep their images";
-  note({ report }, `${text}; other changes to them in the file are deployed`);
+function warnAboutImages({ report, project }: StackRollout, nodes: number): void {
+  for (const service of project.services)
+    if (nodes > 1 && service.isBuilt && !namesRegistry(service.image)) {
+      const text = `the image ${service.image} names no registry, so that only this one of ${nodes} nodes has it`;
+      note({ report, service }, text);
+    }
 }
 
 /** Else Swarm would roll back to the unverified version of an earlier, killed roll-out if the new one fails. */
@@ -128,50 +117,44 @@ async function recoverStack(rollout: StackRollout): Promise<void> {
 }
 
 /** Waits until Swarm has finished the update or the roll back of a service, but no longer than that may take. */
-async function waitForUpdate({ engine, project, signal }: StackRollout, { name, update }: StackService) {
-  const deadlineMs = performance.now() + update.timeoutMs;
+async function waitForUpdate({ engine, project, signal }: StackRollout, service: StackService) {
+  const deadlineMs = performance.now() + service.updateTimeoutMs;
   for (;;) {
-    const now = (await readStackState(engine, project.name)).get(name);
+    const now = (await readStackState(engine, project.name)).get(service.name);
     if (!isUnderWay(now?.update) || performance.now() > deadlineMs) return now;
     await sleep(pollMs, undefined, { signal });
   }
 }
 
 /** Asks Swarm to roll a service back to its previous specification. */
-export async function rollBackService(engine: Engine, { id, version, spec }: SwarmService): Promise<void> {
+async function rollBackService(engine: Engine, { id, version, spec }: SwarmService): Promise<void> {
   await engine.post(`/services/${id}/update?version=${version}&rollback=previous`, spec);
 }
 
 /**
- * Records what Swarm runs when Hotpush sees the stack for the first time and all of it is well. An image that is built here
- * gets a name by its commit, and is pushed if that contains a registry.
+ * Records what Swarm runs when Hotpush sees the stack for the first time, all of it is well, and the images that are built here
+ * are on this node. These get a name that no build takes.
  *
  * @throws ProblemError `state_unusable` or `image_push_failed`; nothing was deployed yet
  */
 async function recordFirstStackVersion(rollout: StackRollout, before: StackState): Promise<void> {
   const { engine, project, current } = rollout;
-  const built = project.services.filter(({ isBuilt }) => isBuilt);
-  const present = project.services.flatMap((service) => {
+  const present = project.services.filter(mayGoBack).flatMap((service) => {
     const now = before.get(service.name);
-    const mayReturn = service.isBuilt || service.replacement.how !== "recreate";
-    return now && mayReturn && !now.isJob && !service.mayEnd ? [now] : [];
+    return now && !now.isJob && !service.mayEnd ? [{ service, now }] : [];
   });
-  const isWell = present.every((now) => now.runningTasks >= Math.max(1, now.desiredTasks));
+  const isWell = present.every(({ now }) => now.runningTasks >= Math.max(1, now.desiredTasks));
   if (current !== null || present.length === 0 || !isWell) return;
-  const here = await containersHere(engine, project.name);
-  const commit = await firstVersionName(rollout, [...here.values()].flat().filter(isServing));
-  const images = { ...(await imagesOf(rollout, before)) };
-  for (const { name, image } of built) {
-    if (images[name] === undefined || isNamedByCommit(images[name].tag)) continue;
-    const [container] = here.get(name) ?? [];
-    if (container === undefined) return;
-    const tag = await tagByCommit(engine, image, container.image, commit);
-    images[name] = { image, id: container.image, tag };
+  const commit = timeAsCommit(Date.now());
+  const images = await imagesOf(rollout, before);
+  for (const { service, now } of present.filter(({ service }) => service.isBuilt)) {
+    if (isNamedByCommit(now.image)) continue;
+    const id = (await inspectImage(engine, now.image))?.id;
+    if (id === undefined) return;
+    const tag = await tagByCommit(engine, service.image, id, commit);
+    await pushImages(rollout, [tag]);
+    images[service.name] = { image: service.image, id, tag };
   }
-  await pushImages(
-    rollout,
-    built.flatMap(({ name }) => images[name]?.tag ?? []),
-  );
   await writeFirstVersion(rollout, { commit, images });
 }
 
@@ -190,54 +173,6 @@ async function namedImage(engine: Engine, tag: string): Promise<Pick<VersionImag
   return { id: (await inspectImage(engine, tag))?.id ?? tag, tag };
 }
 
-/** The running containers of the stack's tasks on this node, by service. */
-async function containersHere(engine: Engine, stack: string) {
-  const listed = await listOfStack<{ readonly Id: string }>(engine, stack, "/containers/json?");
-  const containers = await Promise.all(listed.map(({ Id }) => inspectContainer(engine, Id)));
-  return Map.groupBy(
-    containers.filter((container): container is Container => container !== null),
-    ({ labels }) => (labels["com.docker.swarm.service.name"] ?? "").slice(stack.length + 1),
-  );
-}
-
-/**
- * Builds, names and pushes the images of the requested services. Nothing is deployed yet: if this fails, everything
- * serves as before.
- *
- * @returns the image to deploy for each service
- */
-async function prepareStackImages(
-  rollout: StackRollout,
-  services: readonly StackService[],
-  before: StackState,
-): Promise<StackImages> {
-  const { engine, project, version } = rollout;
-  // Read before the build, which may take a name from a running image.
-  const live = await readLiveImages(rollout, before);
-  if (version) return chooseImages(rollout, services, live);
-  const running = await containersHere(engine, project.name);
-  // Each node pulls by itself what is not built here.
-  const built = services.filter(({ isBuilt }) => isBuilt);
-  try {
-    await prepareImages({ ...rollout, withPull: false }, built, running, () => pruneStack(project, rollout));
-    const images = await chooseImages(rollout, services, live);
-    const fresh = built.flatMap(({ name }) => images.get(name) ?? []);
-    const known = [...live.values()].map(({ name }) => name);
-    await pushImages(
-      rollout,
-      fresh.filter((image) => !known.includes(image)),
-    );
-    return images;
-  } finally {
-    // The names in the file are the running images' until the new version is verified, also after a failure: if Swarm starts a
-    // task by such a name, it must not get a version that may be broken. A name by commit is never moved.
-    for (const { name, image } of built) {
-      const id = live.get(name)?.id;
-      if (id && !isNamedByCommit(image)) await tagImage(engine, id, image);
-    }
-  }
-}
-
 /** The image of a service before the roll-out: its name in the specification, and its id if it is on this node. */
 interface LiveImage {
   readonly name: string;
@@ -245,8 +180,8 @@ interface LiveImage {
   readonly isJob: boolean;
 }
 
-export async function readLiveImages(
-  { engine }: Pick<StackRollout, "engine">,
+async function readLiveImages(
+  { engine }: StackRollout,
   before: StackState,
 ): Promise<ReadonlyMap<string, LiveImage>> {
   const live = [...before.values()].map(async ({ name, image, isJob }) => {
@@ -257,33 +192,48 @@ export async function readLiveImages(
 }
 
 /**
- * Chooses for each service an image name that never stands for another image: the name by commit of the built image, or
- * the name that already runs if the build gave the same image, so that Swarm leaves the service alone. Services without a
- * name here are deployed as in the stack file.
+ * Builds, names and pushes the images of the requested services. Nothing is deployed yet: if this fails, everything
+ * serves as before.
  *
- * @param services the requested ones; the others keep their images
+ * @returns the image to deploy for each service, by a name that never stands for another image; without one, a service is deployed
+ * as in the stack file
  */
-export async function chooseImages(
+async function prepareStackImages(
   rollout: StackRollout,
   services: readonly StackService[],
   live: ReadonlyMap<string, LiveImage>,
 ): Promise<StackImages> {
-  const chosen = new Map<string, string>();
-  for (const service of rollout.project.services) {
+  const { project, version } = rollout;
+  const built = services.filter(({ isBuilt }) => version === null && isBuilt);
+  // Each node pulls by itself what is not built here.
+  if (version === null)
+    await prepareImages({ ...rollout, withPull: false }, built, new Map(), () =>
+      pruneStack(project, rollout),
+    );
+  const images = new Map<string, string>();
+  for (const service of project.services) {
     const running = live.get(service.name);
+    // Those that were not asked for keep their images.
     const name = services.includes(service) ? await chooseImage(rollout, service, running) : running?.name;
-    if (name !== undefined) chosen.set(service.name, name);
+    if (name !== undefined) images.set(service.name, name);
   }
-  return chosen;
+  const known = [...live.values()].map(({ name }) => name);
+  const fresh = built.flatMap(({ name }) => images.get(name) ?? []);
+  await pushImages(
+    rollout,
+    fresh.filter((image) => !known.includes(image)),
+  );
+  return images;
 }
 
+/** If the build gave the image that already runs, it keeps its name, so that Swarm leaves the service alone. */
 async function chooseImage(
   rollout: StackRollout,
   service: StackService,
   running: LiveImage | undefined,
 ): Promise<string | undefined> {
   const { engine, report, version, commit } = rollout;
-  const { name, image, isBuilt, replacement } = service;
+  const { name, image, isBuilt } = service;
   if (version !== null) {
     // Swarm would run a job again.
     if (running?.isJob) {
@@ -292,7 +242,7 @@ async function chooseImage(
     }
     const good = version.images[name];
     // The data of a database may not go back.
-    if (!good || (!isBuilt && replacement.how === "recreate")) return undefined;
+    if (!good || !mayGoBack(service)) return undefined;
     if (namesRegistry(good.tag) || !isBuilt || (await inspectImage(engine, good.tag)) !== null)
       return good.tag;
     throw imageIsGone(name, good, version);
@@ -328,26 +278,6 @@ async function run(
   throw new ProblemError({ code, detail, evidence: ending.lastLines });
 }
 
-/** Deploys all services and waits for the result. If one fails, all changed services are rolled back. */
-async function deployAndWait(
-  rollout: StackRollout,
-  images: StackImages,
-  before: StackState,
-): Promise<readonly ServiceOutcome[]> {
-  try {
-    await deployStack(rollout, images);
-    const wait = () => waitForServices(rollout, before);
-    const { result: outcomes } = await timed(rollout, "update", wait, "Swarm is done");
-    const unchanged = outcomes.filter(({ outcome }) => outcome === "unchanged").map(({ service }) => service);
-    for (const service of rollout.project.services)
-      if (!unchanged.includes(service.name)) await checkThroughProxy({ ...rollout, service });
-    return outcomes;
-  } catch (error) {
-    await rollBackStack(rollout, before);
-    throw error;
-  }
-}
-
 /**
  * Deploys the stack, but for the service that runs this. Swarm then works on by itself.
  *
@@ -376,15 +306,12 @@ async function deployStack(rollout: StackRollout, images: StackImages): Promise<
 
 /** What a roll-out adds to the stack file: images by their names with the commit, and an update that starts the new task first. */
 export function deployInput(services: readonly StackService[], images: StackImages): string {
-  const added = services.map(({ name, update }) => {
-    const deploy = Object.keys(update.added).length === 0 ? undefined : update.added;
-    return [name, { image: images.get(name), deploy }];
-  });
+  const added = services.map(({ name, deploy }) => [name, { image: images.get(name), deploy }]);
   return JSON.stringify({ services: Object.fromEntries(added) });
 }
 
 /** `docker stack deploy` of `files`; "-" is standard input. */
-export function deployCommand(
+function deployCommand(
   { project, withPull }: Pick<StackRollout, "project" | "withPull">,
   files: readonly string[],
   images: StackImages,
@@ -423,25 +350,24 @@ async function waitForServices(
 ): Promise<readonly ServiceOutcome[]> {
   const startedMs = performance.now();
   const reportTasks = createTaskReport(report, before);
-  const seen = new Map<string, Observation>();
+  const steadySinceMs = new Map<string, number>();
   const reached = new Map<string, ServiceOutcome>();
   for (;;) {
     const state = await readStackState(engine, project.name);
     const atMs = performance.now() - startedMs;
-    for (const service of project.services) {
+    for (const service of project.services.filter(({ name }) => !reached.has(name))) {
       const { name } = service;
       const now = state.get(name);
-      const gone = {
-        code: "container_not_healthy",
-        detail: `The service ${name} was removed meanwhile.`,
-      } as const;
-      if (now === undefined) throw new ProblemError(gone);
+      const detail = `The service ${name} was removed meanwhile.`;
+      if (now === undefined) throw new ProblemError({ code: "container_not_healthy", detail });
       reportTasks(now);
-      const observation = observe({ before: before.get(name) ?? null, now, atMs }, seen.get(name));
-      seen.set(name, observation);
-      const judgement = reached.has(name) ? "pending" : judgeService(service, observation);
-      if (typeof judgement === "object") throw await updateFailure(engine, judgement.failure, observation);
-      if (judgement !== "pending") reached.set(name, outcomeFor(service, judgement, observation));
+      if (now.runningTasks < now.desiredTasks) steadySinceMs.delete(name);
+      else if (!steadySinceMs.has(name)) steadySinceMs.set(name, atMs);
+      const steadyMs = atMs - (steadySinceMs.get(name) ?? atMs);
+      const seen = { before: before.get(name) ?? null, now, atMs, steadyMs };
+      const judgement = judgeService(service, seen);
+      if (typeof judgement === "object") throw await updateFailure(engine, judgement.failure, seen);
+      if (judgement !== "pending") reached.set(name, outcomeFor(service, judgement, seen));
     }
     if (reached.size === project.services.length) return [...reached.values()];
     await sleep(pollMs, undefined, { signal });
@@ -452,7 +378,7 @@ async function waitForServices(
 const reportedStates = /^(?:preparing|starting|running|shutdown|complete|failed|rejected)$/;
 
 /** Makes a function that reports each change of a service's tasks once, compared with those in `before`. */
-export function createTaskReport(report: Report, before: StackState) {
+function createTaskReport(report: Report, before: StackState) {
   const stateOf = ({ state, error }: Task) => (error === "" ? state : `${state}: ${error}`);
   const known = [...before.values()].flatMap(({ tasks }) => tasks);
   const reported = new Map(known.map((task) => [task.id, stateOf(task)]));
@@ -469,32 +395,22 @@ export function createTaskReport(report: Report, before: StackState) {
 function outcomeFor(
   service: StackService,
   judgement: "unchanged" | "started" | "updated",
-  { before, now, healthyAfterMs, downtimeMs }: Observation,
+  { before, now, atMs }: Observation,
 ): ServiceOutcome {
   const running = (tasks: readonly Task[] = []) =>
     tasks
       .filter(({ state, isWanted }) => state === "running" && isWanted)
       .toSorted((one, other) => (one.name < other.name ? -1 : 1));
   if (judgement === "unchanged") return unchangedOutcome(service, running(now.tasks));
-  const { replacement, update } = service;
-  const wasServing = before !== null && before.runningTasks > 0;
-  const isRolled = update.order === "start-first";
-  const single = replacement.how === "recreate" ? replacement.reason : "order: stop-first";
-  const looked = downtimeMs === 0 ? "a task ran at each look" : "no task ran";
-  return outcomeOf(
-    service,
-    judgement === "started" ? "started" : isRolled ? "rolled" : "recreated",
-    { old: running(before?.tasks), new: running(freshTasks({ before, now })) },
-    {
-      healthyAfterMs: healthyAfterMs === null ? null : Math.round(healthyAfterMs),
-      downtimeMs: wasServing ? Math.round(downtimeMs) : null,
-      // Tasks are observed, requests are not.
-      reason: isRolled ? (wasServing ? looked : null) : single,
-    },
-  );
+  const containers = { old: running(before?.tasks), new: running(freshTasks({ before, now })) };
+  const healthyAfterMs = Math.round(atMs);
+  if (judgement === "started") return outcomeOf(service, "started", containers, { healthyAfterMs });
+  const outcome = service.order === "start-first" ? "rolled" : "recreated";
+  return outcomeOf(service, outcome, containers, { healthyAfterMs });
 }
 
 /** The error of a service that failed, with the failing task's error, health output and last log lines. */
+
 export async function updateFailure(
   engine: Engine,
   failure: string,
@@ -518,38 +434,18 @@ export async function updateFailure(
 }
 
 /**
- * Gives the image names in the stack file to the new version, which is good, for those who deploy the stack by hand. The
- * new version already serves, so a registry that is down is only noted.
- */
-async function moveFileNames(
-  rollout: StackRollout,
-  services: readonly StackService[],
-  images: StackImages,
-): Promise<void> {
-  const { engine } = rollout;
-  const moved: string[] = [];
-  for (const { name, image, isBuilt } of services) {
-    const next = isBuilt ? await inspectImage(engine, images.get(name) ?? image) : null;
-    if (next === null || next.id === (await inspectImage(engine, image))?.id) continue;
-    await tagImage(engine, next.id, image);
-    moved.push(image);
-  }
-  const noteFault = (error: unknown) => note(rollout, `the new version serves, but: ${messageOf(error)}`);
-  await pushImages(rollout, moved).catch(noteFault);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/**
  * Rolls back everything that this roll-out has changed when one service fails, so that the running versions belong
  * together. Swarm itself rolls back the failed service, if its policy says so. Services that cannot run twice stay: the
- * data of a database may not go back. So do jobs, which Swarm would run again, and new services, for inspection.
+ * data of a database may not go back. So do jobs, which Swarm would run again, and new services, for inspection. The names in the
+ * stack file are the running images' again: Swarm may start a task by such a name.
  */
-export async function rollBackStack(rollout: StackRollout, before: StackState): Promise<void> {
+export async function rollBackStack(
+  rollout: StackRollout,
+  before: StackState,
+  live: ReadonlyMap<string, LiveImage>,
+): Promise<void> {
   const { engine, project, signal } = rollout;
-  for (const service of project.services.filter(({ replacement }) => replacement.how !== "recreate")) {
+  for (const service of project.services) {
     const old = before.get(service.name);
     const back = async (now: SwarmService) => {
       await rollBackService(engine, now);
@@ -560,18 +456,18 @@ export async function rollBackStack(rollout: StackRollout, before: StackState): 
       return state === "rollback_paused" ? "paused by Swarm" : "not done in time; Swarm goes on";
     };
     try {
+      const { id = null } = live.get(service.name) ?? {};
+      if (service.isBuilt && id !== null && !isNamedByCommit(service.image))
+        await tagImage(engine, id, service.image);
       const now = (await readStackState(engine, project.name)).get(service.name);
+      if (service.replacement.how === "recreate") continue;
       if (!old || !now || now.isJob || now.definition === old.definition) continue;
-      const on = { ...rollout, service };
-      await timed(
-        on,
-        "roll back",
-        () => back(now),
-        (how) => `to the old version: ${how}`,
-      );
+      const text = (how: string) => `to the old version: ${how}`;
+      await timed({ ...rollout, service }, "roll back", () => back(now), text);
     } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
       const advice = `Run: docker service rollback ${project.name}_${service.name}`;
-      note({ ...rollout, service }, `could not be rolled back: ${messageOf(error)} ${advice}`);
+      note({ ...rollout, service }, `could not be rolled back: ${reason} ${advice}`);
     }
   }
 }
@@ -603,4 +499,217 @@ export async function pruneStack(
     project: { name: stack.name, images: stack.services.map(({ image }) => image) },
     inUse,
   });
+}
+
+/** The services of a stack at one moment, by their names in the stack file. */
+type StackState = ReadonlyMap<string, SwarmService>;
+
+/** A service of a stack, as Swarm reports it at one moment. */
+export type SwarmService = Readonly<ReturnType<typeof readService>>;
+
+/** A task: one container that Swarm wants, has or had. */
+type Task = Readonly<ReturnType<typeof readTask>>;
+
+interface UpdateStatus {
+  readonly state:
+    | "updating"
+    | "paused"
+    | "completed"
+    | "rollback_started"
+    | "rollback_paused"
+    | "rollback_completed";
+  readonly startedAt: string;
+  readonly message: string;
+}
+
+/** Reads the services of `stack` with their tasks. */
+export async function readStackState(engine: Engine, stack: string): Promise<StackState> {
+  const [services, tasks] = await Promise.all([
+    listOfStack<ListedService>(engine, stack, "/services?status=true&"),
+    listOfStack<ListedTask>(engine, stack, "/tasks?"),
+  ]);
+  const oldestFirst = [...tasks].sort((one, other) => one.CreatedAt.localeCompare(other.CreatedAt));
+  return new Map(
+    services.map((service) => {
+      const name = service.Spec.Name.slice(stack.length + 1);
+      const own = oldestFirst.filter(({ ServiceID }) => ServiceID === service.ID);
+      return [name, readService(name, service, own)];
+    }),
+  );
+}
+
+/** Gets a list from the engine at `path`: the entries that belong to `stack` and match `filters`. */
+function listOfStack<Entry>(
+  engine: Engine,
+  stack: string,
+  path: string,
+  filters: Readonly<Record<string, readonly string[]>> = {},
+): Promise<readonly Entry[]> {
+  const label = [`com.docker.stack.namespace=${stack}`];
+  return getJson<readonly Entry[]>(engine, `${path}${filteredBy({ label, ...filters })}`);
+}
+
+interface ServiceSpec {
+  readonly Name: string;
+  readonly Labels?: Readonly<Record<string, string>>;
+  readonly TaskTemplate: {
+    readonly ContainerSpec?: { readonly Image: string };
+    readonly Placement?: Readonly<Record<string, unknown>>;
+  };
+  readonly EndpointSpec?: unknown;
+  readonly Mode: Readonly<Record<string, unknown>>;
+}
+
+interface ListedService {
+  readonly ID: string;
+  readonly Version: { readonly Index: number };
+  readonly Spec: ServiceSpec;
+  readonly PreviousSpec?: ServiceSpec;
+  readonly UpdateStatus?: {
+    readonly State?: UpdateStatus["state"];
+    readonly StartedAt?: string;
+    readonly Message?: string;
+  };
+  readonly ServiceStatus?: { readonly RunningTasks: number; readonly DesiredTasks: number };
+}
+
+function readService(name: string, listed: ListedService, tasks: readonly ListedTask[]) {
+  const { Spec, PreviousSpec, ServiceStatus: status, UpdateStatus: update } = listed;
+  return {
+    id: listed.ID,
+    name,
+    version: listed.Version.Index,
+    /** The image as named in the stack file, without the digest from the registry. */
+    image: imageOf(Spec),
+    /** The image that Swarm rolls back to, if there is one. */
+    previousImage: PreviousSpec ? imageOf(PreviousSpec) : null,
+    /** The settings that need new tasks if they change; only for comparing. */
+    definition: definitionOf(Spec),
+    /** The whole specification, to send back to Swarm. */
+    spec: Spec as unknown,
+    desiredTasks: status?.DesiredTasks ?? 0,
+    runningTasks: status?.RunningTasks ?? 0,
+    /** Also past ones that Swarm still knows, oldest first. */
+    tasks: tasks.map((task) => readTask(name, task)) as readonly Task[],
+    update: update?.State
+      ? { state: update.State, startedAt: update.StartedAt ?? "", message: update.Message ?? "" }
+      : (null as UpdateStatus | null),
+    /** It runs to its end, and Swarm updates it in another way than other services. */
+    isJob: "ReplicatedJob" in Spec.Mode || "GlobalJob" in Spec.Mode,
+  };
+}
+
+function imageOf({ Labels, TaskTemplate }: ServiceSpec): string {
+  return Labels?.["com.docker.stack.image"] ?? TaskTemplate.ContainerSpec?.Image ?? "";
+}
+
+/** Without the platforms of the image: `docker stack deploy` only includes them if it has asked the registry. */
+function definitionOf({ TaskTemplate, EndpointSpec }: ServiceSpec): string {
+  const placement = { ...TaskTemplate.Placement, Platforms: undefined };
+  return JSON.stringify([{ ...TaskTemplate, Placement: placement }, EndpointSpec]);
+}
+
+interface ListedTask {
+  readonly ID: string;
+  readonly CreatedAt: string;
+  readonly ServiceID: string;
+  readonly Slot?: number;
+  readonly NodeID?: string;
+  readonly DesiredState: string;
+  readonly Spec?: { readonly ContainerSpec?: { readonly Env?: readonly string[] | null } };
+  readonly Status: {
+    readonly State: string;
+    readonly Err?: string;
+    readonly ContainerStatus?: { readonly ContainerID?: string };
+  };
+}
+
+function readTask(service: string, { ID, Slot, NodeID = "", DesiredState, Spec, Status }: ListedTask) {
+  return {
+    id: ID,
+    /** Short, for a person: `app.2.x7f2a`, with its number within the service or its node. */
+    name: `${service}.${Slot ?? NodeID.slice(0, 5)}.${ID.slice(0, 5)}`,
+    state: Status.State,
+    isWanted: DesiredState === "running" || DesiredState === "ready",
+    /** Why it failed, or why it cannot start; empty if there is no error. */
+    error: Status.Err ?? "",
+    containerId: Status.ContainerStatus?.ContainerID || null,
+    /** Of its container, as `NAME=value`. The container itself can only be inspected on its own node. */
+    environment: Spec?.ContainerSpec?.Env ?? [],
+  };
+}
+
+/** Whether a task ended without a request. One that was stopped as unhealthy and then exited with 0 is `complete`. */
+function hasFailed({ state }: Task): boolean {
+  return ["failed", "rejected", "orphaned", "complete"].includes(state);
+}
+
+/** Whether Swarm is updating the service or rolling it back. */
+function isUnderWay(update: UpdateStatus | null | undefined): boolean {
+  return update?.state === "updating" || update?.state === "rollback_started";
+}
+
+/** A service since the stack was deployed. */
+export interface Observation {
+  /** As it was just before the deploy; null if it did not exist. */
+  readonly before: SwarmService | null;
+  readonly now: SwarmService;
+  /** The time of `now`, since the deploy. */
+  readonly atMs: number;
+  /** How long all its tasks have run. */
+  readonly steadyMs: number;
+}
+
+/** The tasks that did not exist before the deploy. */
+function freshTasks({ before, now }: Pick<Observation, "before" | "now">): readonly Task[] {
+  const known = new Set(before?.tasks.map(({ id }) => id));
+  return now.tasks.filter(({ id }) => !known.has(id));
+}
+
+/** What a service has come to since the stack was deployed. */
+type Judgement = "pending" | "unchanged" | "started" | "updated" | { readonly failure: string };
+
+/** Without a health check, a task counts as good when it has run this long. */
+const steadyEnoughMs = 3_000;
+/** By then Swarm has begun an update. A change that needs no new tasks never gets one. */
+const updateBeginsMs = 10_000;
+
+/** Judges a service by its state, because `docker stack deploy` exits with 0 even after a roll back. */
+export function judgeService(service: StackService, seen: Observation): Judgement {
+  const judgement = judgeNow(service, seen);
+  // A roll back by Swarm gets as much time again: the reason of the failure is known when it ends.
+  const isGoingBack = seen.now.update?.state === "rollback_started";
+  const allowedMs = (isGoingBack ? 2 : 1) * service.updateTimeoutMs;
+  if (judgement !== "pending" || seen.atMs <= allowedMs) return judgement;
+  return { failure: `The update of ${service.name} was not done after ${formatDuration(seen.atMs)}.` };
+}
+
+function judgeNow(service: StackService, seen: Observation): Judgement {
+  const { before, now, atMs, steadyMs } = seen;
+  // What runs to its end is not waited for.
+  if (now.isJob || service.mayEnd) return "unchanged";
+  const hasAllTasks = now.runningTasks >= now.desiredTasks;
+  const isSteady = hasAllTasks && (service.hasHealthCheck || steadyMs >= steadyEnoughMs);
+  if (before === null) {
+    // A new service has no update, and Swarm restarts its tasks forever without reporting a failure.
+    if (freshTasks(seen).some(hasFailed)) return { failure: `${service.name} could not be started.` };
+    return isSteady ? "started" : "pending";
+  }
+  // Compared with the status before the deploy and not with a clock: the manager's may differ from ours.
+  if (now.update && now.update.startedAt !== before.update?.startedAt)
+    return judgeUpdate(service, now.update);
+  if (now.definition !== before.definition)
+    return atMs >= updateBeginsMs && isSteady ? "unchanged" : "pending";
+  if (now.update?.state.endsWith("paused")) return judgeUpdate(service, now.update);
+  return hasAllTasks ? "unchanged" : "pending";
+}
+
+function judgeUpdate({ name }: StackService, update: UpdateStatus): Judgement {
+  if (isUnderWay(update)) return "pending";
+  if (update.state === "completed") return "updated";
+  const what =
+    update.state === "rollback_completed"
+      ? `The new version of ${name} failed, and Swarm went back to the old one`
+      : `Swarm paused the update of ${name}`;
+  return { failure: `${what} (${update.message}).` };
 }

@@ -1,4 +1,7 @@
-import type { SwarmService, Task, UpdateStatus } from "../../../src/rollout/swarm/swarm-service.ts";
+import type { SwarmService } from "../../src/rollout/roll-out-stack.ts";
+
+type Task = SwarmService["tasks"][number];
+type UpdateStatus = NonNullable<SwarmService["update"]>;
 
 /** A service of a stack as tests need it: two tasks, both running, never updated; but for `differences`. */
 export function sampleSwarmService(differences: Partial<SwarmService> = {}): SwarmService {
