@@ -5,7 +5,7 @@ import { type Engine, getJson } from "#platform/docker/engine";
 import { inspectImage, tagByCommit, tagImage } from "#platform/docker/images";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
-import type { Rollout, RolloutContext, RunningContainers, ServiceRollout } from "./context.ts";
+import type { Rollout, RolloutContext, ServiceRollout } from "./context.ts";
 import { mayGoBack } from "./plan.ts";
 import type { RolloutService } from "./project.ts";
 import { note, type RolloutStep, timed } from "./report.ts";
@@ -22,17 +22,15 @@ const buildTimeoutMs = 60 * 60_000;
 export async function prepareImages(
   rollout: RolloutContext,
   services: readonly RolloutService[],
-  running: RunningContainers,
   prune: () => Promise<unknown>,
 ): Promise<void> {
   const { target, project, withBuild } = rollout;
   const built = services.filter(({ isBuilt }) => isBuilt);
   const pulled = names(await toPull(rollout, services));
-  await keepRunningImages(rollout, built, running);
   if (pulled.length > 0) await runReported(rollout, "pull", pullCommand(target, pulled), pulled);
   if (!withBuild || built.length === 0) return;
   const builders = buildersOf(project.services, built);
-  await requireDiskSpace(rollout, builders, prune);
+  await requireDiskSpace(rollout, prune);
   await runReported(rollout, "build", buildCommand(target, names(builders)), names(builders));
   await Promise.all(built.map((service) => tagBuilt(rollout, service)));
 }
@@ -54,22 +52,6 @@ async function toPull(
   const pullable = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !hasBuild));
   const images = await Promise.all(pullable.map(({ image }) => inspectImage(engine, image)));
   return pullable.filter(({ isBuilt }, index) => (withPull && !isBuilt) || images[index] === null);
-}
-
-/** An image that no roll-out has named yet would be nameless after the build, and the next prune would remove it. */
-async function keepRunningImages(
-  { engine }: RolloutContext,
-  built: readonly RolloutService[],
-  running: RunningContainers,
-): Promise<void> {
-  const keep = async (service: RolloutService) => {
-    for (const { image } of running.get(service.name) ?? []) {
-      const known = await inspectImage(engine, image);
-      const isNamed = known?.tags.some((tag) => tag !== service.image && tag !== `${service.image}:latest`);
-      if (known && !isNamed) await tagByCommit(engine, service.image, image, image.replace("sha256:", ""));
-    }
-  };
-  await Promise.all(built.map(keep));
 }
 
 async function tagBuilt(rollout: RolloutContext, service: RolloutService): Promise<void> {
@@ -170,25 +152,23 @@ function noteMisnamed(on: Pick<ServiceRollout, "report" | "service">, then: Vers
 const gibibyte = 1024 ** 3;
 
 /**
- * Refuses to build if the disk would run full, because that would also stop the running version. A build needs twice
- * the size of its images and at least 1 GiB, or the size in HOTPUSH_MIN_FREE (`2048 MiB`). If there is too little,
- * `prune` is tried first.
+ * Refuses to build if the disk would run full, because that would also stop the running version. A build needs 1 GiB, or the
+ * size in HOTPUSH_MIN_FREE (`2048 MiB`). If there is too little, `prune` is tried first.
  *
  * @throws ProblemError `disk_full` with the size that is needed
  */
 export async function requireDiskSpace(
   rollout: Pick<RolloutContext, "engine" | "env" | "report">,
-  services: readonly RolloutService[],
   prune: () => Promise<unknown>,
 ): Promise<void> {
-  const neededBytes = configuredBytes(rollout.env) ?? (await estimateBytes(rollout, services));
+  const neededBytes = configuredBytes(rollout.env) ?? gibibyte;
   const directory = await dockerDirectory(rollout);
   if ((await freeBytes(directory)) >= neededBytes) return;
   note(rollout, "The disk is nearly full: old images are removed first.");
   await prune();
   const leftBytes = await freeBytes(directory);
   if (leftBytes >= neededBytes) return;
-  const detail = `The build needs ${formatSize(neededBytes)} of free disk space for ${directory}, but ${formatSize(leftBytes)} are left after removing old images. Nothing was changed. Free some space, or set HOTPUSH_MIN_FREE.`;
+  const detail = `A build needs ${formatSize(neededBytes)} of free disk space for ${directory}, but ${formatSize(leftBytes)} are left after removing old images. Nothing was changed. Free some space, or set HOTPUSH_MIN_FREE.`;
   throw new ProblemError({ code: "disk_full", detail });
 }
 
@@ -198,15 +178,6 @@ function configuredBytes({ HOTPUSH_MIN_FREE: text }: NodeJS.ProcessEnv): number 
   if (bytes !== null) return bytes;
   const detail = `HOTPUSH_MIN_FREE is "${text}", not a size such as "2 GiB".`;
   throw new ProblemError({ code: "configuration_invalid", detail });
-}
-
-async function estimateBytes(
-  { engine }: Pick<RolloutContext, "engine">,
-  services: readonly RolloutService[],
-): Promise<number> {
-  const images = await Promise.all(services.map(({ image }) => inspectImage(engine, image)));
-  const totalBytes = images.reduce((sum, image) => sum + (image?.sizeBytes ?? 0), 0);
-  return Math.max(gibibyte, 2 * totalBytes);
 }
 
 /** In a container the engine's directory is not visible, but the container's own root is on the same disk. */

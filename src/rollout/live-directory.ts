@@ -19,7 +19,6 @@ import {
   trafficOf,
 } from "./context.ts";
 import { findServerState, hostDirectoryOf, projectOnServer } from "./locate-project.ts";
-import type { RolloutService } from "./project.ts";
 import {
   liveFilesRead,
   namesReceiving,
@@ -182,19 +181,4 @@ interface Anyone {
 function shared(file: string, own: string, name: string, owner: string): ProblemError {
   const detail = `The live file ${file} of the project ${own} names ${name}, a container of the project ${owner}: a roll-out would take over the requests of ${owner}. Mount another volume at /run/live, or rename the service in the compose file and the Caddyfile. If ${owner} is gone for good: docker compose --project-name ${owner} down. Nothing was changed.`;
   return new ProblemError({ code: "live_file_shared", detail });
-}
-
-/**
- * Refuses a service with the name of another one's second, third… live file: `api.2` beside `api`.
- *
- * @throws ProblemError `compose_invalid`
- */
-export function refuseSharedLiveFile(services: readonly RolloutService[]): void {
-  const rolled = services.filter(({ replacement }) => replacement.how === "roll").map(({ name }) => name);
-  for (const name of rolled) {
-    const [, stem = ""] = /^(.+)\.\d+$/.exec(name) ?? [];
-    if (!rolled.includes(stem)) continue;
-    const detail = `The live file of the service ${name} would be that of a replica of ${stem}. Give it another name in the compose file, such as ${name.replaceAll(".", "-")}. Nothing was changed.`;
-    throw new ProblemError({ code: "compose_invalid", detail });
-  }
 }

@@ -101,16 +101,6 @@ async function putRight(on: ServiceRollout, live: Containers, leftover: Containe
 }
 
 function healed(live: Containers, leftover: Containers): string {
-  const surplus = leftover.filter((container) => live.some((one) => isLike(container, one)));
-  const others = leftover.filter((container) => !surplus.includes(container));
-  return [
-    `${namesOf(live) || "nothing"} serves`,
-    ...(others.length === 0 ? [] : [`removed ${namesOf(others)}, left by an earlier roll-out`]),
-    ...(surplus.length === 0 ? [] : [`removed ${namesOf(surplus)}, more than the compose file asks for`]),
-  ].join("; ");
-}
-
-/** True for a surplus replica of the same version, as opposed to a leftover of an earlier roll-out. */
-function isLike(one: Container, other: Container): boolean {
-  return isServing(one) && one.image === other.image && one.configHash === other.configHash;
+  const removed = leftover.length === 0 ? "" : `; removed ${namesOf(leftover)}, left by an earlier roll-out`;
+  return `${namesOf(live) || "nothing"} serves${removed}`;
 }

@@ -23,7 +23,6 @@ import { explainBadAnswer, waitAllReady } from "./verify.ts";
 
 /** Stopping the old one can take its whole stop grace period. */
 const recreateTimeoutMs = 300_000;
-const watchPollMs = 100;
 
 /**
  * Replaces a service of which two cannot run: stops the old container, then starts the new one, and reports how long
@@ -37,19 +36,18 @@ export async function recreateService(
   reason: string,
 ): Promise<ServiceOutcome> {
   const before = await readOldContainers(on, old);
-  const watch = watchAbsence(on);
+  const startedMs = performance.now();
+  const downMs = () => Math.round(performance.now() - startedMs);
   try {
     const { fresh, healthyAfterMs, haveEnded } = await recreate(on, old, reason);
     if (haveEnded) return ranOutcome(on.service, fresh);
     if (sameContainers(old, fresh)) return unchangedOutcome(on.service, fresh);
     if (!hasRunning(old)) return outcomeOf(on.service, "started", { new: fresh }, { healthyAfterMs, reason });
-    const seen = { healthyAfterMs, downtimeMs: await watch.end(), reason };
+    const seen = { healthyAfterMs, downtimeMs: downMs(), reason };
     return outcomeOf(on.service, "recreated", { old, new: fresh }, seen);
   } catch (error) {
-    await rollBackRecreated(on, before, watch.end);
+    await rollBackRecreated(on, before, downMs);
     throw error;
-  } finally {
-    await watch.end();
   }
 }
 
@@ -86,25 +84,6 @@ function sameContainers(old: Containers, fresh: Containers): boolean {
   return ids(old) === ids(fresh);
 }
 
-/** Adds up the time in which no container of the service served; polls ten times a second. */
-function watchAbsence(on: ServiceRollout): { readonly end: () => Promise<number> } {
-  const state = { isWatching: true, absentMs: 0 };
-  const watching = (async () => {
-    while (state.isWatching) {
-      const startedMs = performance.now();
-      const serves = (await containersOf(on).catch(() => [])).some(isServing);
-      await sleep(watchPollMs);
-      if (!serves) state.absentMs += performance.now() - startedMs;
-    }
-  })();
-  const end = async () => {
-    state.isWatching = false;
-    await watching;
-    return Math.max(watchPollMs, Math.round(state.absentMs));
-  };
-  return { end };
-}
-
 /** The containers of a service before it is recreated, and the specs of those that ran: compose removes them. */
 export interface OldContainers {
   readonly containers: Containers;
@@ -123,19 +102,19 @@ async function readOldContainers({ engine }: ServiceRollout, containers: Contain
  * of those that failed, and waits until they are ready. Reports the result and never throws: the original failure is
  * the one to report. An interrupted roll-out only reports what it leaves.
  *
- * @param awayMs how long the service has been down
+ * @param downMs how long the service has been down
  */
 export async function rollBackRecreated(
   on: ServiceRollout,
   before: OldContainers,
-  awayMs: () => Promise<number>,
+  downMs: () => number,
 ): Promise<void> {
   if (before.specs.length === 0) return;
   if (!on.signal.aborted) {
     await timed(
       on,
       "roll back",
-      () => tryRollBack(on, before, awayMs),
+      () => tryRollBack(on, before, downMs),
       (text) => text,
     );
     return;
@@ -144,11 +123,7 @@ export async function rollBackRecreated(
   note(on, `was interrupted while it was recreated: ${await whatIsLeft(on)}. ${advice}`);
 }
 
-async function tryRollBack(
-  on: ServiceRollout,
-  before: OldContainers,
-  awayMs: () => Promise<number>,
-): Promise<string> {
+async function tryRollBack(on: ServiceRollout, before: OldContainers, downMs: () => number): Promise<string> {
   try {
     const present = await containersOf(on);
     const wasLeft = before.specs.every(({ id }) => present.some((one) => one.id === id && isServing(one)));
@@ -157,7 +132,7 @@ async function tryRollBack(
     const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
     // Its line would look like one of the new version.
     await waitAllReady({ ...on, report: () => {} }, back, { mayEnd: false });
-    return `the old version runs again; ${on.service.name} was away for ${formatDuration(await awayMs())}`;
+    return `the old version runs again; ${on.service.name} was away for ${formatDuration(downMs())}`;
   } catch (error) {
     const message = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
     const reason = on.signal.aborted ? "the roll-out was asked to stop" : message;

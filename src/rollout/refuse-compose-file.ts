@@ -99,38 +99,16 @@ export function refuseOtherHome(
   containers: readonly Container[],
 ): void {
   if (!home) return;
+  const isIn = (directory: string, path: string) => path.startsWith(join(directory, "/"));
   for (const [service, { volumes = [] }] of Object.entries(services)) {
-    const binds = volumes.filter(({ type, source }) => type === "bind" && !isIn(projectDirectory, source));
-    const atHome = binds.filter(({ source }) => isIn(home, source));
-    if (atHome.length === 0) continue;
-    const ofService = containers.filter((container) => container.service === service);
-    for (const { source = "", target } of atHome) {
-      const there = elsewhere(ofService, target, source, relative(home, source));
-      if (there !== null) throw otherHome(service, target, source, there);
+    const mounted = containers.filter((one) => one.service === service).flatMap(({ mounts }) => mounts);
+    for (const { type, source = "", target } of volumes) {
+      if (type !== "bind" || !isIn(home, source) || isIn(projectDirectory, source)) continue;
+      const there = mounted.filter((mount) => mount.target === target).map((mount) => mount.source);
+      const other = there.find((path) => path.endsWith(`/${relative(home, source)}`));
+      if (other === undefined || there.includes(source)) continue;
+      const detail = `${service} has ${other} at ${target}, and by the compose file it would be ${source}: "~" and \${HOME} mean another directory here. Write the whole path: ${other}:${target}. Nothing was changed.`;
+      throw new ProblemError({ code: "compose_invalid", detail });
     }
   }
-}
-
-function isIn(directory: string, path = ""): boolean {
-  return path.startsWith(join(directory, "/"));
-}
-
-/**
- * The source of a container's mount that ends in `path` in another home directory, or null if one has `source`
- * itself.
- */
-function elsewhere(
-  containers: readonly Container[],
-  target: string,
-  source: string,
-  path: string,
-): string | null {
-  const mounts = containers.flatMap(({ mounts }) => mounts).filter((mount) => mount.target === target);
-  if (mounts.some((mount) => mount.source === source)) return null;
-  return mounts.find((mount) => mount.type === "bind" && mount.source.endsWith(`/${path}`))?.source ?? null;
-}
-
-function otherHome(service: string, target: string, source: string, there: string): ProblemError {
-  const detail = `${service} has ${there} at ${target}, and by the compose file it would be ${source}: "~" and \${HOME} mean another directory here. Write the whole path: ${there}:${target}. Nothing was changed.`;
-  return new ProblemError({ code: "compose_invalid", detail });
 }

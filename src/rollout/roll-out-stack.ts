@@ -207,9 +207,7 @@ async function prepareStackImages(
   const built = services.filter(({ isBuilt }) => version === null && isBuilt);
   // Each node pulls by itself what is not built here.
   if (version === null)
-    await prepareImages({ ...rollout, withPull: false }, built, new Map(), () =>
-      pruneStack(project, rollout),
-    );
+    await prepareImages({ ...rollout, withPull: false }, built, () => pruneStack(project, rollout));
   const images = new Map<string, string>();
   for (const service of project.services) {
     const running = live.get(service.name);

@@ -13,12 +13,7 @@ import {
   type RunningContainers,
 } from "./context.ts";
 import { nameImages, prepareImages } from "./images.ts";
-import {
-  adoptLiveFiles,
-  findLiveDirectory,
-  refuseForeignLiveFiles,
-  refuseSharedLiveFile,
-} from "./live-directory.ts";
+import { adoptLiveFiles, findLiveDirectory, refuseForeignLiveFiles } from "./live-directory.ts";
 import { lockRollout } from "./lock.ts";
 import { oneShotsOf } from "./plan.ts";
 import { type RolloutProject, type RolloutService, readProject } from "./project.ts";
@@ -52,7 +47,7 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
   const outcomes: ServiceOutcome[] = [];
   try {
     if (version) await nameImages(rollout, services, version);
-    else await prepareImages(rollout, services, running, () => pruneProject(rollout));
+    else await prepareImages(rollout, services, () => pruneProject(rollout));
     await updateAll(rollout, running, outcomes);
   } catch (error) {
     await rollBackServices(rollout, running, outcomes, inParallel(rollout, new AbortController().signal));
@@ -74,13 +69,8 @@ export async function withRollout(
   work: (rollout: Rollout) => Promise<readonly ServiceOutcome[]>,
 ): Promise<void> {
   await inTurn(request, async (context) => {
-    const over = new AbortController();
-    try {
-      const read = await readRollout(context, over.signal);
-      return await withRequestsCounted(read, (requestCount) => work({ ...read, requestCount }));
-    } finally {
-      over.abort();
-    }
+    const read = await readRollout(context);
+    return withRequestsCounted(read, (requestCount) => work({ ...read, requestCount }));
   });
 }
 
@@ -115,22 +105,17 @@ export async function inTurn(
   }
 }
 
-/** @param over ends what compose is still asked in the background */
-async function readRollout(
-  context: LockedContext,
-  over: AbortSignal,
-): Promise<Omit<Rollout, "requestCount">> {
-  const { engine, target, env, signal, names } = context;
+async function readRollout(context: LockedContext): Promise<Omit<Rollout, "requestCount">> {
+  const { engine, target, env, names } = context;
   const read = async () => {
     const model = await loadModel(context);
     const containers = await listContainers(engine, model.name);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
     const whole = readProject(model);
-    refuseSharedLiveFile(whole.services);
     const liveDirectory = await findLiveDirectory(engine, model, context);
     const container = await findOwnService(engine);
     const own = container?.project === whole.name ? container.service : null;
-    const hashes = configHashes({ ...context, signal: AbortSignal.any([signal, over]) }, model);
+    const hashes = configHashes(context, model);
     hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
     const rollout = {
       ...context,

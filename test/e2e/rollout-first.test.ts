@@ -8,7 +8,7 @@ import { until } from "../harness/until.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { type Behaviour, makeProject, type TestProject } from "../lab/project.ts";
+import { type Behaviour, makeProject, messagesIn, type TestProject } from "../lab/project.ts";
 import { underLoad } from "../lab/under-load.ts";
 
 const script = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
@@ -61,7 +61,7 @@ onEngine("the first deployment of a project that plain compose has started", (en
 
   async function log(): Promise<string> {
     const [name = ""] = await project.instances();
-    return project.docker("logs", name);
+    return messagesIn(await project.docker("logs", name));
   }
 });
 

@@ -9,7 +9,7 @@ import { type EndingOf, endingIn } from "../lab/ending.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { buildImage, removeImage } from "../lab/image.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import type { Behaviour } from "../lab/project.ts";
+import { type Behaviour, messagesIn } from "../lab/project.ts";
 import { makeStack, type TestStack } from "../lab/stack.ts";
 import { underLoad } from "../lab/under-load.ts";
 
@@ -123,9 +123,7 @@ onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (en
   async function log(): Promise<string> {
     const [id] = await stack.instances();
     if (id === undefined) return "";
-    const lines = (await stack.docker("logs", id)).split("\n");
-    const texts = lines.map((line) => (line.startsWith("{") ? String(JSON.parse(line).msg) : line));
-    return texts.join("\n");
+    return messagesIn(await stack.docker("logs", id));
   }
 });
 

@@ -157,6 +157,12 @@ export async function endOf(child: ChildProcess): Promise<Ending> {
   return { code: code ?? 128, output: unwrapped(chunks.join("")) };
 }
 
+/** The messages of a log of Hotpush, and its other lines, with each line of a report whole. */
+export function messagesIn(log: string): string {
+  const lines = log.split("\n").map((line) => (line.startsWith("{") ? String(JSON.parse(line).msg) : line));
+  return unwrapped(lines.join("\n"));
+}
+
 /** The report of a roll-out with each line whole, as it was before it was wrapped. */
 function unwrapped(output: string): string {
   return output.replace(/\n(?: {17}| {8})(?=\S)/g, " ");

@@ -72,34 +72,28 @@ test("a migration keeps its image in a roll back", async () => {
   assert.deepEqual(posted, ["/images/sha256:shop-app:0a1b/tag?repo=shop-app&tag=latest"]);
 });
 
-function engineWithImageOf(sizeBytes: number): Engine {
-  const answer = (path: string) =>
-    path === "/info"
-      ? { DockerRootDir: tmpdir() }
-      : { Id: "sha256:1", RepoTags: [], Size: sizeBytes, Created: "" };
-  const get = (path: string) => Promise.resolve(Buffer.from(JSON.stringify(answer(path))));
+const engine: Engine = (() => {
+  const get = async () => Buffer.from(JSON.stringify({ DockerRootDir: tmpdir() }));
   return { get, post: get, delete: get };
-}
-
-const built = [sampleService()];
+})();
 
 test("with too little space, removes old images first, then says what is needed", async () => {
   const done: string[] = [];
-  const rollout = { engine: engineWithImageOf(1024 ** 5), env: {}, report: () => done.push("note") };
+  const rollout = { engine, env: { HOTPUSH_MIN_FREE: "3000 GiB" }, report: () => done.push("note") };
   const prune = async () => {
     done.push("prune");
   };
   await assert.rejects(
-    requireDiskSpace(rollout, built, prune),
-    isProblem("disk_full", /needs 2097152 GiB of free disk space .* GiB are left .* Nothing was changed/),
+    requireDiskSpace(rollout, prune),
+    isProblem("disk_full", /needs 3000 GiB .* GiB are left/),
   );
   assert.deepEqual(done, ["note", "prune"]);
 });
 
 test("HOTPUSH_MIN_FREE says how much is needed, and a wrong one is refused", async () => {
   const never = () => Promise.reject(new Error("pruned"));
-  const rollout = { engine: engineWithImageOf(1024 ** 5), report: () => {} };
-  await requireDiskSpace({ ...rollout, env: { HOTPUSH_MIN_FREE: "1 MiB" } }, built, never);
-  const wrong = requireDiskSpace({ ...rollout, env: { HOTPUSH_MIN_FREE: "lots" } }, built, never);
+  const rollout = { engine, report: () => {} };
+  await requireDiskSpace({ ...rollout, env: { HOTPUSH_MIN_FREE: "1 MiB" } }, never);
+  const wrong = requireDiskSpace({ ...rollout, env: { HOTPUSH_MIN_FREE: "lots" } }, never);
   await assert.rejects(wrong, isProblem("configuration_invalid", /HOTPUSH_MIN_FREE is "lots"/));
 });

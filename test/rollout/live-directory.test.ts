@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ComposeModel } from "../../src/platform/compose-model.ts";
 import type { Rollout } from "../../src/rollout/context.ts";
-import { adoptLiveFiles, findLiveDirectory, refuseSharedLiveFile } from "../../src/rollout/live-directory.ts";
+import { adoptLiveFiles, findLiveDirectory } from "../../src/rollout/live-directory.ts";
 import { isProblem } from "../harness/is-problem.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { emptyEngine, engineWithServer } from "./engine-with-server.ts";
@@ -78,17 +78,3 @@ function sampleRollout(t: TestContext, differences: Pick<Rollout, "liveDirectory
     ...differences,
   };
 }
-
-const api = sampleService({ name: "api" });
-
-test("refuses a service whose live file would be another one's replica's", () => {
-  const told = /api\.2 would be that of a replica of api\. .* such as api-2\./;
-  const refuse = () => refuseSharedLiveFile([api, sampleService({ name: "api.2" })]);
-  assert.throws(refuse, isProblem("compose_invalid", told));
-});
-
-test("a name that ends in a number is fine alone, or without a live file", () => {
-  refuseSharedLiveFile([sampleService({ name: "web.2024" }), api]);
-  const replacement = { how: "recreate", reason: "database" } as const;
-  refuseSharedLiveFile([api, sampleService({ name: "api.2", replacement })]);
-});

@@ -25,7 +25,7 @@ test("asked to stop while the old version starts again, a roll-out says so, and 
     networks: {},
     hostConfig,
   };
-  await rollBackRecreated(on, { containers: [sampleContainer()], specs: [spec] }, async () => 0);
+  await rollBackRecreated(on, { containers: [sampleContainer()], specs: [spec] }, () => 0);
   const [event] = events;
   assert.equal(
     event?.event === "step" && event.detail,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -16,17 +16,6 @@ import { listenAt } from "../harness/listen.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { sampleRequest } from "./sample.ts";
-
-test("a roll-out that ends while compose computes hashes releases its lock", async (t) => {
-  const { request, askingPath } = await requestToSlowCompose(t);
-  await withRollout(request, async () => {
-    await until("compose is asked", () => existsSync(askingPath) && readFileSync(askingPath, "utf8") !== "");
-    return [];
-  });
-  await (await lockRollout(request.lockPath, 5)).release();
-  const pid = Number(readFileSync(askingPath, "utf8"));
-  await until("its end", () => !existsSync(`/proc/${pid}`));
-});
 
 test("the error of compose for an unreadable file hides the project's secrets", async (t) => {
   const { request } = await requestToSlowCompose(t);

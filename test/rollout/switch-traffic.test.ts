@@ -236,37 +236,26 @@ test("without an answer from Caddy, drain waits as long as the longest request",
   const live = liveDirectory(t);
   assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), {
     kind: "blind",
-    why: "no answer",
     waitedMs: 20,
   });
 });
 
 const byFile = { address: "{file./run/live/app}:8080", num_requests: 3 };
 
-test("a Caddy that counts requests only by live file counts as silent", async (t) => {
-  const old = await caddy(t, () => [byFile]);
-  const blind = { kind: "blind", why: "no names", waitedMs: 20 };
-  assert.deepEqual(await drain(old, "app", ["shop-app-1"], limits), blind);
-  const answers = [[byFile], [{ ...byFile, num_requests: 0 }]];
-  const idle = await caddy(t, () => answers.shift() ?? []);
-  assert.deepEqual(await drain(idle, "app", ["shop-app-1"], limits), { kind: "drained" });
+test("requests of which Caddy says no container (before 2.11.2) may be at the old one", async (t) => {
+  const old = await caddy(t, () => [byFile, { address: "grafana:3000", num_requests: 3 }]);
+  writeFileSync(join(old.path, "app"), "shop-app-2");
+  assert.deepEqual(await drain(old, "app", ["shop-app-1"], limits), { kind: "timed_out", inFlight: 3 });
   const counted = [byFile, { address: "shop-app-2:8080", num_requests: 3 }];
   const newer = await caddy(t, () => counted);
   writeFileSync(join(newer.path, "app"), "shop-app-2");
   assert.deepEqual(await drain(newer, "app", ["shop-app-1"], limits), { kind: "drained" });
 });
 
-test("requests to upstreams that the Caddyfile names itself are not counted", async (t) => {
-  const live = await caddy(t, () => [byFile, { address: "grafana:3000", num_requests: 3 }]);
-  writeFileSync(join(live.path, "app"), "shop-app-2");
-  const blind = { kind: "blind", why: "no names", waitedMs: 20 };
-  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), blind);
-});
-
 test("a stream that Caddy counts under no container is waited for up to the limit", async (t) => {
   const counts = Array.from({ length: 20 }, (_, index) => (index < 19 ? 1 : 0));
   const live = await caddy(t, () => [{ ...byFile, num_requests: counts.shift() ?? 0 }]);
-  const patient = { ...limits, blindMs: 60_000 };
+  const patient = { ...limits, timeoutMs: 60_000 };
   assert.deepEqual(await drain(live, "app", ["shop-app-1"], patient), { kind: "drained" });
   assert.equal(counts.length, 0);
 });
