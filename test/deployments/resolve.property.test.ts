@@ -102,6 +102,14 @@ const known: readonly (readonly Happening[])[] = [
   [pushed, ran, others, ran, { kind: "catch-up" }, ran],
   [pushed, ran, { ...pushed, isLost: true }, { kind: "restart" }, others, ran],
   [pushed, ran, pushed, ran, { ...pushed, to: "back", nth: 1 }, ran],
+  [
+    { ...pushed, isBroken: true, isShown: false },
+    ran,
+    { kind: "sync" },
+    { ...pushed, to: "back", isLost: true, isShown: false },
+    others,
+    ran,
+  ],
 ];
 
 test("whatever arrives, in whatever order: the head ends live or failed, and runs once", async (t) => {
@@ -148,6 +156,8 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
   const deliveries: Push[] = [];
   /** Runs of scripts that nobody asked for and that nothing interrupted. */
   const runs: [string, string][] = [];
+  /** By the id of a deployment, which arrival of its branch it deployed. */
+  const deployedAt = new Map<number, number>();
   const restsUntilMs = new Map<number, number>();
   const resting = () => [...restsUntilMs].filter(([, untilMs]) => untilMs > nowMs).map(([id]) => id);
   const headOf = (one: MainRef) => heads.get(one) ?? first;
@@ -193,7 +203,10 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
       const good = findLastGood(store, [claimed.ref]);
       const arrivedAt = (one: string) =>
         arrivals.findLastIndex((pair) => pair.join() === [claimed.ref, one].join());
-      const isBack = good !== null && arrivedAt(commit) < arrivedAt(liveCommit(good));
+      // If the branch was moved back to what is live, nobody may know that yet.
+      const goodArrivedAt = good ? (deployedAt.get(good.id) ?? arrivedAt(liveCommit(good))) : -1;
+      const isBack = arrivedAt(commit) < goodArrivedAt;
+      deployedAt.set(claimed.id, arrivedAt(commit));
       assert.ok(
         isAsked || !isBack,
         `${commit} is older than what was live, and nobody has moved the branch back`,

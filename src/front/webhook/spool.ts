@@ -61,6 +61,8 @@ const sweptAfterMs = 1_000;
 const unfinishedMs = 60_000;
 const probeEveryMs = 5_000;
 const usesWaitMs = 1_000;
+/** `run` refuses those that come within half a second of the last ones. */
+const usesLeastWaitMs = 700;
 const longestAnswerBytes = 256 * 1024;
 
 /**
@@ -203,7 +205,10 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     async close() {
       stopping.abort();
       clearTimeout(usesTimer);
-      if (uses.size > 0) await Promise.race([sendUses().catch(() => {}), delay(longestWaitMs)]);
+      if (uses.size > 0) {
+        await delay(Math.max(0, usesSentAtMs + usesLeastWaitMs - performance.now()));
+        await Promise.race([sendUses().catch(() => {}), delay(longestWaitMs)]);
+      }
       await sweeping;
       await opened.close();
     },
