@@ -21,7 +21,7 @@ main() {
   if names_compose_file || any {,docker-}compose.{yaml,yml}; then replace_containers
   elif any {,docker-}stack.{yaml,yml}; then
     command -v hotpush >/dev/null ||
-      fail "There is a stack file, which compose cannot roll out, but no hotpush in the PATH. Run: hotpush deploy"
+      fail "There is a stack file, which compose cannot roll out, but no hotpush in the PATH. Install it on this machine, or let the service run this script."
     replace_containers
   elif [[ -x restart.sh ]]; then restart
   else echo "No compose or stack file and no executable restart.sh: nothing to build, nothing to restart."; fi

@@ -127,7 +127,7 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     };
     answer = answerFront(sources);
     const sockets = [
-      await openSocket(sources, "page", machine.pageSocket),
+      await openSocket(sources, "front", machine.frontSocket),
       await openSocket(sources, "operator", operatorSocketPath(statePath)),
     ];
     return { lock, taking, sockets };

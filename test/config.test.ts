@@ -29,7 +29,7 @@ test("with only a secret, every value is its default", () => {
     secretsPath: null,
     maxRunning: 1,
     spoolPath: "/home/octo/.local/state/hotpush/spool",
-    pageSocket: "/home/octo/.local/state/hotpush/front.sock",
+    frontSocket: "/home/octo/.local/state/hotpush/front.sock",
     pagePort: 9_001,
     pageHost: "0.0.0.0",
     pageUrl: null,

@@ -113,7 +113,7 @@ export const handlers: Handlers = {
     const head = await findHead(project, refs);
     if (typeof head === "string") return refuse("not_possible", `Nothing to deploy: ${head}`);
     const deployment = project.queue.request({ trigger: "manual", ...head, requestedBy });
-    const text = `Deployment ${deployment.id} was requested by a command`;
+    const text = `Deployment ${deployment.id} was requested`;
     log.info({ event: "control.deploy", deployment: deployment.id, ...head, requestedBy }, text);
     return requestedJson(project.store, deployment);
   }),
@@ -140,10 +140,7 @@ export const handlers: Handlers = {
         "not_possible",
         `Deployment ${id} cannot be cancelled right now (${state}). Try again in a second.`,
       );
-    log.info(
-      { event: "control.cancel", deployment: id, requestedBy },
-      `Deployment ${id} is cancelled by a command`,
-    );
+    log.info({ event: "control.cancel", deployment: id, requestedBy }, `Deployment ${id} is cancelled`);
     return requestedJson(store, deployment);
   }),
 

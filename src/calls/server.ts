@@ -10,16 +10,15 @@ import { listenOnSocket, type UnixSocket } from "#platform/listen";
 import { printable } from "#platform/terminal";
 import { ProblemError, problems } from "#problems";
 import { type Caller, isRefused, type Refused, refuse, type ServerContext, type Stream } from "./context.ts";
-
 import type { FoundCall } from "./table.ts";
 
-/** Over the operator's socket everything is allowed; over the page's, each call carries the credential of a visitor. */
-type Door = "operator" | "page";
+/** Over the operator's socket all is allowed; over front's, its own calls, and those with the credential of a visitor. */
+type Door = "operator" | "front";
 
-/** A person has a terminal or two; more at once is a mistake, and must not cost the receiver its descriptors. */
+/** A person has a terminal or two; more at once is a mistake, and must not cost the service its descriptors. */
 const mostCommands = 32;
-/** The page bounds those of each visitor (page/run-client.ts). */
-const mostPageCalls = 512;
+/** The page bounds those of each visitor (front/page/run-client.ts). */
+const mostFrontCalls = 512;
 /** A command sends its request at once and reads the answer at once. */
 const idleSocketMs = 30_000;
 const longestBodyBytes = 16 * 1024;
@@ -46,7 +45,7 @@ export async function openSocket(
   const options =
     door === "operator"
       ? { mode: 0o600, mostConnections: mostCommands }
-      : { mode: 0o660, mostConnections: mostPageCalls, isOfGroup: true };
+      : { mode: 0o660, mostConnections: mostFrontCalls, isOfGroup: true };
   try {
     return await listenOnSocket(path, options, (socket) => {
       serve(socket).catch((error: unknown) => {
@@ -118,7 +117,7 @@ async function answerRequest(
   if (body === null) return send(response, tooLarge);
   const reply = await answerCall(table, context, found, query, body, caller);
   const status = isRefused(reply) ? problems[reply.code].status : (found.row.status ?? 200);
-  if (door === "page") noteInAudit(context, { caller, found, query, reply, status });
+  if (door === "front") noteInAudit(context, { caller, found, query, reply, status });
   if (!isStream(reply)) return send(response, reply, status);
   // A stream of events has no time-out: a script may be silent for long.
   request.socket.setTimeout(0);

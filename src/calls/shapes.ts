@@ -318,13 +318,11 @@ export const madeToken = v.strictObject({
 export const token = v.strictObject({
   ...{ id: count, name: text, scope: v.picklist(scopes), createdAt: moment, lastUsedAt: momentOrNull },
 });
-export type TokenJson = Shaped<typeof token>;
 
 /** Who asks: the name and number of a session or a token, and what it may do. */
 export const visitor = v.strictObject({
   ...{ name: text, kind: v.picklist(["session", "token"]), role: v.picklist(roles), id: count },
 });
-export type VisitorJson = Shaped<typeof visitor>;
 
 export const audit = v.strictObject({
   entries: v.array(

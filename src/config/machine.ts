@@ -26,7 +26,7 @@ export interface MachineSettings {
   /** Where pushes wait on disk until `run` has recorded them. */
   readonly spoolPath: string;
   /** The socket of `run` for `front`. */
-  readonly pageSocket: string;
+  readonly frontSocket: string;
   readonly pagePort: number;
   readonly pageHost: string;
   /** Where people reach the page; null: there is none. */
@@ -59,7 +59,7 @@ export function readMachineSettings(env: Environment, faults: string[]): Machine
     secretsPath: values.SECRETS_PATH,
     maxRunning: values.MAX_RUNNING,
     spoolPath: values.SPOOL_PATH ?? `${values.STATE_PATH}/spool`,
-    pageSocket: values.FRONT_SOCKET ?? `${values.STATE_PATH}/front.sock`,
+    frontSocket: values.FRONT_SOCKET ?? `${values.STATE_PATH}/front.sock`,
     pagePort: values.PAGE_PORT,
     pageHost: values.PAGE_HOST,
     pageUrl: values.PAGE_URL,

@@ -30,10 +30,6 @@ export const transitions: Readonly<Record<DeploymentState, readonly DeploymentSt
   superseded: [],
 };
 
-export function isState(text: string): text is DeploymentState {
-  return Object.hasOwn(transitions, text);
-}
-
 /** True if nothing more happens to a deployment in this state by itself. */
 export function isFinished(state: DeploymentState): boolean {
   return state !== "queued" && state !== "running" && state !== "interrupted";

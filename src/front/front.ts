@@ -38,7 +38,7 @@ export interface RunningFront {
  */
 export async function startFront(options: FrontOptions): Promise<RunningFront> {
   const { machine, files, stopping, log } = options;
-  const askRun = options.askRun ?? askOverSocket(machine.pageSocket);
+  const askRun = options.askRun ?? askOverSocket(machine.frontSocket);
   const spool = await openSpoolOf(machine.spoolPath, askRun, log);
   const receiver = createReceiver({
     findProject: files.find,
@@ -79,7 +79,7 @@ async function openSpoolOf(spoolPath: string, askRun: AskRun, log: Log): Promise
 
 /** Nothing of the page is loaded if there is none, and little before somebody comes. */
 async function makePage(
-  { trustedProxies, pageSocket }: MachineSettings,
+  { trustedProxies, frontSocket }: MachineSettings,
   pageUrl: URL,
   log: Log,
 ): Promise<Server> {
@@ -87,5 +87,5 @@ async function makePage(
     import("./page/page.ts"),
     import("./page/run-client.ts"),
   ]);
-  return createPage({ pageUrl, trustedProxies }, connectRun(pageSocket), log);
+  return createPage({ pageUrl, trustedProxies }, connectRun(frontSocket), log);
 }

@@ -213,7 +213,7 @@ export interface Scale {
   readonly count: number;
 }
 
-/** Starts more containers of services and leaves the present ones as they are (see refuse-changed-networks.ts). */
+/** Starts more containers of services and leaves the present ones as they are (see rollout/refuse-compose-file.ts). */
 export function scaleUpCommand(target: ComposeTarget, scales: readonly Scale[]): Argv {
   const options = scales.flatMap(({ service, count }) => ["--scale", `${service}=${count}`]);
   const services = scales.map(({ service }) => service);

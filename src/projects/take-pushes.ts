@@ -160,7 +160,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   function record(id: string, offer: Offer | null): Answered {
     const made = offer && isExpected(offer) ? recordOffer(offer) : null;
     store.run("INSERT INTO spooled (id, record) VALUES (?, ?)", id, JSON.stringify(made));
-    const refused = "A push in the spool is none, or not for a project and branch of this server";
+    const refused = "A file in the spool is no push, or is for a project or branch that is not deployed here";
     if (made === null && mayLog("spool.refused"))
       log.error({ event: "spool.refused", project: offer?.project }, refused);
     return { id, record: made };

@@ -94,7 +94,7 @@ async function startRun(options: RunOptions, deployment: Deployment): Promise<St
 /** BRANCH may have been set after the deployment was recorded, or differ in another instance. */
 function checkRef({ refs }: RunOptions, { ref }: Deployment): Problem | null {
   if (refs.includes(ref)) return null;
-  const detail = `${ref} is not deployed: BRANCH names ${refs.join(", ").replace("refs/heads/", "")}. Nothing was run. To deploy that branch: hotpush deploy`;
+  const detail = `${ref} is not deployed: BRANCH names ${refs.join(", ").replace("refs/heads/", "")}. Nothing was run. To deploy the named branch: hotpush deploy`;
   return { code: "branch_not_selected", detail };
 }
 

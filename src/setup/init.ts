@@ -142,7 +142,7 @@ export const setupSteps: readonly SetupStep[] = [
   // All else is there before the ports change hands, so that the gap is short.
   { name: "ports", run: freePorts },
   { name: "caddy", run: (setup, env) => replace(setup, env, [caddy]) },
-  { name: "spool", run: (setup, env) => untilRight(setup, env, [front, run], askSpool) },
+  { name: "health", run: (setup, env) => untilRight(setup, env, [front, run], askHealth) },
   { name: "delivery", run: (setup, env) => untilRight(setup, env, [front, caddy], askForPong) },
   { name: "site", run: (setup, env) => untilRight(setup, env, [run, caddy], askSite) },
 ];
@@ -383,7 +383,7 @@ async function untilRight(
   throw new CommandError(`${fault} Last log lines:${indented(logs.flat())}\n${whenFixed}`);
 }
 
-async function askSpool({ place }: Setup): Promise<string | null> {
+async function askHealth({ place }: Setup): Promise<string | null> {
   const status = await statusOf(place);
   return status === null ? "run does not answer." : status.health.detail;
 }

@@ -39,7 +39,7 @@ test(`no accepted push is lost over ${cuts} power cuts`, needed, async (t) => {
 
 test("with synchronous=NORMAL accepted pushes are lost, so the test above can fail", needed, async (t) => {
   const mainPath = makeMutant(t, {
-    file: "platform/sqlite/open-database.ts",
+    file: "platform/sqlite.ts",
     from: "PRAGMA synchronous = FULL",
     to: "PRAGMA synchronous = NORMAL",
   });

@@ -27,7 +27,7 @@ const mutations: Readonly<Record<string, Mutation>> = {
     to: "",
   },
   "a record that is not synced": {
-    file: "platform/sqlite/open-database.ts",
+    file: "platform/sqlite.ts",
     from: "PRAGMA synchronous = FULL",
     to: "PRAGMA synchronous = NORMAL",
   },
