@@ -147,10 +147,10 @@ export class Project {
       : { deploy: { ref, commit, when: "now" } };
   }
 
-  /** Records that a secret has signed a delivery. @throws if it cannot be written to disk */
+  /** Records that a secret has signed a delivery. Call it in a transaction. */
   noteSecretUse(slot: SecretSlot, use: Pick<SecretUse, "host" | "deliveryId">): void {
     const fingerprint = this.#fingerprints()[slot];
-    if (fingerprint !== null) this.store.transaction(() => noteSecretUse(this.store, fingerprint, use));
+    if (fingerprint !== null) noteSecretUse(this.store, fingerprint, use);
   }
 
   /** The evidence for finishing a rotation; null if there is no previous secret. */

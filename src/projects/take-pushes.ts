@@ -17,7 +17,7 @@ import {
 } from "#deployments/push";
 import { recordPush } from "#deployments/queue";
 import { findDeployment } from "#deployments/store";
-import { createLogThrottle, pause } from "#platform/async";
+import { atMost, createLogThrottle, pause } from "#platform/async";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 import type { Project, Shared } from "./project.ts";
 import type { ProjectRegistry } from "./registry.ts";
@@ -56,6 +56,9 @@ const longestSilenceMs = 10_000;
 const mostListed = 2_000;
 const longestPushBytes = 16 * 1024;
 const leastUsesMs = 500;
+/** A dry run can start programs. Of a `front` that asks for more, the others get no answer. */
+const mostDryRuns = 16;
+const dryRunsAtOnce = 2;
 /** Ids whose files are gone are kept for long after that: a power cut may bring a file back. */
 const mostIds = 20_000;
 const linesPerMinute = 10;
@@ -74,6 +77,8 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   let failure: string | null = null;
   let heardAtMs: number | null = null;
   let usesNotedAtMs = Number.NEGATIVE_INFINITY;
+  let dryRuns = 0;
+  const dryRunInTurn = atMost(dryRunsAtOnce);
   let restsUntilMs = Number.NEGATIVE_INFINITY;
   const mayLog = createLogThrottle<string>(linesPerMinute, 60_000, (event, count) =>
     log.warn({ event: "spool.more", kind: event, count }, `${count} more of ${event}`),
@@ -125,9 +130,15 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       }
       // The two processes read the projects at different moments.
       if (offers.some(({ offer }) => offer !== null && !isExpected(offer))) projects.refresh();
-      answers.push(...store.transaction(() => offers.map(({ id, offer }) => record(id, offer))));
-      for (const name of new Set(offers.map(({ offer }) => offer?.project ?? "")))
-        projects.find(name)?.queue.wake();
+      const names = new Set(offers.map(({ offer }) => offer?.project ?? ""));
+      const recorded = store.transaction(() => {
+        const made = offers.map(({ id, offer }) => record(id, offer));
+        // Nothing may be deployed, and so be pruned after, for long.
+        for (const name of names) pruneHistory(store.of(name));
+        return made;
+      });
+      answers.push(...recorded);
+      for (const name of names) projects.find(name)?.queue.wake();
     } catch (error) {
       const text = "Pushes in the spool could not be recorded; they are tried again";
       if (mayLog("spool.unrecorded")) log.error({ event: "spool.unrecorded", err: error }, text);
@@ -169,8 +180,6 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   function recordOffer({ project: name, push }: Offer): PushRecord {
     const project = projects.find(name);
     const made = project ? project.queue.record(push) : recordPush(store.of(name), push);
-    // Nothing may be deployed, and so be pruned after, for long.
-    pruneHistory(store.of(name));
     // A delivery that comes again decides nothing, but its branch may have moved.
     if (made.kind === "duplicate") project?.catchUp.look(push.ref);
     return made;
@@ -221,16 +230,24 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       const offer = offerIn(body);
       const project = offer && projects.find(offer.project);
       const isKnown = offer && project?.isServed && isWanted(project, offer.push);
-      return { would: isKnown ? await project.dryRun(offer.push) : null };
+      if (!isKnown || dryRuns >= mostDryRuns) return { would: null };
+      dryRuns += 1;
+      try {
+        return { would: await dryRunInTurn(() => project.dryRun(offer.push)) };
+      } finally {
+        dryRuns -= 1;
+      }
     },
     noteUses(uses) {
       heardAtMs = Date.now();
       if (performance.now() - usesNotedAtMs < leastUsesMs) return false;
-      usesNotedAtMs = performance.now();
       // A new secret is often used before it was read here, and its use would count for the old one.
       projects.refresh();
-      for (const { project, slot, host, deliveryId } of uses)
-        projects.find(project)?.noteSecretUse(slot, { host, deliveryId });
+      const last = new Map(uses.map((use) => [`${use.project} ${use.slot}`, use]));
+      store.transaction(() => {
+        for (const use of last.values()) projects.find(use.project)?.noteSecretUse(use.slot, use);
+      });
+      usesNotedAtMs = performance.now();
       return true;
     },
   };

@@ -103,7 +103,11 @@ test("what each command prints", async (t) => {
   const settings = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: service.port, REPO_PATH: project.repoPath };
   const lines = Object.entries({ ...settings, BRANCH: "main" }).map(([name, value]) => `${name}=${value}\n`);
   writeFileSync(join(project.repoPath, ".env"), lines.join(""), { mode: 0o600 });
-  const target = { ...service, cwd: project.repoPath, env: { USER: "ada", HOME: temporaryDirectory(t) } };
+  const target = {
+    ...service,
+    cwd: project.repoPath,
+    env: { USER: "ada", HOME: temporaryDirectory(t), DOCKER_HOST: "unix:///nowhere/docker.sock" },
+  };
   const file = (name: string) => join(project.repoPath, name);
   const between: Readonly<Record<string, () => unknown>> = {
     "# fail": () => writeFileSync(file("fail"), ""),

@@ -5,8 +5,9 @@ import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ProjectConfig } from "../../src/config/project-files.ts";
+import { mainRefs } from "../../src/deployments/push.ts";
 import type { Log } from "../../src/log.ts";
-import type { Shared } from "../../src/projects/project.ts";
+import type { Project, Shared } from "../../src/projects/project.ts";
 import type { ProjectRegistry } from "../../src/projects/registry.ts";
 import { takePushes } from "../../src/projects/take-pushes.ts";
 import { countOf, openDefault, pushOf } from "../harness/store.ts";
@@ -14,7 +15,7 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 /** What reads a spool, with a real database and a project that only records. */
-function start(t: TestContext, directory = temporaryDirectory(t)) {
+function start(t: TestContext, directory = temporaryDirectory(t), project: Partial<Project> | null = null) {
   const spoolPath = join(directory, "spool");
   mkdirSync(spoolPath, { recursive: true });
   const store = openDefault(directory);
@@ -23,7 +24,7 @@ function start(t: TestContext, directory = temporaryDirectory(t)) {
   const keep = ({ event }: { event: string }) => void logged.push(event);
   const log = { info: keep, warn: keep, error: keep } as unknown as Log;
   const registry = {
-    find: () => null,
+    find: () => project,
     faults: () => new Map([["shop", "is broken, so its pushes wait"]]),
     refresh() {},
     list: () => [] as ProjectConfig[],
@@ -148,4 +149,38 @@ test("a dry run of what is no push says nothing", async (t) => {
   const { taking } = start(t);
   for (const push of [{}, { ref: 7 }, { ...pushOf(), commit: "x" }])
     assert.deepEqual(await taking.dryRun({ project: "shop", push }), { would: null });
+});
+
+test("of a flood of dry runs two run at once, and sixteen wait at most", async (t) => {
+  const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
+  let running = 0;
+  let most = 0;
+  const project = {
+    ...{ isServed: true, refs: mainRefs, settings: { repository: undefined } },
+    async dryRun() {
+      running += 1;
+      most = Math.max(most, running);
+      await isOver;
+      running -= 1;
+      return { deploy: null };
+    },
+  } as unknown as Project;
+  const { taking } = start(t, temporaryDirectory(t), project);
+  const answers = Array.from({ length: 40 }, () => taking.dryRun({ project: "shop", push: pushOf() }));
+  end();
+  const answered = (await Promise.all(answers)).filter(({ would }) => would !== null);
+  assert.deepEqual([most, answered.length], [2, 16]);
+});
+
+test("uses of one secret are written once, however many are noted in a call", (t) => {
+  let written = 0;
+  const noteSecretUse = () => {
+    written += 1;
+  };
+  const project = { noteSecretUse } as unknown as Project;
+  const { taking } = start(t, temporaryDirectory(t), project);
+  const use = { project: "shop", slot: "current", host: "github", deliveryId: null } as const;
+  assert(taking.noteUses(Array.from({ length: 50 }, () => use)));
+  assert.equal(written, 1);
+  assert(!taking.noteUses([use]), "the next one has to wait");
 });
