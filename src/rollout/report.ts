@@ -175,7 +175,8 @@ function linesOf(event: RolloutEvent): readonly string[] {
         ...["", `Done in ${formatDuration(event.durationMs)}.`],
       ];
     case "failed":
-      return ["", ...wrapped(`FAILED: ${event.detail}`), ...event.evidence.map((line) => `    ${line}`)];
+      // In one line, because the history quotes the last line of a script.
+      return ["", `FAILED: ${event.detail}`, ...event.evidence.map((line) => `    ${line}`)];
   }
 }
 

@@ -54,10 +54,7 @@ onEngine("a push whose branch has moved on before the script pulls", (labEnv) =>
     assert.equal(await deployed(3, await push("bad")), "succeeded");
     const refused = await hotpush(service, "rollback", passed);
     assert.equal(refused.code, 1, refused.stdout);
-    assert.match(
-      refused.stderr,
-      /no good version of the commit .* which was deployed instead: hotpush rollback /,
-    );
+    assert.match(refused.stderr, /no good version of the commit /);
     assert.equal(await version(), "bad");
     const { code, stdout, stderr } = await hotpush(service, "rollback", tip);
     assert.equal(code, 0, stdout + stderr);

@@ -100,7 +100,6 @@ const wide: readonly RolloutEvent[] = [
     durationMs: 1,
     services: outcomes.map(([one]) => ({ ...one, service: web.name, old: names, new: names })),
   },
-  { event: "failed", code: "version_worse", detail: sentence, evidence: [] },
 ];
 
 for (const event of wide) {
@@ -108,6 +107,11 @@ for (const event of wide) {
     for (const line of linesOf(event)) assert.ok(line.length <= 80, line);
   });
 }
+
+test("a failure is told in one line, which the history quotes", () => {
+  const failed = { event: "failed", code: "version_worse", detail: sentence, evidence: [] } as const;
+  assert.deepEqual(linesOf(failed), ["", `FAILED: ${sentence}`]);
+});
 
 test("output of a container cannot control the terminal, and is not broken", () => {
   const red = "\u001b]0;owned\u0007\u001b[31mred\u001b[0m\u0008\u0000";
