@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { buildImage, removeImage } from "../lab/image.ts";
 import { onEngine } from "../lab/on-engine.ts";
+import { messagesIn } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 onEngine("a roll-out from inside a container", (env) => {
@@ -36,7 +37,8 @@ onEngine("a roll-out from inside a container", (env) => {
     const minFree = ["--env", "HOTPUSH_MIN_FREE=1 MiB", "--network", "host"];
     return project
       .docker("run", "--rm", ...flags, ...minFree, ...more, image, ...args)
-      .catch((error: { readonly stdout: string; readonly stderr: string }) => error.stdout + error.stderr);
+      .catch((error: { readonly stdout: string; readonly stderr: string }) => error.stdout + error.stderr)
+      .then(messagesIn);
   }
 
   for (const [what, path] of [
@@ -72,7 +74,8 @@ onEngine("a roll-out from inside a container", (env) => {
     const first = await project.rollOut({ env: { SELF_VERSION: "1" } });
     assert.equal(first.code, 0, first.output);
     const [own = ""] = await names("a-self");
-    const output = await project.docker("exec", "--env", "SELF_VERSION=2", own, "hotpush", "rollout");
+    const printed = await project.docker("exec", "--env", "SELF_VERSION=2", own, "hotpush", "rollout");
+    const output = messagesIn(printed);
     assert.match(output, /without a-self, which runs this/, output);
     assert.match(output, /Rolling out .*: app, caddy, single, other$/m);
     assert.deepEqual(await names("a-self"), [own]);
@@ -95,7 +98,7 @@ onEngine("a roll-out from inside a container", (env) => {
     t.after(() => project.docker(...compose, "down", "--timeout", "1", "--rmi", "local"));
     await project.docker(...compose, "up", "--detach", "--build");
     await project.write("prod", "graceful");
-    const output = await project.docker("exec", `${prod}-a-self-1`, "hotpush", "rollout");
+    const output = messagesIn(await project.docker("exec", `${prod}-a-self-1`, "hotpush", "rollout"));
     assert.match(output, new RegExp(`^Rolling out ${prod} at \\w+: worker$`, "m"), output);
     assert.match(output, new RegExp(`^ +worker .* → ${prod}-worker-1,`, "m"), output);
   });
