@@ -32,6 +32,7 @@ import {
   type DrainSummary,
   drainOld,
   namesReceiving,
+  switchLiveFiles,
   switchTraffic,
 } from "./switch-traffic.ts";
 import { explainBadAnswer, requireStillServing, waitAllReady } from "./verify.ts";
@@ -265,16 +266,29 @@ async function removeOld(on: ServiceRollout, containers: Containers): Promise<vo
   await timed(on, "stop", stop, (kept) => kept.join("; ") || `${namesOf(containers)} stopped and removed`);
 }
 
+/** Never resolves (RFC 2606), so the proxy refuses new requests while the old container finishes its own. */
+const nobody = "nobody.invalid";
+
 /**
- * Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose does.
+ * Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose
+ * does. If the proxy sends requests to them, it stops that first, and lets those in flight end.
  *
  * @throws ProblemError `docker_refused` if one keeps running
  */
 export async function removeService(on: ServiceRollout): Promise<ServiceOutcome> {
+  const { service, traffic } = on;
   const leaving = await containersOf(on);
-  if (leaving.length === 0) return unchangedOutcome(on.service, leaving);
-  await removeOld({ ...on, traffic: { by: "nobody" } }, leaving);
-  return outcomeOf(on.service, "removed", { old: leaving });
+  if (leaving.length === 0) return unchangedOutcome(service, leaving);
+  let drainedMs: number | null = null;
+  // A live file counts only if a roll-out has written it.
+  if (traffic.by === "live file" && (await namesReceiving(on)).length > 0) {
+    const write = () => switchLiveFiles(traffic.directory.path, service.name, [nobody]);
+    await timed(on, "switch", write, "no replicas any more: the proxy refuses its requests from now on");
+    const running = leaving.filter(({ status }) => status === "running");
+    drainedMs = (await drainOld(on, running)).drainedMs;
+  }
+  await removeOld(drainedMs === null ? { ...on, traffic: { by: "nobody" } } : on, leaving);
+  return outcomeOf(service, "removed", { old: leaving }, { drainedMs });
 }
 
 /**

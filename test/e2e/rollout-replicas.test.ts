@@ -48,13 +48,15 @@ onEngine("three replicas, each with a live file of its own", (env) => {
     assert.deepEqual([...new Set(await live())], [only.split(" ")[0]]);
   });
 
-  test("with no replicas, the container is removed, and an app that stops gracefully ends its requests", async () => {
+  test("with no replicas, new requests are refused, open ones end, and the container is removed", async () => {
     const slow = fetch(`${project.origin}/?ms=3000`);
     const { code, output } = await project.rollOut({ env: { REPLICAS: "0" } });
     assert.equal(code, 0, output);
     assert.equal((await slow).status, 200, output);
     assert.match(output, /^ +app +removed +\S+ \(no replicas\)/m);
     assert.deepEqual(await project.containers("app"), []);
+    assert.deepEqual([...new Set(await live())], ["nobody.invalid"]);
+    assert.equal((await fetch(project.origin)).status, 502);
     const again = await project.rollOut({ env: { REPLICAS: "0" } });
     assert.match(again.output, /^ +app +unchanged/m, again.output);
     const back = await project.rollOut({ env: { REPLICAS: "1" } });
