@@ -198,11 +198,21 @@ async function withLock(
   { lockPath }: RunDirectory,
   lock: (fd: number) => Promise<boolean>,
 ): Promise<boolean> {
-  if (!existsSync(lockPath)) return true;
-  const fd = openSync(lockPath, constants.O_RDONLY);
+  const fd = openIfThere(lockPath);
+  if (fd === null) return true;
   try {
     return await lock(fd);
   } finally {
     closeSync(fd);
+  }
+}
+
+/** @throws if it is there and cannot be opened: then nobody knows whether it is held */
+function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, constants.O_RDONLY);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
   }
 }

@@ -45,7 +45,7 @@ for (const [what, damage] of [
   }
 }
 
-test("the log and the ending report a lost output", async (t) => {
+test("the ending reports a lost output", async (t) => {
   const first = await killDuringRun(t);
   letGo(first.repoPath, 3);
   await until("the script has ended", () => existsSync(join(first.statePath, exit)));
@@ -56,7 +56,7 @@ test("the log and the ending report a lost output", async (t) => {
     problem?.detail ?? "",
     /exit code 3\. Its last line: \[The rest of the output is lost: ENOENT/,
   );
-  assert.match(readLog(second.statePath, 1), /^up\n\[The rest of the output is lost: ENOENT.*\]\n$/);
+  assert.equal(readLog(second.statePath, 1), "up\n");
 });
 
 for (const [what, damage] of [
