@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import "../harness/environment.ts";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -47,6 +47,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     const load = startLoad(server.origin, 300);
     const pushes = startPushes(server.origin);
     await until("answers", () => load.answers.length > 30);
+    const frontLog = server.followLog("front");
     const { code, output } = await server.hotpush("upgrade", "--yes");
     const soFar = load.answers.length;
     await until("answers after it", () => load.answers.length > soFar + 60);
@@ -55,7 +56,8 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     assert.equal(code, 0, output);
     assert.match(output, /Replaced front in .+\nReplaced run in .+\nThis server runs hotpush:\d/);
     assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${answers.length} requests failed`);
-    assert.deepEqual(results.filter(({ status }) => status !== 202).slice(0, 3), []);
+    const refused = results.filter(({ status }) => status !== 202);
+    assert.deepEqual(refused.slice(0, 3), [], `The log of front:\n${frontLog()}`);
     await until("run has all pushes", () => recordedDeliveryCount(server.runStatePath) === results.length);
     const slowestMs = Math.max(...results.map(({ tookMs }) => tookMs));
     assert.ok(slowestMs < hostPatienceMs, `a push waited ${slowestMs} ms`);
@@ -166,6 +168,8 @@ interface LabServer {
   readonly hotpush: (...args: readonly string[]) => Promise<Ending>;
   /** Its containers, each as `<name> <image> <id>`. */
   readonly containers: () => Promise<readonly string[]>;
+  /** Follows the log of a service, past its replacement. Gives the warnings and errors so far. */
+  readonly followLog: (service: string) => () => string;
   readonly remove: () => Promise<void>;
 }
 
@@ -204,6 +208,24 @@ async function makeLabServer(labEnv: NodeJS.ProcessEnv, image: string, script: s
       const filter = "label=com.docker.compose.project=hotpush";
       const format = "{{.Names}} {{.Image}} {{.ID}}";
       return (await docker("ps", "--filter", filter, "--format", format)).split("\n").sort();
+    },
+    followLog(service) {
+      const following = spawn("docker", ["compose", "logs", "--follow", service], {
+        env: labEnv,
+        cwd: files.path,
+      });
+      let text = "";
+      following.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+      });
+      following.unref();
+      return () => {
+        following.kill();
+        return text
+          .split("\n")
+          .filter((line) => !line.includes('"level":"info"'))
+          .join("\n");
+      };
     },
   };
 

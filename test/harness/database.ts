@@ -33,17 +33,17 @@ export function countRepeatedRuns(statePath: string): number {
   }
 }
 
-/** The state of every deployment of a delivery, including those pruned from the history. */
-export function recordedStates(statePath: string): ReadonlyMap<number, string> {
+/** The state of the deployment of every delivery, by the delivery's digest, including those pruned from the history. */
+export function recordedStates(statePath: string): ReadonlyMap<string, string> {
   const database = open(statePath);
   try {
-    const sql = `SELECT deployment_id AS id, coalesce(deployments.state, last_state) AS state
+    const sql = `SELECT digest, coalesce(deployments.state, last_state) AS state
       FROM deliveries LEFT JOIN deployments ON deployments.id = deployment_id`;
     return new Map(
       database
         .prepare(sql)
         .all()
-        .map(({ id, state }) => [Number(id), String(state)]),
+        .map(({ digest, state }) => [String(digest), String(state)]),
     );
   } finally {
     database.close();

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { recordedDeployments, recordedStates } from "../harness/database.ts";
-import { deliver, githubPush } from "../harness/delivery.ts";
+import { githubPush, type ReplyBody } from "../harness/delivery.ts";
 import { until } from "../harness/until.ts";
 
 /** The result of a push for its sender; 0 for a failed connection. */
 export interface PushResult {
   readonly status: number;
-  readonly id: number;
+  /** SHA-256 of its body, in hex: by this it is known in the record. */
+  readonly digest: string;
   readonly failure: string | null;
   readonly tookMs: number;
 }
@@ -46,7 +48,7 @@ export async function assertNoneLost(results: readonly PushResult[], statePath: 
     longestDeploymentsMs,
   );
   const states = recordedStates(statePath);
-  const ends = results.map(({ id }) => ({ id, state: states.get(id) ?? "none" }));
+  const ends = results.map(({ digest }) => ({ digest, state: states.get(digest) ?? "none" }));
   const lost = ends.filter(({ state }) => !["succeeded", "superseded"].includes(state));
   assert.deepEqual(lost.slice(0, 3), [], `${lost.length} of ${results.length} pushes were lost`);
 }
@@ -55,13 +57,17 @@ function hasEnded({ state }: { readonly state: string }): boolean {
   return !["queued", "running", "interrupted"].includes(state);
 }
 
+/** Sends a push once, as a git host does. */
 async function pushOnce(origin: string): Promise<PushResult> {
   const startMs = performance.now();
   const took = () => Math.round(performance.now() - startMs);
+  const { headers, body } = githubPush();
+  const digest = createHash("sha256").update(body).digest("hex");
   try {
-    const { status, json } = await deliver(origin, githubPush());
-    return { status, id: json.deployment?.id ?? 0, failure: json.detail ?? null, tookMs: took() };
+    const response = await fetch(`${origin}/webhook`, { method: "POST", headers, body: body as string });
+    const { detail } = (await response.json()) as ReplyBody;
+    return { status: response.status, digest, failure: detail ?? null, tookMs: took() };
   } catch (error) {
-    return { status: 0, id: 0, failure: String((error as Error).cause ?? error), tookMs: took() };
+    return { status: 0, digest, failure: String((error as Error).cause ?? error), tookMs: took() };
   }
 }
