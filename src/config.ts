@@ -1,13 +1,13 @@
-import { type MachineSettings, readMachineSettings } from "#config/machine";
 import { type ProjectSettings, readProjectSettings } from "#config/project";
+import { readServiceSettings, type ServiceSettings } from "#config/service";
 import { type Environment, projectVariables, secretVariables } from "#config/settings";
 import { ProblemError } from "./problems.ts";
 
 /** The settings of a service with one project. */
-export type Config = MachineSettings & ProjectSettings;
+export type Config = ServiceSettings & ProjectSettings;
 
 export interface LoadedConfig {
-  readonly machine: MachineSettings;
+  readonly service: ServiceSettings;
   /** null: PROJECTS_PATH names a directory of projects. */
   readonly project: ProjectSettings | null;
   /** Settings that are allowed but unwise. */
@@ -21,13 +21,13 @@ export interface LoadedConfig {
  */
 export function loadConfig(env: Environment): LoadedConfig {
   const faults: string[] = [];
-  const machine = readMachineSettings(env, faults);
+  const service = readServiceSettings(env, faults);
   const project = env.PROJECTS_PATH ? null : readProjectSettings(env, faults);
   if (project === null) faults.push(...strayVariables(env));
   if (faults.length > 0) {
     throw new ProblemError({ code: "configuration_invalid", detail: faults.join("\n") });
   }
-  return { machine, project: project?.settings ?? null, warnings: project?.warnings ?? [] };
+  return { service, project: project?.settings ?? null, warnings: project?.warnings ?? [] };
 }
 
 /** With PROJECTS_PATH, a setting of one project in the environment would be silently without effect. */

@@ -1,5 +1,5 @@
 import { destination, type Logger, pino, stdTimeFunctions } from "pino";
-import type { LogLevel } from "#config/machine";
+import type { LogLevel } from "#config/service";
 
 export type Log = Logger;
 

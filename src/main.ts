@@ -1,7 +1,7 @@
 import type { AddressInfo } from "node:net";
 import process from "node:process";
-import type { MachineSettings } from "#config/machine";
 import type { ProjectSettings } from "#config/project";
+import type { ServiceSettings } from "#config/service";
 import type { RunningFront } from "#front/front";
 import { cleanOutput } from "#platform/terminal";
 import type { Log } from "./log.ts";
@@ -48,9 +48,9 @@ async function main(role: Role): Promise<void> {
     ...loadRole[role](),
   ]);
   const env = withDotenv(process.env, process.cwd());
-  const { machine, project, warnings } = loadConfig(env);
+  const { service, project, warnings } = loadConfig(env);
   forgetSecrets();
-  const log = openLog(machine.logLevel);
+  const log = openLog(service.logLevel);
   for (const warning of warnings) log.warn({ event: "config.unwise" }, warning);
   process.on("uncaughtException", (error) => die(log, error));
   process.on("unhandledRejection", (error) => die(log, error));
@@ -58,24 +58,24 @@ async function main(role: Role): Promise<void> {
   // debugger, which lets any user of the machine run code in the service.
   for (const signal of ["SIGHUP", "SIGPIPE", "SIGUSR1"] as const) process.on(signal, () => {});
   const stopping = new AbortController();
-  const service = await start(role, { machine, project, env, log, stopping: stopping.signal });
+  const running = await start(role, { service, project, env, log, stopping: stopping.signal });
   const close = () => {
     stopping.abort();
-    return service.close();
+    return running.close();
   };
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.on(signal, () => stop(signal, close, log, machine.shutdownGraceMs));
+    process.on(signal, () => stop(signal, close, log, service.shutdownGraceMs));
   }
-  if (service.address === null) {
+  if (running.address === null) {
     log.info({ event: "service.started" }, "Hotpush runs deployments");
     return;
   }
-  const { address, port } = service.address;
+  const { address, port } = running.address;
   log.info({ event: "service.started", address, port }, `Hotpush listens on ${address}:${port}`);
 }
 
 interface Start {
-  readonly machine: MachineSettings;
+  readonly service: ServiceSettings;
   readonly project: ProjectSettings | null;
   readonly env: NodeJS.ProcessEnv;
   readonly log: Log;
@@ -90,19 +90,19 @@ interface RunningService {
 
 /** Starts `run` first, so that the first push finds it. */
 async function start(role: Role, options: Start): Promise<RunningService> {
-  const { machine, project, env, log, stopping } = options;
-  const { projectsPath } = machine;
+  const { service, project, env, log, stopping } = options;
+  const { projectsPath } = service;
   if (role !== "all" && projectsPath === null) {
     const detail = `PROJECTS_PATH is not set: hotpush ${role} serves the projects of a directory. Without it, run: hotpush`;
     throw new ProblemError({ code: "configuration_invalid", detail });
   }
   const { onlyProject, readProjectFiles } = await import("#config/project-files");
-  const secretsPath = role === "front" ? null : machine.secretsPath;
+  const secretsPath = role === "front" ? null : service.secretsPath;
   const files = project
     ? onlyProject(project)
     : readProjectFiles({ projectsPath: projectsPath ?? "", secretsPath, log });
   let front: RunningFront | null = null;
-  const shared = { machine, files, stopping, log };
+  const shared = { service, files, stopping, log };
   const run =
     role === "front"
       ? null

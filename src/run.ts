@@ -4,9 +4,9 @@ import { accessIn } from "#access/schema";
 import type { ServerContext } from "#calls/context";
 import { createExaminer, type Examiner } from "#calls/examiner";
 import { answerFront, openSocket } from "#calls/server";
-import type { MachineSettings } from "#config/machine";
 import type { ProjectFiles } from "#config/project-files";
 import { liveMount, serverFilesAt } from "#config/server";
+import type { ServiceSettings } from "#config/service";
 import type { Environment } from "#config/settings";
 import { operatorSocketPath } from "#config/state-path";
 import { listRunning } from "#deployments/history";
@@ -41,7 +41,7 @@ export interface RunningRun {
 }
 
 export interface RunOptions {
-  readonly machine: MachineSettings;
+  readonly service: ServiceSettings;
   readonly files: ProjectFiles;
   /** Scripts get the variables on the allow-list. */
   readonly env: Environment;
@@ -61,8 +61,8 @@ export interface RunOptions {
  * @throws ProblemError if the service cannot run with these settings
  */
 export async function startRun(options: RunOptions): Promise<RunningRun> {
-  const { machine, files, env, log, stopping, isSplit } = options;
-  const { statePath, serverPath } = machine;
+  const { service, files, env, log, stopping, isSplit } = options;
+  const { statePath, serverPath } = service;
   checkTools([]);
   checkSigningTools(options);
 
@@ -73,13 +73,13 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
 
   let isLeader = false;
   const events = new EventEmitter().setMaxListeners(0);
-  const turns = createTurns(machine.maxRunning);
+  const turns = createTurns(service.maxRunning);
   const notifications = createNotifications({
-    ...{ store, log, stopping, isLeader: () => isLeader, pageUrl: machine.pageUrl },
+    ...{ store, log, stopping, isLeader: () => isLeader, pageUrl: service.pageUrl },
     findProject: (name) => projects.find(name),
   });
   const shared: Shared = {
-    ...{ machine, env, store, log, events, notifications, isLeader: () => isLeader },
+    ...{ service, env, store, log, events, notifications, isLeader: () => isLeader },
     ...{ makeTurn: turns.make, lookInTurn: atMost(mostLooks) },
     stopping,
   };
@@ -118,7 +118,7 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     const sources: ServerContext = {
       ...{ store, projects, turns, events, findFault, statePath, log },
       ...{ access: access.store, examiner: examinerOf(options), startedAtMs: Date.now() },
-      ...{ pageUrl: machine.pageUrl, metricsNetworks: machine.metricsNetworks },
+      ...{ pageUrl: service.pageUrl, metricsNetworks: service.metricsNetworks },
       ...{ taking, isSplit },
       get address() {
         return options.address();
@@ -127,7 +127,7 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     };
     answer = answerFront(sources);
     const sockets = [
-      await openSocket(sources, "front", machine.frontSocket),
+      await openSocket(sources, "front", service.frontSocket),
       await openSocket(sources, "operator", operatorSocketPath(statePath)),
     ];
     return { lock, taking, sockets };
@@ -161,12 +161,12 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
 }
 
 /** The only project is not served without them. Of several, the others are. */
-function checkSigningTools({ machine, files, log }: RunOptions): void {
+function checkSigningTools({ service, files, log }: RunOptions): void {
   for (const { name, settings } of files.list()) {
     try {
       checkTools(toolsForSigners(settings.allowedSigners, settings.repoPath));
     } catch (error) {
-      if (machine.projectsPath === null) throw error;
+      if (service.projectsPath === null) throw error;
       const text = `No push of project ${name} can be deployed: ${(error as Error).message}`;
       log.error({ event: "project.tool_missing", project: name }, text);
     }
@@ -174,9 +174,9 @@ function checkSigningTools({ machine, files, log }: RunOptions): void {
 }
 
 /** Without files of projects, their settings are in this process alone, and no child gets its secret. */
-function examinerOf({ machine, env }: RunOptions): Examiner | null {
+function examinerOf({ service, env }: RunOptions): Examiner | null {
   const known = Object.entries(env).filter(([name]) => !name.startsWith("WEBHOOK_SECRET"));
-  return machine.projectsPath === null ? null : createExaminer(Object.fromEntries(known), ownMain);
+  return service.projectsPath === null ? null : createExaminer(Object.fromEntries(known), ownMain);
 }
 
 const ownMain = join(import.meta.dirname, `main${extname(import.meta.filename)}`);

@@ -13,9 +13,9 @@ const secret = "3b1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d
 const good = { WEBHOOK_SECRET: secret, HOME: "/home/octo" };
 
 test("with only a secret, every value is its default", () => {
-  const { machine, project, warnings } = loadConfig(good);
+  const { service, project, warnings } = loadConfig(good);
   assert(project);
-  const { secrets, trustedProxies, metricsNetworks, ...values } = { ...machine, ...project };
+  const { secrets, trustedProxies, metricsNetworks, ...values } = { ...service, ...project };
   assert.deepEqual(values, {
     port: 9000,
     host: "0.0.0.0",
@@ -184,7 +184,7 @@ test("a secret cannot be printed by accident", () => {
 });
 
 test("the configuration cannot be changed", () => {
-  assert.ok(Object.isFrozen(loadConfig(good).machine) && Object.isFrozen(loadConfig(good).project));
+  assert.ok(Object.isFrozen(loadConfig(good).service) && Object.isFrozen(loadConfig(good).project));
 });
 
 function faultsOf(env: Record<string, string>): string[] {
@@ -208,9 +208,9 @@ test("with PROJECTS_PATH the settings of a project are refused in the environmen
     lines.map((line) => line.split(" ")[0]),
     ["REPO_PATH", "WEBHOOK_SECRET_FILE"],
   );
-  const { machine, project } = loadConfig({ PROJECTS_PATH: "/etc/hotpush/projects" });
+  const { service, project } = loadConfig({ PROJECTS_PATH: "/etc/hotpush/projects" });
   assert.deepEqual(
-    [machine.projectsPath, machine.secretsPath, project],
+    [service.projectsPath, service.secretsPath, project],
     ["/etc/hotpush/projects", "/etc/hotpush/secrets", null],
   );
 });

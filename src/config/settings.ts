@@ -65,7 +65,7 @@ const timeOrNever = {
 };
 
 /** The settings of the service, whatever its projects are. */
-export const machineVariables = {
+export const serviceVariables = {
   WEBHOOK_PORT: { meaning: "TCP port it listens on", fallback: "9000", parser: port },
   WEBHOOK_HOST: { meaning: "address it binds", fallback: "0.0.0.0", parser: host },
   WEBHOOK_BODY_LIMIT: {
@@ -267,7 +267,7 @@ export const pageVariables = {
 } as const satisfies Settings;
 
 /** Every variable but the secrets. */
-export const variables = { ...machineVariables, ...projectVariables };
+export const variables = { ...serviceVariables, ...projectVariables };
 
 type Values<Table extends Settings> = {
   readonly [Name in keyof Table]:

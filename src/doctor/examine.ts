@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isProjectName, projectNames, readProjectFile } from "#config/project-files";
-import { machineVariables } from "#config/settings";
+import { serviceVariables } from "#config/settings";
 import { CommandError } from "#problems";
 import { findServer, hasOwnHotpush, type Server } from "#setup/server";
 import { dockerChecks, lintChecks } from "./compose.ts";
@@ -143,7 +143,7 @@ function projectSettings(service: Settings, file: string): Settings {
     ...own,
     fault: null, // It is among the faults of the project.
     env: { ...env, ...own.env },
-    set: (name, text) => (Object.hasOwn(machineVariables, name) ? service : own).set(name, text),
+    set: (name, text) => (Object.hasOwn(serviceVariables, name) ? service : own).set(name, text),
   };
 }
 

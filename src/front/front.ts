@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { MachineSettings } from "#config/machine";
 import type { ProjectFiles } from "#config/project-files";
+import type { ServiceSettings } from "#config/service";
 import type { AskRun } from "#deployments/push";
 import type { Log } from "#log";
 import { closeServer, listen } from "#platform/listen";
@@ -13,7 +13,7 @@ import { createReceiver } from "./webhook/webhook.ts";
 const lastAnswersMs = 1_000;
 
 export interface FrontOptions {
-  readonly machine: MachineSettings;
+  readonly service: ServiceSettings;
   readonly files: ProjectFiles;
   /** What is wrong with `run`, if it is in this process. */
   readonly findFault: () => string | null;
@@ -37,25 +37,25 @@ export interface RunningFront {
  * @throws ProblemError if it cannot run with these settings
  */
 export async function startFront(options: FrontOptions): Promise<RunningFront> {
-  const { machine, files, stopping, log } = options;
-  const askRun = options.askRun ?? askOverSocket(machine.frontSocket);
-  const spool = await openSpoolOf(machine.spoolPath, askRun, log);
+  const { service, files, stopping, log } = options;
+  const askRun = options.askRun ?? askOverSocket(service.frontSocket);
+  const spool = await openSpoolOf(service.spoolPath, askRun, log);
   const receiver = createReceiver({
     findProject: files.find,
-    isOnly: machine.projectsPath === null,
+    isOnly: service.projectsPath === null,
     spool,
-    bodyLimitBytes: machine.bodyLimitBytes,
-    trustedProxies: machine.trustedProxies,
+    bodyLimitBytes: service.bodyLimitBytes,
+    trustedProxies: service.trustedProxies,
     findFault: () =>
       stopping.aborted ? "The service is stopping." : (options.findFault() ?? spool.findFault()),
     isStopping: () => stopping.aborted,
     log,
   });
-  const page = machine.pageUrl && (await makePage(machine, machine.pageUrl, log));
-  await listen(receiver, machine, "WEBHOOK");
-  if (page) await listen(page, { host: machine.pageHost, port: machine.pagePort }, "PAGE");
+  const page = service.pageUrl && (await makePage(service, service.pageUrl, log));
+  await listen(receiver, service, "WEBHOOK");
+  if (page) await listen(page, { host: service.pageHost, port: service.pagePort }, "PAGE");
   if (page)
-    log.info({ event: "page.started", port: machine.pagePort }, `The page is at ${machine.pageUrl?.origin}`);
+    log.info({ event: "page.started", port: service.pagePort }, `The page is at ${service.pageUrl?.origin}`);
   files.watch(() => {});
   return {
     address: receiver.address() as AddressInfo,
@@ -79,7 +79,7 @@ async function openSpoolOf(spoolPath: string, askRun: AskRun, log: Log): Promise
 
 /** Nothing of the page is loaded if there is none, and little before somebody comes. */
 async function makePage(
-  { trustedProxies, frontSocket }: MachineSettings,
+  { trustedProxies, frontSocket }: ServiceSettings,
   pageUrl: URL,
   log: Log,
 ): Promise<Server> {

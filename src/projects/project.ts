@@ -1,11 +1,11 @@
 import type { EventEmitter } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { MachineSettings } from "#config/machine";
 import type { ProjectSettings } from "#config/project";
 import { onlyProjectName, type ProjectConfig } from "#config/project-files";
 import { type SecretSlot, secretFingerprint } from "#config/secret";
 import { serverStateAt } from "#config/server";
+import type { ServiceSettings } from "#config/service";
 import type { Environment } from "#config/settings";
 import { stateDirectoryOf } from "#config/state-path";
 import { type CatchUp, createCatchUp } from "#deployments/catch-up";
@@ -34,7 +34,7 @@ import { createProjectScript, makeScriptState, type ProjectScript } from "#runne
 
 /** What the projects of a service share. */
 export interface Shared {
-  readonly machine: MachineSettings;
+  readonly service: ServiceSettings;
   readonly env: Environment;
   /** The whole database. */
   readonly store: Store;
@@ -73,7 +73,7 @@ export class Project {
     this.config = config;
     this.name = config.name;
     this.store = shared.store.of(this.name);
-    this.statePath = projectStatePath(shared.machine.statePath, this.name);
+    this.statePath = projectStatePath(shared.service.statePath, this.name);
     // Of the only project each line is.
     this.log = this.name === onlyProjectName ? shared.log : shared.log.child({ project: this.name });
     const { store, log } = this;
@@ -127,7 +127,7 @@ export class Project {
   /** Waits for its running deployment, and starts no other. Pushes are still recorded. */
   async stop(): Promise<void> {
     this.catchUp.stop();
-    await this.queue.stop(this.#shared.machine.shutdownGraceMs);
+    await this.queue.stop(this.#shared.service.shutdownGraceMs);
   }
 
   /** What recording the push would do, and whether its script could start. Nothing is recorded. */
@@ -199,12 +199,12 @@ export class Project {
   /** Makes what depends on the settings. */
   #use({ settings, scriptSecrets }: ProjectConfig): Pick<Project, "script" | "catchUp"> {
     const { store, log, queue, readRemoteHead } = this;
-    const { machine, env, notifications, lookInTurn: inTurn } = this.#shared;
+    const { service, env, notifications, lookInTurn: inTurn } = this.#shared;
     const { repoPath, deployEnv, secrets, notify, commitStatus, catchUpIntervalMs: intervalMs } = settings;
     const { scriptStatePath, ordersPath } = this.#paths();
     const sources = {
       ...{ env, deployEnv, repoPath, secrets, notify, commitStatus, scriptSecrets },
-      ...{ scriptStatePath, ordersPath, runsAsOwner: machine.projectsPath !== null },
+      ...{ scriptStatePath, ordersPath, runsAsOwner: service.projectsPath !== null },
     };
     const script = createProjectScript(sources);
     notifications.subscribe(store, settings);
@@ -229,7 +229,7 @@ export class Project {
 
   /** Both directories belong to this user. No project has the name of the orders. */
   #paths(): { readonly scriptStatePath: string | null; readonly ordersPath: string } {
-    const { serverStatePath, statePath } = this.#shared.machine;
+    const { serverStatePath, statePath } = this.#shared.service;
     const scriptStates = serverStatePath && serverStateAt(serverStatePath).projects;
     return {
       scriptStatePath: scriptStates && join(scriptStates, this.name),

@@ -72,8 +72,8 @@ const linesPerMinute = 10;
  * @param isSplit whether `front` is another process
  */
 export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: boolean): Taking {
-  const { machine, store, log, stopping } = shared;
-  const directory = machine.spoolPath;
+  const { service, store, log, stopping } = shared;
+  const directory = service.spoolPath;
   let failure: string | null = null;
   let heardAtMs: number | null = null;
   let usesNotedAtMs = Number.NEGATIVE_INFINITY;

@@ -10,11 +10,11 @@ import { apiCalls } from "../../src/calls/openapi.ts";
 import { type Call, placeOf } from "../../src/calls/table.ts";
 import { loadProgram } from "../../src/cli/commands.ts";
 import {
-  machineVariables,
   pageVariables,
   projectVariables,
   type Setting,
   secretVariables,
+  serviceVariables,
 } from "../../src/config/settings.ts";
 import { transitions } from "../../src/deployments/deployment.ts";
 import { checks } from "../../src/doctor/examine.ts";
@@ -23,7 +23,7 @@ import { countingLines } from "../../src/rollout/caddy-lines.ts";
 import { gitHosts, webhookForm } from "../../src/setup/webhook-form.ts";
 
 const root = join(import.meta.dirname, "../..");
-const { WEBHOOK_PORT } = machineVariables;
+const { WEBHOOK_PORT } = serviceVariables;
 const { REPO_PATH, BRANCH, ALLOWED_SIGNERS, DEPLOY_TIMEOUT, DEPLOY_ENV, NOTIFY_FILE } = projectVariables;
 const firstSettings = {
   ...{ WEBHOOK_SECRET: secretVariables.WEBHOOK_SECRET, WEBHOOK_PORT, REPO_PATH, BRANCH },
@@ -33,7 +33,7 @@ const firstSettings = {
 /** What each generated part holds, by its name. A part `hotpush <command>` holds the help of that command. */
 const parts: Readonly<Record<string, () => string>> = {
   "first settings": () => settingsTable(firstSettings).replaceAll("](", "](docs/"),
-  "settings of the service": () => settingsTable(machineVariables),
+  "settings of the service": () => settingsTable(serviceVariables),
   "settings of a project": () => settingsTable({ ...secretVariables, ...projectVariables }),
   "settings of the page": () => settingsTable(pageVariables),
   "answers to a request": () =>

@@ -29,7 +29,7 @@ function start(t: TestContext, directory = temporaryDirectory(t), project: Parti
     refresh() {},
     list: () => [] as ProjectConfig[],
   } as unknown as ProjectRegistry;
-  const shared = { machine: { spoolPath }, store, log, stopping: stopping.signal } as unknown as Shared;
+  const shared = { service: { spoolPath }, store, log, stopping: stopping.signal } as unknown as Shared;
   const taking = takePushes(shared, registry, true);
   const stop = async () => {
     stopping.abort();

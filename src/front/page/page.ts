@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { BlockList } from "node:net";
-import type { MachineSettings } from "#config/machine";
+import type { ServiceSettings } from "#config/service";
 import type { Log } from "#log";
 import { problemAnswer, type Refusal, sendAnswer } from "#platform/http-answer";
 import {
@@ -15,7 +15,7 @@ import { findAsset, longestBodyBytes, type PageAnswer, problemPage, sendPage } f
 import type { RunClient, Visit } from "./run-client.ts";
 
 /** The settings of the page: its address, and the proxies whose X-Forwarded-For is trusted. */
-export interface PageSettings extends Pick<MachineSettings, "trustedProxies"> {
+export interface PageSettings extends Pick<ServiceSettings, "trustedProxies"> {
   /** Where people reach it. Requests for any other host are refused. */
   readonly pageUrl: URL;
 }

@@ -2,13 +2,13 @@ import type { BlockList } from "node:net";
 import {
   type Environment,
   type logLevels,
-  machineVariables,
   pageVariables,
   readVariables,
+  serviceVariables,
 } from "./settings.ts";
 
 /** The settings of the service itself, whatever its projects are. */
-export interface MachineSettings {
+export interface ServiceSettings {
   readonly port: number;
   readonly host: string;
   readonly bodyLimitBytes: number;
@@ -46,8 +46,8 @@ export type LogLevel = (typeof logLevels)[number];
  *
  * @param faults gets a sentence for each error; the settings may only be used if there is none
  */
-export function readMachineSettings(env: Environment, faults: string[]): MachineSettings {
-  const values = readVariables({ ...machineVariables, ...pageVariables }, env, faults);
+export function readServiceSettings(env: Environment, faults: string[]): ServiceSettings {
+  const values = readVariables({ ...serviceVariables, ...pageVariables }, env, faults);
   return Object.freeze({
     port: values.WEBHOOK_PORT,
     host: values.WEBHOOK_HOST,
