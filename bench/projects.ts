@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { operatorSocketPath } from "../src/config/state-path.ts";
@@ -23,11 +24,14 @@ import { mb, ms, type Section, type Target, times } from "./report.ts";
 import { withScope } from "./scope.ts";
 import { send } from "./send.ts";
 import { median, percentile } from "./statistics.ts";
+import { isInstalled, wrk } from "./tools.ts";
 
 const many = 50;
+const floodConnections = 50;
 
 interface ProjectsMachine {
   readonly names: readonly string[];
+  readonly pagePort: number;
   readonly add: (name: string, repoPath: string) => void;
   readonly start: (role: Role) => Promise<Receiver>;
 }
@@ -82,8 +86,9 @@ export async function measureProjects(pace: Pace): Promise<Section> {
   };
 }
 
-function makeProjects(scope: Scope, count: number): ProjectsMachine {
+async function makeProjects(scope: Scope, count: number): Promise<ProjectsMachine> {
   const machine = makeMachine(scope);
+  const pagePort = await freePort();
   const names = Array.from({ length: count }, (_, index) => `project-${index}`);
   const add = (name: string, repoPath: string) =>
     machine.addProject(name, repoPath, { CATCH_UP_INTERVAL: "5m" });
@@ -93,7 +98,9 @@ function makeProjects(scope: Scope, count: number): ProjectsMachine {
     add(name, repoPath);
   }
   return {
-    ...{ names, add },
+    names,
+    pagePort,
+    add,
     async start(role) {
       const port = role === "run" ? null : await freePort();
       const statePath = machine.statePathOf(role);
@@ -109,7 +116,7 @@ function makeProjects(scope: Scope, count: number): ProjectsMachine {
           ...{ PROJECTS_PATH: machine.projectsPath, SECRETS_PATH: machine.secretsPath },
           ...{ SPOOL_PATH: machine.spoolPath, SHUTDOWN_GRACE: "0" },
           ...(role === "front"
-            ? { PAGE_URL: "http://localhost:9001", PAGE_PORT: String(await freePort()) }
+            ? { PAGE_URL: `http://localhost:${pagePort}`, PAGE_PORT: String(pagePort) }
             : {}),
           FRONT_SOCKET: join(machine.statePathOf(role === "all" ? "all" : "run"), "front.sock"),
         },
@@ -121,9 +128,22 @@ function makeProjects(scope: Scope, count: number): ProjectsMachine {
 async function measureAcceptance(seconds: number, syncs: number) {
   const single = await acceptWith(["all"], seconds, syncs);
   const two = await acceptWith(["run", "front"], seconds, syncs);
+  const rows = [rowOf("one process", single), rowOf("`front` and `run`", two)];
+  const targets = [targetOf("one process", single), targetOf("`front` and `run`", two)];
+  if (!isInstalled(wrk)) return { rows, targets };
+  const flooded = await acceptWith(["run", "front"], seconds, syncs, floodPage);
+  const [calmMs, floodedMs] = [two, flooded].map(({ latenciesMs }) => percentile(latenciesMs, 99));
   return {
-    rows: [rowOf("one process", single), rowOf("`front` and `run`", two)],
-    targets: [targetOf("one process", single), targetOf("`front` and `run`", two)],
+    rows: [...rows, rowOf(`the same, while ${floodConnections} connections flood the page`, flooded)],
+    targets: [
+      ...targets,
+      {
+        what: "p99 while the page is flooded, against the p99 before",
+        aim: "at most 2 ×",
+        measured: times(floodedMs ?? Number.NaN, calmMs ?? Number.NaN),
+        isMet: (floodedMs ?? Number.NaN) <= 2 * (calmMs ?? Number.NaN),
+      },
+    ],
   };
 }
 
@@ -133,9 +153,14 @@ interface Accepted {
 }
 
 /** @param started the last one is the one with the port */
-async function acceptWith(started: readonly Role[], seconds: number, syncs: number): Promise<Accepted> {
+async function acceptWith(
+  started: readonly Role[],
+  seconds: number,
+  syncs: number,
+  meanwhile: (pagePort: number) => () => void = () => () => {},
+): Promise<Accepted> {
   return await withScope(async (scope) => {
-    const machine = makeProjects(scope, many);
+    const machine = await makeProjects(scope, many);
     const disk = temporaryDirectory(scope);
     const { repoPath, commit, script } = makeProject(scope);
     script(longScript);
@@ -146,9 +171,18 @@ async function acceptWith(started: readonly Role[], seconds: number, syncs: numb
     // It runs all the time, and every other project waits for its turn.
     await send(`${hookUrl}busy`, pushOfSize(bodyBytes, { ref: "refs/heads/main", after: commit() }));
     const before = syncDurations(disk, syncs);
+    const end = meanwhile(machine.pagePort);
     const latenciesMs = await acceptAll(pushesToAll(machine, hookUrl, perSecond * (seconds + 1)), 202);
+    end();
     return { latenciesMs, syncsMs: [...before, ...syncDurations(disk, syncs)] };
   });
+}
+
+/** Anonymous requests, each as soon as the last is answered. @returns what ends it */
+function floodPage(pagePort: number): () => void {
+  const args = ["-t1", `-c${floodConnections}`, "-d600s", `http://localhost:${pagePort}/`];
+  const flooding = spawn("wrk", args, { stdio: "ignore" });
+  return () => flooding.kill();
 }
 
 /** Each project gets the commits of its own branch, one after another. */
@@ -180,7 +214,7 @@ interface IdleMemory {
 
 async function idleBytes(count: number, settleMs: number): Promise<IdleMemory> {
   return await withScope(async (scope) => {
-    const { start } = makeProjects(scope, count);
+    const { start } = await makeProjects(scope, count);
     const [front, run] = [await start("front"), await start("run")];
     await delay(settleMs);
     return { front: proportionalBytesOf(front.pid), run: proportionalBytesOf(run.pid) };
@@ -203,7 +237,7 @@ const roles = ["all", "front", "run"] as const;
 const startCases: readonly StartCase[] = roles.flatMap((role) => [1, many].map((count) => ({ role, count })));
 
 async function startOnce({ role, count }: StartCase): Promise<number> {
-  return await withScope(async (scope) => (await makeProjects(scope, count).start(role)).startMs);
+  return await withScope(async (scope) => (await (await makeProjects(scope, count)).start(role)).startMs);
 }
 
 function startOf(all: ReadonlyMap<StartCase, readonly number[]>, role: Role, count: number): number {
