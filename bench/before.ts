@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
-import { memoryOf } from "../test/harness/memory.ts";
+import { memoryOf } from "../test/harness/processes.ts";
 import type { Scope } from "../test/harness/temporary.ts";
 import { measureFirstPush } from "./first-line.ts";
 import { type Pace, perRound } from "./pace.ts";

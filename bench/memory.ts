@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { memoryOf } from "../test/harness/memory.ts";
+import { memoryOf } from "../test/harness/processes.ts";
 import { type Scope, temporaryDirectory } from "../test/harness/temporary.ts";
 import { pushesToMain } from "./accept.ts";
 import type { Pace } from "./pace.ts";

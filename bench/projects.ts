@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { operatorSocketPath } from "../src/config/state-path.ts";
-import { freePort } from "../test/harness/free-port.ts";
 import { launcher } from "../test/harness/hotpush.ts";
-import { proportionalBytesOf } from "../test/harness/memory.ts";
-import { makeProject } from "../test/harness/project.ts";
-import { makeMachine, type Role } from "../test/harness/roles.ts";
+import { freePort } from "../test/harness/listen.ts";
+import { makeMachine, type Role } from "../test/harness/machine.ts";
+import { proportionalBytesOf } from "../test/harness/processes.ts";
+import { makeProject } from "../test/harness/repository.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../test/harness/temporary.ts";
 import {
   acceptAll,

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { test } from "node:test";
 import { testSecret } from "./harness/delivery.ts";
-import { LogReader } from "./harness/log-reader.ts";
+import { LogReader } from "./harness/processes.ts";
 import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
 test("a signal to npm start stops the service, with a clean shutdown", async (t) => {

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { deliver, githubPush, testSecret } from "./harness/delivery.ts";
-import { LogReader } from "./harness/log-reader.ts";
-import { noServer } from "./harness/no-server.ts";
+import { noServer } from "./harness/hotpush.ts";
 import { npm, ownEnv, type Packed, pack } from "./harness/package.ts";
+import { LogReader } from "./harness/processes.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
 const checkout = fileURLToPath(new URL("..", import.meta.url));

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createRedactor, looksLikeSecretFile, readEnvFiles, secretsInVariable } from "../src/redaction.ts";
-import { encodings, redacted } from "./harness/redacted.ts";
+import { encodings, redacted } from "./harness/secrecy.ts";
 import { temporaryDirectory } from "./harness/temporary.ts";
 
 const hexSecret = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";

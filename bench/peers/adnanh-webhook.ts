@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { testSecret } from "../../test/harness/delivery.ts";
-import { freePort } from "../../test/harness/free-port.ts";
+import { freePort } from "../../test/harness/listen.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../../test/harness/temporary.ts";
 import { launch, type Receiver } from "./receiver.ts";
 

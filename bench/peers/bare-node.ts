@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { testSecret } from "../../test/harness/delivery.ts";
-import { freePort } from "../../test/harness/free-port.ts";
+import { freePort } from "../../test/harness/listen.ts";
 import { type Scope, temporaryDirectory } from "../../test/harness/temporary.ts";
 import { compileCache } from "./hotpush.ts";
 import { launch, type Receiver } from "./receiver.ts";

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { pino } from "pino";
 import { accessIn } from "../../src/access/schema.ts";
-import { isProblem } from "../harness/is-problem.ts";
+import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("sessions and tokens of a newer Hotpush are refused, and left as they are", (t) => {

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { callRun } from "../../src/calls/client.ts";
 import type { ExaminationJson } from "../../src/calls/shapes.ts";
 import { startAnswering, untilAnswering } from "../harness/hotpush.ts";
-import { makeProject } from "../harness/project.ts";
-import { makeMachine } from "../harness/roles.ts";
+import { makeMachine } from "../harness/machine.ts";
+import { makeProject } from "../harness/repository.ts";
 import { until } from "../harness/until.ts";
 
 const longestMs = 60_000;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, startAnswering, startCommand } from "../harness/hotpush.ts";
 import { readLog, untilDeployment } from "../harness/records.ts";
-import { letGo } from "../harness/script.ts";
+import { letGo } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 interface Event {

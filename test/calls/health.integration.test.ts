@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { makeMachine, type Role } from "../harness/roles.ts";
+import { makeMachine, type Role } from "../harness/machine.ts";
 import { until } from "../harness/until.ts";
 
 const program = join(import.meta.dirname, "../../bin/health");

@@ -7,7 +7,7 @@ import { openHold } from "../../src/calls/client.ts";
 import type { WholeStatusJson } from "../../src/calls/shapes.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson } from "../harness/hotpush.ts";
-import { pushTo, startProjects, waitsForGo } from "../harness/projects.ts";
+import { pushTo, startProjects, waitsForGo } from "../harness/machine.ts";
 import type { Scope } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

@@ -7,9 +7,9 @@ import { openHttp } from "../../src/platform/http.ts";
 import { withShortPath } from "../../src/platform/listen.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
+import { callAsPage, makeSignInLink, openSession } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 import type { RunningService } from "../harness/service.ts";
-import { callAsPage, makeSignInLink, openSession } from "../harness/sign-in.ts";
 import { until } from "../harness/until.ts";
 
 const reads = [

@@ -17,7 +17,7 @@ import { type TestContext, test } from "node:test";
 import { serverFilesAt } from "../../src/config/server.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { listenAt } from "../harness/listen.ts";
-import { inOwnEtc } from "../harness/own-mounts.ts";
+import { inOwnEtc } from "../harness/mounts.ts";
 import { giveTo, makeSharedMachine } from "../harness/owners.ts";
 import { needs } from "../harness/requirements.ts";
 import { mainPath } from "../harness/service.ts";

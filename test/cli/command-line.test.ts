@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { noServer } from "../harness/no-server.ts";
+import { noServer } from "../harness/hotpush.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

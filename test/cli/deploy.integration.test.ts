@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering, startCommand } from "../harness/hotpush.ts";
-import { makeProject, type Project } from "../harness/project.ts";
-import { letGo, waitingScript } from "../harness/script.ts";
+import { makeProject, type Project } from "../harness/repository.ts";
 import type { RunningService } from "../harness/service.ts";
+import { letGo, waitingScript } from "../harness/service.ts";
 
 interface Answer {
   readonly deployment: {

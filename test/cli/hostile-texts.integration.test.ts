@@ -8,8 +8,8 @@ import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { operatorSocketPath } from "../../src/config/state-path.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { freePort } from "../harness/free-port.ts";
 import { commandEnvironment, launcher, startAnswering } from "../harness/hotpush.ts";
+import { freePort } from "../harness/listen.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

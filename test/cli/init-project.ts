@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { type CliEnding, type CliOptions, runCli } from "../harness/cli.ts";
+import { type CliEnding, type CliOptions, runCli } from "../harness/hotpush.ts";
 import { makeRepository, type TestRepository } from "../harness/repository.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { runCli } from "../harness/cli.ts";
+import { runCli } from "../harness/hotpush.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { makeProject, model, snapshot } from "./init-project.ts";
 

@@ -4,12 +4,10 @@ import { chmodSync, chownSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { StatusJson } from "../../src/calls/shapes.ts";
-import { launcher, runCli } from "../harness/cli.ts";
-import { becomeNobody } from "../harness/nobody.ts";
-import { makeCheckout } from "../harness/projects.ts";
+import { launcher, runCli } from "../harness/hotpush.ts";
+import { makeCheckout, makeServer } from "../harness/machine.ts";
 import { makeRepository } from "../harness/repository.ts";
-import { needs } from "../harness/requirements.ts";
-import { makeServer } from "../harness/server.ts";
+import { becomeNobody, needs } from "../harness/requirements.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { SessionJson } from "../../src/calls/shapes.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
-import { callAsPage, openSession } from "../harness/sign-in.ts";
+import { callAsPage, openSession } from "../harness/page.ts";
 
 const pageUrl = "https://hotpush.example.com";
 

@@ -6,7 +6,7 @@ import type { StatusJson } from "../../src/calls/shapes.ts";
 import { readVersion } from "../../src/version.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
-import { git, makeProject } from "../harness/project.ts";
+import { git, makeProject } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

@@ -4,9 +4,8 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { type TestContext, test } from "node:test";
 import { rolloutState } from "../../src/rollout/lock.ts";
-import { launcher } from "../harness/cli.ts";
-import { standInForDocker, startEngine } from "../harness/docker-stand-in.ts";
-import { makePlace, type Place } from "../harness/doctor.ts";
+import { makePlace, type Place, standInForDocker, startEngine } from "../harness/doctor.ts";
+import { launcher } from "../harness/hotpush.ts";
 
 test("a roll-out runs to its end if its reader goes away", async (t) => {
   const project = await makeProject(t);

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { runCli } from "../harness/cli.ts";
-import { recordedDeployments } from "../harness/database.ts";
-import { makeCheckout, pushTo, waitsForGo } from "../harness/projects.ts";
-import { makeServer } from "../harness/server.ts";
+import { runCli } from "../harness/hotpush.ts";
+import { makeCheckout, makeServer, pushTo, waitsForGo } from "../harness/machine.ts";
+import { readDeployments } from "../harness/records.ts";
 import type { Scope } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -40,7 +39,7 @@ test("if its file comes back, the project has its history", async (t) => {
 test("a project whose deployment runs is not removed", async (t) => {
   const { server, checkout, remove, service } = await startPart(t, waitsForGo);
   await pushTo(service, "shop");
-  await until("it runs", () => recordedDeployments(server.runStatePath)[0]?.state === "running");
+  await until("it runs", () => readDeployments(server.runStatePath)[0]?.state === "running");
   const { code, stderr } = await remove("--yes");
   assert.equal(code, 1);
   assert.match(stderr, /^hotpush: Deployment 1 of shop runs\..+hotpush cancel 1.+Nothing was changed\.\n$/);

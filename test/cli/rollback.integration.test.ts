@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { noServer } from "../harness/no-server.ts";
+import { noServer } from "../harness/hotpush.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 
 const launcher = fileURLToPath(new URL("../../bin/hotpush", import.meta.url));

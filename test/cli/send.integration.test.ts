@@ -2,13 +2,12 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { runCli } from "../harness/cli.ts";
 import { testSecret } from "../harness/delivery.ts";
-import { freePort } from "../harness/free-port.ts";
-import { listenHere } from "../harness/listen.ts";
-import { readRecorded } from "../harness/recorded.ts";
+import { runCli } from "../harness/hotpush.ts";
+import { freePort, listenHere } from "../harness/listen.ts";
+import { makeMachine } from "../harness/machine.ts";
+import { readRecorded } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
-import { makeMachine } from "../harness/roles.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 

@@ -8,14 +8,12 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { freePort } from "../harness/free-port.ts";
-import { commandEnvironment, hotpush, launcher, startAnswering } from "../harness/hotpush.ts";
-import { noServer } from "../harness/no-server.ts";
+import { commandEnvironment, hotpush, launcher, noServer, startAnswering } from "../harness/hotpush.ts";
+import { freePort } from "../harness/listen.ts";
 import { makeToken, startPage } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
-import { letGo } from "../harness/script.ts";
-import { quickScript } from "../harness/service.ts";
+import { letGo, quickScript } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { runCli } from "../harness/cli.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, startAnswering } from "../harness/hotpush.ts";
+import { hotpush, runCli, startAnswering } from "../harness/hotpush.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("no line of a table is longer than 80 columns, even with long names", async (t) => {

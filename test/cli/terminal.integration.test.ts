@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { stripVTControlCharacters } from "node:util";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { startAnswering } from "../harness/hotpush.ts";
-import { makeProject } from "../harness/project.ts";
+import { openTestTerminal, startAnswering, type TestTerminal } from "../harness/hotpush.ts";
+import { makeProject } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
-import { letGo } from "../harness/script.ts";
 import type { RunningService } from "../harness/service.ts";
-import { openTestTerminal, type TestTerminal } from "../harness/tmux.ts";
+import { letGo } from "../harness/service.ts";
 
 const colours = /\[[0-9;]*3[0-7]m/;
 const script = `#!/bin/sh

@@ -4,10 +4,9 @@ import type { DeploymentJson } from "../../src/calls/shapes.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
-import { git, makeProject } from "../harness/project.ts";
+import { hotpush, hotpushJson, openTestTerminal, startAnswering } from "../harness/hotpush.ts";
+import { git, makeProject } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
-import { openTestTerminal } from "../harness/tmux.ts";
 
 const script = `#!/bin/sh
 env

@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { readSigners } from "../../src/config/signers-file.ts";
-import { makeSshKey } from "../harness/signing.ts";
+import { makeSshKey } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const block = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDMEZ\n=abcd\n-----END PGP PUBLIC KEY BLOCK-----\n";

@@ -4,8 +4,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
-import { becomeNobody } from "../harness/nobody.ts";
-import { needs } from "../harness/requirements.ts";
+import { becomeNobody, needs } from "../harness/requirements.ts";
 import { spawnService, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 

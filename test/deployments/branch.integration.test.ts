@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
-import { git, makeProject } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
-import { letGo, waitingScript } from "../harness/script.ts";
+import { git, makeProject } from "../harness/repository.ts";
 import type { RunningService } from "../harness/service.ts";
+import { letGo, waitingScript } from "../harness/service.ts";
 
 const onlyMain = { BRANCH: "main", CATCH_UP_INTERVAL: "1s" };
 

@@ -5,8 +5,7 @@ import { type TestContext, test } from "node:test";
 import { callRun } from "../../src/calls/client.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
-import { letGo } from "../harness/script.ts";
-import { type RunningService, startService } from "../harness/service.ts";
+import { letGo, type RunningService, startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 /** Does not end when it is asked to, but when there is a file `go`, with the exit code in it. */

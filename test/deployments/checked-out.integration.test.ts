@@ -3,9 +3,9 @@ import { type TestContext, test } from "node:test";
 import type { StatusJson } from "../../src/calls/shapes.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpushJson, startAnswering } from "../harness/hotpush.ts";
-import { git, makeProject } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
-import { letGo } from "../harness/script.ts";
+import { git, makeProject } from "../harness/repository.ts";
+import { letGo } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 const pull = "git fetch --quiet origin\ngit checkout --quiet -B main origin/main\n";

@@ -3,10 +3,9 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type Delivery, deliver, githubPush } from "../harness/delivery.ts";
-import { git, makeProject, type Project } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
-import { letGo, patientScript } from "../harness/script.ts";
-import { type RunningService, startService } from "../harness/service.ts";
+import { git, makeProject, type Project } from "../harness/repository.ts";
+import { letGo, patientScript, type RunningService, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

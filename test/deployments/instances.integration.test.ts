@@ -5,8 +5,7 @@ import { test } from "node:test";
 import { waitForLock } from "../../src/platform/file-lock.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
-import { letGo, patientScript } from "../harness/script.ts";
-import { type RunningService, startService } from "../harness/service.ts";
+import { letGo, patientScript, type RunningService, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

@@ -7,11 +7,10 @@ import { type TestContext, test } from "node:test";
 import { callRun } from "../../src/calls/client.ts";
 import { readProcesses } from "../../src/runner/processes.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { straced } from "../harness/processes.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
-import { letGo } from "../harness/script.ts";
-import { type RunningService, startService } from "../harness/service.ts";
-import { straced } from "../harness/straced.ts";
+import { letGo, type RunningService, startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 /** Leaves a child behind that inherits its lock and its output, and writes the id of it to `child`. */

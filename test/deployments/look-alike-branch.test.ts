@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { hotpush, startAnswering } from "../harness/hotpush.ts";
-import { git, makeProject, type Project } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
+import { git, makeProject, type Project } from "../harness/repository.ts";
 
 /** `git ls-remote origin refs/heads/main` lists it too, and before main itself. */
 const lookAlike = "refs/heads/a/refs/heads/main";

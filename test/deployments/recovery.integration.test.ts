@@ -3,11 +3,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
-import { databasePath } from "../harness/database.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { readDeployments, readLog, untilDeployment } from "../harness/records.ts";
-import { letGo } from "../harness/script.ts";
-import { type RunningService, startService } from "../harness/service.ts";
+import { databasePath, readDeployments, readLog, untilDeployment } from "../harness/records.ts";
+import { letGo, type RunningService, startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 /**

@@ -8,7 +8,7 @@ import { type MainRef, mainRefs, type Push } from "../../src/deployments/push.ts
 import { recordRequest } from "../../src/deployments/queue.ts";
 import { createResolver } from "../../src/deployments/resolve.ts";
 import { claimNext, putBack, selectDeployment, transition } from "../../src/deployments/store.ts";
-import { git, makeProject } from "../harness/project.ts";
+import { git, makeProject } from "../harness/repository.ts";
 import { pushOf, record, temporaryStore } from "../harness/store.ts";
 import type { Scope } from "../harness/temporary.ts";
 

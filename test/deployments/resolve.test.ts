@@ -3,7 +3,7 @@ import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { Decision } from "../../src/deployments/resolve.ts";
-import { git } from "../harness/project.ts";
+import { git } from "../harness/repository.ts";
 import { makeResolving, type Resolving } from "../harness/resolving.ts";
 import { commitOf, pushOf, record } from "../harness/store.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";

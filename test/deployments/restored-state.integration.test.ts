@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readLog, untilDeployment } from "../harness/records.ts";
-import { letGo, patientScript } from "../harness/script.ts";
-import { type RunningService, startService } from "../harness/service.ts";
+import { letGo, patientScript, type RunningService, startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 /**

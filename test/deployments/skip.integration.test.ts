@@ -3,10 +3,10 @@ import { type TestContext, test } from "node:test";
 import type { DeploymentJson } from "../../src/calls/shapes.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
-import { git, makeProject, type Project } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
-import { letGo, waitingScript } from "../harness/script.ts";
+import { git, makeProject, type Project } from "../harness/repository.ts";
 import type { RunningService } from "../harness/service.ts";
+import { letGo, waitingScript } from "../harness/service.ts";
 
 interface Skipping {
   readonly project: Project;

@@ -5,8 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
-import { letGo, patientScript } from "../harness/script.ts";
-import { type RunningService, startService } from "../harness/service.ts";
+import { letGo, patientScript, type RunningService, startService } from "../harness/service.ts";
 
 const deafScript = patientScript.replace("echo up", "trap '' TERM\necho up");
 

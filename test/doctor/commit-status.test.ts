@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { makePlace, probe, setSettings } from "../harness/doctor.ts";
-import { startTarget } from "../harness/notify-target.ts";
+import { startTarget } from "../harness/listen.ts";
 
 test("commit-status: a token with the rights passes", async (t) => {
   const { place } = await makeHostedPlace(t, 404);

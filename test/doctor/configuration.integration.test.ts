@@ -3,8 +3,7 @@ import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { testSecret } from "../harness/delivery.ts";
-import { git, makePlace, probe, runDoctor, setSettings } from "../harness/doctor.ts";
-import { testBroken } from "../harness/doctor-cases.ts";
+import { git, makePlace, probe, runDoctor, setSettings, testBroken } from "../harness/doctor.ts";
 
 testBroken([
   {

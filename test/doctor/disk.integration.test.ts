@@ -1,11 +1,9 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Place, setSettings } from "../harness/doctor.ts";
-import { testBroken } from "../harness/doctor-cases.ts";
-import { makeImage, mountImage, mountTmpfs } from "../harness/mount.ts";
-import { becomeNobody, nobody } from "../harness/nobody.ts";
-import { needs } from "../harness/requirements.ts";
+import { type Place, setSettings, testBroken } from "../harness/doctor.ts";
+import { makeImage, mountImage, mountTmpfs } from "../harness/mounts.ts";
+import { becomeNobody, needs, nobody } from "../harness/requirements.ts";
 
 const mebibyte = 1024 ** 2;
 

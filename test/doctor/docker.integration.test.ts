@@ -6,9 +6,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { hasComposeFile } from "../../src/doctor/probes.ts";
 import { isInContainer } from "../../src/platform/docker/mounts.ts";
-import { standInForDocker, startEngine } from "../harness/docker-stand-in.ts";
-import { makePlace, onMachine, type Place, probe } from "../harness/doctor.ts";
-import { asInContainer, containerId, inOwnEtc } from "../harness/own-mounts.ts";
+import { makePlace, onMachine, type Place, probe, standInForDocker, startEngine } from "../harness/doctor.ts";
+import { asInContainer, containerId, inOwnEtc } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 

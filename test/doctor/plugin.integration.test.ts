@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { makePlace, placeEnvironment, runDoctor } from "../harness/doctor.ts";
-import { inOwnEtc } from "../harness/own-mounts.ts";
+import { inOwnEtc } from "../harness/mounts.ts";
 import { giveTo, makeSharedMachine } from "../harness/owners.ts";
 import { needs } from "../harness/requirements.ts";
 import { writeScript } from "../harness/temporary.ts";

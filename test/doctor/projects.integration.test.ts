@@ -10,9 +10,9 @@ import {
   runDoctor,
   runInShell,
 } from "../harness/doctor.ts";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
+import { type Machine, makeMachine } from "../harness/machine.ts";
 import { needs } from "../harness/requirements.ts";
-import { type Machine, makeMachine } from "../harness/roles.ts";
 import { until } from "../harness/until.ts";
 
 interface ProjectCheck extends DoctorCheck {

@@ -5,10 +5,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { git, makePlace, type Place, probe, runInShell, unusedPort } from "../harness/doctor.ts";
-import { testBroken } from "../harness/doctor-cases.ts";
+import { git, makePlace, type Place, probe, runInShell, testBroken, unusedPort } from "../harness/doctor.ts";
 import { listenHere } from "../harness/listen.ts";
-import { asInContainer } from "../harness/own-mounts.ts";
+import { asInContainer } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { type Scope, writeScript } from "../harness/temporary.ts";
 

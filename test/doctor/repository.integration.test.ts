@@ -1,10 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { git, type Place, setSettings } from "../harness/doctor.ts";
-import { testBroken } from "../harness/doctor-cases.ts";
-import { becomeNobody } from "../harness/nobody.ts";
-import { needs } from "../harness/requirements.ts";
+import { git, type Place, setSettings, testBroken } from "../harness/doctor.ts";
+import { becomeNobody, needs } from "../harness/requirements.ts";
 
 testBroken([
   {

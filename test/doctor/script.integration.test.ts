@@ -1,9 +1,15 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type DoctorFault, git, type Place, probe } from "../harness/doctor.ts";
-import { type BrokenCase, runCommand, testBroken } from "../harness/doctor-cases.ts";
-import { becomeNobody } from "../harness/nobody.ts";
-import { needs } from "../harness/requirements.ts";
+import {
+  type BrokenCase,
+  type DoctorFault,
+  git,
+  type Place,
+  probe,
+  runCommand,
+  testBroken,
+} from "../harness/doctor.ts";
+import { becomeNobody, needs } from "../harness/requirements.ts";
 import { quickScript } from "../harness/service.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { brokenScripts } from "../runner/script-set-ups.ts";

@@ -6,19 +6,20 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { operatorSocketPath } from "../../src/config/state-path.ts";
 import { isInContainer } from "../../src/platform/docker/mounts.ts";
-import { standInForDocker } from "../harness/docker-stand-in.ts";
 import {
   type DoctorFault,
   makePlace,
   type Place,
   placeEnvironment,
   probe,
+  runCommand,
   runInShell,
   setSettings,
+  standInForDocker,
+  testBroken,
 } from "../harness/doctor.ts";
-import { runCommand, testBroken } from "../harness/doctor-cases.ts";
 import { listenAt, listenHere } from "../harness/listen.ts";
-import { inOwnEtc } from "../harness/own-mounts.ts";
+import { inOwnEtc } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";

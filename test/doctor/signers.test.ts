@@ -3,7 +3,7 @@ import { chmodSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { git, makePlace, probe, runInShell, setSettings } from "../harness/doctor.ts";
-import { makeGpgKey, makeSshKey, type SigningKey } from "../harness/signing.ts";
+import { makeGpgKey, makeSshKey, type SigningKey } from "../harness/repository.ts";
 
 test("signers: a newest commit signed by SSH or by GPG passes", async (t) => {
   const { place, allow, push } = makeSignedPlace(t);

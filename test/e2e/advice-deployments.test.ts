@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { makeSshKey } from "../harness/signing.ts";
+import { makeSshKey } from "../harness/repository.ts";
 import { until } from "../harness/until.ts";
 import { advicesIn } from "../lab/advices.ts";
 import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";

@@ -10,7 +10,7 @@ import { after, before, type TestContext, test } from "node:test";
 import type { WholeStatusJson } from "../../src/calls/shapes.ts";
 import { setupSteps } from "../../src/setup/init.ts";
 import { ownImage } from "../../src/setup/start.ts";
-import { fillDisk, mountTmpfs } from "../harness/mount.ts";
+import { fillDisk, mountTmpfs } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { until } from "../harness/until.ts";
 import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";

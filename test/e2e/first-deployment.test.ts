@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { recordedDeployments } from "../harness/database.ts";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 import { pack } from "../harness/package.ts";
+import { readDeployments } from "../harness/records.ts";
 import { until } from "../harness/until.ts";
 import { git, makeRemote, pushVersion, readForm, readmeCommands } from "../lab/newcomer.ts";
 import { onEngine } from "../lab/on-engine.ts";
@@ -113,7 +113,7 @@ for (const [kind, packageIn] of kinds) {
         await until("version 2 is served", async () => /version 2 /.test(await page()), 120_000);
         const statePath = join(serverPath(), "state/run");
         const ended = () => {
-          const [first] = recordedDeployments(statePath);
+          const [first] = readDeployments(statePath);
           return first && first.state !== "running" && first.state;
         };
         assert.equal(await until("the deployment has ended", ended, 120_000), "succeeded");

@@ -8,7 +8,7 @@ import { basename, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { testSecret } from "../harness/delivery.ts";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { type EndingOf, endingIn } from "../lab/ending.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { recordedDeliveryCount, recordedDeployments } from "../harness/database.ts";
+import { readDeployments, recordedDeliveryCount } from "../harness/records.ts";
 import { until } from "../harness/until.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
@@ -31,7 +31,7 @@ onEngine("Hotpush is restarted behind the Caddy of examples/compose", (env) => {
     const linger = join(project.directory, "linger");
     const slowestMs = await underPushes(async () => {
       writeFileSync(linger, "");
-      await until("a deployment runs", () => recordedDeployments(project.statePath).some(isRunning));
+      await until("a deployment runs", () => readDeployments(project.statePath).some(isRunning));
       await restart();
       const [name = ""] = await project.instances();
       assert.ok((await countEvents(name, "deployment.interrupted")) > 0, "it was cut off");

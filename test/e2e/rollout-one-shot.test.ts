@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { endOf, type RolloutOptions, untilPrinted } from "../lab/project.ts";

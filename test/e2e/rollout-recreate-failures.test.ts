@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 import { cacheCheck, cacheServer } from "../lab/cache-service.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { makeProject, type TestProject, untilPrinted } from "../lab/project.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { statOf } from "../../src/platform/files.ts";
-import { nobody } from "../harness/nobody.ts";
-import { needs } from "../harness/requirements.ts";
+import { needs, nobody } from "../harness/requirements.ts";
 import { until } from "../harness/until.ts";
 import { type Machine, makeMachine, type Owner } from "../lab/lab-server-files.ts";
 import { onEngine } from "../lab/on-engine.ts";

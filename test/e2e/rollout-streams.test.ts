@@ -8,7 +8,7 @@ import { request } from "node:https";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { after, before, test } from "node:test";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { untilPrinted } from "../lab/project.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { readRecorded } from "../harness/recorded.ts";
+import { readRecorded } from "../harness/records.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";

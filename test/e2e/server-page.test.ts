@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { sendHttp } from "../../src/platform/http.ts";
 import { isPortTaken } from "../../src/platform/listen.ts";
-import { memoryOf } from "../harness/memory.ts";
+import { memoryOf } from "../harness/processes.ts";
 import { until } from "../harness/until.ts";
 import { makeNewServer, type NewServer, type TestCheckout } from "../lab/new-server.ts";
 import { onEngine } from "../lab/on-engine.ts";

@@ -9,9 +9,9 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { projectNetwork, serverFilesAt, serverStateAt, serviceAlias } from "../../src/config/server.ts";
 import { serverCaddyfile, serverComposeFile } from "../../src/setup/server-files.ts";
-import { recordedDeliveryCount, recordedDeployments } from "../harness/database.ts";
 import { testSecret } from "../harness/delivery.ts";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
+import { readDeployments, recordedDeliveryCount } from "../harness/records.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { buildImage, removeImage } from "../lab/image.ts";
@@ -97,11 +97,11 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
   });
 
   test("when that has ended, it replaces both, and their state stays", async () => {
-    const { length } = recordedDeployments(server.runStatePath);
+    const { length } = readDeployments(server.runStatePath);
     const ending = await untilPrinted(startUpgrade(), /Waiting for deployment/, async () => endDeployment());
     assert.equal(ending.code, 0, ending.output);
-    assert.equal(recordedDeployments(server.runStatePath).at(-1)?.state, "succeeded");
-    assert.equal(recordedDeployments(server.runStatePath).length, length);
+    assert.equal(readDeployments(server.runStatePath).at(-1)?.state, "succeeded");
+    assert.equal(readDeployments(server.runStatePath).length, length);
     assert.match((await server.containers()).join("\n"), /-run-1 hotpush-e2e-upgrade:own/);
   });
 
@@ -121,7 +121,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     assert.equal((await server.hotpush("upgrade", "--check")).code, 0, "both are as the files say");
     await startDeployment();
     endDeployment();
-    await until("a deployment", () => recordedDeployments(server.runStatePath).at(-1)?.state === "succeeded");
+    await until("a deployment", () => readDeployments(server.runStatePath).at(-1)?.state === "succeeded");
   });
 
   /** Makes an image on top of the base, and lets the server have it under a name of its own. */
@@ -134,7 +134,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
   async function startDeployment(): Promise<void> {
     writeFileSync(join(server.checkout, "wait"), "");
     assert.equal((await server.hotpush("deploy", "--detach")).code, 0);
-    await until("it runs", () => recordedDeployments(server.runStatePath).at(-1)?.state === "running");
+    await until("it runs", () => readDeployments(server.runStatePath).at(-1)?.state === "running");
   }
 
   function endDeployment(): void {

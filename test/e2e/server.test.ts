@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { parseEnv } from "node:util";
 import { isPortTaken } from "../../src/platform/listen.ts";
-import { memoryOf } from "../harness/memory.ts";
+import { memoryOf } from "../harness/processes.ts";
 import { until } from "../harness/until.ts";
 import { makeNewServer, type NewServer, type TestCheckout } from "../lab/new-server.ts";
 import { onEngine } from "../lab/on-engine.ts";

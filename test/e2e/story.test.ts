@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { recordedDeployments } from "../harness/database.ts";
-import { git } from "../harness/project.ts";
+import { readDeployments } from "../harness/records.ts";
+import { git } from "../harness/repository.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { onEngine } from "../lab/on-engine.ts";
@@ -70,7 +70,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     });
     assert.deepEqual(versions, ["third", "second"]);
     assert.deepEqual(
-      recordedDeployments(project.statePath).map(({ state }) => state),
+      readDeployments(project.statePath).map(({ state }) => state),
       ["succeeded", "failed", "succeeded", "succeeded"],
     );
   });

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { listeningProcess } from "../../src/platform/listen.ts";
 import { githubPush, testSecret } from "../harness/delivery.ts";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { cannotRunSystemd, startSystemd } from "../harness/systemd.ts";
 import { writeScript } from "../harness/temporary.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Delivery, deliver, githubPush } from "../harness/delivery.ts";
-import { startFlood } from "../harness/flood.ts";
-import { memoryOf } from "../harness/memory.ts";
+import { badlySigned, startFlood } from "../harness/flood.ts";
+import { memoryOf } from "../harness/processes.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 
 const clients = 3_000;
@@ -10,19 +10,6 @@ const clients = 3_000;
 const mostMoreBytes = 128 * 1024 ** 2;
 /** Git hosts hang up after this time. */
 const senderPatienceMs = 10_000;
-
-function badlySigned(declaredBytes: number): string {
-  return [
-    "POST /webhook HTTP/1.1",
-    "Host: a",
-    "Content-Type: application/json",
-    "X-GitHub-Event: push",
-    `X-Hub-Signature-256: sha256=${"0".repeat(64)}`,
-    `Content-Length: ${declaredBytes}`,
-    "",
-    "",
-  ].join("\r\n");
-}
 
 /** Sends a push on a connection of its own. @returns how long it took */
 async function push(service: RunningService, { headers, body }: Delivery): Promise<number> {

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
-import { letGo, waitingScript } from "../harness/script.ts";
-import { startService } from "../harness/service.ts";
+import { letGo, startService, waitingScript } from "../harness/service.ts";
 import { commitOf } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

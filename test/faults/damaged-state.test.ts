@@ -3,11 +3,10 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { before, type TestContext, test } from "node:test";
-import { databasePath } from "../harness/database.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { mountTmpfs, remount } from "../harness/mount.ts";
-import { readRecorded } from "../harness/recorded.ts";
-import { readLog } from "../harness/records.ts";
+import { mountTmpfs, remount } from "../harness/mounts.ts";
+import { straced, triedCalls } from "../harness/processes.ts";
+import { databasePath, readLog, readRecorded } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import {
   quickScript,
@@ -16,9 +15,7 @@ import {
   startedOrEnded,
   startService,
 } from "../harness/service.ts";
-import { straced } from "../harness/straced.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { triedCalls } from "../harness/tried-calls.ts";
 
 const damages = Number(process.env.HOTPUSH_TEST_DAMAGES ?? 50);
 /** How many writes a first start has, within these bounds. */

@@ -4,12 +4,11 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
-import { fillDisk, makeImage, mountImage, mountTmpfs } from "../harness/mount.ts";
-import { startPage } from "../harness/page.ts";
-import { digestOf, findLost } from "../harness/recorded.ts";
+import { fillDisk, makeImage, mountImage, mountTmpfs } from "../harness/mounts.ts";
+import { callAsPage, makeSignInLink, startPage } from "../harness/page.ts";
+import { digestOf, findLost } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import { type RunningService, startService } from "../harness/service.ts";
-import { callAsPage, makeSignInLink } from "../harness/sign-in.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { startFlood } from "../harness/flood.ts";
+import { badlySigned, startFlood } from "../harness/flood.ts";
 import { exchange, onTheWire, parseReplies } from "../harness/raw-http.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import type { Scope } from "../harness/temporary.ts";
@@ -34,16 +34,7 @@ async function pushAtOnce(service: RunningService): Promise<void> {
 
 const health = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
 const head = health.slice(0, -2);
-const upload = [
-  "POST /webhook HTTP/1.1",
-  "Host: a",
-  "Content-Type: application/json",
-  "X-GitHub-Event: push",
-  `X-Hub-Signature-256: sha256=${"0".repeat(64)}`,
-  "Content-Length: 20000",
-  "",
-  "{",
-].join("\r\n");
+const upload = `${badlySigned(20_000)}{`;
 
 const floods = [
   ["idle after a request", health],

@@ -3,13 +3,12 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { cutPower, mountDisk } from "../harness/disk.ts";
-import { digestOf, findLost } from "../harness/recorded.ts";
+import { cutPower, mountDisk } from "../harness/mounts.ts";
+import { straced, triedCalls } from "../harness/processes.ts";
+import { digestOf, findLost } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import { type RunningService, spawnService, startedOrEnded, startService } from "../harness/service.ts";
-import { straced } from "../harness/straced.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { triedCalls } from "../harness/tried-calls.ts";
 import { until } from "../harness/until.ts";
 
 /** How many calls fail, counted from the start of the service, each in a service of its own. */

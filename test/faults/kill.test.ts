@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startLoad } from "../harness/load.ts";
-import { findLost, readRecorded } from "../harness/recorded.ts";
+import { findLost, readRecorded } from "../harness/records.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";

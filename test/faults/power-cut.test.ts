@@ -3,14 +3,12 @@ import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { cutPower, cutPowerOf, mountDisk } from "../harness/disk.ts";
 import { startLoad } from "../harness/load.ts";
-import { makeMutant } from "../harness/mutant.ts";
-import { makeCheckout } from "../harness/projects.ts";
-import { findLost, readRecorded, readSpool } from "../harness/recorded.ts";
+import { makeCheckout, makeMachine } from "../harness/machine.ts";
+import { cutPower, cutPowerOf, mountDisk } from "../harness/mounts.ts";
+import { findLost, readRecorded, readSpool } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
-import { makeMachine } from "../harness/roles.ts";
-import { startService } from "../harness/service.ts";
+import { makeMutant, startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 const cuts = Number(process.env.HOTPUSH_TEST_CUTS ?? 60);

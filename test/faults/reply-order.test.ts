@@ -3,9 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { type Mutation, makeMutant } from "../harness/mutant.ts";
 import { needs } from "../harness/requirements.ts";
-import { startService } from "../harness/service.ts";
+import { type Mutation, makeMutant, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { isGone } from "../harness/is-gone.ts";
 import { type Load, startLoad } from "../harness/load.ts";
-import type { LogLine } from "../harness/log-reader.ts";
-import { digestOf, readRecorded, readSpool } from "../harness/recorded.ts";
+import { type Machine, makeMachine, type RunningRole } from "../harness/machine.ts";
+import type { LogLine } from "../harness/processes.ts";
+import { isGone } from "../harness/processes.ts";
+import { digestOf, readRecorded, readSpool } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
-import { type Machine, makeMachine, type RunningRole } from "../harness/roles.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

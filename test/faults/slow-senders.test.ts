@@ -1,18 +1,14 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { connect } from "node:net";
-import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { assertProblem } from "../harness/assert-problem.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { memoryOf } from "../harness/memory.ts";
+import { badlySigned, uploadAtOnce } from "../harness/flood.ts";
+import { assertProblem } from "../harness/problems.ts";
+import { memoryOf } from "../harness/processes.ts";
 import { parseReplies, type RawReply } from "../harness/raw-http.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 
-const loadPath = fileURLToPath(new URL("../harness/upload-load.ts", import.meta.url));
 const connectionCount = 1_000;
 const trickleMs = 1_000;
 /** The flags of `npm start`. */
@@ -69,16 +65,7 @@ function summary(latenciesMs: readonly number[]): string {
 }
 
 const slowHead = "POST /webhook HTTP/1.1\r\nHost: a\r\nX-Slow: ";
-const slowBody = [
-  "POST /webhook HTTP/1.1",
-  "Host: a",
-  "Content-Type: application/json",
-  "X-GitHub-Event: push",
-  `X-Hub-Signature-256: sha256=${"0".repeat(64)}`,
-  "Content-Length: 20000",
-  "",
-  "{",
-].join("\r\n");
+const slowBody = `${badlySigned(20_000)}{`;
 
 test("a thousand slow and silent connections are closed with 408 while pushes and /health pass", async (t) => {
   const service = await startService(t);
@@ -110,18 +97,13 @@ test("500 badly signed bodies of 25 MB at once leave memory under 256 MB and rea
   const service = await startService(t, { env: asNpmStart });
   await deliver(service.url, githubPush());
   const idle = memoryOf(service.child.pid);
-  const load = spawn(process.execPath, [loadPath, String(service.port), "500", "25000000"], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  t.after(() => load.kill("SIGKILL"));
   let isOver = false;
-  const ended = once(load, "exit").then(() => {
+  const uploads = { port: service.port, clients: 500, bodyBytes: 25_000_000 };
+  const counted = uploadAtOnce(t, uploads).finally(() => {
     isOver = true;
   });
-  const printed = text(load.stdout);
   const latenciesMs = await useService(service, () => isOver);
-  await ended;
-  const counts: Record<string, number> = JSON.parse(await printed);
+  const counts = await counted;
   const { peakBytes } = memoryOf(service.child.pid);
   const mebibytes = (bytes: number) => `${Math.round(bytes / 1024 ** 2)} MiB`;
   t.diagnostic(`idle ${mebibytes(idle.residentBytes)}, peak ${mebibytes(peakBytes)}`);

@@ -5,10 +5,10 @@ import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type Delivery, deliver, githubPush } from "../harness/delivery.ts";
-import { readRecorded } from "../harness/recorded.ts";
+import { injectFault, straced } from "../harness/processes.ts";
+import { readRecorded } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import { type RunningService, startService } from "../harness/service.ts";
-import { injectFault, straced } from "../harness/straced.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

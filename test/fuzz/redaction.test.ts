@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { createRedactor, secretsInVariable } from "../../src/redaction.ts";
-import { encodings, redacted } from "../harness/redacted.ts";
+import { encodings, redacted } from "../harness/secrecy.ts";
 import { fuzz } from "./fuzz.ts";
 
 const word = fc.string({ unit: fc.constantFrom("a", "b", "-"), minLength: 8, maxLength: 11 });

@@ -1,9 +1,13 @@
+import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { createServer } from "node:http";
+import { delimiter, join } from "node:path";
+import { type TestContext, type TestOptions, test } from "node:test";
 import { isInContainer } from "../../src/platform/docker/mounts.ts";
 import { testSecret } from "./delivery.ts";
-import { noServer } from "./no-server.ts";
+import { noServer } from "./hotpush.ts";
+import { listenAt } from "./listen.ts";
 import { needs } from "./requirements.ts";
 import { mainPath, quickScript } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
@@ -166,4 +170,85 @@ function run(
       resolve({ exitCode: typeof code === "number" ? code : -1, stdout, stderr });
     });
   });
+}
+
+/** A real fault. The check must find it, and its own commands must fix it. */
+export interface BrokenCase {
+  readonly name: string;
+  readonly check: string;
+  readonly options?: TestOptions;
+  readonly severity?: DoctorFault["severity"];
+  readonly breakIt: (place: Place, t: TestContext) => unknown;
+  /** Options of the doctor, the same before and after. */
+  readonly run?: DoctorOptions | ((place: Place) => DoctorOptions);
+  /** Applies the fix, if that needs more than running the command in a shell. */
+  readonly fix?: (place: Place, fault: DoctorFault, t: TestContext) => unknown;
+}
+
+/** Declares a test for each: the check finds the fault, and passes after its command has run. */
+export function testBroken(cases: readonly BrokenCase[]): void {
+  for (const broken of cases) {
+    test(`${broken.check}: ${broken.name}: found and fixed`, broken.options ?? {}, async (t) => {
+      const place = makePlace(t);
+      await broken.breakIt(place, t);
+      const run = typeof broken.run === "function" ? broken.run(place) : (broken.run ?? {});
+      const found = await probe(place, broken.check, run);
+      const [fault] = found.faults;
+      assert.ok(fault, JSON.stringify(found));
+      assert.equal(fault.severity, broken.severity ?? "problem", JSON.stringify(found));
+      if (broken.fix) await broken.fix(place, fault, t);
+      else for (const one of found.faults) await runCommand(place, one);
+      const after = await probe(place, broken.check, run);
+      assert.deepEqual([after.outcome, after.faults], ["ok", []], `after ${fault.command ?? fault.change}`);
+    });
+  }
+}
+
+export async function runCommand(place: Place, { command, text }: DoctorFault): Promise<void> {
+  assert.ok(command, `a command for: ${text}`);
+  const ended = await runInShell(place, command);
+  assert.equal(ended.exitCode, 0, `${command}: ${ended.stderr}`);
+}
+
+/** The answers of the stand-ins for Docker's programs; without an answer, the program is missing. */
+export interface DockerAnswers {
+  readonly composeVersion?: string;
+  readonly model?: object;
+  readonly apiVersion?: string;
+  /** Of `GET /containers/<id>/json`; its id, a name and a state come with each. */
+  readonly container?: object;
+}
+
+/**
+ * Writes a compose file, and puts a `docker` first in the PATH that prints what compose would. These tests need an old or
+ * missing Docker, which a real one cannot simulate. test/e2e/doctor.test.ts uses the real one.
+ */
+export function standInForDocker(place: Place, { composeVersion, model }: DockerAnswers): DoctorOptions {
+  const bin = join(place.root, "bin");
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(place.repoPath, "compose.yaml"), "services: {}\n");
+  writeFileSync(join(place.root, "model.json"), JSON.stringify(model ?? { name: "shop", services: {} }));
+  const version = composeVersion === undefined ? "exit 1" : `echo ${composeVersion}`;
+  const script = `#!/bin/sh\ncase "$*" in\n*"compose version"*) ${version} ;;\n*config*) cat ${place.root}/model.json ;;\n*) exit 1 ;;\nesac\n`;
+  writeScript(join(bin, "docker"), script);
+  return { env: { ...noServer, PATH: [bin, process.env.PATH].join(delimiter) } };
+}
+
+/** A simulated engine at the place's own socket. */
+export async function startEngine(scope: Scope, place: Place, answers: DockerAnswers): Promise<string> {
+  const server = createServer((request, response) => {
+    const reply = answerOf(request.url ?? "", answers);
+    response.writeHead(reply === null ? 404 : 200).end(JSON.stringify(reply ?? { message: "none" }));
+  });
+  return await listenAt(scope, server, join(place.home, "docker.sock"));
+}
+
+function answerOf(path: string, { apiVersion = "1.51", container }: DockerAnswers): object | null {
+  if (path === "/version") return { Version: "28.0.0", ApiVersion: apiVersion };
+  if (path.startsWith("/networks?")) return [];
+  if (path === "/info") return { DockerRootDir: "/var/lib/docker-of-a-test" };
+  if (path.startsWith("/containers/json")) return container === undefined ? [] : [{ Id: "0".repeat(64) }];
+  if (container === undefined || !path.startsWith("/containers/")) return null;
+  const [, , Id] = path.split("/");
+  return { Id, Name: "/shop-hotpush-1", State: { Status: "running", ExitCode: 0 }, ...container };
 }

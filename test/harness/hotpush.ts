@@ -1,9 +1,11 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { operatorSocketPath } from "../../src/config/state-path.ts";
-import { noServer } from "./no-server.ts";
 import { type RunningService, type ServiceOptions, startService } from "./service.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
@@ -89,4 +91,81 @@ export async function startCommand(
 export function commandEnvironment({ statePath, env }: Target): NodeJS.ProcessEnv {
   const { PATH, DOCKER_HOST } = process.env;
   return { PATH, DOCKER_HOST, HOME: "/", ...noServer, STATE_PATH: statePath, ...env };
+}
+
+export interface CliOptions {
+  readonly cwd: string;
+  /** In addition to PATH and HOME; the environment of the tests is not passed on. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Standard input. */
+  readonly input?: string;
+}
+
+export interface CliEnding {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the real command line in a process of its own. */
+export async function runCli(
+  args: readonly string[],
+  { cwd, env = {}, input }: CliOptions,
+): Promise<CliEnding> {
+  const child = spawn(launcher, args, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: cwd, ...noServer, ...env },
+  });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  child.stdin.on("error", () => {}).end(input ?? "");
+  const [code]: (number | null)[] = await once(child, "close");
+  return { code: code ?? null, stdout, stderr };
+}
+
+/** For commands of tests: the server that this machine may have is not theirs. */
+export const noServer = { SERVER_PATH: "/hotpush-test/no-server" } as const;
+
+/** A real terminal of 80 columns, with a shell whose prompt is `ready>`. */
+export interface TestTerminal {
+  readonly type: (line: string) => void;
+  readonly press: (key: string) => void;
+  /** The visible lines of the screen. */
+  readonly screen: () => readonly string[];
+  /** The same with colour codes, and with wrapped lines joined. */
+  readonly raw: () => string;
+  readonly waitFor: (pattern: RegExp) => Promise<string>;
+}
+
+export function openTestTerminal(scope: Scope, env: Readonly<Record<string, string>>): TestTerminal {
+  const server = `hotpush-test-${randomBytes(6).toString("hex")}`;
+  const tmux = (...args: readonly string[]) =>
+    execFileSync("tmux", ["-L", server, "-f", "/dev/null", ...args], { encoding: "utf8", stdio: "pipe" });
+  const variables = {
+    ...noServer,
+    ...env,
+    PATH: `${dirname(launcher)}:${process.env.PATH}`,
+    PS1: "ready> ",
+  };
+  const settings = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
+  const shell = ["env", ...settings, "bash", "--norc", "--noprofile"];
+  tmux("new-session", "-d", "-x", "80", "-y", "80", "-s", "test", ...shell);
+  scope.after(() => tmux("kill-server"));
+  const screen = () => tmux("capture-pane", "-p", "-t", "test").trimEnd().split("\n");
+  return {
+    type: (line) => void tmux("send-keys", "-t", "test", line, "Enter"),
+    press: (key) => void tmux("send-keys", "-t", "test", key),
+    screen,
+    raw: () => tmux("capture-pane", "-p", "-e", "-J", "-t", "test"),
+    waitFor: (pattern) =>
+      until(`${pattern} on the screen`, () => {
+        const text = screen().join("\n");
+        return pattern.test(text) && text;
+      }),
+  };
 }

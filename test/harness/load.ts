@@ -1,5 +1,5 @@
 import { type Delivery, deliver, githubPush, type WebhookReply } from "./delivery.ts";
-import { digestOf } from "./recorded.ts";
+import { digestOf } from "./records.ts";
 
 /** Clients that push without pause, and the answers that they got. */
 export interface Load {

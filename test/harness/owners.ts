@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { inOwnEtc } from "./own-mounts.ts";
-import { type Machine, makeMachine, type Role, type RunningRole } from "./roles.ts";
+import { type Machine, makeMachine, type Role, type RunningRole } from "./machine.ts";
+import { inOwnEtc } from "./mounts.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 /** A user of the machine, who owns a project. */

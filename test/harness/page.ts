@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
+import type { IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { callRun } from "../../src/calls/client.ts";
 import { openApi } from "../../src/calls/openapi.ts";
 import { findCall } from "../../src/calls/table.ts";
-import { openHttp } from "../../src/platform/http.ts";
-import { freePort } from "./free-port.ts";
-import { LogReader } from "./log-reader.ts";
+import { openHttp, sendHttp } from "../../src/platform/http.ts";
+import { withShortPath } from "../../src/platform/listen.ts";
+import { freePort } from "./listen.ts";
+import { LogReader } from "./processes.ts";
 import { endProcess, mainPath, type RunningService } from "./service.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
@@ -119,4 +121,114 @@ function checkAnswer(call: string, { status, type, json }: ApiAnswer): void {
   const validate = validators.get(pointer) ?? ajv.compile({ $ref: `api${pointer}` });
   validators.set(pointer, validate);
   assert.ok(validate(json), `${call}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(json)}`);
+}
+
+type Service = Pick<RunningService, "statePath">;
+
+/** A call such as `GET /projects` over the page's socket. */
+export interface PageCall {
+  readonly credential: string | null;
+  readonly body?: object;
+  readonly address?: string;
+}
+
+/** Calls as `hotpush page` does. */
+export function callAsPage({ statePath }: Service, call: string, { credential, body, address }: PageCall) {
+  const [method = "", path = ""] = call.split(" ");
+  const authorization = credential === null ? {} : { authorization: `Bearer ${credential}` };
+  const headers = { ...authorization, "x-visitor-address": address ?? "192.0.2.7" };
+  const request = { method, headers, ...(method === "POST" && { body: JSON.stringify(body ?? {}) }) };
+  return withShortPath(join(statePath, "front.sock"), (socketPath) =>
+    sendHttp({ socketPath, path }, request),
+  );
+}
+
+/** @returns the secret of a link */
+export async function makeSignInLink(
+  { statePath }: Service,
+  { name = "Ann", role = "operator" }: { readonly name?: string; readonly role?: "viewer" | "operator" } = {},
+): Promise<string> {
+  return (await callRun(statePath, "makeLink", { name, role })).link;
+}
+
+/** @returns the secret of a new session; null if the link opens none */
+export async function openSession(service: Service, link: string, address?: string): Promise<string | null> {
+  const call = { credential: null, body: { link }, ...(address && { address }) };
+  const { status, body } = await callAsPage(service, "POST /sessions", call);
+  return status === 200 ? (JSON.parse(String(body)) as { session: string }).session : null;
+}
+
+export interface Visited {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+export interface FormOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  /** null: the form has none. By default it is that of the screen at `/`. */
+  readonly token?: string | null;
+}
+
+/** A browser as far as HTTP goes: it keeps the cookie, and says where its forms come from. */
+export interface Visitor {
+  readonly cookie: string | null;
+  readonly get: (path: string, headers?: Readonly<Record<string, string>>) => Promise<Visited>;
+  readonly send: (
+    path: string,
+    fields: Readonly<Record<string, string>>,
+    options?: FormOptions,
+  ) => Promise<Visited>;
+}
+
+/** @param cookie as a `Cookie` header has it; null: the browser has none */
+export function browse({ port }: Pick<RunningPage, "port">, cookie: string | null): Visitor {
+  const own = { host: `localhost:${port}`, ...(cookie && { cookie }) };
+
+  async function request(method: string, path: string, headers: object, body?: string): Promise<Visited> {
+    const target = new URL(`http://127.0.0.1:${port}${path}`);
+    const answer = await openHttp(target, {
+      method,
+      headers: { ...own, ...headers },
+      ...(body !== undefined && { body }),
+    });
+    const pieces = await Array.fromAsync(answer as AsyncIterable<Buffer>);
+    return {
+      status: answer.statusCode ?? 0,
+      headers: answer.headers,
+      text: Buffer.concat(pieces).toString(),
+    };
+  }
+
+  const get: Visitor["get"] = (path, headers = {}) => request("GET", path, headers);
+  return {
+    cookie,
+    get,
+    async send(path, fields, { headers = { origin: `http://localhost:${port}` }, token } = {}) {
+      const proof = token === undefined ? tokenIn((await get("/sessions")).text) : token;
+      const body = String(new URLSearchParams({ ...fields, ...(proof && { token: proof }) }));
+      return await request("POST", path, headers, body);
+    },
+  };
+}
+
+/** The token of the first form of a screen; null: it has no form. */
+export function tokenIn(text: string): string | null {
+  return /name="token" value="([^"]+)"/.exec(text)?.[1] ?? null;
+}
+
+/** Follows a link of `hotpush open`. */
+export async function signIn(
+  page: RunningPage,
+  service: RunningService,
+  person: { readonly name?: string; readonly role?: "viewer" | "operator" } = {},
+): Promise<Visitor> {
+  const link = await makeSignInLink(service, person);
+  const { headers, status, text } = await browse(page, null).send("/sign-in", { link }, { token: null });
+  if (status !== 303) throw new Error(`signing in was answered with ${status}: ${text}`);
+  return browse(page, cookieOf(headers));
+}
+
+export function cookieOf(headers: IncomingHttpHeaders): string {
+  return headers["set-cookie"]?.[0]?.split(";")[0] ?? "";
 }

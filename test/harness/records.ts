@@ -1,20 +1,44 @@
-import { existsSync, readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Deployment } from "../../src/deployments/deployment.ts";
 import { columns, toDeployment } from "../../src/deployments/store.ts";
-import { databasePath } from "./database.ts";
+import type { Delivery } from "./delivery.ts";
 import { until } from "./until.ts";
+
+/** The database of a service, read directly from its file. */
+export interface Recorded {
+  /** The id of a delivery's deployment, or null if none was recorded. */
+  readonly idOf: (digest: string) => number | null;
+  readonly all: (sql: string) => readonly Readonly<Record<string, unknown>>[];
+}
+
+/** Opens the database in `statePath` read-only for as long as `look` takes. */
+export function readRecorded<Result>(statePath: string, look: (recorded: Recorded) => Result): Result {
+  // A service that starts or stops locks the file for a moment.
+  const database = new DatabaseSync(databasePath(statePath), { readOnly: true, timeout: 10_000 });
+  try {
+    const find = database.prepare("SELECT deployment_id FROM deliveries WHERE digest = ?");
+    return look({
+      idOf: (digest) => (find.get(digest)?.deployment_id as number | undefined) ?? null,
+      all: (sql) => database.prepare(sql).all(),
+    });
+  } finally {
+    database.close();
+  }
+}
+
+/** The path of a service's database. */
+export function databasePath(statePath: string): string {
+  return join(statePath, "hotpush.db");
+}
 
 /** All deployments on disk, oldest first, read while the service runs. */
 export function readDeployments(statePath: string): readonly Deployment[] {
-  return readRows(statePath, `SELECT ${columns} FROM deployments ORDER BY id`).map(toDeployment);
-}
-
-/** The steps of deployment `id`, each as `attempt: name`. */
-export function readSteps(statePath: string, id: number): readonly string[] {
-  const sql = `SELECT attempt, name FROM steps WHERE deployment_id = ${id} ORDER BY attempt, position`;
-  return readRows(statePath, sql).map((row) => `${row.attempt}: ${row.name}`);
+  return readRecorded(statePath, ({ all }) =>
+    all(`SELECT ${columns} FROM deployments ORDER BY id`).map((row) => toDeployment(row as never)),
+  );
 }
 
 /** Waits until deployment `id` is as `matches` says. */
@@ -28,6 +52,12 @@ export function untilDeployment(
   );
 }
 
+/** The steps of deployment `id`, each as `attempt: name`. */
+export function readSteps(statePath: string, id: number): readonly string[] {
+  const sql = `SELECT attempt, name FROM steps WHERE deployment_id = ${id} ORDER BY attempt, position`;
+  return readRecorded(statePath, ({ all }) => all(sql).map((row) => `${row.attempt}: ${row.name}`));
+}
+
 /** The log of a deployment as the service keeps it. */
 export function readLog(statePath: string, id: number): string {
   const path = join(statePath, "logs", `${id}.log`);
@@ -37,11 +67,45 @@ export function readLog(statePath: string, id: number): string {
     .replaceAll(/^\S{24} /gm, "");
 }
 
-function readRows(statePath: string, sql: string) {
-  const database = new DatabaseSync(databasePath(statePath), { readOnly: true, timeout: 5_000 });
+/** The number of known digests of deliveries. */
+export function recordedDeliveryCount(statePath: string): number {
+  return readRecorded(statePath, ({ all }) => all("SELECT 1 FROM deliveries").length);
+}
+
+/** The digest that identifies a delivery. */
+export function digestOf({ body }: Delivery): string {
+  return createHash("sha256").update(body).digest("hex");
+}
+
+/**
+ * Those of `accepted` (digest to id) that are not recorded under the id in their answer. One whose answer had no id, so 0, may
+ * also be in the spool.
+ */
+export function findLost(statePath: string, accepted: Iterable<readonly [string, number]>): string[] {
+  // Before the database: a push is recorded before it leaves the spool.
+  const spooled = readSpool(join(statePath, "spool"));
+  return readRecorded(statePath, ({ idOf }) => {
+    const isLost = (digest: string, id: number) =>
+      id === 0 ? idOf(digest) === null && !spooled.has(digest) : idOf(digest) !== id;
+    return [...accepted]
+      .filter(([digest, id]) => isLost(digest, id))
+      .map(([digest, id]) => `${id} (${digest})`);
+  });
+}
+
+/** The digests of the pushes in a spool. */
+export function readSpool(spoolPath: string): ReadonlySet<string> {
+  const names = readdirSync(spoolPath).filter((name) => name.endsWith(".push"));
+  const texts = names.flatMap((name) => readIfThere(join(spoolPath, name)) ?? []);
+  return new Set(texts.map((text) => (JSON.parse(text) as { push: { digest: string } }).push.digest));
+}
+
+/** It may leave the spool at any moment. */
+function readIfThere(path: string): string | null {
   try {
-    return database.prepare(sql).all();
-  } finally {
-    database.close();
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
   }
 }

@@ -1,7 +1,54 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Scope, temporaryDirectory } from "./temporary.ts";
+import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
+
+/** A repository that a service deploys, and its remote. */
+export interface Project {
+  readonly remotePath: string;
+  readonly repoPath: string;
+  /** Pushes an empty commit to the remote and gives its id. */
+  readonly commit: () => string;
+  /** Pushes a commit with this message and these files to the remote and gives its id. */
+  readonly push: (message: string, files?: Readonly<Record<string, string>>) => string;
+  readonly script: (text: string) => void;
+}
+
+/** A bare repository, a clone of it as REPO_PATH, and another clone to push from. */
+export function makeProject(scope: Scope): Project {
+  const root = temporaryDirectory(scope);
+  const [remotePath, repoPath, workPath] = ["remote.git", "repository", "work"].map((name) =>
+    join(root, name),
+  ) as [string, string, string];
+  git(root, "init", "--quiet", "--bare", "--initial-branch=main", remotePath);
+  git(root, "clone", "--quiet", remotePath, workPath);
+  git(workPath, "switch", "--quiet", "--orphan", "main");
+  const push: Project["push"] = (message, files = {}) => {
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(workPath, name)), { recursive: true });
+      writeFileSync(join(workPath, name), text);
+    }
+    git(workPath, "add", "--all");
+    git(workPath, "commit", "--quiet", "--allow-empty", "--message", message);
+    git(workPath, "push", "--quiet", "origin", "main");
+    return git(workPath, "rev-parse", "HEAD");
+  };
+  const commit = () => push("a change");
+  commit();
+  git(root, "clone", "--quiet", remotePath, repoPath);
+  const script = (text: string) => void writeScript(join(repoPath, "deploy.sh"), text);
+  script("#!/bin/sh\nexit 0\n");
+  return { remotePath, repoPath, commit, push, script };
+}
+
+/** Runs git in `directory`, with an identity to commit with. */
+export function git(directory: string, ...args: readonly string[]): string {
+  const identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com"];
+  return execFileSync("git", ["-C", directory, ...identity, ...args], {
+    encoding: "utf8",
+    stdio: "pipe",
+  }).trim();
+}
 
 /** A real git repository in a temporary directory. */
 export interface TestRepository {
@@ -31,4 +78,64 @@ export function makeRepository(scope: Scope, name = "shop"): TestRepository {
     return git("rev-parse", "HEAD");
   };
   return { directory, git, write, commit };
+}
+
+/** A real key, with git's options to sign with it. */
+export interface SigningKey {
+  /** For SSH keys `type key`, for GPG keys an armored block. */
+  readonly publicKey: string;
+  /** Options of git, before its command. */
+  readonly gitOptions: readonly string[];
+}
+
+export function makeSshKey(scope: Scope): SigningKey {
+  const path = join(temporaryDirectory(scope), "key");
+  execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path]);
+  return {
+    publicKey: readFileSync(`${path}.pub`, "utf8").trim(),
+    gitOptions: signingWith("ssh", path),
+  };
+}
+
+export interface GpgKey extends SigningKey {
+  /** Revokes the key. @returns the public key with the revocation */
+  readonly revoke: () => string;
+}
+
+/** @param expires when it expires, as gpg takes it; `2y` if not given */
+export function makeGpgKey(scope: Scope, expires = "2y"): GpgKey {
+  const home = temporaryDirectory(scope);
+  const gpg = (args: readonly string[], input = "") =>
+    execFileSync("gpg", ["--homedir", home, "--batch", "--quiet", "--pinentry-mode", "loopback", ...args], {
+      ...{ encoding: "utf8", stdio: "pipe", input },
+    });
+  scope.after(() => execFileSync("gpgconf", ["--homedir", home, "--kill", "all"]));
+  gpg([
+    "--passphrase",
+    "",
+    "--quick-generate-key",
+    "Git Host <noreply@git.example>",
+    "ed25519",
+    "sign",
+    expires,
+  ]);
+  const listed = gpg(["--with-colons", "--list-keys"]);
+  const fingerprint = /^fpr:+([0-9A-F]{40}):/m.exec(listed)?.[1] ?? "";
+  const program = join(home, "sign");
+  writeScript(program, `#!/bin/sh\nexec gpg --homedir '${home}' --batch --pinentry-mode loopback "$@"\n`);
+  const exported = () => gpg(["--armor", "--export", fingerprint]);
+  return {
+    publicKey: exported(),
+    gitOptions: ["-c", `gpg.program=${program}`, ...signingWith("openpgp", fingerprint)],
+    revoke() {
+      // gpg puts a colon before the revocation certificate of each key, against accidental import.
+      const path = join(home, "openpgp-revocs.d", `${fingerprint}.rev`);
+      gpg(["--import"], readFileSync(path, "utf8").replace(":-----BEGIN", "-----BEGIN"));
+      return exported();
+    },
+  };
+}
+
+function signingWith(format: string, key: string): readonly string[] {
+  return ["-c", `gpg.format=${format}`, "-c", `user.signingKey=${key}`, "-c", "commit.gpgSign=true"];
 }

@@ -3,7 +3,6 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { becomeNobody } from "./nobody.ts";
 
 /** Requirements that not every machine meets. */
 const probes = {
@@ -73,3 +72,9 @@ function canMount(): boolean {
 function canBeAnother(): boolean {
   return runs(...becomeNobody, process.execPath, "--check", import.meta.filename);
 }
+
+/** The user and the group that own nothing, on any Debian. */
+export const nobody = 65_534;
+
+/** A prefix that runs a command line as them. */
+export const becomeNobody = ["setpriv", `--reuid=${nobody}`, `--regid=${nobody}`, "--clear-groups"] as const;

@@ -6,7 +6,7 @@ import { recordRequest } from "../../src/deployments/queue.ts";
 import { createResolver, type Decision, type ResolverOptions } from "../../src/deployments/resolve.ts";
 import { claimNext, findDeployment, putBack, transition } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
-import { git, makeProject, type Project } from "./project.ts";
+import { git, makeProject, type Project } from "./repository.ts";
 import { pushOf, record, temporaryStore } from "./store.ts";
 import type { Scope } from "./temporary.ts";
 

@@ -1,10 +1,11 @@
+import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { testSecret } from "./delivery.ts";
-import { LogReader } from "./log-reader.ts";
+import { LogReader } from "./processes.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 import { until } from "./until.ts";
 
@@ -107,4 +108,51 @@ export async function endProcess(child: ChildProcess, signal: NodeJS.Signals): P
   child.kill(signal);
   await ended;
   return child.exitCode;
+}
+
+/** A deploy.sh that reports its start and runs until `letGo`, then exits with the code in that file. */
+export const waitingScript = `#!/bin/sh
+echo started
+while [ ! -e "$REPO_PATH/go" ] && [ -d "$REPO_PATH" ]; do sleep 0.02; done
+exit "$(cat "$REPO_PATH/go")"
+`;
+
+/** A deploy.sh that adds its deployment's id to the file `runs`, reports its start and runs until `letGo`. */
+export const patientScript = `#!/bin/sh
+echo "$DEPLOY_ID" >>runs
+echo up
+while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
+`;
+
+/** Makes the waiting script, and all later ones, exit with `exitCode`. The script never sees a file without the code. */
+export function letGo(repoPath: string, exitCode = 0): void {
+  const path = join(repoPath, "go");
+  writeFileSync(`${path}.new`, String(exitCode));
+  renameSync(`${path}.new`, path);
+}
+
+export interface Mutation {
+  /** Relative to src/ */
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * Makes a copy of the service that is broken in one place, so that a test can show that it detects the fault.
+ *
+ * @returns the path of its main.ts
+ */
+export function makeMutant(scope: Scope, { file, from, to }: Mutation): string {
+  const source = dirname(mainPath);
+  const directory = temporaryDirectory(scope);
+  cpSync(source, join(directory, "src"), { recursive: true });
+  for (const name of ["node_modules", "package.json"]) {
+    symlinkSync(join(dirname(source), name), join(directory, name));
+  }
+  const path = join(directory, "src", file);
+  const parts = readFileSync(path, "utf8").split(from);
+  assert.equal(parts.length, 2, `${file} has ${JSON.stringify(from)} ${parts.length - 1} times, not once`);
+  writeFileSync(path, parts.join(to));
+  return join(directory, "src/main.ts");
 }

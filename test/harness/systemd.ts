@@ -2,7 +2,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { LogLine } from "./log-reader.ts";
+import type { LogLine } from "./processes.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
 const checkout = fileURLToPath(new URL("../..", import.meta.url));

@@ -1,4 +1,4 @@
-import { recordedDeployments } from "../harness/database.ts";
+import { readDeployments } from "../harness/records.ts";
 import { until } from "../harness/until.ts";
 
 /** Waits until deployment `id` has ended, and gives its state. */
@@ -9,7 +9,7 @@ export function endingIn(statePath: string): EndingOf {
     until(
       `the end of deployment ${id}`,
       () => {
-        const state = recordedDeployments(statePath).find((row) => row.id === id)?.state ?? "unknown";
+        const state = readDeployments(statePath).find((row) => row.id === id)?.state ?? "unknown";
         return ["unknown", "queued", "running", "interrupted"].includes(state) ? null : state;
       },
       withinMs,

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { projectNetwork, serverComposeProject, serverFilesAt } from "../../src/config/server.ts";
-import { launcher } from "../harness/cli.ts";
-import { freePort } from "../harness/free-port.ts";
+import { launcher } from "../harness/hotpush.ts";
+import { freePort } from "../harness/listen.ts";
 import { git, makeRemote } from "./newcomer.ts";
 import { dockerIn, type Ending, endOf, removeFromEngine } from "./project.ts";
 

@@ -14,7 +14,7 @@ import {
 import { sendHttp } from "../../src/platform/http.ts";
 import { countingLines, indented } from "../../src/rollout/caddy-lines.ts";
 import { openRequestsDirectory } from "../../src/setup/reconcile.ts";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 
 const run = promisify(execFile);
 

@@ -9,8 +9,8 @@ import { pathToFileURL } from "node:url";
 import { parseEnv, promisify } from "node:util";
 import { serverFilesAt } from "../../src/config/server.ts";
 import { withCheckoutPath } from "../../src/setup/server-files.ts";
-import { launcher } from "../harness/cli.ts";
 import { githubPush } from "../harness/delivery.ts";
+import { launcher } from "../harness/hotpush.ts";
 import { git } from "./newcomer.ts";
 
 const run = promisify(execFile);

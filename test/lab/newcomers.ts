@@ -13,7 +13,7 @@ import {
 } from "../../src/config/server.ts";
 import { sendHttp } from "../../src/platform/http.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 import { git } from "./newcomer.ts";
 import { dockerIn, type Ending, endOf, removeFromEngine } from "./project.ts";
 import { spawnHotpush } from "./spawn-hotpush.ts";

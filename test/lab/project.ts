@@ -6,7 +6,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 import { spawnHotpush } from "./spawn-hotpush.ts";
 
 const run = promisify(execFile);

@@ -16,7 +16,7 @@ import {
   serverStateAt,
 } from "../../src/config/server.ts";
 import { serverCaddyfile, serverComposeFile } from "../../src/setup/server-files.ts";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 import { until } from "../harness/until.ts";
 import { buildImage, removeImage } from "./image.ts";
 import { dockerIn, removeFromEngine } from "./project.ts";

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { recordedDeployments, recordedStates } from "../harness/database.ts";
 import { githubPush, type ReplyBody } from "../harness/delivery.ts";
+import { digestOf, readDeployments, readRecorded } from "../harness/records.ts";
 import { until } from "../harness/until.ts";
 
 /** The result of a push for its sender; 0 for a failed connection. */
@@ -44,10 +43,14 @@ export async function assertNoneLost(results: readonly PushResult[], statePath: 
   assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${results.length} pushes failed`);
   await until(
     "every deployment has ended",
-    () => recordedDeployments(statePath).every(hasEnded),
+    () => readDeployments(statePath).every(hasEnded),
     longestDeploymentsMs,
   );
-  const states = recordedStates(statePath);
+  // Also of those that are pruned from the history.
+  const sql = `SELECT digest, coalesce(deployments.state, last_state) AS state
+    FROM deliveries LEFT JOIN deployments ON deployments.id = deployment_id`;
+  const rows = readRecorded(statePath, ({ all }) => all(sql));
+  const states = new Map(rows.map(({ digest, state }) => [digest, String(state)]));
   const ends = results.map(({ digest }) => ({ digest, state: states.get(digest) ?? "none" }));
   const lost = ends.filter(({ state }) => !["succeeded", "superseded"].includes(state));
   assert.deepEqual(lost.slice(0, 3), [], `${lost.length} of ${results.length} pushes were lost`);
@@ -62,7 +65,7 @@ async function pushOnce(origin: string): Promise<PushResult> {
   const startMs = performance.now();
   const took = () => Math.round(performance.now() - startMs);
   const { headers, body } = githubPush();
-  const digest = createHash("sha256").update(body).digest("hex");
+  const digest = digestOf({ headers, body });
   try {
     const response = await fetch(`${origin}/webhook`, { method: "POST", headers, body: body as string });
     const { detail } = (await response.json()) as ReplyBody;

@@ -4,7 +4,7 @@ import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/listen.ts";
 import { until } from "../harness/until.ts";
 import { type Behaviour, type Ending, endOf } from "./project.ts";
 import { spawnHotpush } from "./spawn-hotpush.ts";

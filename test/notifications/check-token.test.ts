@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import type { CommitStatus } from "../../src/config/commit-status.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import { findTokenFault } from "../../src/notifications/commit-status.ts";
-import { startTarget } from "../harness/notify-target.ts";
+import { startTarget } from "../harness/listen.ts";
 
 /** What each host answers to a status on a commit that is not there, if the token may show one. */
 const rightAnswers = { github: 422, gitea: 404, forgejo: 404, gitlab: 404, bitbucket: 404 } as const;

@@ -10,7 +10,7 @@ import {
   sendCommitStatus,
   statusRequest,
 } from "../../src/notifications/commit-status.ts";
-import { type NotifyTargetServer, startTarget } from "../harness/notify-target.ts";
+import { type NotifyTargetServer, startTarget } from "../harness/listen.ts";
 import { commitOf, pushOf, record, temporaryStore } from "../harness/store.ts";
 
 const commit = commitOf("one");

@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, startAnswering } from "../harness/hotpush.ts";
-import { type NotifyTargetServer, type ReceivedRequest, startTarget } from "../harness/notify-target.ts";
+import { type NotifyTargetServer, type ReceivedRequest, startTarget } from "../harness/listen.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

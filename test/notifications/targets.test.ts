@@ -7,7 +7,7 @@ import { findDeployment } from "../../src/deployments/store.ts";
 import type { Message } from "../../src/notifications/message.ts";
 import type { SendOutcome } from "../../src/notifications/outcome.ts";
 import { sendToTarget } from "../../src/notifications/targets.ts";
-import { type ReceivedRequest, startTarget } from "../harness/notify-target.ts";
+import { type ReceivedRequest, startTarget } from "../harness/listen.ts";
 import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 const commit = commitOf("one").slice(0, 7);

@@ -18,8 +18,7 @@ import {
 import { delimiter, dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { findProgram, replaceFile } from "../../src/platform/files.ts";
-import { cutPower, mountDisk } from "../harness/disk.ts";
-import { fillDisk, mountTmpfs } from "../harness/mount.ts";
+import { cutPower, fillDisk, mountDisk, mountTmpfs } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

@@ -25,8 +25,7 @@ import {
   statForeignFile,
 } from "../../src/platform/foreign-files.ts";
 import { readUser } from "../../src/platform/users.ts";
-import { nobody } from "../harness/nobody.ts";
-import { needs } from "../harness/requirements.ts";
+import { needs, nobody } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 const asRoot = needs("otherUser");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { outputOf, runCommand } from "../../src/platform/run-command.ts";
-import { isGone } from "../harness/is-gone.ts";
+import { isGone } from "../harness/processes.ts";
 import { until } from "../harness/until.ts";
 
 const sh = (script: string) => ["sh", "-c", script] as const;

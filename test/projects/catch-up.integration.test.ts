@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { githubPush } from "../harness/delivery.ts";
-import { makeMachine } from "../harness/roles.ts";
+import { makeMachine } from "../harness/machine.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

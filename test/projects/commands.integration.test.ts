@@ -6,10 +6,9 @@ import { test } from "node:test";
 import type { DeploymentJson, ProjectJson, StatusJson, WholeStatusJson } from "../../src/calls/shapes.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { commandEnvironment, hotpush, hotpushJson, launcher } from "../harness/hotpush.ts";
-import { makeCheckout, pushTo, startProjects } from "../harness/projects.ts";
+import { makeCheckout, makeMachine, pushTo, type RunningRole, startProjects } from "../harness/machine.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
-import { makeMachine, type RunningRole } from "../harness/roles.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

@@ -19,10 +19,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { credentialsPath } from "../../src/config/state-path.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { hotpush } from "../harness/hotpush.ts";
+import type { Machine, RunningRole } from "../harness/machine.ts";
+import { pushTo } from "../harness/machine.ts";
 import { giveTo, makeSharedMachine, type Owner } from "../harness/owners.ts";
-import { pushTo } from "../harness/projects.ts";
 import { needs } from "../harness/requirements.ts";
-import type { Machine, RunningRole } from "../harness/roles.ts";
 import { until } from "../harness/until.ts";
 
 /** Of /health: what waits for a pipe waits for ever. A busy machine alone takes a second. */

@@ -3,13 +3,19 @@ import { execFileSync } from "node:child_process";
 import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { recordedDeployments } from "../harness/database.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { hotpush } from "../harness/hotpush.ts";
-import { makeCheckout, pushTo, startProjects, waitsForGo } from "../harness/projects.ts";
+import {
+  makeCheckout,
+  makeMachine,
+  pushTo,
+  type RunningRole,
+  startProjects,
+  waitsForGo,
+} from "../harness/machine.ts";
+import { straced } from "../harness/processes.ts";
+import { readDeployments } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
-import { makeMachine, type RunningRole } from "../harness/roles.ts";
-import { straced } from "../harness/straced.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -106,7 +112,7 @@ test("a project that is added is served soon; one that is removed is not, and wh
   await service.log.waitFor(({ event, project }) => event === "deployment.succeeded" && project === "blog");
   assert.equal(countOfShop("deployment.started"), 1);
   assert.deepEqual(
-    recordedDeployments(service.statePath)
+    readDeployments(service.statePath)
       .map(({ state }) => state)
       .filter((state) => state === "queued"),
     ["queued"],

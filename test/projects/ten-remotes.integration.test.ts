@@ -6,9 +6,9 @@ import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import type { Deployment } from "../../src/deployments/deployment.ts";
 import { testSecret } from "../harness/delivery.ts";
-import { git, makeProject } from "../harness/project.ts";
+import { makeMachine, type Role, type RunningRole } from "../harness/machine.ts";
 import { readDeployments } from "../harness/records.ts";
-import { makeMachine, type Role, type RunningRole } from "../harness/roles.ts";
+import { git, makeProject } from "../harness/repository.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

@@ -5,7 +5,7 @@ import type { Answered, ServiceRollout } from "../../src/rollout/context.ts";
 import { giveGuardOrder } from "../../src/rollout/guard-order.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { guardNewVersion, judge } from "../../src/rollout/requests.ts";
-import { isProblem } from "../harness/is-problem.ts";
+import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { sampleContainer, sampleRequest, sampleService } from "./sample.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { test } from "node:test";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import { nameImages, requireDiskSpace } from "../../src/rollout/images.ts";
-import { isProblem } from "../harness/is-problem.ts";
+import { isProblem } from "../harness/problems.ts";
 import { sampleService, watchedEngine } from "./sample.ts";
 
 const image = (name: string) => ({ image: name, id: `sha256:${name}`, tag: name });

@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import type { ComposeModel } from "../../src/platform/compose-model.ts";
 import type { Rollout } from "../../src/rollout/context.ts";
 import { adoptLiveFiles, findLiveDirectory } from "../../src/rollout/live-directory.ts";
-import { isProblem } from "../harness/is-problem.ts";
+import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { emptyEngine, engineWithServer } from "./engine-with-server.ts";
 import { liveDirectory as liveDirectoryOf } from "./fake-caddy.ts";

@@ -13,7 +13,7 @@ import {
   projectOf,
   projectOnServer,
 } from "../../src/rollout/locate-project.ts";
-import { isProblem } from "../harness/is-problem.ts";
+import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { emptyEngine, engineWithServer } from "./engine-with-server.ts";
 

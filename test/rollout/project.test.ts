@@ -8,7 +8,7 @@ import {
   readProject,
   replacementOf,
 } from "../../src/rollout/project.ts";
-import { isProblem } from "../harness/is-problem.ts";
+import { isProblem } from "../harness/problems.ts";
 
 test("services come after those they depend on", () => {
   const { services } = readProject({

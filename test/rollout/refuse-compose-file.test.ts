@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import { type Network, readProject } from "../../src/rollout/project.ts";
 import { refuseChangedNetworks, refuseOtherHome } from "../../src/rollout/refuse-compose-file.ts";
-import { isProblem } from "../harness/is-problem.ts";
+import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { sampleContainer, sampleService } from "./sample.ts";
 

@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 import { parse } from "yaml";
 import type { ComposeService } from "../../src/platform/compose-model.ts";
 import { chooseEngine, readStack, stackFiles } from "../../src/rollout/stack.ts";
-import { isProblem } from "../harness/is-problem.ts";
+import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 test("HOTPUSH_ENGINE decides, also if it is in .env beside the stack file", async (t) => {

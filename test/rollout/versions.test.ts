@@ -12,7 +12,7 @@ import {
   withVersion,
   writeVersions,
 } from "../../src/rollout/versions.ts";
-import { isProblem } from "../harness/is-problem.ts";
+import { isProblem } from "../harness/problems.ts";
 
 function version(commit: string, id: string = commit): Version {
   const app = { image: "shop-app", id: `sha256:${id}`, tag: `shop-app:${commit}` };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { logBytes, logPath } from "../../src/runner/log-file.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { memoryOf } from "../harness/memory.ts";
+import { memoryOf } from "../harness/processes.ts";
 import { readLog, readSteps, untilDeployment } from "../harness/records.ts";
 import { createTestRunner } from "../harness/runs.ts";
 import { startService } from "../harness/service.ts";

@@ -4,12 +4,11 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { githubPush } from "../harness/delivery.ts";
 import { hotpushJson } from "../harness/hotpush.ts";
+import { pushTo } from "../harness/machine.ts";
 import { giveTo, makeSharedMachine, type Owner, type SharedMachine } from "../harness/owners.ts";
-import { git } from "../harness/project.ts";
-import { pushTo } from "../harness/projects.ts";
 import { readDeployments } from "../harness/records.ts";
+import { git, makeSshKey, type SigningKey } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
-import { makeSshKey, type SigningKey } from "../harness/signing.ts";
 import { makeKey, sshUrl, startSshServer } from "../harness/sshd.ts";
 import type { Scope } from "../harness/temporary.ts";
 

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { githubPush } from "../harness/delivery.ts";
 import { hotpush } from "../harness/hotpush.ts";
+import type { RunningRole } from "../harness/machine.ts";
+import { pushTo, waitsForGo } from "../harness/machine.ts";
 import { giveTo, makeSharedMachine, type Owner } from "../harness/owners.ts";
-import { pushTo, waitsForGo } from "../harness/projects.ts";
 import { readDeployments } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
-import type { RunningRole } from "../harness/roles.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

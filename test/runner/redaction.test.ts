@@ -6,9 +6,9 @@ import { test } from "node:test";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
 import { readLog, readSteps } from "../harness/records.ts";
 import { createTestRunner } from "../harness/runs.ts";
+import { contentsOf, printedBy } from "../harness/secrecy.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { contentsOf, printedBy } from "../harness/traces.ts";
 
 const dotenvPassword = "p4ss word/of+the&database=1";
 const gitToken = "glpat-9sK2mQ7xV4cT1bN8";

@@ -7,8 +7,7 @@ import { readCommit, readRemoteHead } from "../../src/platform/git.ts";
 import { createProjectScript } from "../../src/runner/script.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { listenHere } from "../harness/listen.ts";
-import { git, makeProject } from "../harness/project.ts";
-import { makeRepository } from "../harness/repository.ts";
+import { git, makeProject, makeRepository } from "../harness/repository.ts";
 import { until } from "../harness/until.ts";
 
 test("git cuts a subject of megabytes", async (t) => {

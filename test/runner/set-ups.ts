@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ProblemCode } from "../../src/problems.ts";
-import { nobody } from "../harness/nobody.ts";
+import { nobody } from "../harness/requirements.ts";
 import { quickScript } from "../harness/service.ts";
 import { writeScript } from "../harness/temporary.ts";
 

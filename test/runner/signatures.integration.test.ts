@@ -9,11 +9,9 @@ import { deployScript } from "../examples/project.ts";
 import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
 import { hotpush, startAnswering } from "../harness/hotpush.ts";
 import { listenHere } from "../harness/listen.ts";
-import { git } from "../harness/project.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
-import { letGo } from "../harness/script.ts";
-import { type RunningService, spawnService } from "../harness/service.ts";
-import { makeGpgKey, makeSshKey, type SigningKey } from "../harness/signing.ts";
+import { git, makeGpgKey, makeSshKey, type SigningKey } from "../harness/repository.ts";
+import { letGo, type RunningService, spawnService } from "../harness/service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import type { LogLine } from "../harness/log-reader.ts";
+import type { LogLine } from "../harness/processes.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { startService } from "../harness/service.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EngineRefusal } from "../../src/platform/docker/engine.ts";
 import { keepNetworks, listCaddyContainers, makeProjectNetwork } from "../../src/setup/networks.ts";
-import { isProblem } from "../harness/is-problem.ts";
+import { isProblem } from "../harness/problems.ts";
 import { type FakeEngine, fakeEngine, networkOf } from "./fake-engine.ts";
 
 const own = ["hotpush", "hotpush-front"];

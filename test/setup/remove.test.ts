@@ -16,9 +16,8 @@ import { test } from "node:test";
 import { applyChange, planCheckoutRemoval } from "../../src/setup/checkout-files.ts";
 import { findRemovedProject, formerProjectName } from "../../src/setup/remove.ts";
 import { findServer, type Server } from "../../src/setup/server.ts";
-import { nobody } from "../harness/nobody.ts";
-import { needs } from "../harness/requirements.ts";
-import { makeServer } from "../harness/server.ts";
+import { makeServer } from "../harness/machine.ts";
+import { needs, nobody } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 const heading = "# Hotpush, by `hotpush init`\n";

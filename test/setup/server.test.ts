@@ -10,7 +10,7 @@ import {
   isUserKnown,
   type Server,
 } from "../../src/setup/server.ts";
-import { makeServer } from "../harness/server.ts";
+import { makeServer } from "../harness/machine.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 test("a server is there if it has a compose file; its .env names the state", (t) => {

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
-import { memoryOf } from "../../harness/memory.ts";
 import { startPage } from "../../harness/page.ts";
+import { memoryOf } from "../../harness/processes.ts";
 import { untilDeployment } from "../../harness/records.ts";
-import { letGo } from "../../harness/script.ts";
+import { letGo } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
 const script = `#!/bin/sh

@@ -4,13 +4,12 @@ import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { signIn } from "../../harness/browser-visit.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
-import { makeToken, type RunningPage, startPage } from "../../harness/page.ts";
+import { makeToken, type RunningPage, signIn, startPage } from "../../harness/page.ts";
 import { exchange } from "../../harness/raw-http.ts";
-import { letGo, waitingScript } from "../../harness/script.ts";
 import type { RunningService } from "../../harness/service.ts";
+import { letGo, waitingScript } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
 /** Targets that are no path, no call, or another one once they are read in another way. */

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { callRun } from "../../../src/calls/client.ts";
-import { browse, signIn } from "../../harness/browser-visit.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
-import { startPage } from "../../harness/page.ts";
+import { browse, signIn, startPage } from "../../harness/page.ts";
 import { exchange } from "../../harness/raw-http.ts";
 import { untilDeployment } from "../../harness/records.ts";
-import { letGo, waitingScript } from "../../harness/script.ts";
+import { letGo, waitingScript } from "../../harness/service.ts";
 
 test("what an operator starts is shown at once, and the audit log names them", async (t) => {
   const { service, page } = await start(t);

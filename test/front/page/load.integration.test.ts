@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { signIn } from "../../harness/browser-visit.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
-import { memoryOf } from "../../harness/memory.ts";
-import { startPage } from "../../harness/page.ts";
-import { letGo, waitingScript } from "../../harness/script.ts";
+import { signIn, startPage } from "../../harness/page.ts";
+import { memoryOf } from "../../harness/processes.ts";
+import { letGo, waitingScript } from "../../harness/service.ts";
 
 const mebibyte = 1024 ** 2;
 const pages = 200;

@@ -3,9 +3,8 @@ import { type TestContext, test } from "node:test";
 import { noChromium, signInBrowser, startChromium } from "../../harness/chromium.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
-import { startPage } from "../../harness/page.ts";
-import { letGo, waitingScript } from "../../harness/script.ts";
-import { makeSignInLink } from "../../harness/sign-in.ts";
+import { makeSignInLink, startPage } from "../../harness/page.ts";
+import { letGo, waitingScript } from "../../harness/service.ts";
 
 const skip = noChromium;
 const longestMs = 20_000;

@@ -1,9 +1,15 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { browse, cookieOf, signIn, tokenIn } from "../../harness/browser-visit.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
-import { startPage } from "../../harness/page.ts";
-import { callAsPage, makeSignInLink } from "../../harness/sign-in.ts";
+import {
+  browse,
+  callAsPage,
+  cookieOf,
+  makeSignInLink,
+  signIn,
+  startPage,
+  tokenIn,
+} from "../../harness/page.ts";
 
 test("a link shows a button, and only the button uses it up", async (t) => {
   const { service, page } = await start(t);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { recordedDeployments } from "../../harness/database.ts";
 import type { ReplyBody } from "../../harness/delivery.ts";
 import { exchange } from "../../harness/raw-http.ts";
+import { readDeployments } from "../../harness/records.ts";
 import { type RunningService, startService } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 import { type Delivery, hostsWithDeliveries, loadDeliveries } from "./fixtures.ts";
@@ -23,7 +23,7 @@ for (const host of hostsWithDeliveries()) {
     }
     const accepted = deliveries.filter(({ expect }) => expect.answer.status === 202);
     const recorded = await until("all that was accepted is recorded", () => {
-      const rows = recordedDeployments(service.statePath);
+      const rows = readDeployments(service.statePath);
       return rows.length >= accepted.length && rows.map(({ ref, commit }) => ({ ref, commit }));
     });
     assert.deepEqual(

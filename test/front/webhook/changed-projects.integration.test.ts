@@ -3,8 +3,8 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { githubPush } from "../../harness/delivery.ts";
+import { makeMachine, type RunningRole } from "../../harness/machine.ts";
 import { readDeployments } from "../../harness/records.ts";
-import { makeMachine, type RunningRole } from "../../harness/roles.ts";
 import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
 import { until } from "../../harness/until.ts";
 

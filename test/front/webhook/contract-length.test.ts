@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { after, test } from "node:test";
-import { assertProblem } from "../../harness/assert-problem.ts";
-import { recordedDeliveryCount } from "../../harness/database.ts";
 import { deliver, githubDelivery, githubPush } from "../../harness/delivery.ts";
+import { assertProblem } from "../../harness/problems.ts";
 import { exchange, onTheWire, parseReplies } from "../../harness/raw-http.ts";
+import { recordedDeliveryCount } from "../../harness/records.ts";
 import { startService } from "../../harness/service.ts";
 
 const limitBytes = 25 * 1024 ** 2;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { recordedDeliveryCount } from "../../harness/database.ts";
 import { githubDelivery, githubPush, sign } from "../../harness/delivery.ts";
 import { exchange } from "../../harness/raw-http.ts";
+import { recordedDeliveryCount } from "../../harness/records.ts";
 import { startService } from "../../harness/service.ts";
 
 const service = await startService({ after });

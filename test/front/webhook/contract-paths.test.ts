@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { METHODS } from "node:http";
 import { after, test } from "node:test";
-import { assertHeaders, assertProblem } from "../../harness/assert-problem.ts";
-import { recordedDeliveryCount } from "../../harness/database.ts";
 import { githubPush } from "../../harness/delivery.ts";
+import { assertHeaders, assertProblem } from "../../harness/problems.ts";
 import { exchange, onTheWire } from "../../harness/raw-http.ts";
+import { recordedDeliveryCount } from "../../harness/records.ts";
 import { startService } from "../../harness/service.ts";
 
 const service = await startService({ after });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import type { HttpProblemCode } from "../../../src/problems.ts";
-import { assertProblem } from "../../harness/assert-problem.ts";
-import { recordedDeliveryCount } from "../../harness/database.ts";
 import { type Delivery, deliver, githubDelivery, githubPush, withHeader } from "../../harness/delivery.ts";
+import { assertProblem } from "../../harness/problems.ts";
+import { recordedDeliveryCount } from "../../harness/records.ts";
 import { startService } from "../../harness/service.ts";
 
 const shared = await startService({ after });

@@ -6,12 +6,11 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { assertProblem } from "../../harness/assert-problem.ts";
-import { lastDeliveryOfSecret, recordedDeployments } from "../../harness/database.ts";
 import { type Delivery, deliver, githubPush, randomCommit, withHeader } from "../../harness/delivery.ts";
+import { assertProblem } from "../../harness/problems.ts";
 import { converse, onTheWire } from "../../harness/raw-http.ts";
-import { letGo, waitingScript } from "../../harness/script.ts";
-import { type RunningService, startService } from "../../harness/service.ts";
+import { readDeployments, readRecorded } from "../../harness/records.ts";
+import { letGo, type RunningService, startService, waitingScript } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
 const longestRecoveryMs = 20_000;
@@ -60,7 +59,7 @@ test("while a service that is to stop sees its deployment off, pushes are still 
   letGo(service.repoPath);
   assert.equal(await ended, 0);
   assert.deepEqual(
-    recordedDeployments(service.statePath).map(({ state }) => state),
+    readDeployments(service.statePath).map(({ state }) => state),
     ["succeeded", "queued"],
   );
 });
@@ -70,7 +69,7 @@ test("a half-received push is still recorded when the service stops, even if not
   const { status, ended } = await endAfterHalf(service, githubPush());
   assert.equal(status, 202);
   assert.equal(await ended, 0);
-  assert.equal(recordedDeployments(service.statePath)[0]?.state, "queued");
+  assert.equal(readDeployments(service.statePath)[0]?.state, "queued");
 });
 
 test("the use of a secret is recorded even if its delivery arrives while the service stops", async (t) => {
@@ -78,11 +77,16 @@ test("the use of a secret is recorded even if its delivery arrives while the ser
   await deliver(service.url, githubPush());
   await service.log.waitForEnding(1);
   // The next use would be written after a minute.
-  await until("the first use is written", () => lastDeliveryOfSecret(service.statePath) !== null);
+  await until("the first use is written", () => lastUse(service) !== undefined);
   const { ended } = await endAfterHalf(service, withHeader(githubPush(), "x-github-delivery", "last"));
   assert.equal(await ended, 0);
-  assert.equal(lastDeliveryOfSecret(service.statePath), "last");
+  assert.equal(lastUse(service), "last");
 });
+
+/** The delivery in which the secret was used last; undefined: none. */
+function lastUse({ statePath }: RunningService) {
+  return readRecorded(statePath, ({ all }) => all("SELECT delivery_id AS id FROM secret_uses")[0]?.id);
+}
 
 /** Sends half of `push`, asks the service to stop, and sends the other half. */
 async function endAfterHalf(service: RunningService, push: Delivery) {
@@ -133,7 +137,7 @@ test("no accepted push is lost when the service stops under load", async (t) => 
     [...statuses].filter((status) => status !== 202),
     [],
   );
-  const stored = new Set(recordedDeployments(service.statePath).map(({ commit }) => commit));
+  const stored = new Set(readDeployments(service.statePath).map(({ commit }) => commit));
   const spool = join(service.statePath, "spool");
   const waiting = readdirSync(spool).map((name) => readFileSync(join(spool, name), "utf8"));
   assert.deepEqual(

@@ -2,8 +2,6 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { assertHeaders, assertProblem } from "../../harness/assert-problem.ts";
-import { recordedDeliveryCount, recordedDeployments } from "../../harness/database.ts";
 import {
   type Delivery,
   deliver,
@@ -13,8 +11,9 @@ import {
   randomCommit,
   withHeader,
 } from "../../harness/delivery.ts";
-import { letGo, waitingScript } from "../../harness/script.ts";
-import { startService } from "../../harness/service.ts";
+import { assertHeaders, assertProblem } from "../../harness/problems.ts";
+import { readDeployments, recordedDeliveryCount } from "../../harness/records.ts";
+import { letGo, startService, waitingScript } from "../../harness/service.ts";
 
 const json = "application/json; charset=utf-8";
 const oldSecret = "the secret that was before this one, 2025";
@@ -63,7 +62,7 @@ test("the same delivery again answers 200 duplicate while it is running, queued 
   assert.equal(late.status, 200);
   assert.equal(late.json.deployment?.state, "succeeded");
   assert.match(late.json.detail ?? "", /hotpush deploy/);
-  assert.equal(recordedDeployments(service.statePath).length, 2);
+  assert.equal(readDeployments(service.statePath).length, 2);
 });
 
 test("redelivering a push whose deployment failed answers 202 and runs it again", async (t) => {
@@ -79,7 +78,7 @@ test("redelivering a push whose deployment failed answers 202 and runs it again"
   assert.equal(again.json.deployment?.id, 1);
   letGo(service.repoPath);
   await service.log.waitFor(({ event }) => event === "deployment.succeeded");
-  assert.equal(recordedDeployments(service.statePath).length, 1);
+  assert.equal(readDeployments(service.statePath).length, 1);
   assert.equal((await deliver(service.url, push)).json.status, "duplicate");
 });
 

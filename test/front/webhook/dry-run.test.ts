@@ -12,9 +12,8 @@ import {
   randomCommit,
 } from "../../harness/delivery.ts";
 import { hotpush, startAnswering } from "../../harness/hotpush.ts";
-import { readRecorded } from "../../harness/recorded.ts";
-import { letGo, waitingScript } from "../../harness/script.ts";
-import { type RunningService, startService } from "../../harness/service.ts";
+import { readRecorded } from "../../harness/records.ts";
+import { letGo, type RunningService, startService, waitingScript } from "../../harness/service.ts";
 
 const touching = '#!/bin/sh\ntouch "$REPO_PATH/ran"\n';
 

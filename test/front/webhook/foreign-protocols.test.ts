@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { assertProblem } from "../../harness/assert-problem.ts";
-import { recordedDeployments } from "../../harness/database.ts";
 import { githubPush, randomCommit } from "../../harness/delivery.ts";
+import { assertProblem } from "../../harness/problems.ts";
 import { asChunks, exchange, onTheWire } from "../../harness/raw-http.ts";
+import { readDeployments } from "../../harness/records.ts";
 import { startService } from "../../harness/service.ts";
 import { countRows } from "./row-counter.ts";
 
@@ -145,6 +145,6 @@ test("of 200 requests in one go every tenth is a valid push: 20 rows, and the an
     if (status === 202) assert.equal(JSON.parse(body).deployment.commit, commits[index / 10]);
   }
   await assertRows(20);
-  const stored = recordedDeployments(service.statePath).slice(-21, -1);
+  const stored = readDeployments(service.statePath).slice(-21, -1);
   assert.deepEqual(stored.map(({ commit }) => commit).sort(), commits.sort());
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { afterEach } from "node:test";
-import { recordedDeliveryCount } from "../../harness/database.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
+import { recordedDeliveryCount } from "../../harness/records.ts";
 import type { RunningService } from "../../harness/service.ts";
 
 /**

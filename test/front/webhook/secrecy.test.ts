@@ -5,9 +5,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deliver, githubDelivery, githubPush, sign, testSecret } from "../../harness/delivery.ts";
+import { contentsOf, printedBy } from "../../harness/secrecy.ts";
 import { spawnService, startService } from "../../harness/service.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
-import { contentsOf, printedBy } from "../../harness/traces.ts";
 
 const previousSecret = "a-previous-secret-of-some-length-0123456789";
 

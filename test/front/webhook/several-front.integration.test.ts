@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { githubPush } from "../../harness/delivery.ts";
+import { makeMachine, type RunningRole } from "../../harness/machine.ts";
 import { readDeployments } from "../../harness/records.ts";
-import { makeMachine, type RunningRole } from "../../harness/roles.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 import { until } from "../../harness/until.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { assertProblem } from "../../harness/assert-problem.ts";
 import { githubPush } from "../../harness/delivery.ts";
+import { assertProblem } from "../../harness/problems.ts";
 import { asChunks, exchange, onTheWire } from "../../harness/raw-http.ts";
 import { startService } from "../../harness/service.ts";
 import { countRows } from "./row-counter.ts";

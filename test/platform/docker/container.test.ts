@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { discardContainers } from "../../../src/platform/docker/containers.ts";
 import { type Engine, EngineRefusal } from "../../../src/platform/docker/engine.ts";
 import { ProblemError } from "../../../src/problems.ts";
-import { isProblem } from "../../harness/is-problem.ts";
+import { isProblem } from "../../harness/problems.ts";
 import { sampleContainer } from "../../rollout/sample.ts";
 
 const [one, two] = [sampleContainer({ number: 1 }), sampleContainer({ number: 2 })];

@@ -6,8 +6,8 @@ import { removeContainer, stopContainer } from "../../../src/platform/docker/con
 import { connectEngine } from "../../../src/platform/docker/engine.ts";
 import { plainLog } from "../../../src/platform/docker/health.ts";
 import { namesRegistry } from "../../../src/platform/docker/images.ts";
-import { isProblem } from "../../harness/is-problem.ts";
 import { listenAt } from "../../harness/listen.ts";
+import { isProblem } from "../../harness/problems.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 import { sampleContainer } from "../../rollout/sample.ts";
 

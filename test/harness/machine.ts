@@ -2,10 +2,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { testSecret } from "./delivery.ts";
-import { LogReader } from "./log-reader.ts";
+import { githubPush, testSecret } from "./delivery.ts";
+import { untilAnswering } from "./hotpush.ts";
+import { LogReader } from "./processes.ts";
 import { endProcess, mainPath } from "./service.ts";
-import { type Scope, temporaryDirectory } from "./temporary.ts";
+import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -77,5 +78,70 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
       const urlOf = (project: string) => `http://127.0.0.1:${port}/webhook/${project}`;
       return { child, log, port, urlOf, statePath, end };
     },
+  };
+}
+
+/** A checkout whose script runs `text`. */
+export function makeCheckout(scope: Scope, text = "true"): string {
+  const path = temporaryDirectory(scope);
+  writeScript(join(path, "deploy.sh"), `#!/bin/sh\n${text}\n`);
+  return path;
+}
+
+/** Sends a push to the webhook of a project. */
+export async function pushTo(service: RunningRole, project: string, delivery = githubPush()) {
+  const response = await fetch(service.urlOf(project), { method: "POST", ...delivery });
+  return { status: response.status, body: (await response.json()) as Record<string, never> };
+}
+
+/** A script that runs until the file `go` is in its checkout. */
+export const waitsForGo = "until [ -e go ]; do sleep 0.05; done";
+
+/** Starts a service with a project for each of the scripts, in one process, and waits until it answers commands. */
+export async function startProjects(scope: Scope, scripts: Readonly<Record<string, string>>, env = {}) {
+  const machine = makeMachine(scope);
+  const paths = new Map(Object.entries(scripts).map(([name, text]) => [name, makeCheckout(scope, text)]));
+  for (const [name, path] of paths) machine.addProject(name, path);
+  const service = await machine.start("all", env);
+  await untilAnswering(service);
+  const go = (name: string) => writeFileSync(join(paths.get(name) ?? "", "go"), "");
+  return { machine, service, paths, go };
+}
+
+/** The files of a server, of which nothing runs. */
+export interface TestServer {
+  readonly path: string;
+  /** STATE_PATH of its `run`. */
+  readonly runStatePath: string;
+  /** The environment in which commands find it. */
+  readonly env: { readonly SERVER_PATH: string };
+  /** Writes the file of a project. @returns its path */
+  readonly addProject: (
+    name: string,
+    repoPath: string,
+    settings?: Readonly<Record<string, string>>,
+  ) => string;
+  /** Starts a service with its projects and the state of its `run`. */
+  readonly start: (role: Role) => Promise<RunningRole>;
+}
+
+export function makeServer(scope: Scope): TestServer {
+  const path = temporaryDirectory(scope);
+  const [projectsPath, statePath] = [join(path, "projects"), join(path, "lib")];
+  const runStatePath = join(statePath, "run");
+  for (const directory of [projectsPath, runStatePath]) mkdirSync(directory, { recursive: true });
+  writeFileSync(join(path, "compose.yaml"), "name: hotpush\nservices: {}\n");
+  writeFileSync(join(path, ".env"), `STATE_PATH=${statePath}\n`);
+  const machine = makeMachine(scope);
+  return {
+    ...{ path, runStatePath, env: { SERVER_PATH: path } },
+    addProject(name, repoPath, settings = {}) {
+      const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
+      const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
+      const file = join(projectsPath, `${name}.env`);
+      writeFileSync(file, lines.join(""));
+      return file;
+    },
+    start: (role) => machine.start(role, { PROJECTS_PATH: projectsPath, STATE_PATH: runStatePath }),
   };
 }

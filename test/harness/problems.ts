@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type HttpProblemCode, problems } from "../../src/problems.ts";
+import { type HttpProblemCode, type ProblemCode, ProblemError, problems } from "../../src/problems.ts";
 
 export interface ProblemReply {
   readonly status: number;
@@ -33,4 +33,14 @@ export function assertHeaders({ headers }: Pick<ProblemReply, "headers">, conten
   assert.equal(headers.get("x-content-type-options"), "nosniff");
   assert.equal(headers.get("server"), null);
   assert.equal(headers.get("x-powered-by"), null);
+}
+
+/** For `assert.throws` and `assert.rejects`: a ProblemError with this code and a matching `message`. */
+export function isProblem(code: ProblemCode, message: RegExp = /./): (error: unknown) => true {
+  return (error) => {
+    assert.ok(error instanceof ProblemError, String(error));
+    assert.equal(error.problem.code, code);
+    assert.match(error.message, message);
+    return true;
+  };
 }

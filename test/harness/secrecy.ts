@@ -1,4 +1,7 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import type { RedactionStream } from "../../src/redaction.ts";
+import type { RunningService } from "./service.ts";
 
 /** How programs write a secret down, by name. */
 export function encodings(secret: string): Readonly<Record<string, string>> {
@@ -13,4 +16,17 @@ export function encodings(secret: string): Readonly<Record<string, string>> {
 /** Writes the pieces to the stream and ends it. @returns all of its output */
 export function redacted(stream: RedactionStream, pieces: readonly Buffer[]): string {
   return Buffer.concat([...pieces.map((piece) => stream.push(piece)), stream.finish()]).toString();
+}
+
+/** The output of a service, line by line. */
+export function printedBy({ log }: Pick<RunningService, "log">): string[] {
+  return [...log.lines.map((line) => JSON.stringify(line)), ...log.otherText];
+}
+
+/** The content of all files below `directory`, each byte a character. */
+export function contentsOf(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: "utf8" })
+    .map((name) => join(directory, name))
+    .filter((path) => statSync(path).isFile())
+    .map((path) => readFileSync(path, "latin1"));
 }

@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Place } from "./doctor.ts";
+import { type Scope, temporaryDirectory } from "./temporary.ts";
+import { until } from "./until.ts";
+
+const diskBytes = 32 * 1024 ** 2;
+
+/** A disk with readable bytes: a file in memory with a file system, mounted at `path`. */
+export interface Disk {
+  readonly path: string;
+  readonly imagePath: string;
+  readonly copyPath: string;
+}
+
+export function mountDisk(scope: Scope): Disk {
+  const memory = mountTmpfs(scope, 3 * diskBytes);
+  const imagePath = join(memory, "disk");
+  makeImage(imagePath, diskBytes);
+  return { imagePath, copyPath: join(memory, "disk-after-cut"), path: mountImage(scope, imagePath) };
+}
+
+/**
+ * Simulates a power cut with a copy of the disk: the file has at this instant what a real disk would hold. `look` sees
+ * the copy mounted, as after a reboot.
+ */
+export function cutPower<Result>(disk: Disk, look: (path: string) => Result): Result {
+  writeFileSync(disk.copyPath, readAtOneInstant(disk.imagePath));
+  return whileMounted(disk.copyPath, look);
+}
+
+/**
+ * Simulates a power cut while processes work: they are stopped while the copy is taken. Otherwise the copy could hold
+ * later writes without earlier ones, which does not happen on a disk that honours flushes.
+ */
+export async function cutPowerOf<Result>(
+  disk: Disk,
+  pids: readonly number[],
+  look: (path: string) => Result,
+): Promise<Result> {
+  for (const pid of pids) process.kill(pid, "SIGSTOP");
+  try {
+    const isStopped = (pid: number) => threadStates(pid).every((state) => state === "T");
+    await until("the processes are stopped", () => pids.every(isStopped));
+    writeFileSync(disk.copyPath, readAtOneInstant(disk.imagePath));
+  } finally {
+    for (const pid of pids) process.kill(pid, "SIGCONT");
+  }
+  return whileMounted(disk.copyPath, look);
+}
+
+/** Two equal readings are consistent; before them, the kernel may still have been writing. */
+function readAtOneInstant(path: string): Buffer {
+  for (let before = readFileSync(path); ; ) {
+    const after = readFileSync(path);
+    if (before.equals(after)) return after;
+    before = after;
+  }
+}
+
+/** The state of each thread of a process, as in proc(5); T: stopped. */
+function threadStates(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/task`).map((thread) => {
+    const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
+  });
+}
+
+/** Mounts a file system in memory of `sizeBytes` until the test ends. @returns its path */
+export function mountTmpfs(scope: Scope, sizeBytes: number): string {
+  return mountForTest(scope, ["-t", "tmpfs", "-o", `size=${sizeBytes}`, "tmpfs"]);
+}
+
+/**
+ * Makes a file that holds an empty ext4, with blocks of 4 KiB, as on all but the smallest disks. (With smaller blocks,
+ * SQLite's mapped memory finds no room on a full disk, and the kernel ends the process with SIGBUS.)
+ */
+export function makeImage(path: string, sizeBytes: number): void {
+  writeFileSync(path, "");
+  truncateSync(path, sizeBytes);
+  execFileSync("mkfs.ext4", ["-q", "-F", "-b", "4096", "-m", "0", "-J", "size=4", path]);
+}
+
+/** Mounts an image file until the test ends. @returns its path */
+export function mountImage(scope: Scope, imagePath: string): string {
+  return mountForTest(scope, ["-o", "loop", imagePath]);
+}
+
+/** Mounts an image file, as after a power cut, lets `look` read it, and unmounts it. */
+export function whileMounted<Result>(imagePath: string, look: (path: string) => Result): Result {
+  const path = mount(["-o", "loop", imagePath]);
+  try {
+    return look(path);
+  } finally {
+    unmount(path);
+  }
+}
+
+/** Fills the disk under `directory` to the last byte with the file `ballast`. */
+export function fillDisk(directory: string): void {
+  mkdirSync(directory, { recursive: true });
+  const descriptor = openSync(join(directory, "ballast"), "a");
+  for (const bytes of [1024 ** 2, 4096, 1]) {
+    try {
+      for (;;) writeSync(descriptor, Buffer.alloc(bytes));
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, "ENOSPC");
+    }
+  }
+  closeSync(descriptor);
+}
+
+/** Remounts the disk at `path` read-only, or writable again. */
+export function remount(path: string, mode: "ro" | "rw"): void {
+  execFileSync("mount", ["-o", `remount,${mode}`, path]);
+}
+
+function mountForTest(scope: Scope, args: readonly string[]): string {
+  const path = mount(args);
+  scope.after(() => unmount(path));
+  return path;
+}
+
+function mount(args: readonly string[]): string {
+  const path = mkdtempSync(join(tmpdir(), "hotpush-test-"));
+  execFileSync("mount", [...args, path]);
+  return path;
+}
+
+/** Unmounts lazily, because a service that is being killed may still have a file open. */
+function unmount(path: string): void {
+  execFileSync("umount", ["--lazy", path]);
+  rmdirSync(path);
+}
+
+/** Runs the commands before `--`, each an argument, and then the command line after it. */
+const runAll =
+  'for command; do [ "$command" = -- ] && break; sh -c "$command" >&2; shift; done; shift; exec "$@"';
+
+/**
+ * A prefix that runs `commands` first, and then a command line, with mounts of its own and a copy of /etc. Changes to
+ * packages, services or groups disappear afterwards, and the machine stays the same.
+ */
+export function inOwnEtc(scope: Scope, commands: readonly string[]): readonly string[] {
+  const copy = join(temporaryDirectory(scope), "etc");
+  mkdirSync(copy);
+  // Without the server that may be set up here.
+  const files = readdirSync("/etc").filter((name) => name !== "hotpush");
+  execFileSync("cp", ["-a", ...files.map((name) => `/etc/${name}`), copy]);
+  const script = `set -e; mount --bind ${copy} /etc; ${runAll}`;
+  return ["unshare", "--mount", "sh", "-c", script, "sh", ...commands, "--"];
+}
+
+export const containerId = "0123456789abcdef".repeat(4);
+
+/**
+ * A prefix that makes a command line appear to run in a container: Docker mounts /etc/hostname into each, from a directory
+ * named after the container's id. `mounted` are the container's other mounts; `commands` run first.
+ */
+export function asInContainer(
+  { root }: Place,
+  mounted: readonly string[] = [],
+  commands: readonly string[] = [],
+): readonly string[] {
+  const directory = join(root, "containers", containerId);
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(join(directory, "hostname"), "shop\n");
+  const binds = mounted.map((path) => `mount --bind '${path}' '${path}'`);
+  const script = `set -e; ${[`mount --bind ${directory}/hostname /etc/hostname`, ...binds].join("; ")}; ${runAll}`;
+  return ["unshare", "--mount", "sh", "-c", script, "sh", ...commands, "--"];
+}

@@ -1,0 +1,166 @@
+import type { ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import type { Scope } from "./temporary.ts";
+import "./environment.ts";
+
+export interface LogLine {
+  readonly event?: string;
+  readonly level?: string;
+  readonly msg?: string;
+  readonly deployment?: number;
+  readonly [name: string]: unknown;
+}
+
+interface Waiter {
+  readonly matches: (line: LogLine) => boolean;
+  readonly resolve: (line: LogLine) => void;
+}
+
+const longestWaitMs = 60_000;
+
+/** Reads the JSON log of a service as it is written, and lets a test wait for a line. */
+export class LogReader {
+  readonly lines: LogLine[] = [];
+  /** Lines of standard output that are not JSON, and all of standard error. */
+  readonly otherText: string[] = [];
+  readonly #waiters = new Set<Waiter>();
+
+  constructor(child: ChildProcess) {
+    if (child.stdout) createInterface(child.stdout).on("line", (text) => this.#take(text));
+    if (child.stderr) createInterface(child.stderr).on("line", (text) => this.otherText.push(text));
+  }
+
+  /** The first line that matches, past or future. */
+  waitFor(matches: (line: LogLine) => boolean): Promise<LogLine> {
+    const known = this.lines.find(matches);
+    if (known) return Promise.resolve(known);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        const seen = [...this.lines.slice(-20).map((line) => JSON.stringify(line)), ...this.otherText].join(
+          "\n",
+        );
+        reject(
+          new Error(`the line waited for did not come within ${longestWaitMs} ms; the last were:\n${seen}`),
+        );
+      }, longestWaitMs);
+      this.#waiters.add({
+        matches,
+        resolve: (line) => {
+          clearTimeout(timer);
+          resolve(line);
+        },
+      });
+    });
+  }
+
+  /** The line with the result of deployment `id`. */
+  waitForEnding(id: number): Promise<LogLine> {
+    return this.waitFor(({ event, deployment }) => deployment === id && endings.has(event ?? ""));
+  }
+
+  /** The output of the script of deployment `id`. */
+  outputOf(id: number): string[] {
+    return this.lines
+      .filter(({ event, deployment }) => event === "deployment.output" && deployment === id)
+      .map(({ msg }) => msg ?? "");
+  }
+
+  #take(text: string): void {
+    const line = parsed(text);
+    if (!line) {
+      this.otherText.push(text);
+      return;
+    }
+    this.lines.push(line);
+    for (const waiter of this.#waiters) {
+      if (!waiter.matches(line)) continue;
+      this.#waiters.delete(waiter);
+      waiter.resolve(line);
+    }
+  }
+}
+
+const endings = new Set(
+  ["succeeded", "failed", "timed_out", "cancelled", "interrupted"].map((state) => `deployment.${state}`),
+);
+
+function parsed(text: string): LogLine | null {
+  try {
+    return JSON.parse(text) as LogLine;
+  } catch {
+    return null;
+  }
+}
+
+/** True if no process has this id any more. A zombie still has it. */
+export function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** The current and the peak memory of a process, as counted by Linux. */
+export function memoryOf(pid: number | undefined): { residentBytes: number; peakBytes: number } {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const bytesOf = (name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024;
+  return { residentBytes: bytesOf("VmRSS"), peakBytes: bytesOf("VmHWM") };
+}
+
+/** What a process takes of the machine's memory: of what it shares with others, only its part. */
+export function proportionalBytesOf(pid: number | undefined): number {
+  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
+  return Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1]) * 1024;
+}
+
+/**
+ * A prefix that makes system calls of a command fail, in the syntax of strace's `inject`, such as
+ * `fsync:error=EIO:when=3`. The main thread writes the database and starts scripts; the others, which write the spool, are
+ * traced only with `-f`, and each counts for itself. The service stays a child of ours (-D).
+ */
+export function straced(fault: string, ...options: readonly "-f"[]): string[] {
+  const [calls] = fault.split(":");
+  return [
+    "strace",
+    "-D",
+    ...options,
+    "-qq",
+    "-o",
+    "/dev/null",
+    "-e",
+    `trace=${calls}`,
+    "-e",
+    `inject=${fault}`,
+  ];
+}
+
+/** Makes system calls of a running process fail, as `straced` does, until the returned function is called. */
+export async function injectFault(scope: Scope, pid: number, fault: string): Promise<() => Promise<void>> {
+  const [calls] = fault.split(":");
+  const options = ["-o", "/dev/null", "-e", `trace=${calls}`, "-e", `inject=${fault}`];
+  const tracer = spawn("strace", ["-p", String(pid), ...options], { stdio: ["ignore", "ignore", "pipe"] });
+  const ended = once(tracer, "exit");
+  scope.after(() => tracer.kill("SIGKILL"));
+  // strace reports on standard error that it has attached.
+  await Promise.race([once(tracer.stderr, "data"), ended]);
+  return async () => {
+    tracer.kill("SIGTERM");
+    await ended;
+  };
+}
+
+const every = Number(process.env.HOTPUSH_TEST_EVERY ?? 1);
+/** A second try of a run is on the same calls, another run on others. */
+const offset = Number(process.env.FUZZ_SEED ?? 0) % every;
+
+/** The calls from the first to `last` that a fault is tried on: all of them, or every HOTPUSH_TEST_EVERY-th. */
+export function triedCalls(last: number): readonly number[] {
+  const calls = Array.from({ length: last }, (_, index) => index + 1);
+  return calls.filter((call) => call % every === offset);
+}
