@@ -20,7 +20,6 @@ export const problems = {
   payload_too_large: { status: 413, title: "The body is too large" },
   unsupported_media_type: { status: 415, title: "The body is not sent as JSON" },
   unsupported_encoding: { status: 415, title: "The body is compressed" },
-  expectation_failed: { status: 417, title: "The expectation cannot be met" },
   wrong_host: { status: 421, title: "The page has another address" },
   input_invalid: { status: 422, title: "The call does not take this" },
   invalid_payload: { status: 422, title: "The body is not a valid push payload" },

@@ -55,7 +55,7 @@ export function createHttpServer(options: ServerOptions, log: Log, handle: Handl
 }
 
 /** Node drops headers beyond this many without an error; a request that reaches it is refused. */
-export const maxHeaders = 100;
+const maxHeaders = 100;
 
 /** Checks for every path, on the headers alone: their number, the version, one Host, an unambiguous framing. */
 export function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage): Refusal | null {
@@ -98,7 +98,7 @@ function closingRefusal(code: HttpProblemCode, detail: string): Refusal {
  * Limits on what a connection may cost. They are given to the constructor, which refuses values that contradict each
  * other. They are checked every second: Node's default of 30 s would make each of them 30 s longer.
  */
-export const serverOptions: ServerOptions = {
+const publicOptions: ServerOptions = {
   headersTimeout: 5_000,
   // GitHub and GitLab hang up after 10 s: what comes later is of no use to anybody.
   requestTimeout: 10_000,
@@ -119,44 +119,69 @@ const mostConnections = 2_048;
 /** File descriptors that are kept for the database, the log, the deploy script and other servers. */
 const reservedDescriptors = 128;
 
-/**
- * Adds to `server` what Node leaves open: a cap on connections, answers to broken requests, Expect.
- *
- * @param body what `Expect: 100-continue` is not granted for
- * @param onCrowded called at most once a minute while connections are near their limit
- */
-export function hardenServer(
-  server: Server,
-  body: { readonly limitBytes: number; readonly tooLarge: Refusal },
-  onCrowded: (crowding: Crowding) => void,
-): Server {
+/** Makes a server for requests of anybody: limits, a cap on connections, and answers to requests that Node cannot read. */
+export function createPublicServer(options: ServerOptions, log: Log, handle: HandleRequest): Server {
+  const server = createHttpServer({ ...publicOptions, ...options }, log, handle);
   server.maxHeadersCount = maxHeaders;
   server.maxConnections = Math.max(64, Math.min(mostConnections, openFilesLimit() - reservedDescriptors));
   server.timeout = idleSocketMs;
-  answerBrokenRequests(server, limitConnections(server, onCrowded));
-  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    if (declaredBytes(request) > body.limitBytes) {
-      sendAnswer(response, problemAnswer(body.tooLarge));
-      return;
-    }
-    response.writeContinue();
-    server.emit("request", request, response);
-  });
-  server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
-    const detail = "The only expectation that can be met is 100-continue.";
-    sendAnswer(response, problemAnswer({ code: "expectation_failed", detail, closing: "refused" }));
-  });
+  const latest = new WeakMap<Socket, Exchange>();
+  server.prependListener("request", (request: IncomingMessage, response: ServerResponse) =>
+    latest.set(request.socket, { request, response }),
+  );
+  limitConnections(server, latest);
+  answerBrokenRequests(server, latest);
   return server;
 }
 
 /** How many files this process may have open; Node raises its soft limit to the hard one at start. */
 function openFilesLimit(): number {
-  try {
-    const line = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
-    return Number(line?.[1] ?? mostConnections);
-  } catch {
-    return mostConnections;
-  }
+  const line = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
+  return Number(line?.[1] ?? mostConnections);
+}
+
+/** A request whose head has arrived whole, and the response to it. Earlier ones of its connection are answered before it. */
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** This share of the connections is kept free for new ones, and 16 at least. */
+const freeShare = 1 / 8;
+const leastFree = 16;
+/** How many connections are looked at when a new one comes: it must not cost more if thousands are busy. */
+const mostLooks = 64;
+
+/**
+ * Closes a connection for each new one when `server` comes near its limit; else anybody who keeps enough of them open locks
+ * out every delivery. Of those without news for longest, the first without a request is closed, else the first whose body has
+ * not come whole. A request that has come whole is never cut.
+ */
+function limitConnections(server: Server, latest: WeakMap<Socket, Exchange>): void {
+  const most = server.maxConnections - Math.max(leastFree, Math.floor(server.maxConnections * freeShare));
+  const open = new Set<Socket>();
+  /** Those that wait for the other side, the longest first. */
+  const waiting = new Map<Socket, "request" | "body">();
+  server.on("connection", (socket: Socket) => {
+    open.add(socket);
+    waiting.set(socket, "request");
+    socket.once("close", () => {
+      open.delete(socket);
+      waiting.delete(socket);
+    });
+    if (open.size <= most) return;
+    const oldest = [...waiting.keys().take(mostLooks)];
+    (oldest.find((one) => waiting.get(one) === "request") ?? oldest[0])?.destroy();
+  });
+  server.prependListener("request", (request: IncomingMessage, response: ServerResponse) => {
+    const { socket } = request;
+    waiting.delete(socket);
+    waiting.set(socket, "body");
+    request.once("close", () => waiting.get(socket) === "body" && waiting.delete(socket));
+    response.once("close", () => {
+      if (!socket.destroyed && latest.get(socket)?.response === response) waiting.set(socket, "request");
+    });
+  });
 }
 
 /**
@@ -164,7 +189,7 @@ function openFilesLimit(): number {
  * requests that came whole before them on the same connection are answered first, or a sender would take the refusal for
  * the answer to a push that was recorded.
  */
-function answerBrokenRequests(server: Server, latestOf: (socket: Socket) => LatestRequest | undefined): void {
+function answerBrokenRequests(server: Server, latest: WeakMap<Socket, Exchange>): void {
   const broken = new WeakSet<Socket>();
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) {
@@ -175,11 +200,12 @@ function answerBrokenRequests(server: Server, latestOf: (socket: Socket) => Late
     if (broken.has(socket)) return;
     broken.add(socket);
     const answer = problemAnswer({ ...(brokenRequests[error.code ?? ""] ?? notHttp), closing: "broken" });
-    const latest = latestOf(socket);
-    if (!latest || isAnswered(latest)) writeAndClose(socket, answer);
-    else if (latest.request.complete) latest.response.once("close", () => writeAndClose(socket, answer));
-    else if (latest.response.writableEnded) socket.destroySoon();
-    else sendAnswer(latest.response, answer);
+    const { request, response } = latest.get(socket) ?? {};
+    if (!request || !response || (request.complete && response.writableFinished))
+      writeAndClose(socket, answer);
+    else if (request.complete) response.once("close", () => writeAndClose(socket, answer));
+    else if (response.writableEnded) socket.destroySoon();
+    else sendAnswer(response, answer);
   });
 }
 
@@ -193,121 +219,11 @@ const brokenRequests: Readonly<Record<string, Refusal>> = {
     code: "headers_too_large",
     detail: `The headers are larger than 16 KiB, or there are ${maxHeaders} or more.`,
   },
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: {
-    code: "payload_too_large",
-    detail: "The extensions of a chunk are larger than 16 KiB.",
-  },
 };
 const notHttp: Refusal = {
   code: "malformed_request",
   detail: "The request could not be read as HTTP/1.1.",
 };
-
-/** What happened to connections near the limit, since it was last reported. */
-export interface Crowding {
-  readonly limit: number;
-  readonly closed: number;
-  /** Came when the limit was reached and nothing could be closed. */
-  readonly refused: number;
-}
-
-/** A request whose head has arrived whole, and the response to it. */
-export interface LatestRequest {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-}
-
-/** This share of the connections is kept free for new ones, and 16 at least. */
-const freeShare = 1 / 8;
-const leastFree = 16;
-/** How many connections are looked at when a new one comes: it must not cost more if thousands are busy. */
-const mostLooks = 64;
-/** A connection that has sent less since it was last looked at makes no progress. */
-const progressBytes = 256;
-const reportEveryMs = 60_000;
-
-/**
- * Closes connections that are of no use when `server` comes near its limit; else anybody who keeps enough of them open
- * locks out every delivery. The idle ones are closed first, oldest first, then those that have sent no request yet, and
- * last those whose request has stopped arriving. A request that is arriving or being answered is never cut.
- *
- * @returns the latest request of a connection, undefined if it has sent none yet; earlier ones are answered before it
- */
-export function limitConnections(server: Server, report: (crowding: Crowding) => void) {
-  const limit = server.maxConnections;
-  const most = limit - Math.max(leastFree, Math.floor(limit * freeShare));
-  /** The one that was looked at longest ago comes first; `seenBytes` is what it had sent then. */
-  const connections = new Map<Socket, { seenBytes: number; latest?: LatestRequest }>();
-  const count = createCounter(limit, report);
-
-  server.on("connection", (socket: Socket) => {
-    connections.set(socket, { seenBytes: 0 });
-    socket.once("close", () => connections.delete(socket));
-    if (connections.size > most) closeOne();
-  });
-  server.on("drop", () => count("refused"));
-  for (const event of ["request", "checkContinue", "checkExpectation"]) server.prependListener(event, note);
-  return (socket: Socket) => connections.get(socket)?.latest;
-
-  function note(request: IncomingMessage, response: ServerResponse): void {
-    const connection = connections.get(request.socket);
-    if (connection) connection.latest = { request, response };
-  }
-
-  function closeOne(): void {
-    const socket = findUseless();
-    if (!socket) return;
-    socket.destroy();
-    count("closed");
-  }
-
-  /** Those that do something are moved to the end of the line, after the one that has just come. */
-  function findUseless(): Socket | null {
-    const firstOf = new Map<State, Socket>();
-    let looks = Math.min(mostLooks, connections.size - 1);
-    for (const [socket, connection] of connections) {
-      if (looks === 0) break;
-      looks -= 1;
-      const state = stateOf(socket, connection.latest);
-      if (state === "ours" || socket.bytesRead - connection.seenBytes >= progressBytes) {
-        connection.seenBytes = socket.bytesRead;
-        connections.delete(socket);
-        connections.set(socket, connection);
-      } else if (!firstOf.has(state)) firstOf.set(state, socket);
-      if (firstOf.has("idle")) break;
-    }
-    return firstOf.get("idle") ?? firstOf.get("silent") ?? firstOf.get("stalled") ?? null;
-  }
-}
-
-/** True if the request has come whole and its answer is with the kernel. */
-export function isAnswered({ request, response }: LatestRequest): boolean {
-  return request.complete && response.writableFinished;
-}
-
-/** What a connection without progress waits for: another request, the head of its first one, a body, or our answer. */
-type State = "idle" | "silent" | "stalled" | "ours";
-
-function stateOf(socket: Socket, latest: LatestRequest | undefined): State {
-  if (!latest) return "silent";
-  if (isClosing(socket) || isAnswered(latest)) return "idle";
-  const { request, response } = latest;
-  if (response.writableEnded) return "stalled";
-  return request.complete || request.isPaused() ? "ours" : "stalled";
-}
-
-/** Reports the first of its kind at once, and those in the minute after it together. */
-function createCounter(limit: number, report: (crowding: Crowding) => void) {
-  let counts = { closed: 0, refused: 0 };
-  let reportedAtMs = Number.NEGATIVE_INFINITY;
-  return (kind: keyof typeof counts): void => {
-    counts[kind] += 1;
-    if (performance.now() - reportedAtMs < reportEveryMs) return;
-    reportedAtMs = performance.now();
-    report({ limit, ...counts });
-    counts = { closed: 0, refused: 0 };
-  };
-}
 
 /** Reads the body of a request as text. @returns null if it has more than `mostBytes` */
 export async function readText(request: IncomingMessage, mostBytes: number): Promise<string | null> {

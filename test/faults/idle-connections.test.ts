@@ -48,9 +48,6 @@ for (const [what, start] of floods) {
     const service = await startSmall(t);
     const { opened } = await flood(t, service.port, start);
     for (let count = 0; count < 50; count += 1) await pushAtOnce(service);
-    const lines = () => service.log.lines.filter(({ event }) => event === "connections.crowded");
-    assert.equal(lines().length, 1);
-    assert.equal(lines()[0]?.limit, 128);
     t.diagnostic(`${opened()} connections`);
   });
 }

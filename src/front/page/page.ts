@@ -3,14 +3,7 @@ import { BlockList } from "node:net";
 import type { ServiceSettings } from "#config/service";
 import type { Log } from "#log";
 import { problemAnswer, type Refusal, sendAnswer } from "#platform/http-answer";
-import {
-  checkHead,
-  clientAddress,
-  createHttpServer,
-  declaredBytes,
-  hardenServer,
-  serverOptions,
-} from "#platform/http-server";
+import { checkHead, clientAddress, createPublicServer, declaredBytes } from "#platform/http-server";
 import { findAsset, longestBodyBytes, type PageAnswer, problemPage, sendPage } from "./answer.ts";
 import type { RunClient, Visit } from "./run-client.ts";
 
@@ -35,7 +28,7 @@ const mostOfVisitor = 256;
 /** The HTTP server of the page. It does not listen yet. */
 export function createPage(settings: PageSettings, run: RunClient, log: Log): Server {
   const enter = createPlaces();
-  const server = createHttpServer({ ...serverOptions, keepAliveTimeout }, log, async (request, response) => {
+  return createPublicServer({ keepAliveTimeout }, log, async (request, response) => {
     const refusal = checkHead(request) ?? (declaredBytes(request) > longestBodyBytes ? tooLarge : null);
     if (refusal) return sendAnswer(response, problemAnswer(refusal));
     const address = readAddress(request.url);
@@ -46,9 +39,6 @@ export function createPage(settings: PageSettings, run: RunClient, log: Log): Se
       : problemPage({ code: "too_many_requests", detail });
     await sendPage(response, answer);
   });
-  return hardenServer(server, { limitBytes: longestBodyBytes, tooLarge }, ({ limit, closed, refused }) =>
-    log.warn({ event: "connections.crowded", limit, closed, refused }, "The page has many connections"),
-  );
 }
 
 /** Counts the requests of each visitor, of whom nobody may take all connections of the page. */

@@ -31,14 +31,7 @@ import {
   type Refusal,
   sendAnswer,
 } from "#platform/http-answer";
-import {
-  checkHead,
-  clientAddress,
-  createHttpServer,
-  declaredBytes,
-  hardenServer,
-  serverOptions,
-} from "#platform/http-server";
+import { checkHead, clientAddress, createPublicServer, declaredBytes } from "#platform/http-server";
 import { printable } from "#platform/terminal";
 import type { HttpProblemCode } from "#problems";
 import { claimSignature, identifyHost, type Reading, type RefChange, readPayload } from "./git-hosts.ts";
@@ -81,11 +74,11 @@ interface Receiver extends ReceiverOptions {
 
 /** Makes the HTTP server: webhooks, /health and nothing else. It does not listen yet. */
 export function createReceiver(options: ReceiverOptions): Server {
-  const { bodyLimitBytes: limitBytes, trustedProxies, findFault, isStopping } = options;
+  const { trustedProxies, findFault, isStopping } = options;
   const deliveryLog = createDeliveryLog(options.log);
   const arriving = { heldBytes: 0, drops: new Set<() => void>() };
   const receiver: Receiver = { ...options, deliveryLog, arriving, keys: new WeakMap() };
-  const server = createHttpServer(serverOptions, options.log, async (request, response) => {
+  return createPublicServer({}, options.log, async (request, response) => {
     // To the letter: no decoding and no normalising, so no two texts for one path.
     const [path = ""] = (request.url ?? "").split("?", 1);
     const project = projectAt(path, options);
@@ -98,7 +91,6 @@ export function createReceiver(options: ReceiverOptions): Server {
         : healthAnswer(findFault());
     if (answer) sendAnswer(response, answer, isStopping());
   });
-  return hardenServer(server, { limitBytes, tooLarge: tooLarge(limitBytes) }, deliveryLog.crowded);
 }
 
 const prefix = "/webhook/";
@@ -243,7 +235,7 @@ async function checkDelivery(
 const printableId = /^[A-Za-z0-9-]{1,64}$/;
 const longestPusher = 100;
 
-export function tooLarge(limitBytes: number): Refusal {
+function tooLarge(limitBytes: number): Refusal {
   const detail = `The body is larger than ${formatSize(limitBytes)}, the value of WEBHOOK_BODY_LIMIT. Raise it, or push less at once.`;
   return { code: "payload_too_large", detail, closing: "refused" };
 }
@@ -529,10 +521,6 @@ function createDeliveryLog(log: Log) {
     notRecorded({ ref, commit }: Push, error: unknown, { delivery, from, project }: Sender): void {
       const fields = { event: "delivery.not_recorded", ref, commit, delivery, from, project, err: error };
       log.error(fields, "A push was not stored");
-    },
-    crowded({ limit, closed, refused }: { limit: number; closed: number; refused: number }): void {
-      const text = `Connections are near their limit of ${limit}: ${closed} idle ones were closed, ${refused} new ones refused`;
-      log.warn({ event: "connections.crowded", limit, closed, refused }, text);
     },
   };
 }

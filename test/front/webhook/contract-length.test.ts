@@ -73,32 +73,11 @@ test("a body in chunks is counted as it arrives, and refused when it exceeds the
   assert.equal(JSON.parse(body).code, "payload_too_large");
 });
 
-test("Expect: 100-continue with too large a length gets 413 at once and is not asked for the body", async () => {
-  const wire = onTheWire(
-    { ...githubPush(), body: "" },
-    { framing: [`Content-Length: ${limitBytes + 1}`, "Expect: 100-continue"] },
-  );
-  const { replies, interim, isClosed } = await exchange(service.port, wire);
-  assert.deepEqual(interim, []);
-  assert.equal(replies.length, 1);
-  assertProblem(replies[0] as never, "payload_too_large");
-  assert(isClosed);
-});
-
 test("Expect: 100-continue with a length that is taken gets 100 and then the answer", async () => {
   const wire = onTheWire(githubPush(), { extra: ["Expect: 100-continue"] });
   const { replies, interim } = await exchange(service.port, wire, { replyCount: 1 });
   assert.deepEqual(interim, [100]);
   assert.equal(replies[0]?.status, 202);
-});
-
-test("any other expectation is refused with 417", async () => {
-  const { replies, isClosed } = await exchange(
-    service.port,
-    onTheWire(githubPush(), { extra: ["Expect: miracles"] }),
-  );
-  assertProblem(replies[0] as never, "expectation_failed");
-  assert(isClosed);
 });
 
 test("WEBHOOK_BODY_LIMIT is the limit", async (t) => {
