@@ -8,7 +8,7 @@ import { runInPlace } from "#platform/run-command";
 import { runAs } from "#platform/users";
 import { ProblemError } from "#problems";
 import { reportToService } from "#rollout/deployment-report";
-import { findRolloutEngine } from "#rollout/engine";
+import { pruneImages, rollOut } from "#rollout/engine";
 import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-project";
 import { lockRollout, type RolloutState, rolloutState } from "#rollout/lock";
 import { keptByDefault, type Pruned } from "#rollout/prune";
@@ -26,6 +26,7 @@ interface RolloutOptions extends ProjectOptions {
   readonly live?: string;
   readonly build: boolean;
   readonly pull?: boolean;
+  readonly prune?: boolean;
   readonly back?: boolean;
   readonly to?: string;
   readonly lockWait: number;
@@ -49,6 +50,7 @@ export function makeRolloutCommand({ env, finish }: CommandContext): Command {
     .option("--live <path>", "the directory of the live files (default: what is mounted at /run/live)")
     .option("--no-build", "use the images that exist")
     .option("--pull", "pull the images that are not built here")
+    .option("--prune", "remove old images as well, as hotpush prune, while the new version is watched")
     .option("--back", "go back to the previous good version, without a build")
     .option("--to <commit>", "go back to the good version of this commit")
     .option(
@@ -91,10 +93,10 @@ async function runRollout(
       lockWaitS: options.lockWait,
       withBuild: options.build && !isBack,
       withPull: options.pull === true && !isBack,
+      withPrune: options.prune === true,
       back: isBack ? { commit: options.to } : null,
     };
-    const engine = await findRolloutEngine(request);
-    await engine.rollOut(request);
+    await rollOut(request);
     return 0;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
@@ -142,8 +144,7 @@ async function pruneProject({ keep, ...named }: PruneOptions, env: NodeJS.Proces
   try {
     const signal = new AbortController().signal;
     const options = { env, signal, lockDescriptor: lock.descriptor, target };
-    const { prune } = await findRolloutEngine(options);
-    return await prune({ ...options, engine, versionsPath, keep });
+    return await pruneImages({ ...options, engine, versionsPath, keep });
   } finally {
     await lock.release();
   }

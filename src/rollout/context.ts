@@ -1,7 +1,6 @@
-import type { ComposeOptions, ComposeTarget, ConfigHashes, Scale } from "#platform/compose";
+import type { ComposeOptions, ComposeTarget, ConfigHashes } from "#platform/compose";
 import { type Container, listContainers } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
-import type { CommandEnding } from "#platform/run-command";
 import type { RolloutState } from "./lock.ts";
 import type { RolloutProject, RolloutService } from "./project.ts";
 import type { Report } from "./report.ts";
@@ -23,6 +22,8 @@ export interface RolloutRequest extends RolloutState {
   readonly withPull: boolean;
   /** Goes back to the good version of `commit`, or without one to the previous; null rolls out the sources. */
   readonly back: { readonly commit: string | undefined } | null;
+  /** Removes old images while the new version is watched. */
+  readonly withPrune: boolean;
   readonly report: Report;
   /** Aborted to stop the roll-out. Services that were not switched yet are then abandoned. */
   readonly signal: AbortSignal;
@@ -42,6 +43,9 @@ export interface RolloutContext extends RolloutRequest, ComposeOptions {
   /** Also held by every command that changes containers. */
   readonly lockDescriptor: number;
 }
+
+/** What is known before the project is read. */
+export type LockedContext = Omit<RolloutContext, "project" | "own">;
 
 /** What the steps of a roll-out by compose work with. */
 export interface Rollout extends RolloutContext {
@@ -76,20 +80,6 @@ export type RunningContainers = ReadonlyMap<string, Containers>;
 export interface ServiceRollout extends Rollout {
   readonly service: RolloutService;
   readonly traffic: Traffic;
-}
-
-/** What works that go on at the same time share. */
-export interface ParallelRollout extends ServiceRollout {
-  readonly parallel: {
-    /** Does a work beside others, in turn. */
-    readonly shared: <Result>(work: () => Promise<Result>) => Promise<Result>;
-    /** Does a work while no other goes on. */
-    readonly exclusive: <Result>(work: () => Promise<Result>) => Promise<Result>;
-    /** Starts containers of one service, and gives how compose ended. */
-    readonly startContainers: (scale: Scale) => Promise<CommandEnding>;
-    /** Aborted when a service fails: the others roll back. */
-    readonly failed: AbortSignal;
-  };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { formatSize } from "#config/size";
 import { type ComposeOptions, loadImageNames, loadModel } from "#platform/compose";
 import {
   type Engine,
@@ -8,6 +9,7 @@ import {
   readJson,
 } from "#platform/docker/engine";
 import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/images";
+import { note, type ReportScope, timed } from "./report.ts";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "./versions.ts";
 
 /**
@@ -18,6 +20,17 @@ import { keptVersions, readVersions, type Version, type VersionImage, writeVersi
 export async function pruneProject(request: ComposeOptions & Omit<PruneRequest, "project">): Promise<Pruned> {
   const [{ name }, images] = await Promise.all([loadModel(request), loadImageNames(request)]);
   return prune({ ...request, project: { name, images } });
+}
+
+/** Prunes while the new version is watched. A failure is only reported. */
+export async function pruneBeside(scope: ReportScope, work: () => Promise<Pruned>): Promise<void> {
+  try {
+    await timed(scope, "prune", work, ({ removed, freedBytes }) => {
+      return `${removed.join(", ") || "nothing"} removed, ${formatSize(freedBytes)} freed`;
+    });
+  } catch (error) {
+    note(scope, `old images stay: ${error instanceof Error ? error.message : error}`);
+  }
 }
 
 /** A compose project as prune sees it. */

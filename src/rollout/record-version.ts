@@ -1,6 +1,6 @@
 import { type Container, listContainers } from "#platform/docker/containers";
 import { hasEndedWell, isServing } from "#platform/docker/health";
-import { inspectImage, isNamedByCommit, tagByCommit } from "#platform/docker/images";
+import { inspectImage, isNamedByCommit, splitReference, tagByCommit } from "#platform/docker/images";
 import { checkedOutCommit, runGit } from "#platform/git";
 import { ProblemError } from "#problems";
 import type { Rollout, RolloutContext } from "./context.ts";
@@ -62,7 +62,7 @@ export async function recordFirstVersion(
   );
   for (const { service, container } of serving)
     if (service.isBuilt) await tagByCommit(rollout.engine, service.image, container.image, commit);
-  await writeFirstVersion(rollout, { commit, images: await servingImages(rollout) });
+  await writeFirstVersion(rollout, { commit, images: await servingImages({ ...rollout, commit }) });
 }
 
 /**
@@ -115,7 +115,8 @@ async function servingContainers({
 export async function servingImages({
   engine,
   project,
-}: Pick<Rollout, "engine" | "project">): Promise<Version["images"]> {
+  commit,
+}: Pick<Rollout, "engine" | "project" | "commit">): Promise<Version["images"]> {
   const images: Record<string, VersionImage> = {};
   // An old container that could not be removed may still be there: serving ones come first, and the newest of
   // those.
@@ -125,7 +126,9 @@ export async function servingImages({
   for (const { service, image: imageId, imageName } of containers) {
     const image = await inspectImage(engine, imageId);
     if (!image || images[service]) continue;
-    const tag = image.tags.findLast(isNamedByCommit) ?? imageName;
+    const byCommit = image.tags.filter(isNamedByCommit);
+    const isOfCommit = (name: string) => splitReference(name).tag.startsWith(commit.slice(0, 12));
+    const tag = byCommit.find(isOfCommit) ?? byCommit.at(-1) ?? imageName;
     images[service] = { image: imageName, id: image.id, tag };
   }
   return images;

@@ -18,8 +18,8 @@ import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
-import { checkThroughProxy, patientLimits } from "./switch-traffic.ts";
-import { explainBadAnswer, waitAllReady } from "./verify.ts";
+import { patientLimits } from "./switch-traffic.ts";
+import { checkNewVersion, waitAllReady } from "./verify.ts";
 
 /** Stopping the old one can take its whole stop grace period. */
 const recreateTimeoutMs = 300_000;
@@ -62,16 +62,8 @@ async function recreate(on: ServiceRollout, old: Containers, reason: string) {
   const fresh = await containersOf(on);
   const ready = await waitAllReady(on, fresh, { mayEnd: service.mayEnd && !hasRunning(old) });
   // A first start is checked at the end, when the live files are there.
-  if (hasRunning(old) && !sameContainers(old, fresh)) await checkRecreated(on, fresh);
+  if (hasRunning(old) && !sameContainers(old, fresh)) await checkNewVersion(on, fresh, patientLimits);
   return { fresh, ...ready };
-}
-
-async function checkRecreated(on: ServiceRollout, fresh: Containers): Promise<void> {
-  try {
-    await checkThroughProxy(on, patientLimits);
-  } catch (error) {
-    throw await explainBadAnswer(on, fresh, error);
-  }
 }
 
 function hasRunning(containers: Containers): boolean {

@@ -8,13 +8,13 @@ import { evidenceOf } from "#platform/docker/health";
 import { inspectImage, isNamedByCommit, namesRegistry, tagByCommit, tagImage } from "#platform/docker/images";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { type ProblemCode, ProblemError } from "#problems";
-import type { RolloutRequest } from "./context.ts";
+import type { LockedContext } from "./context.ts";
 import { prepareImages } from "./images.ts";
 import { mayGoBack } from "./plan.ts";
-import { keptByDefault, type Pruned, type PruneRequest, prune } from "./prune.ts";
+import { keptByDefault, type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
 import { recordVersion, timeAsCommit, writeFirstVersion } from "./record-version.ts";
 import { note, outcomeOf, type Report, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
-import { inTurn, type LockedContext, selectServices, withoutOwn } from "./rollout.ts";
+import { selectServices, withoutOwn } from "./rollout.ts";
 import { loadStack, type Stack, type StackRollout, type StackService } from "./stack.ts";
 import { checkThroughProxy } from "./switch-traffic.ts";
 import { imageIsGone, keptVersions, readVersions, type VersionImage } from "./versions.ts";
@@ -27,38 +27,37 @@ const pollMs = 200;
 type StackImages = ReadonlyMap<string, string>;
 
 /**
- * Brings a stack to the state in its file and its sources: lock, build and name by commit, push, `docker stack deploy`,
- * then wait until Swarm has updated everything. If one service fails, the old versions of all serve.
+ * Brings a stack to the state in its file and its sources: build and name by commit, push, `docker stack deploy`, then wait until
+ * Swarm has updated everything. If one service fails, the old versions of all serve.
  */
-export async function rollOutStack(request: RolloutRequest): Promise<void> {
-  await inTurn(request, async (context) => {
-    const nodes = await requireManager(context.engine);
-    const rollout = await openStack(context);
-    const { engine, project, commit, report } = rollout;
-    const services = selectServices(rollout, rollout.names);
-    report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
-    warnAboutImages(rollout, nodes);
-    await recoverStack(rollout);
-    const before = await readStackState(engine, project.name);
-    await recordFirstStackVersion(rollout, before);
-    // Read before the build, which may take a name from a running image.
-    const live = await readLiveImages(rollout, before);
-    const outcomes: ServiceOutcome[] = [];
-    try {
-      const images = await prepareStackImages(rollout, services, live);
-      await deployStack(rollout, images);
-      const wait = () => waitForServices(rollout, before);
-      outcomes.push(...(await timed(rollout, "update", wait, "Swarm is done")).result);
-      const changed = outcomes.filter(({ outcome }) => outcome !== "unchanged").map(({ service }) => service);
-      for (const service of project.services)
-        if (changed.includes(service.name)) await checkThroughProxy({ ...rollout, service });
-    } catch (error) {
-      await rollBackStack(rollout, before, live);
-      throw error;
-    }
-    await recordVersion(rollout, async () => imagesOf(rollout, await readStackState(engine, project.name)));
-    return outcomes;
-  });
+export async function rollOutStack(context: LockedContext): Promise<readonly ServiceOutcome[]> {
+  const nodes = await requireManager(context.engine);
+  const rollout = await openStack(context);
+  const { engine, project, commit, report } = rollout;
+  const services = selectServices(rollout, rollout.names);
+  report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
+  warnAboutImages(rollout, nodes);
+  await recoverStack(rollout);
+  const before = await readStackState(engine, project.name);
+  await recordFirstStackVersion(rollout, before);
+  // Read before the build, which may take a name from a running image.
+  const live = await readLiveImages(rollout, before);
+  const outcomes: ServiceOutcome[] = [];
+  try {
+    const images = await prepareStackImages(rollout, services, live);
+    await deployStack(rollout, images);
+    const wait = () => waitForServices(rollout, before);
+    outcomes.push(...(await timed(rollout, "update", wait, "Swarm is done")).result);
+    const changed = outcomes.filter(({ outcome }) => outcome !== "unchanged").map(({ service }) => service);
+    for (const service of project.services)
+      if (changed.includes(service.name)) await checkThroughProxy({ ...rollout, service });
+  } catch (error) {
+    await rollBackStack(rollout, before, live);
+    throw error;
+  }
+  await recordVersion(rollout, async () => imagesOf(rollout, await readStackState(engine, project.name)));
+  if (rollout.withPrune) await pruneBeside(rollout, () => pruneStack(project, rollout));
+  return outcomes;
 }
 
 interface SwarmInfo {

@@ -1,26 +1,19 @@
-import { scaleUpCommand, startFailure } from "#platform/compose";
-import {
-  discardContainers,
-  inspectContainer,
-  namesOf,
-  removeContainer,
-  stopContainer,
-} from "#platform/docker/containers";
+import { availableParallelism } from "node:os";
+import { runCompose, scaleUpCommand, startFailure } from "#platform/compose";
+import { discardContainers, namesOf, removeContainer, stopContainer } from "#platform/docker/containers";
 import { waitReady } from "#platform/docker/health";
 import { inspectImage, tagImage } from "#platform/docker/images";
-import { hasSucceeded } from "#platform/run-command";
-import { ProblemError } from "#problems";
+import { type CommandEnding, hasSucceeded } from "#platform/run-command";
 import {
   type Containers,
   containersOf,
   longestGraceS,
   onService,
-  type ParallelRollout,
   type Rollout,
   type RunningContainers,
   type ServiceRollout,
 } from "./context.ts";
-import { anonymousVolume, planService } from "./plan.ts";
+import { type Action, anonymousVolume, planService } from "./plan.ts";
 import type { RolloutService } from "./project.ts";
 import { recoverService, removeLeftovers } from "./recover.ts";
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
@@ -28,207 +21,347 @@ import { refuseChangedNetworks } from "./refuse-compose-file.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
 import {
-  checkThroughProxy,
   type DrainSummary,
   drainOld,
   namesReceiving,
   switchLiveFiles,
   switchTraffic,
 } from "./switch-traffic.ts";
-import { explainBadAnswer, requireStillServing, waitAllReady } from "./verify.ts";
+import { checkNewVersion, requireStillServing, waitAllReady } from "./verify.ts";
+
+/** New containers of a service beside its old ones. As long as these are there, it can be undone. */
+export interface Replacement {
+  readonly on: ServiceRollout;
+  readonly old: Containers;
+  fresh: Containers;
+  healthyAfterMs: number | null;
+  /** Whether requests may have gone to the new ones. */
+  isSwitched: boolean;
+  isOldStopped: boolean;
+  /** Whether it is why the roll-out fails. */
+  hasFailed: boolean;
+  /** What was seen of the last requests to the old ones. */
+  drained: Promise<DrainSummary> | null;
+  /** Aborted if the requests go back. */
+  readonly goesBack: AbortController;
+}
+
+/** What a roll-out has done so far. */
+export interface Progress {
+  /** The containers of each service before it. */
+  readonly running: RunningContainers;
+  /** Of the services that are done. */
+  readonly outcomes: ServiceOutcome[];
+  readonly replacements: Replacement[];
+}
+
+/** More services at once would wait for each other on the processor while they start, and slow down what serves. */
+const servicesPerCore = 4;
+
+/** The services in the order in which they are updated: those of a wave at once, after all that they depend on. */
+export function wavesOf<Known extends Pick<RolloutService, "name" | "dependsOn">>(
+  services: readonly Known[],
+  mostAtOnce: number = servicesPerCore * availableParallelism(),
+): readonly (readonly Known[])[] {
+  const depths = new Map<string, number>();
+  for (const { name, dependsOn } of services)
+    depths.set(name, 1 + Math.max(0, ...dependsOn.map((one) => depths.get(one) ?? 0)));
+  const waves = [...Map.groupBy(services, ({ name }) => depths.get(name) ?? 1)];
+  return waves
+    .toSorted(([one], [other]) => one - other)
+    .flatMap(([, wave]) =>
+      wave.flatMap((_, at) => (at % mostAtOnce === 0 ? [wave.slice(at, at + mostAtOnce)] : [])),
+    );
+}
 
 /**
- * Does with one service what its plan says, now that its image is here.
+ * Brings the services of a wave up to date, now that their images are here: first those that are recreated, each alone, because
+ * the others may be checked through one of them (the proxy, a database); then the others at once.
  *
- * @param found its containers when the roll-out began
- * @throws ProblemError if the new version fails: then the old one serves
+ * @throws ProblemError of the service that failed first, when the others have come to their end
  */
-export async function updateService(on: ParallelRollout, found: Containers): Promise<ServiceOutcome> {
-  const { service, engine, parallel } = on;
-  const { shared, exclusive, failed } = parallel;
-  on.signal.throwIfAborted();
-  failed.throwIfAborted();
-  // Alone, because it may be what the others are checked through: the proxy, or a database.
-  const recreate = (old: Containers, reason: string) =>
-    exclusive(async () => {
-      failed.throwIfAborted();
-      return recreateService(on, old, reason);
-    });
-  const containers = service.replacement.how === "run-once" ? await endEarlierRun(on) : found;
-  const imageId = (await inspectImage(engine, service.image))?.id ?? null;
-  const action = planService(on, containers, { imageId, configHashes: await hashesOf(on) });
-  switch (action.kind) {
-    case "leave":
-      return unchangedOutcome(service, containers);
-    case "start": {
-      // None of its containers ran when the roll-out began. One that was crashing may have recovered during the build.
-      const recovered = (await recoverService(on)).filter(({ status }) => status === "running");
-      const present = recovered.length > 0 ? recovered : await containersOf(on);
-      const volume = anonymousVolume(service, present);
-      if (volume !== null) return recreate(present, `anonymous volume ${volume}`);
-      if (recovered.length === 0) await removeLeftovers(on);
-      return rollService(on, recovered);
-    }
-    case "roll":
-      return rollService(on, containers);
-    case "recreate":
-      return recreate(containers, action.reason);
-    case "run":
-      return shared(() => runService(on));
-    case "skip":
+export async function updateWave(
+  rollout: Rollout,
+  wave: readonly RolloutService[],
+  { running, outcomes, replacements }: Progress,
+): Promise<void> {
+  const recreations: (() => Promise<ServiceOutcome>)[] = [];
+  const runs: ServiceRollout[] = [];
+  const rolls: Replacement[] = [];
+  for (const service of wave) {
+    const on = onService(rollout, service);
+    on.signal.throwIfAborted();
+    const { action, old } = await planUpdate(on, running.get(service.name) ?? []);
+    if (action.kind === "leave") outcomes.push(unchangedOutcome(service, old));
+    if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action.reason));
+    if (action.kind === "run") runs.push(on);
+    if (action.kind === "roll") rolls.push(replacementOf(on, old));
+    if (action.kind === "skip") {
       note(on, "is not run in a roll back: what it changed stays as it is");
-      return outcomeOf(service, "skipped", {});
-  }
-}
-
-async function hashesOf({ configHashes, service }: ServiceRollout): Promise<readonly string[]> {
-  return (await configHashes).get(service.name) ?? [];
-}
-
-/**
- * Replaces the containers `old` of a service without dropping a request: start the new ones beside the old, wait until they
- * are healthy, switch the traffic, watch, stop and remove the old ones.
- *
- * @throws ProblemError if the new ones fail: the old ones still serve, and the new ones are removed
- */
-async function rollService(asked: ParallelRollout, old: Containers): Promise<ServiceOutcome> {
-  const { shared, failed } = asked.parallel;
-  const on = { ...asked, signal: AbortSignal.any([asked.signal, failed]) };
-  const { service } = on;
-  const replace = async (): Promise<ServiceOutcome> => {
-    const fresh = await startBeside(on, old);
-    const { healthyAfterMs, haveEnded } = await waitOrAbandon(on, old, fresh);
-    if (haveEnded) return ranOutcome(service, fresh);
-    await switchOrAbandon(on, old, fresh);
-    // After a first start there is nothing to go back to, and the proxy may not run yet: its check comes at the end.
-    const moved = old.length === 0 ? {} : await verifyInService(on, old, fresh);
-    await verifyAlone(on, old, fresh);
-    await removeOld(on, old);
-    const outcome = old.length === 0 ? "started" : "rolled";
-    return outcomeOf(service, outcome, { old, new: fresh }, { healthyAfterMs, ...moved });
-  };
-  try {
-    return await shared(replace);
-  } catch (error) {
-    if (failed.aborted) note(on, "is given up, because another service failed");
-    throw error;
-  }
-}
-
-/** Starts as many new containers of the service as it has replicas. */
-async function startBeside(on: ParallelRollout, old: Containers): Promise<Containers> {
-  const { target, service, signal, parallel } = on;
-  const scale = { service: service.name, count: old.length + service.replicas };
-  // Known by ids that were not there before: the numbers in their names cannot be predicted.
-  const known = new Set(old.map(({ id }) => id));
-  const newContainers = async () => (await containersOf(on)).filter(({ id }) => !known.has(id));
-  const start = async () => {
-    signal.throwIfAborted();
-    if (old.length > 0) await refuseChangedNetworks(on, service, scaleUpCommand(target, [scale]));
-    try {
-      const ending = await parallel.startContainers(scale);
-      const fresh = await newContainers();
-      if (hasSucceeded(ending) && fresh.length === service.replicas) return fresh;
-      throw startFailure(service.name, "start", ending);
-    } catch (error) {
-      await abandon(on, await newContainers());
-      throw error;
+      outcomes.push(outcomeOf(service, "skipped", {}));
     }
+  }
+  for (const recreate of recreations) outcomes.push(await recreate());
+  replacements.push(...rolls);
+  const starting = startContainers(rollout, rolls);
+  starting.catch(() => {}); // Each of the services reports it.
+  await together([
+    ...runs.map((on) => async () => outcomes.push(await runService(on))),
+    ...rolls.map((roll) => async (failed: AbortSignal) => {
+      const { hasEnded } = await replace(roll, starting, failed);
+      if (!hasEnded) return;
+      outcomes.push(ranOutcome(roll.on.service, roll.fresh));
+      replacements.splice(replacements.indexOf(roll), 1);
+    }),
+  ]);
+}
+
+/** What to do with a service, and which of its containers that replaces. */
+async function planUpdate(
+  on: ServiceRollout,
+  found: Containers,
+): Promise<{ readonly action: Action; readonly old: Containers }> {
+  const { service, engine } = on;
+  const old = service.replacement.how === "run-once" ? await endEarlierRun(on) : found;
+  const imageId = (await inspectImage(engine, service.image))?.id ?? null;
+  const configHashes = (await on.configHashes).get(service.name) ?? [];
+  const action = planService(on, old, { imageId, configHashes });
+  if (action.kind !== "start") return { action, old };
+  // None of its containers ran when the roll-out began. One that was crashing may have recovered during the build.
+  const recovered = (await recoverService(on)).filter(({ status }) => status === "running");
+  const present = recovered.length > 0 ? recovered : await containersOf(on);
+  const volume = anonymousVolume(service, present);
+  if (volume !== null)
+    return { action: { kind: "recreate", reason: `anonymous volume ${volume}` }, old: present };
+  if (recovered.length === 0) await removeLeftovers(on);
+  return { action: { kind: "roll" }, old: recovered };
+}
+
+function replacementOf(on: ServiceRollout, old: Containers): Replacement {
+  return {
+    ...{ on, old, fresh: [], healthyAfterMs: null, drained: null, goesBack: new AbortController() },
+    ...{ isSwitched: false, isOldStopped: false, hasFailed: false },
   };
-  return (await timed(on, "start", start, namesOf)).result;
 }
 
-async function waitOrAbandon(on: ParallelRollout, old: Containers, fresh: Containers) {
-  // If it served before, or if the proxy reads a live file for it, ending is a failure, whatever the exit code.
-  const mayEnd = on.service.mayEnd && old.length === 0 && !on.liveFilesRead?.has(on.service.name);
-  try {
-    const ready = await waitAllReady(on, fresh, { mayEnd });
-    on.parallel.failed.throwIfAborted();
-    return ready;
-  } catch (error) {
-    await abandon(on, fresh);
-    throw error;
-  }
+/** Does all `works`, and waits for all. When one fails, the signal that each was given is aborted, and its error is thrown. */
+async function together(works: readonly ((failed: AbortSignal) => Promise<unknown>)[]): Promise<void> {
+  const failing = new AbortController();
+  const failures: unknown[] = [];
+  const noteFailure = (error: unknown) => {
+    failures.push(error);
+    failing.abort();
+  };
+  await Promise.all(works.map((work) => work(failing.signal).catch(noteFailure)));
+  if (failures.length > 0) throw failures[0];
 }
 
-/** New containers that a live file names already stay: the next roll-out recovers. */
-async function switchOrAbandon(on: ServiceRollout, old: Containers, fresh: Containers): Promise<void> {
-  try {
-    await switchTraffic(on, fresh);
-  } catch (error) {
-    await switchTraffic(on, old).catch(() => {});
-    const named = await namesReceiving(on);
-    if (!fresh.some(({ name }) => named.includes(name))) await abandon(on, fresh);
-    throw error;
-  }
-}
+const startTimeoutMs = 120_000;
 
 /**
- * With the traffic on the new containers, runs the check through the proxy while the old ones drain and the guard watches
- * the new ones, and looks at these once more: a version can be healthy until its first real request. The check runs only if a
- * live file has moved the traffic: otherwise the old ones may answer it. These still run, so rolling back is one more switch.
+ * Starts new containers of all services beside the old ones with one run of compose. If that fails, each service gets a run of
+ * its own, so that only the one that fails is blamed.
  *
- * @returns what was seen of the requests to the old ones
- * @throws ProblemError if the new ones fail, or the signal's reason if another service does; the old ones serve again, and the new ones
- * are removed
+ * @returns how compose ended, by service
  */
-async function verifyInService(
-  on: ParallelRollout,
-  old: Containers,
-  fresh: Containers,
-): Promise<DrainSummary> {
-  const { failed } = on.parallel;
-  const draining = new AbortController();
-  const anotherFails = new Promise<never>((_, reject) => {
-    if (failed.aborted) reject(failed.reason);
-    failed.addEventListener("abort", () => reject(failed.reason), { once: true });
+async function startContainers(
+  rollout: Rollout,
+  rolls: readonly Replacement[],
+): Promise<ReadonlyMap<string, CommandEnding>> {
+  const { target } = rollout;
+  const scales = rolls.map(({ on: { service }, old }) => {
+    return { service: service.name, count: old.length + service.replicas };
   });
-  try {
-    const verified = Promise.all([
-      drainOld(on, old, draining.signal),
-      on.traffic.by === "live file" && checkThroughProxy(on),
-      guardNewVersion(on, old, fresh, draining.signal),
-    ]);
-    const [moved] = await Promise.race([verified, anotherFails]);
-    await requireStillServing(on, fresh);
-    return moved;
-  } catch (error) {
-    draining.abort();
-    await switchTraffic(on, old);
-    await drainOld(on, fresh);
-    throw await explainAndAbandon(on, fresh, error);
-  }
+  if (scales.length === 0) return new Map();
+  for (const { on, old } of rolls)
+    if (old.length > 0) await refuseChangedNetworks(on, on.service, scaleUpCommand(target, scales));
+  const start = (some: typeof scales) =>
+    runCompose(rollout, scaleUpCommand(target, some), { timeoutMs: startTimeoutMs });
+  const ending = await start(scales);
+  const isOneForAll = hasSucceeded(ending) || scales.length === 1;
+  const endings = new Map(scales.map(({ service }) => [service, ending]));
+  if (!isOneForAll) for (const scale of scales) endings.set(scale.service, await start([scale]));
+  return endings;
 }
 
 /**
- * Runs the check again if Caddy did not report that it reads the live file: the old containers may have answered so
- * far, so they are stopped first. If the new ones answer badly, the old ones are started again.
+ * Replaces the containers of a service without dropping a request: start the new ones beside the old, wait until they are
+ * healthy, switch the traffic, check them. The old ones drain meanwhile, and stay until all services have come so far.
  *
- * @throws ProblemError `proxy_check_failed`; the old ones serve again, and the new ones are removed
+ * @param failed aborted when another service fails
+ * @returns whether the service ran to its end instead
  */
-async function verifyAlone(on: ServiceRollout, old: Containers, fresh: Containers): Promise<void> {
-  const { engine, service, traffic, liveFilesRead } = on;
-  const isProved = traffic.by === "live file" && liveFilesRead !== null;
-  if (isProved || service.checkUrl === null || old.length === 0) return;
-  const stop = () => Promise.all(old.map((one) => stopContainer(engine, one, Number.POSITIVE_INFINITY)));
-  await timed(on, "stop", stop, `${namesOf(old)} stopped`);
+async function replace(
+  roll: Replacement,
+  starting: ReturnType<typeof startContainers>,
+  failed: AbortSignal,
+): Promise<{ readonly hasEnded: boolean }> {
+  const { on, old } = roll;
   try {
-    await checkThroughProxy(on);
+    const fresh = (await timed(on, "start", () => awaitStart(roll, starting), namesOf)).result;
+    // If it served before, or if the proxy reads a live file for it, ending is a failure, whatever the exit code.
+    const mayEnd = on.service.mayEnd && old.length === 0 && !on.liveFilesRead?.has(on.service.name);
+    const signal = AbortSignal.any([on.signal, failed]);
+    const ready = await waitAllReady({ ...on, signal }, fresh, { mayEnd });
+    signal.throwIfAborted();
+    roll.healthyAfterMs = ready.healthyAfterMs;
+    if (ready.haveEnded) return { hasEnded: true };
+    roll.isSwitched = true;
+    await switchTraffic(on, fresh);
+    // After a first start there is nothing to go back to, and the proxy may not run yet: its check comes at the end.
+    if (old.length === 0) return { hasEnded: false };
+    roll.drained = drainOld(on, old, roll.goesBack.signal);
+    roll.drained.catch(() => {}); // It is awaited with the guard.
+    // Only if a live file has moved the traffic: otherwise the old ones may answer.
+    if (on.traffic.by === "live file") await checkNewVersion(on, fresh);
+    return { hasEnded: false };
   } catch (error) {
-    const start = async ({ id }: { readonly id: string }) => {
-      await engine.post(`/containers/${id}/start`);
-      await waitReady(engine, id, service.healthyTimeoutMs);
-    };
-    await timed(on, "roll back", () => Promise.all(old.map(start)), `${namesOf(old)} started again`);
-    await switchTraffic(on, old);
-    throw await explainAndAbandon(on, fresh, error);
+    roll.hasFailed = !failed.aborted;
+    throw error;
   }
 }
 
-async function explainAndAbandon(on: ServiceRollout, fresh: Containers, error: unknown): Promise<unknown> {
-  const explained = await explainBadAnswer(on, fresh, error);
-  await abandon(on, fresh);
-  return explained;
+async function awaitStart(
+  roll: Replacement,
+  starting: ReturnType<typeof startContainers>,
+): Promise<Containers> {
+  const { on, old } = roll;
+  const { name, replicas } = on.service;
+  try {
+    const ending = (await starting).get(name);
+    roll.fresh = await newContainers(roll);
+    if (ending && hasSucceeded(ending) && roll.fresh.length === replicas) return roll.fresh;
+    throw ending ? startFailure(name, "start", ending) : new Error(`${name} was not started`);
+  } catch (error) {
+    roll.fresh = await newContainers({ on, old });
+    throw error;
+  }
+}
+
+/** Known by ids that were not there before: the numbers in their names cannot be predicted. */
+async function newContainers({ on, old }: Pick<Replacement, "on" | "old">): Promise<Containers> {
+  const known = new Set(old.map(({ id }) => id));
+  return (await containersOf(on)).filter(({ id }) => !known.has(id));
+}
+
+/**
+ * With the traffic on the new containers, waits until the old ones are drained and the guard has watched the new ones, and looks
+ * at these once more: a version can be healthy until its first real request.
+ *
+ * @throws ProblemError of the service that failed first
+ */
+export async function guardReplacements(replacements: readonly Replacement[]): Promise<void> {
+  const moved = replacements.filter(({ drained }) => drained !== null);
+  await together(
+    moved.map((roll) => async (failed) => {
+      const { on, old, fresh, drained } = roll;
+      try {
+        await Promise.all([drained, guardNewVersion(on, old, fresh, failed)]);
+        await requireStillServing(on, fresh);
+      } catch (error) {
+        roll.hasFailed = !failed.aborted;
+        for (const { goesBack } of moved) goesBack.abort();
+        throw error;
+      }
+    }),
+  );
+  for (const roll of moved) await proveAlone(roll);
+}
+
+/**
+ * Checks again if Caddy did not report that it reads the live file: the old containers may have answered so far, so they are
+ * stopped first.
+ *
+ * @throws ProblemError `proxy_check_failed`
+ */
+async function proveAlone(roll: Replacement): Promise<void> {
+  const { on, old, fresh } = roll;
+  const isProved = on.traffic.by === "live file" && on.liveFilesRead !== null;
+  if (isProved || on.service.checkUrl === null) return;
+  roll.isOldStopped = true;
+  const stop = () => Promise.all(old.map((one) => stopContainer(on.engine, one, Number.POSITIVE_INFINITY)));
+  await timed(on, "stop", stop, `${namesOf(old)} stopped`);
+  roll.hasFailed = true;
+  await checkNewVersion(on, fresh);
+  roll.hasFailed = false;
+}
+
+/** Stops and removes the old containers: from here on, only a roll back brings the old version back. */
+export async function finishReplacement(roll: Replacement): Promise<ServiceOutcome> {
+  const { on, old, fresh, healthyAfterMs, drained } = roll;
+  await removeOld(on, old);
+  const outcome = old.length === 0 ? "started" : "rolled";
+  return outcomeOf(on.service, outcome, { old, new: fresh }, { healthyAfterMs, ...(await drained) });
+}
+
+/**
+ * Stops and removes old containers that get no more requests. The new ones serve by now: one that cannot be removed is reported, and
+ * left to the next roll-out.
+ */
+async function removeOld(on: ServiceRollout, containers: Containers): Promise<void> {
+  if (containers.length === 0) return;
+  const stop = () => discardContainers(on.engine, containers, longestGraceS(on.traffic));
+  await timed(on, "stop", stop, (kept) => {
+    const left = kept.map(
+      ({ container, reason }) =>
+        `${container.name} could not be removed, the next roll-out tries again: ${reason}`,
+    );
+    return left.join("; ") || `${namesOf(containers)} stopped and removed`;
+  });
+}
+
+/**
+ * Undoes a roll-out that fails: the old containers of each service serve again, and the new ones are removed, so that the serving
+ * versions belong together. The running images get their names back. Services that were recreated stay new, because a database may
+ * not go back. Reports what cannot be undone, and never throws.
+ */
+export async function undo(rollout: Rollout, { running, outcomes, replacements }: Progress): Promise<void> {
+  await restoreImageNames(rollout, running, outcomes);
+  for (const { service: name, outcome } of outcomes) {
+    const service = rollout.services.find((one) => one.name === name);
+    if (!service || outcome !== "recreated") continue;
+    const advice = `To go back, undo its change in the sources or the compose file, then: hotpush rollout ${name}`;
+    const obstacle = "it was recreated, and its data may not suit the old version";
+    note(
+      { ...rollout, service },
+      `stays at the new version, though another service failed: ${obstacle}. ${advice}`,
+    );
+  }
+  await Promise.all(replacements.map(undoReplacement));
+}
+
+async function undoReplacement(roll: Replacement): Promise<void> {
+  const { on, old, isSwitched, hasFailed } = roll;
+  roll.goesBack.abort();
+  // There is nothing to go back to.
+  if (isSwitched && old.length === 0) return;
+  const isForAnother = !hasFailed && !on.signal.aborted;
+  if (isForAnother && !isSwitched) note(on, "is given up, because another service failed");
+  if (isForAnother && isSwitched) note(on, "goes back to the old version, because another service failed");
+  try {
+    if (roll.isOldStopped)
+      await timed(on, "roll back", () => startAgain(roll), `${namesOf(old)} started again`);
+    if (isSwitched) {
+      await switchTraffic(on, old).catch(() => {});
+      const named = await namesReceiving(on);
+      // The next roll-out recovers.
+      if (roll.fresh.some(({ name }) => named.includes(name)))
+        throw new Error("its live file cannot be written");
+      await drainOld(on, roll.fresh);
+    }
+    await abandon(on, roll.fresh);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    note(on, `could not go back: ${reason}`);
+  }
+}
+
+async function startAgain({ on, old }: Replacement): Promise<void> {
+  const start = async ({ id }: { readonly id: string }) => {
+    await on.engine.post(`/containers/${id}/start`);
+    await waitReady(on.engine, id, on.service.healthyTimeoutMs);
+  };
+  await Promise.all(old.map(start));
 }
 
 /** Removes new containers that will not serve. The next roll-out removes what cannot be removed now. */
@@ -244,113 +377,12 @@ async function abandon(on: ServiceRollout, containers: Containers): Promise<void
 }
 
 /**
- * Stops and removes old containers that get no more requests. The new ones are verified and serve by now: a stopped
- * container that cannot be removed is reported, and left to the next roll-out.
- *
- * @throws ProblemError `docker_refused` if one keeps running
- */
-async function removeOld(on: ServiceRollout, containers: Containers): Promise<void> {
-  if (containers.length === 0) return;
-  const stop = async () => {
-    const kept = await discardContainers(on.engine, containers, longestGraceS(on.traffic));
-    for (const { container, reason } of kept) {
-      if ((await inspectContainer(on.engine, container.id))?.status !== "running") continue;
-      const detail = `${container.name} cannot be stopped, and runs beside the new version: ${reason}`;
-      throw new ProblemError({ code: "docker_refused", detail });
-    }
-    return kept.map(
-      ({ container, reason }) =>
-        `${container.name} has stopped and could not be removed, the next roll-out tries again: ${reason}`,
-    );
-  };
-  await timed(on, "stop", stop, (kept) => kept.join("; ") || `${namesOf(containers)} stopped and removed`);
-}
-
-/** Never resolves (RFC 2606), so the proxy refuses new requests while the old container finishes its own. */
-const nobody = "nobody.invalid";
-
-/**
- * Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose
- * does. If the proxy sends requests to them, it stops that first, and lets those in flight end.
- *
- * @throws ProblemError `docker_refused` if one keeps running
- */
-export async function removeService(on: ServiceRollout): Promise<ServiceOutcome> {
-  const { service, traffic } = on;
-  const leaving = await containersOf(on);
-  if (leaving.length === 0) return unchangedOutcome(service, leaving);
-  let drainedMs: number | null = null;
-  // A live file counts only if a roll-out has written it.
-  if (traffic.by === "live file" && (await namesReceiving(on)).length > 0) {
-    const write = () => switchLiveFiles(traffic.directory.path, service.name, [nobody]);
-    await timed(on, "switch", write, "no replicas any more: the proxy refuses its requests from now on");
-    const running = leaving.filter(({ status }) => status === "running");
-    drainedMs = (await drainOld(on, running)).drainedMs;
-  }
-  await removeOld(drainedMs === null ? { ...on, traffic: { by: "nobody" } } : on, leaving);
-  return outcomeOf(service, "removed", { old: leaving }, { drainedMs });
-}
-
-/**
- * If one service fails, the running images get their names back, and those replaced before it roll back to their old
- * images by the same steps, without a build, so that the serving versions belong together. Some stay new, with a note
- * on what to do: a service whose image has another name in the compose file now, and one that was recreated, because
- * a database may not go back.
- *
- * @param running the containers of each service before the roll-out
- * @param outcomes of the services that did not fail
- */
-export async function rollBackServices(
-  rollout: Rollout,
-  running: RunningContainers,
-  outcomes: readonly ServiceOutcome[],
-  parallel: ParallelRollout["parallel"],
-): Promise<void> {
-  await rollBackImageNames(rollout, running, outcomes);
-  for (const { service: name, outcome } of outcomes.toReversed()) {
-    const service = rollout.services.find((candidate) => candidate.name === name);
-    if (!service || (outcome !== "rolled" && outcome !== "recreated")) continue;
-    const old = running.get(name) ?? [];
-    const obstacle =
-      outcome === "recreated"
-        ? "it was recreated, and its data may not suit the old version"
-        : renamed(service, old);
-    // It served before, and a guard would only hold up the others.
-    const on = { ...onService(rollout, { ...service, guardMs: 0 }), parallel };
-    if (obstacle === null) await rollBack(on, old);
-    else {
-      const advice = `To go back, undo its change in the sources or the compose file, then: hotpush rollout ${name}`;
-      note(on, `stays at the new version, though another service failed: ${obstacle}. ${advice}`);
-    }
-  }
-}
-
-/** Why an old image cannot run under the name in the compose file, or null. */
-function renamed({ image }: RolloutService, old: Containers): string | null {
-  const names = new Set(old.map(({ imageName }) => imageName));
-  return names.has(image) ? null : `its image was ${[...names].join(", ")} and is ${image} now`;
-}
-
-async function rollBack(on: ParallelRollout, old: Containers): Promise<void> {
-  try {
-    const configHashes = await hashesOf(on);
-    const isChanged = old.some(({ configHash }) => !configHashes.includes(configHash));
-    const configuration = isChanged ? ", with the configuration that the compose file has now" : "";
-    note(on, `goes back to the old version, because another service failed${configuration}`);
-    await rollService(on, await containersOf(on));
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    note(on, `could not go back and serves the new version: ${reason}`);
-  }
-}
-
-/**
  * Gives the running images their names back. Otherwise a later `docker compose up`, or a restart of
  * the machine with it, would start the version that failed. A recreated service stays new, and its image keeps the
  * name: otherwise the next roll-out would put the old image over the new data. For the same reason, a one-shot
  * service that ran keeps its new image's name, unless another service shares it.
  */
-export async function rollBackImageNames(
+export async function restoreImageNames(
   { engine, services }: Pick<Rollout, "engine" | "services">,
   running: RunningContainers,
   outcomes: readonly ServiceOutcome[],
@@ -368,4 +400,27 @@ export async function rollBackImageNames(
     if (named !== null && named.id !== old.image)
       await tagImage(engine, old.image, service.image).catch(() => {});
   }
+}
+
+/** Never resolves (RFC 2606), so the proxy refuses new requests while the old container finishes its own. */
+const nobody = "nobody.invalid";
+
+/**
+ * Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose
+ * does. If the proxy sends requests to them, it stops that first, and lets those in flight end.
+ */
+export async function removeService(on: ServiceRollout): Promise<ServiceOutcome> {
+  const { service, traffic } = on;
+  const leaving = await containersOf(on);
+  if (leaving.length === 0) return unchangedOutcome(service, leaving);
+  let drainedMs: number | null = null;
+  // A live file counts only if a roll-out has written it.
+  if (traffic.by === "live file" && (await namesReceiving(on)).length > 0) {
+    const write = () => switchLiveFiles(traffic.directory.path, service.name, [nobody]);
+    await timed(on, "switch", write, "no replicas any more: the proxy refuses its requests from now on");
+    const running = leaving.filter(({ status }) => status === "running");
+    drainedMs = (await drainOld(on, running)).drainedMs;
+  }
+  await removeOld(drainedMs === null ? { ...on, traffic: { by: "nobody" } } : on, leaving);
+  return outcomeOf(service, "removed", { old: leaving }, { drainedMs });
 }

@@ -3,6 +3,7 @@ import { diagnose, isStillReady, waitReady } from "#platform/docker/health";
 import { ProblemError } from "#problems";
 import type { Containers, ServiceRollout } from "./context.ts";
 import { timed } from "./report.ts";
+import { type CheckLimits, checkThroughProxy } from "./switch-traffic.ts";
 
 export interface AllReady {
   /** Milliseconds until the last one was ready. */
@@ -51,13 +52,22 @@ export async function requireStillServing(
   }
 }
 
-/** Adds the container's log to a failed check. Returns any other error as it is. */
-export async function explainBadAnswer(
-  { engine }: ServiceRollout,
+/**
+ * Checks the service through the proxy.
+ *
+ * @throws ProblemError `proxy_check_failed` with the last log lines of the first of the new containers
+ */
+export async function checkNewVersion(
+  on: ServiceRollout,
   [fresh]: Containers,
-  error: unknown,
-): Promise<unknown> {
-  if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh) return error;
-  const { evidence } = (await diagnose(engine, fresh, { kind: "fell" })).problem;
-  return new ProblemError({ ...error.problem, ...(evidence === undefined ? {} : { evidence }) }, error);
+  limits?: CheckLimits,
+): Promise<void> {
+  try {
+    await checkThroughProxy(on, limits);
+  } catch (error) {
+    if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh)
+      throw error;
+    const { evidence = [] } = (await diagnose(on.engine, fresh, { kind: "fell" })).problem;
+    throw new ProblemError({ ...error.problem, evidence }, error);
+  }
 }

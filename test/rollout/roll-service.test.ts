@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { longestGraceS } from "../../src/rollout/context.ts";
 import { ranOutcome, unchangedOutcome } from "../../src/rollout/report.ts";
-import { rollBackImageNames } from "../../src/rollout/roll-service.ts";
+import { restoreImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { sampleContainer, sampleService, watchedEngine } from "./sample.ts";
 
 test("only a container that was drained has less than its own stop grace period", () => {
@@ -20,7 +20,7 @@ test("after a failure, names return to the old images, unless recreated", async 
     ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
   ]);
   const outcomes = [{ ...unchangedOutcome(db, []), outcome: "recreated" as const }];
-  await rollBackImageNames({ engine, services: [app, db] }, running, outcomes);
+  await restoreImageNames({ engine, services: [app, db] }, running, outcomes);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });
 
@@ -35,6 +35,20 @@ test("after a failure, a migration that ran keeps its image name, unless shared"
     ["app", [sampleContainer({ image: "sha256:old" })]],
   ]);
   const services = [migrate, index, sampleService()];
-  await rollBackImageNames({ engine, services }, running, [ranOutcome(migrate, []), ranOutcome(index, [])]);
+  await restoreImageNames({ engine, services }, running, [ranOutcome(migrate, []), ranOutcome(index, [])]);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
+});
+
+test("services come in waves: after all that they depend on, and some at once", () => {
+  const names = ["db", "cache", "migrate", "app", "worker"];
+  const needs: Record<string, readonly string[]> = {
+    migrate: ["db"],
+    app: ["migrate", "db"],
+    worker: ["db"],
+  };
+  const services = names.map((name) => sampleService({ name, dependsOn: needs[name] ?? [] }));
+  const wavesIn = (mostAtOnce: number) =>
+    wavesOf(services, mostAtOnce).map((wave) => wave.map(({ name }) => name).join(" "));
+  assert.deepEqual(wavesIn(9), ["db cache", "migrate worker", "app"]);
+  assert.deepEqual(wavesIn(1), ["db", "cache", "migrate", "worker", "app"]);
 });

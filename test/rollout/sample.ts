@@ -65,6 +65,7 @@ export function sampleRequest(directory: string, differences: Partial<RolloutReq
     lockWaitS: 0,
     withBuild: true,
     withPull: false,
+    withPrune: false,
     back: null,
     report: () => {},
     signal: new AbortController().signal,
