@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { makeSshKey } from "../harness/repository.ts";
 import { until } from "../harness/until.ts";
-import { advicesIn } from "../lab/advices.ts";
-import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";
+import { advicesIn, type FirstProject, makeFirstProject } from "../lab/first-project.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
 /** As a developer in a clone of the project. */

@@ -3,8 +3,7 @@ import { after, before, test } from "node:test";
 import { parseEnv } from "node:util";
 import { githubDelivery } from "../harness/delivery.ts";
 import { until } from "../harness/until.ts";
-import { advicesIn } from "../lab/advices.ts";
-import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";
+import { advicesIn, type FirstProject, makeFirstProject } from "../lab/first-project.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
 /** Commands that are refused, and what each names. */

@@ -16,7 +16,6 @@ import { until } from "../harness/until.ts";
 import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
-const killedInit = join(import.meta.dirname, "../lab/killed-init.ts");
 const root = join(import.meta.dirname, "../..");
 
 onEngine(
@@ -140,7 +139,7 @@ onEngine(
     for (const [index, name] of [...setupSteps.map((step) => step.name), "end"].entries()) {
       test(`init that was killed before the step ${name} is put right by the next run`, async () => {
         await project.reset();
-        const { code, output } = await project.init(killedInit, { KILLED_BEFORE: String(index) });
+        const { code, output } = await project.init(undefined, { KILLED_BEFORE: String(index) });
         assert.equal(code, 128, output);
         await assertWorks();
       });
@@ -153,7 +152,7 @@ onEngine(
     ] as const) {
       test(`init that was killed ${ms} ms after "${what}" is put right by the next run`, async () => {
         await project.reset();
-        const { code, output } = await project.init(killedInit, { KILLED_AT: what, KILLED_AFTER_MS: ms });
+        const { code, output } = await project.init(undefined, { KILLED_AT: what, KILLED_AFTER_MS: ms });
         assert.equal(code, 128, output);
         await assertWorks();
       });

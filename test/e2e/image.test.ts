@@ -9,8 +9,8 @@ import { type DoctorCheck, git as inPlace, makePlace, setSettings } from "../har
 import { freePort } from "../harness/listen.ts";
 import { makeGpgKey, makeSshKey, type SigningKey } from "../harness/repository.ts";
 import { until } from "../harness/until.ts";
-import { buildImage, removeImage } from "../lab/image.ts";
 import { onEngine } from "../lab/on-engine.ts";
+import { buildImage, removeImage } from "../lab/project.ts";
 
 const image = `hotpush-image-test-${process.pid}`;
 const largestMb = 520;

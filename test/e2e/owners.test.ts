@@ -11,12 +11,11 @@ import { testSecret } from "../harness/delivery.ts";
 import { freePort } from "../harness/listen.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
-import { type EndingOf, endingIn } from "../lab/ending.ts";
-import { buildImage, removeImage } from "../lab/image.ts";
+import { sendingTo } from "../lab/git-remote.ts";
 import { onEngine } from "../lab/on-engine.ts";
+import { buildImage, type EndingOf, endingIn, removeImage } from "../lab/project.ts";
 
 const run = promisify(execFile);
-const sender = join(import.meta.dirname, "../lab/send-push.ts");
 const frontUid = 9_000;
 /** As on Debian. */
 const commonUsers = ["root:x:0:0::/root:/bin/bash"];
@@ -275,7 +274,7 @@ async function addProject(
   await mkdir(home, { mode: 0o700 });
   await run("chown", ["-R", `${uid}:${uid}`, path, home]);
   await chmod(path, 0o700);
-  const hook = [process.execPath, sender, origin, `/webhook/${name}`].map((word) => `'${word}'`).join(" ");
+  const hook = sendingTo(origin, `/webhook/${name}`);
   writeScript(join(remote, "hooks/post-receive"), `#!/bin/sh\nexec ${hook}\n`);
   const settings = `REPO_PATH=${path}\nWEBHOOK_SECRET=${testSecret}\nCATCH_UP_INTERVAL=0\n`;
   const file = join(root, "projects", `${name}.env`);

@@ -5,8 +5,8 @@ import { after, before, test } from "node:test";
 import { readDeployments, recordedDeliveryCount } from "../harness/records.ts";
 import { until } from "../harness/until.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
+import { assertNoneLost, startPushes } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { assertNoneLost, startPushes } from "../lab/pushes.ts";
 
 const restarts = 3;
 /** Git hosts give up a delivery after ten seconds. */

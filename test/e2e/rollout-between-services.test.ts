@@ -4,10 +4,9 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sendHttp } from "../../src/platform/http.ts";
-import { makeNewMachine, type Newcomer, type NewMachine } from "../lab/newcomers.ts";
+import { makeNewMachine, type Newcomer, type NewMachine } from "../lab/newcomer.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { dockerIn, endOf } from "../lab/project.ts";
-import { spawnHotpush } from "../lab/spawn-hotpush.ts";
+import { dockerIn, endOf, spawnHotpush } from "../lab/project.ts";
 
 const rollouts = 4;
 const neighbours = "neighbours-of-shop";

@@ -6,10 +6,9 @@ import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, startAnswering } from "../harness/hotpush.ts";
 import { untilDeployment } from "../harness/records.ts";
 import type { RunningService } from "../harness/service.ts";
-import { endingIn } from "../lab/ending.ts";
 import { type GitRemote, makeGitRemote } from "../lab/git-remote.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { makeProject, type TestProject } from "../lab/project.ts";
+import { endingIn, makeProject, type TestProject } from "../lab/project.ts";
 
 const example = join(import.meta.dirname, "../../examples/deploy.sh");
 

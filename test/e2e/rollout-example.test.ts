@@ -5,9 +5,8 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
-import { buildImage, removeImage } from "../lab/image.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { makeProject, type TestProject } from "../lab/project.ts";
+import { buildImage, makeProject, removeImage, type TestProject } from "../lab/project.ts";
 
 const example = join(import.meta.dirname, "../../examples/compose");
 

@@ -7,9 +7,9 @@ import { promisify } from "node:util";
 import { until } from "../harness/until.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
+import { underLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { type Behaviour, makeProject, messagesIn, type TestProject } from "../lab/project.ts";
-import { underLoad } from "../lab/under-load.ts";
 
 const script = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
 const run = promisify(execFile);

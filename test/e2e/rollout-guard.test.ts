@@ -6,10 +6,16 @@ import type { GuardOrder } from "../../src/deployments/deployment.ts";
 import { readDeploymentReport } from "../../src/rollout/deployment-report.ts";
 import { giveGuardOrder, removeGuardOrder } from "../../src/rollout/guard-order.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
-import { countingCaddyfile } from "../lab/counting-caddyfile.ts";
 import { type LoadResult, startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { type Ending, makeProject, readLive, type TestProject, untilPrinted } from "../lab/project.ts";
+import {
+  countingCaddyfile,
+  type Ending,
+  makeProject,
+  readLive,
+  type TestProject,
+  untilPrinted,
+} from "../lab/project.ts";
 
 /** About 100 requests a second. */
 const pauseMs = 150;

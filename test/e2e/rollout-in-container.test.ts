@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { buildImage, removeImage } from "../lab/image.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { messagesIn } from "../lab/project.ts";
+import { buildImage, messagesIn, removeImage } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 onEngine("a roll-out from inside a container", (env) => {

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { countingCaddyfile } from "../lab/counting-caddyfile.ts";
 import type { Answer } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { type Behaviour, requestsIn } from "../lab/project.ts";
+import { type Behaviour, countingCaddyfile, requestsIn } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 /** 200 take half an hour. */

@@ -4,11 +4,15 @@ import { get } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { countingLines } from "../../src/rollout/caddy-lines.ts";
-import { countingCaddyfile } from "../lab/counting-caddyfile.ts";
-import { startLoad } from "../lab/load.ts";
+import { startLoad, underLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { makeProject, requestsIn, type TestProject, untilPrinted } from "../lab/project.ts";
-import { underLoad } from "../lab/under-load.ts";
+import {
+  countingCaddyfile,
+  makeProject,
+  requestsIn,
+  type TestProject,
+  untilPrinted,
+} from "../lab/project.ts";
 
 function declare(env: NodeJS.ProcessEnv): void {
   let project: TestProject;

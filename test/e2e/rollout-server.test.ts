@@ -3,10 +3,15 @@ import { after, before, test } from "node:test";
 import { statOf } from "../../src/platform/files.ts";
 import { needs, nobody } from "../harness/requirements.ts";
 import { until } from "../harness/until.ts";
-import { type Machine, makeMachine, type Owner } from "../lab/lab-server-files.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { endOf, untilPrinted } from "../lab/project.ts";
-import { makeServerProject, type ServerProject } from "../lab/server-project.ts";
+import {
+  type Machine,
+  makeMachine,
+  makeServerProject,
+  type Owner,
+  type ServerProject,
+} from "../lab/server-project.ts";
 
 /** How many versions are rolled out under load. */
 const rollouts = 10;

@@ -3,9 +3,9 @@ import { execFile } from "node:child_process";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { until } from "../harness/until.ts";
+import { underLoad } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import { makeStack, type TestStack } from "../lab/stack.ts";
-import { underLoad } from "../lab/under-load.ts";
+import { makeStack, type TestStack } from "../lab/swarm.ts";
 
 const run = promisify(execFile);
 

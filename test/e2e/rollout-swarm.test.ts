@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { underLoad } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
 import type { Behaviour, Ending } from "../lab/project.ts";
 import { startRegistry } from "../lab/registry.ts";
-import { makeStack, type TestStack } from "../lab/stack.ts";
-import { underLoad } from "../lab/under-load.ts";
+import { makeStack, type TestStack } from "../lab/swarm.ts";
 
 /** Ten take two minutes; two show that one can follow another. */
 const rollouts = Number(process.env.HOTPUSH_E2E_SWARM_ROLLOUTS ?? 2);

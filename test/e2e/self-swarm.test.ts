@@ -5,13 +5,18 @@ import { after, before, test } from "node:test";
 import { testSecret } from "../harness/delivery.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
-import { type EndingOf, endingIn } from "../lab/ending.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
-import { buildImage, removeImage } from "../lab/image.ts";
+import { underLoad } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import { type Behaviour, messagesIn } from "../lab/project.ts";
-import { makeStack, type TestStack } from "../lab/stack.ts";
-import { underLoad } from "../lab/under-load.ts";
+import {
+  type Behaviour,
+  buildImage,
+  type EndingOf,
+  endingIn,
+  messagesIn,
+  removeImage,
+} from "../lab/project.ts";
+import { makeStack, type TestStack } from "../lab/swarm.ts";
 
 const example = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
 

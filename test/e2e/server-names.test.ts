@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { until } from "../harness/until.ts";
-import { makeNewMachine, type Newcomer, type NewMachine } from "../lab/newcomers.ts";
+import { makeNewMachine, type Newcomer, type NewMachine } from "../lab/newcomer.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { dockerIn } from "../lab/project.ts";
 

@@ -3,8 +3,13 @@ import { after, before, test } from "node:test";
 import { until } from "../harness/until.ts";
 import { type Answer, fastClients, type Load, startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { type LabProject, readLiveFile, untilServed } from "../lab/project-behind-caddy.ts";
-import { type ServerLab, startServer } from "../lab/projects-behind-caddy.ts";
+import {
+  type LabProject,
+  readLiveFile,
+  type ServerLab,
+  startServer,
+  untilServed,
+} from "../lab/server-lab.ts";
 
 /** Between two requests of a client: about 400 requests a second at each of the two neighbours. */
 const pauseMs = 25;

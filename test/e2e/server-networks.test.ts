@@ -3,10 +3,15 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:
 import { dirname } from "node:path";
 import { after, before, test } from "node:test";
 import { until } from "../harness/until.ts";
+import { underLoad } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import { type LabProject, readLiveFile, untilServed } from "../lab/project-behind-caddy.ts";
-import { type ServerLab, startServer } from "../lab/projects-behind-caddy.ts";
-import { underLoad } from "../lab/under-load.ts";
+import {
+  type LabProject,
+  readLiveFile,
+  type ServerLab,
+  startServer,
+  untilServed,
+} from "../lab/server-lab.ts";
 
 // The engine has only one server, and the tests kill the engine.
 onOwnEngine("alone", "the networks of a server", (env, engine) => {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { until } from "../harness/until.ts";
-import { endingIn } from "../lab/ending.ts";
 import { startLoad } from "../lab/load.ts";
-import { makeNewMachine, type Newcomer, type NewMachine } from "../lab/newcomers.ts";
+import { makeNewMachine, type Newcomer, type NewMachine } from "../lab/newcomer.ts";
 import { onEngine } from "../lab/on-engine.ts";
+import { endingIn } from "../lab/project.ts";
 
 /** Ten take some minutes. */
 const projectCount = Number(process.env.HOTPUSH_TEST_PROJECTS ?? 3);

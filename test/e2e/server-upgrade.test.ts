@@ -14,12 +14,9 @@ import { freePort } from "../harness/listen.ts";
 import { readDeployments, recordedDeliveryCount } from "../harness/records.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
-import { buildImage, removeImage } from "../lab/image.ts";
-import { startLoad } from "../lab/load.ts";
+import { startLoad, startPushes } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import { type Ending, endOf, untilPrinted } from "../lab/project.ts";
-import { startPushes } from "../lab/pushes.ts";
-import { spawnHotpush } from "../lab/spawn-hotpush.ts";
+import { buildImage, type Ending, endOf, removeImage, spawnHotpush, untilPrinted } from "../lab/project.ts";
 
 const run = promisify(execFile);
 const frontId = 9_000;

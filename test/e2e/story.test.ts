@@ -6,9 +6,9 @@ import { readDeployments } from "../harness/records.ts";
 import { git } from "../harness/repository.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
+import { underLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import type { Behaviour } from "../lab/project.ts";
-import { underLoad } from "../lab/under-load.ts";
 
 const script = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
 

@@ -9,8 +9,7 @@ import { type Load, type LoadResult, startLoad } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
 import type { Behaviour, Ending } from "../lab/project.ts";
 import { type Registry, startRegistry } from "../lab/registry.ts";
-import { makeStack, type TestStack } from "../lab/stack.ts";
-import { hostAddress, type SwarmNodes, startNodes } from "../lab/swarm-nodes.ts";
+import { hostAddress, makeStack, type SwarmNodes, startNodes, type TestStack } from "../lab/swarm.ts";
 
 const run = promisify(execFile);
 const port = 8080;

@@ -1,12 +1,13 @@
 import { execFile } from "node:child_process";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { promisify } from "node:util";
+import { deliver, githubPush } from "../harness/delivery.ts";
 import { writeScript } from "../harness/temporary.ts";
 import type { TestProject } from "./project.ts";
 
 const run = promisify(execFile);
-const sender = join(import.meta.dirname, "send-push.ts");
 
 /** A git remote that delivers each push as a git host does, and a clone of it. */
 export interface GitRemote {
@@ -33,7 +34,7 @@ export async function makeGitRemote(project: Pick<TestProject, "directory" | "or
   await commitAll(directory, "The first version");
   await git(directory, "push", "--quiet", "origin", "main");
   await git("/", "clone", "--quiet", bare, clone);
-  const command = [process.execPath, sender, origin].map((word) => `'${word}'`).join(" ");
+  const command = sendingTo(origin);
   const hook = join(bare, "hooks/post-receive");
   const push = async (change: (clone: string) => Promise<void>, isTold: boolean) => {
     writeScript(hook, isTold ? `#!/bin/sh\nexec ${command}\n` : "#!/bin/sh\n");
@@ -60,4 +61,18 @@ async function git(directory: string, ...args: readonly string[]): Promise<strin
   const ada = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
   const { stdout } = await run("git", ["-C", directory, ...ada, ...args]);
   return stdout.trim();
+}
+
+/** The command line of a post-receive hook that sends a signed delivery for each pushed ref, as a git host does. */
+export function sendingTo(url: string, path = "/webhook"): string {
+  return [process.execPath, import.meta.filename, url, path].map((word) => `'${word}'`).join(" ");
+}
+
+if (import.meta.main) {
+  const [url = "", path] = process.argv.slice(2);
+  for await (const line of createInterface({ input: process.stdin })) {
+    const [before = "", after = "", ref = ""] = line.split(" ");
+    const { status, json } = await deliver(url, githubPush({ ref, before, after }), path);
+    console.log(`${ref} ${status} ${JSON.stringify(json)}`);
+  }
 }

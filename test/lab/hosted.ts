@@ -2,9 +2,14 @@ import { cp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { testSecret } from "../harness/delivery.ts";
 import { writeScript } from "../harness/temporary.ts";
-import { type EndingOf, endingIn } from "./ending.ts";
-import { buildImage, removeImage } from "./image.ts";
-import { makeProject, type TestProject } from "./project.ts";
+import {
+  buildImage,
+  type EndingOf,
+  endingIn,
+  makeProject,
+  removeImage,
+  type TestProject,
+} from "./project.ts";
 
 const example = join(import.meta.dirname, "../../examples/compose");
 

@@ -1,6 +1,10 @@
-import { execFile } from "node:child_process";
+import "../harness/environment.ts";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { dockerOfMachine } from "../harness/environment.ts";
 import { until } from "../harness/until.ts";
@@ -93,4 +97,111 @@ function lastLine(error: unknown): string {
     return `not within ${startTimeoutMs / 1_000} s.`;
   const stderr = error instanceof Error && "stderr" in error ? String(error.stderr) : String(error);
   return stderr.trim().split("\n").at(-1) ?? "";
+}
+
+/**
+ * Shared, for tests that only use the engine; shared with all but tests that make a server too, of which an engine
+ * has only one; or alone, for tests that disturb others.
+ */
+export type Company = "together" | "one server" | "alone";
+
+/**
+ * A file that wants the engine alone holds the turnstile while it waits, so that others do not overtake it for ever. The
+ * locks end with their holder: `read` returns when the test file's end of the pipe is closed.
+ */
+const share =
+  'exec 8>"$0.turnstile" 9>"$0"; flock 8; flock --shared 9; flock --unlock 8; echo held; read -r _';
+const hold: Readonly<Record<Company, string>> = {
+  together: share,
+  "one server": `exec 7>"$0.server"; flock 7; ${share}`,
+  alone: 'exec 8>"$0.turnstile" 9>"$0"; flock 8; flock 9; echo held; read -r _',
+};
+
+/**
+ * Waits until this test file may use the engine that way. If the run that started the file is killed, the file ends too: for
+ * nobody, it would keep the engine from the next run for minutes.
+ *
+ * @returns a function that releases it
+ */
+export async function takeEngine(company: Company): Promise<() => Promise<void>> {
+  const path = join(tmpdir(), "hotpush-lab-engine.lock");
+  const startedBy = process.ppid;
+  const isOrphan = () => process.env.NODE_TEST_CONTEXT !== undefined && process.ppid !== startedBy;
+  const watch = setInterval(() => isOrphan() && process.exit(1), 500).unref();
+  const holder = spawn("bash", ["-c", hold[company], path], { stdio: ["pipe", "pipe", "inherit"] });
+  await once(holder.stdout, "data");
+  // If a hook fails, Node leaves out those that would release it. The lock ends with this process, which it must not keep alive.
+  for (const handle of [holder, holder.stdin, holder.stdout] as { unref?(): void }[]) handle.unref?.();
+  return async () => {
+    clearInterval(watch);
+    holder.stdin.end();
+    await once(holder, "close");
+  };
+}
+
+const liveRestoreSetting = /"live-restore": (\w+)/;
+
+/** The engine of the lab, which a test may kill. */
+export interface OwnEngine {
+  /** Kills it (SIGKILL). With `liveRestore`, containers keep running. */
+  readonly kill: () => Promise<void>;
+  /** Starts it with the settings that it had. Does nothing if it runs. */
+  readonly start: () => Promise<void>;
+  /** Makes it a Swarm manager, if it is not one. */
+  readonly joinSwarm: () => Promise<void>;
+  /** Leaves the Swarm. The engine forgets the names of all running containers, so no other test may run. */
+  readonly leaveSwarm: () => Promise<void>;
+  /** Whether containers survive their engine; excludes a Swarm. */
+  readonly liveRestore: (isOn: boolean) => Promise<void>;
+}
+
+/** @returns null if the Docker in use is somebody else's */
+export function ownEngine(labEnv: NodeJS.ProcessEnv): OwnEngine | null {
+  const { DOCKER_HOST = "", ...env } = labEnv;
+  const directory = dirname(DOCKER_HOST.replace("unix://", ""));
+  if (!existsSync(join(directory, "dockerd.pid"))) return null;
+  const config = join(directory, "daemon.json");
+  const pid = async () => Number(await readFile(join(directory, "dockerd.pid"), "utf8"));
+  return {
+    kill: async () => {
+      const victim = await pid();
+      process.kill(victim, "SIGKILL");
+      await until("the end of the engine", () => isGone(victim));
+    },
+    start: async () => {
+      // A member of a Swarm refuses to start with live-restore.
+      const [, isOn = "false"] = liveRestoreSetting.exec(await readFile(config, "utf8")) ?? [];
+      await run(script, ["up"], { env: { ...env, LAB: directory, LIVE_RESTORE: isOn }, timeout: 60_000 });
+    },
+    joinSwarm: async () => {
+      if (await isInSwarm(labEnv)) return;
+      await swarm(labEnv, "init", "--advertise-addr", "127.0.0.1").catch(async (error: unknown) => {
+        // Another test file may have been faster.
+        if (!(await isInSwarm(labEnv))) throw error;
+      });
+    },
+    leaveSwarm: async () => {
+      if (await isInSwarm(labEnv)) await swarm(labEnv, "leave", "--force");
+    },
+    liveRestore: async (isOn) => {
+      const text = await readFile(config, "utf8");
+      await writeFile(config, text.replace(liveRestoreSetting, `"live-restore": ${isOn}`));
+      process.kill(await pid(), "SIGHUP");
+    },
+  };
+}
+
+async function isInSwarm(env: NodeJS.ProcessEnv): Promise<boolean> {
+  const { stdout } = await run("docker", ["info", "--format", "{{.Swarm.LocalNodeState}}"], { env });
+  return stdout.trim() === "active";
+}
+
+async function swarm(env: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<void> {
+  await run("docker", ["swarm", ...args], { env });
+}
+
+/** A zombie counts as ended too. */
+async function isGone(pid: number): Promise<boolean> {
+  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+  return status === "" || /^State:\s+Z/m.test(status);
 }

@@ -1,7 +1,5 @@
 import { after, before, describe, test } from "node:test";
-import { type Company, takeEngine } from "./engine-lock.ts";
-import { openLab } from "./lab.ts";
-import { type OwnEngine, ownEngine } from "./own-engine.ts";
+import { type Company, type OwnEngine, openLab, ownEngine, takeEngine } from "./lab.ts";
 
 const lab = await openLab();
 

@@ -1,13 +1,15 @@
-import type { SiteRequests } from "../../src/site-requests.ts";
 import "../harness/environment.ts";
-import { type ChildProcess, execFile } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
+import { answerLines, countingLines, indented } from "../../src/rollout/caddy-lines.ts";
+import type { SiteRequests } from "../../src/site-requests.ts";
 import { freePort } from "../harness/listen.ts";
-import { spawnHotpush } from "./spawn-hotpush.ts";
+import { readDeployments } from "../harness/records.ts";
+import { until } from "../harness/until.ts";
 
 const run = promisify(execFile);
 
@@ -178,3 +180,72 @@ export function requestsIn(output: string): readonly SiteRequests[] {
   const events = output.split("\n").filter((line) => line.startsWith("{"));
   return events.map((line) => JSON.parse(line)).find(({ event }) => event === "requests").sites;
 }
+
+const entry = join(import.meta.dirname, "hotpush.ts");
+/** As for `npm start`: the tests run hundreds of commands. */
+const compiled = join(import.meta.dirname, "../../node_modules/.cache/compiled");
+
+/** Starts a command of Hotpush in `directory`, as a process that a test can kill; as `user`, if this is root. */
+export function spawnHotpush(
+  directory: string,
+  env: NodeJS.ProcessEnv,
+  args: readonly string[],
+  user: { readonly uid?: number; readonly gid?: number } = {},
+): ChildProcess {
+  return spawn(process.execPath, [entry, ...args], {
+    cwd: directory,
+    env: { NODE_COMPILE_CACHE: compiled, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+    ...user,
+  });
+}
+
+/** Waits until deployment `id` has ended, and gives its state. */
+export type EndingOf = (id: number, withinMs?: number) => Promise<string>;
+
+export function endingIn(statePath: string): EndingOf {
+  return (id, withinMs = 120_000) =>
+    until(
+      `the end of deployment ${id}`,
+      () => {
+        const state = readDeployments(statePath).find((row) => row.id === id)?.state ?? "unknown";
+        return ["unknown", "queued", "running", "interrupted"].includes(state) ? null : state;
+      },
+      withinMs,
+    );
+}
+
+const root = join(import.meta.dirname, "../..");
+
+/** Builds Hotpush's real image from this checkout as `tag`. */
+export async function buildImage(env: NodeJS.ProcessEnv, tag: string): Promise<void> {
+  await run("docker", ["build", "--quiet", "--tag", tag, root], { env, timeout: 300_000 });
+}
+
+export async function removeImage(env: NodeJS.ProcessEnv, tag: string): Promise<void> {
+  await run("docker", ["rmi", "--force", tag], { env }).catch(() => {});
+}
+
+/** A Caddyfile as `init` writes it, with a log of requests, but more impatient. */
+export const countingCaddyfile = `{
+	admin unix//run/live/admin.sock|0600
+	grace_period 30s
+}
+:80 {
+	reverse_proxy {file./run/live/app}:8080 {
+		lb_try_duration 300ms
+		lb_try_interval 50ms
+	}
+${indented(countingLines("/run/live", null), 1)}
+	handle_errors 502 503 {
+		@unreached {
+			expression \`{err.message}.contains("dial")\`
+			not path /webhook
+		}
+		handle @unreached {
+${indented(answerLines, 3)}
+			reverse_proxy app:8080
+		}
+	}
+}
+`;

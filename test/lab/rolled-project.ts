@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { LoadResult } from "./load.ts";
+import { type LoadResult, underLoad } from "./load.ts";
 import {
   type Behaviour,
   type Ending,
@@ -7,7 +7,6 @@ import {
   type RolloutOptions,
   type TestProject,
 } from "./project.ts";
-import { underLoad } from "./under-load.ts";
 
 /** A project with an app that is rolled out repeatedly. */
 export interface RolledProject extends TestProject {

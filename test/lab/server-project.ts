@@ -1,14 +1,31 @@
+import "../harness/environment.ts";
 import assert from "node:assert/strict";
-import type { ChildProcess } from "node:child_process";
-import { chmod, chown, cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type ChildProcess, execFile } from "node:child_process";
+import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { projectNetwork, serverFilesAt, serviceAlias } from "../../src/config/server.ts";
-import type { Machine, Owner } from "./lab-server-files.ts";
-import type { LoadResult } from "./load.ts";
-import { type Behaviour, dockerIn, type Ending, endOf, listContainers, removeFromEngine } from "./project.ts";
-import { spawnHotpush } from "./spawn-hotpush.ts";
-import { underLoad } from "./under-load.ts";
+import { promisify } from "node:util";
+import {
+  projectNetwork,
+  serverComposeProject,
+  serverFilesAt,
+  serverStateAt,
+  serviceAlias,
+} from "../../src/config/server.ts";
+import { sendHttp } from "../../src/platform/http.ts";
+import { countingLines, indented } from "../../src/rollout/caddy-lines.ts";
+import { openRequestsDirectory } from "../../src/setup/reconcile.ts";
+import { freePort } from "../harness/listen.ts";
+import { type LoadResult, underLoad } from "./load.ts";
+import {
+  type Behaviour,
+  dockerIn,
+  type Ending,
+  endOf,
+  listContainers,
+  removeFromEngine,
+  spawnHotpush,
+} from "./project.ts";
 
 /** A checkout on the server, with one service, `web`. */
 export interface ServerProject {
@@ -127,4 +144,164 @@ networks:
     name: ${projectNetwork(name)}
     external: true
 `;
+}
+
+const run = promisify(execFile);
+
+/** What a roll-out needs of the server: Caddy, with the sites, networks and live directories of its projects. */
+export interface Machine {
+  /** Names the server's directory, as a command by hand needs it. */
+  readonly env: NodeJS.ProcessEnv;
+  /** SERVER_PATH */
+  readonly path: string;
+  /** Adds a project with a service `web`. @returns the port at which Caddy serves it */
+  readonly add: (project: string, owner: Owner | null, replicas: number) => Promise<number>;
+  /** The name in a live file. */
+  readonly live: (project: string, file: string) => Promise<string>;
+  /** How many requests Caddy has in flight by the live files of a project. */
+  readonly inFlight: (project: string) => Promise<number>;
+  /** STATE_PATH of the project's scripts. */
+  readonly statePathOf: (project: string) => string;
+  readonly remove: () => Promise<void>;
+}
+
+/** The user whose checkout a project is. */
+export interface Owner {
+  readonly uid: number;
+  /** May use the Docker socket. */
+  readonly gid: number;
+}
+
+/** Starts a server on the engine, which may have only one, with room for as many projects as there are `ports`. */
+export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: number): Promise<Machine> {
+  const path = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
+  await chmod(path, 0o755);
+  const env = { ...labEnv, SERVER_PATH: path };
+  const [files, state] = [serverFilesAt(path), serverStateAt(join(path, "state"))];
+  const ports = await Promise.all(Array.from({ length: projectCount }, () => freePort()));
+  const adminSocket = join(state.live, "admin.sock");
+  const docker = (...args: readonly string[]) => run("docker", args, { env, cwd: path });
+  const projects: string[] = [];
+
+  const add: Machine["add"] = async (project, owner, replicas) => {
+    const port = ports[projects.push(project) - 1];
+    if (port === undefined) throw new Error("no port is left");
+    await docker("network", "create", projectNetwork(project));
+    await docker("network", "connect", projectNetwork(project), `${serverComposeProject}-caddy-1`);
+    await mkdir(join(state.live, project));
+    await mkdir(join(state.projects, project), { mode: 0o700 });
+    await writeFile(join(state.live, project, "web"), serviceAlias("web", project));
+    if (owner !== null)
+      for (const path of [state.live, state.projects]) await chown(join(path, project), owner.uid, owner.gid);
+    await writeFile(join(files.sitesPath, `${project}.caddy`), site(port, project, replicas));
+    await load(adminSocket, files.caddyfile);
+    return port;
+  };
+
+  await Promise.all(
+    [files.sitesPath, state.live, state.caddy, state.projects].map((one) => mkdir(one, { recursive: true })),
+  );
+  openRequestsDirectory(state.live);
+  await writeFile(files.composeFile, JSON.stringify(serverCompose(ports)));
+  await writeFile(files.caddyfile, caddyfile);
+  await writeFile(files.envFile, `STATE_PATH=${state.path}\n`);
+  await docker("compose", "up", "--detach", "--wait");
+  return {
+    env,
+    path,
+    add,
+    live: async (project, file) => (await readFile(join(state.live, project, file), "utf8")).trim(),
+    inFlight: (project) => inFlight(adminSocket, project),
+    statePathOf: (project) => join(state.projects, project),
+    remove: async () => {
+      await docker("compose", "down", "--volumes");
+      for (const project of projects) await docker("network", "rm", projectNetwork(project)).catch(() => {});
+      await rm(path, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The live directory is where Caddy and Hotpush meet. */
+function serverCompose(ports: readonly number[]): object {
+  const caddy = {
+    image: "caddy:2",
+    restart: "unless-stopped",
+    ports: ports.map((port) => `127.0.0.1:${port}:${port}`),
+    volumes: [
+      "./Caddyfile:/etc/caddy/Caddyfile:ro",
+      "./sites:/etc/caddy/sites:ro",
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: compose replaces it
+      "${STATE_PATH}/live:/run/live",
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: compose replaces it
+      "${STATE_PATH}/caddy:/data",
+    ],
+    networks: ["hotpush"],
+    healthcheck: {
+      test: ["CMD", "test", "-S", "/run/live/admin.sock"],
+      start_period: "10s",
+      start_interval: "200ms",
+    },
+  };
+  return {
+    name: serverComposeProject,
+    services: { caddy },
+    networks: { hotpush: { name: serverComposeProject } },
+  };
+}
+
+const caddyfile = `{
+	admin unix//run/live/admin.sock|0666
+	grace_period 30s
+}
+(service) {
+${indented(countingLines("/run/live", "{args[0]}"), 1)}
+	reverse_proxy {file./run/live/{args[0]}/{args[1]}}:{args[2]} {
+		lb_try_duration 5s
+		lb_try_interval 50ms
+	}
+	import unreached {args[:]}
+}
+(replicas) {
+	reverse_proxy {file./run/live/{args[0]}/{args[1]}}:{args[2]} {file./run/live/{args[0]}/{args[1]}.2}:{args[2]} {
+		lb_try_duration 5s
+		lb_try_interval 50ms
+	}
+	import unreached {args[:]}
+}
+(unreached) {
+	handle_errors 502 503 {
+		@unreached expression \`{err.message}.contains("dial")\`
+		handle @unreached {
+			reverse_proxy {args[1]}.{args[0]}.containers.internal:{args[2]} {
+				lb_try_duration 10s
+			}
+		}
+	}
+}
+import /etc/caddy/sites/*.caddy
+`;
+
+function site(port: number, project: string, replicas: number): string {
+  return `http://:${port} {\n\timport ${replicas === 1 ? "service" : "replicas"} ${project} web 8080\n}\n`;
+}
+
+async function load(socketPath: string, file: string): Promise<void> {
+  const headers = { host: "localhost", "content-type": "text/caddyfile" };
+  const body = await readFile(file, "utf8");
+  const answer = await sendHttp({ socketPath, path: "/load" }, { method: "POST", headers, body });
+  if (answer.status !== 200) throw new Error(answer.body.toString());
+}
+
+async function inFlight(socketPath: string, project: string): Promise<number> {
+  const target = { socketPath, path: "/reverse_proxy/upstreams" };
+  const answer = await sendHttp(target, { headers: { host: "localhost" } });
+  const upstreams: readonly Upstream[] = JSON.parse(answer.body.toString());
+  return upstreams
+    .filter(({ address }) => address.startsWith(`{file./run/live/${project}/`))
+    .reduce((sum, { num_requests }) => sum + num_requests, 0);
+}
+
+interface Upstream {
+  readonly address: string;
+  readonly num_requests: number;
 }
