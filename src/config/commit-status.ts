@@ -1,7 +1,7 @@
 import { readPrivateFile } from "./notify-file.ts";
 import { makeSecret, type Secret } from "./secret.ts";
 
-export const statusHosts = ["github", "gitea", "forgejo", "gitlab", "bitbucket"] as const;
+export const statusHosts = ["github", "gitea", "forgejo", "gitlab", "bitbucket-cloud"] as const;
 
 /** A repository at a git host. */
 export interface HostedRepository {
@@ -19,7 +19,7 @@ const knownHosts: Readonly<Record<string, HostedRepository["host"]>> = {
   "github.com": "github",
   "codeberg.org": "forgejo",
   "gitlab.com": "gitlab",
-  "bitbucket.org": "bitbucket",
+  "bitbucket.org": "bitbucket-cloud",
 };
 
 /**
@@ -29,7 +29,7 @@ const knownHosts: Readonly<Record<string, HostedRepository["host"]>> = {
  * @returns null if it is something else, or the kind of the host is not known
  */
 export function parseHostedRepository(text: string): HostedRepository | null {
-  const [, word, address = ""] = /^(?:([a-z]+)\+)?(https?:\/\/.+)$/.exec(text) ?? [];
+  const [, word, address = ""] = /^(?:([a-z-]+)\+)?(https?:\/\/.+)$/.exec(text) ?? [];
   if (!URL.canParse(address)) return null;
   const url = new URL(address);
   url.pathname = url.pathname.replace(/\/+$/, "").replace(/\.git$/, "");

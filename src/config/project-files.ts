@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual, parseEnv } from "node:util";
 import type { Log } from "#log";
@@ -23,7 +23,7 @@ export interface ProjectFiles {
   /** What is wrong with the settings of a project, by its name: its last good ones, if any, stay in force. */
   readonly faults: () => ReadonlyMap<string, string>;
   /** Calls `onChange` with the names of projects that were added, changed or removed. */
-  readonly watch: (onChange: (names: readonly string[]) => void) => void;
+  readonly watch: (onChange: (names: readonly string[]) => void) => unknown;
   /** Reads them again now. */
   readonly refresh: () => void;
   readonly stop: () => void;
@@ -50,18 +50,16 @@ export function onlyProject(settings: ProjectSettings): ProjectFiles {
   };
 }
 
+export interface ProjectPaths {
+  readonly projectsPath: string;
+  /** null: this process must not read what only scripts need. */
+  readonly secretsPath: string | null;
+}
+
 export interface ProjectFilesOptions extends ProjectPaths {
   /** How often the files are read again. */
   readonly readEveryMs?: number;
   readonly log: Log;
-}
-
-interface FilesState extends ProjectFilesOptions {
-  readonly projects: Map<string, ProjectConfig>;
-  readonly faults: Map<string, string>;
-  /** The last reading, by name. */
-  known: ReadonlyMap<string, ProjectReading>;
-  readonly listeners: ((names: readonly string[]) => void)[];
 }
 
 /**
@@ -71,104 +69,84 @@ interface FilesState extends ProjectFilesOptions {
  * @throws ProblemError `configuration_invalid` if the directory cannot be read: without it every push would be refused
  */
 export function readProjectFiles(options: ProjectFilesOptions): ProjectFiles {
-  const maps = { projects: new Map(), faults: new Map(), known: new Map() };
-  const state: FilesState = { ...options, ...maps, listeners: [] };
-  readAgain(state);
-  const fault = state.faults.get(options.projectsPath);
+  const { projectsPath, log, readEveryMs = 2_000 } = options;
+  const projects = new Map<string, ProjectConfig>();
+  const faults = new Map<string, string>();
+  const listeners: ((names: readonly string[]) => void)[] = [];
+  /** The last readings, by name. */
+  let known: ReadonlyMap<string, ProjectReading> = new Map();
+
+  function refresh(): void {
+    const before = known;
+    try {
+      known = new Map(projectNames(projectsPath).map((name) => [name, readProjectFile(options, name)]));
+      faults.delete(projectsPath);
+    } catch (error) {
+      // Nothing is known, so nothing changes.
+      const { code } = error as NodeJS.ErrnoException;
+      setFault(projectsPath, `PROJECTS_PATH is ${projectsPath}, which cannot be read (${code}).`);
+      return;
+    }
+    // An editor may move the old file away a moment before it writes the new one.
+    const isGone = (name: string) => !known.has(name) && !before.has(name);
+    const removed = [...new Set([...projects.keys(), ...faults.keys()])].filter(isGone);
+    for (const name of removed) {
+      faults.delete(name);
+      if (projects.delete(name))
+        log.info({ event: "project.removed", project: name }, `Project ${name} was removed`);
+    }
+    // What was wrong with another project may be right now: two had the same checkout.
+    const isNew = ({ name, texts }: ProjectReading) =>
+      faults.has(name) || !isDeepStrictEqual(texts, before.get(name)?.texts);
+    const adopted = [...known.values()].filter(isNew).filter(adopt);
+    const names = [...removed, ...adopted.map(({ name }) => name)];
+    if (names.length > 0) for (const onChange of listeners) onChange(names);
+  }
+
+  /** @returns whether the settings of the project are new */
+  function adopt({ name, faults: own, project, warnings }: ProjectReading): boolean {
+    if (project === null || own.length > 0) setFault(name, own.join(" "));
+    if (project === null || own.length > 0) return false;
+    // Two projects in one checkout would change it at the same time.
+    const path = project.settings.repoPath;
+    const other = [...projects.values()].find((one) => one.settings.repoPath === path && one.name !== name);
+    if (other) {
+      const advice = "Give each project a checkout of its own.";
+      setFault(name, `REPO_PATH is ${path}, as in project ${other.name}. ${advice}`);
+      return false;
+    }
+    faults.delete(name);
+    projects.set(name, project);
+    log.info({ event: "project.read", project: name }, `The settings of project ${name} were read`);
+    for (const text of warnings) log.warn({ event: "config.unwise", project: name }, text);
+    return true;
+  }
+
+  function setFault(name: string, fault: string): void {
+    if (faults.get(name) === fault) return;
+    faults.set(name, fault);
+    const effect = projects.has(name) ? "Its last good settings stay in force" : "It is not served";
+    const text = name === projectsPath ? fault : `Project ${name} has faulty settings. ${effect}: ${fault}`;
+    log.error({ event: "project.broken", project: name }, text);
+  }
+
+  refresh();
+  const fault = faults.get(projectsPath);
   if (fault !== undefined) throw new ProblemError({ code: "configuration_invalid", detail: fault });
-  const onFault = (error: unknown) =>
-    state.log.error({ event: "projects.failed", err: error }, "The projects could not be read again");
-  const readings = repeat(async () => readAgain(state), {
-    intervalMs: options.readEveryMs ?? 2_000,
-    onFault,
+  const readings = repeat(async () => refresh(), {
+    intervalMs: readEveryMs,
+    onFault: (error) =>
+      log.error({ event: "projects.failed", err: error }, "The projects could not be read again"),
   });
+  readings.start();
   return {
-    list: () => [...state.projects.values()].sort((one, other) => (one.name < other.name ? -1 : 1)),
-    find: (name) => state.projects.get(name) ?? null,
-    faults: () => state.faults,
-    watch(onChange) {
-      if (state.listeners.push(onChange) === 1) readings.start();
-    },
-    refresh: () => readAgain(state),
+    list: () => [...projects.values()].sort((one, other) => (one.name < other.name ? -1 : 1)),
+    find: (name) => projects.get(name) ?? null,
+    faults: () => faults,
+    watch: (onChange) => listeners.push(onChange),
+    refresh,
     stop: readings.stop,
   };
-}
-
-function readAgain(state: FilesState): void {
-  const { projects, faults, known: before } = state;
-  const now = readAll(state);
-  if (now === null) return;
-  state.known = now;
-  // An editor may move the old file away a moment before it writes the new one.
-  const isGone = (name: string) => !now.has(name) && !before.has(name);
-  const removed = [...new Set([...projects.keys(), ...faults.keys()])].filter(isGone);
-  for (const name of removed) forget(state, name);
-  // What was wrong with another project may be right now: two had the same checkout.
-  const isNew = (reading: ProjectReading) =>
-    faults.has(reading.name) || !areSame(reading, before.get(reading.name));
-  const changed = [...now.values()].filter(isNew).filter((reading) => adopt(state, reading));
-  const names = [...removed, ...changed.map(({ name }) => name)];
-  if (names.length > 0) for (const onChange of state.listeners) onChange(names);
-}
-
-function areSame(one: ProjectReading, other: ProjectReading | undefined): boolean {
-  return isDeepStrictEqual(one.texts, other?.texts) && isDeepStrictEqual(one.faults, other?.faults);
-}
-
-/** @returns whether the settings of a project are new */
-function adopt(state: FilesState, { name, faults, project, warnings }: ProjectReading): boolean {
-  const fault = faults.join(" ") || sharedCheckout(state.projects.values(), project);
-  if (fault) setFault(state, name, fault);
-  if (fault || project === null) return false;
-  state.faults.delete(name);
-  state.projects.set(name, project);
-  state.log.info({ event: "project.read", project: name }, `The settings of project ${name} were read`);
-  for (const text of warnings) state.log.warn({ event: "config.unwise", project: name }, text);
-  return true;
-}
-
-function setFault({ faults, projects, log }: FilesState, name: string, fault: string): void {
-  if (faults.get(name) === fault) return;
-  faults.set(name, fault);
-  const effect = projects.has(name) ? "Its last good settings stay in force" : "It is not served";
-  log.error(
-    { event: "project.broken", project: name },
-    `Project ${name} has faulty settings. ${effect}: ${fault}`,
-  );
-}
-
-function forget({ projects, faults, log }: FilesState, name: string): void {
-  faults.delete(name);
-  if (projects.delete(name))
-    log.info({ event: "project.removed", project: name }, `Project ${name} was removed`);
-}
-
-/** Two projects in one checkout would change it at the same time. */
-export function sharedCheckout(
-  projects: Iterable<ProjectConfig>,
-  project: ProjectConfig | null,
-): string | null {
-  const path = project?.settings.repoPath;
-  const other = [...projects].find((one) => one.settings.repoPath === path && one.name !== project?.name);
-  return other
-    ? `REPO_PATH is ${path}, as in project ${other.name}. Give each project a checkout of its own.`
-    : null;
-}
-
-/** @returns null if the directory cannot be read: then nothing is known, and nothing changes */
-function readAll(state: FilesState): ReadonlyMap<string, ProjectReading> | null {
-  const { projectsPath, log, faults } = state;
-  try {
-    const names = projectNames(projectsPath);
-    faults.delete(projectsPath);
-    return new Map(names.map((name) => [name, readProjectFile(state, name)]));
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const fault = `PROJECTS_PATH is ${projectsPath}, which cannot be read (${code ?? "unknown error"}).`;
-    if (!faults.has(projectsPath)) log.error({ event: "projects.failed" }, fault);
-    faults.set(projectsPath, fault);
-    return null;
-  }
 }
 
 /**
@@ -179,12 +157,6 @@ function readAll(state: FilesState): ReadonlyMap<string, ProjectReading> | null 
 export function projectNames(projectsPath: string): readonly string[] {
   const files = readdirSync(projectsPath).filter((file) => file.endsWith(".env") && !file.startsWith("."));
   return files.map((file) => file.slice(0, -".env".length));
-}
-
-export interface ProjectPaths {
-  readonly projectsPath: string;
-  /** null: this process must not read what only scripts need. */
-  readonly secretsPath: string | null;
 }
 
 /** What the file of a project says: its settings, or what is wrong with them. */
@@ -201,13 +173,22 @@ export interface ProjectReading {
 /** Reads the file of one project. */
 export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, name: string): ProjectReading {
   const broken = { name, texts: [], project: null, warnings: [] };
+  const rule =
+    "a name has 1 to 39 lower-case letters, digits and hyphens, and begins with a letter or digit.";
   if (!isProjectName(name))
-    return { ...broken, faults: [`${name}.env is not the file of a project: ${nameRule}`] };
+    return { ...broken, faults: [`${name}.env is not the file of a project: ${rule}`] };
   try {
     const text = readText(join(projectsPath, `${name}.env`));
     const secretsFile = secretsPath === null ? null : join(secretsPath, `${name}.env`);
-    const secretsText = secretsFile === null ? "" : readSecrets(secretsFile);
-    return { ...parse(name, [text, secretsText], secretsPath !== null), name };
+    const secretsText = secretsFile !== null && existsSync(secretsFile) ? readSecrets(secretsFile) : "";
+    const env = parseEnv(text) as Record<string, string>;
+    const faults = unknownVariables(env);
+    if (!env.REPO_PATH) faults.push("REPO_PATH is missing: the path of the project's checkout.");
+    const options = { readsFiles: secretsPath !== null };
+    const { settings, warnings } = readProjectSettings(env, faults, options);
+    const project = { name, settings, scriptSecrets: parseEnv(secretsText) as Record<string, string> };
+    const texts = [text, secretsText, ...secretTexts(settings)];
+    return faults.length > 0 ? { ...broken, texts, faults } : { name, texts, project, faults, warnings };
   } catch (error) {
     const { code, path, message } = error as NodeJS.ErrnoException;
     return { ...broken, faults: [code ? `${path ?? "A file"} cannot be read (${code}).` : message] };
@@ -216,40 +197,19 @@ export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, nam
 
 const longestText = 64 * 1024;
 
-/** @throws Error if it is not a file of settings: a pipe would block the service, and a zero byte is in no variable */
+/** @throws Error if it is not a file of settings: a pipe would block the service */
 function readText(path: string): string {
   const stats = statSync(path);
   if (!stats.isFile()) throw new Error(`${path} is not a regular file.`);
   if (stats.size > longestText) throw new Error(`${path} has more than 64 KiB.`);
-  const text = readFileSync(path, "utf8");
-  if (text.includes("\0")) throw new Error(`${path} has a zero byte in it.`);
-  return text;
+  return readFileSync(path, "utf8");
 }
 
-const nameRule =
-  "a name has 1 to 39 lower-case letters, digits and hyphens, and begins with a letter or digit.";
-
-/** @throws Error if others than its owner can read it, or it cannot be read. Without a file there are no secrets. */
+/** @throws Error if others than its owner can read it, or it cannot be read */
 function readSecrets(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined) return "";
-  if ((stats.mode & 0o077) !== 0) throw new Error(`Other users can read ${path}. Run: chmod 600 ${path}`);
+  if ((statSync(path).mode & 0o077) !== 0)
+    throw new Error(`Other users can read ${path}. Run: chmod 600 ${path}`);
   return readText(path);
-}
-
-function parse(
-  name: string,
-  [text, secretsText]: readonly [string, string],
-  readsFiles: boolean,
-): Omit<ProjectReading, "name"> {
-  const env = parseEnv(text) as Record<string, string>;
-  const faults = unknownVariables(env);
-  if (!env.REPO_PATH) faults.push("REPO_PATH is missing: the path of the project's checkout.");
-  const { settings, warnings } = readProjectSettings(env, faults, { readsFiles });
-  const scriptSecrets = parseEnv(secretsText) as Record<string, string>;
-  const texts = [text, secretsText, ...secretTexts(settings)];
-  if (faults.length > 0) return { texts, project: null, faults, warnings: [] };
-  return { texts, project: { name, settings, scriptSecrets }, faults, warnings };
 }
 
 /** For `hotpush send` and `hotpush init`. */

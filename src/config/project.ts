@@ -1,8 +1,7 @@
-import { type CommitStatus, readCommitStatus } from "./commit-status.ts";
+import { readCommitStatus } from "./commit-status.ts";
 import { type NotifyTarget, readNotifyFile } from "./notify-file.ts";
 import { makeSecret, readSecretText, type Secret, secretFault, secretWarnings } from "./secret.ts";
 import {
-  type Branch,
   type Environment,
   type notifyOns,
   projectVariables,
@@ -12,23 +11,7 @@ import {
 import { readSigners } from "./signers-file.ts";
 
 /** The settings of one project: its repository, its secret, and how it is deployed. */
-export interface ProjectSettings {
-  readonly secrets: Secrets;
-  readonly repoPath: string;
-  readonly repository: string | null;
-  readonly branch: Branch | null;
-  /** Path of a file of keys; null: commits need no signature. */
-  readonly allowedSigners: string | null;
-  readonly deployTimeoutMs: number;
-  readonly deploySilenceMs: number;
-  readonly deployEnv: readonly string[];
-  /** Patterns of what is deployed; none: everything. One that begins with `!` leaves files out. */
-  readonly deployPaths: readonly string[];
-  readonly catchUpIntervalMs: number;
-  readonly notify: Notify;
-  /** null: no results are shown on commits. */
-  readonly commitStatus: CommitStatus | null;
-}
+export type ProjectSettings = ReturnType<typeof readProjectSettings>["settings"];
 
 export interface Secrets {
   readonly current: Secret;
@@ -41,23 +24,18 @@ export interface Notify {
   readonly on: (typeof notifyOns)[number];
 }
 
-export interface ReadProject {
-  readonly settings: ProjectSettings;
-  /** Settings that are allowed but unwise. */
-  readonly warnings: readonly string[];
-}
-
 /**
  * Reads the settings of one project.
  *
  * @param faults gets a sentence for each error; the settings may only be used if there is none
+ * @returns with `warnings` for settings that are allowed but unwise
  * @param options.readsFiles false for a process that may not read the files of ALLOWED_SIGNERS, NOTIFY_FILE and COMMIT_STATUS_TOKEN_FILE
  */
 export function readProjectSettings(
   env: Environment,
   faults: string[],
   { readsFiles = true }: { readonly readsFiles?: boolean } = {},
-): ReadProject {
+) {
   const values = readVariables(projectVariables, env, faults);
   const current = takeSecret(env, "WEBHOOK_SECRET", faults);
   const previous = takeSecret(env, "WEBHOOK_SECRET_PREVIOUS", faults);

@@ -56,7 +56,6 @@ export async function startFront(options: FrontOptions): Promise<RunningFront> {
   if (page) await listen(page, { host: service.pageHost, port: service.pagePort }, "PAGE");
   if (page)
     log.info({ event: "page.started", port: service.pagePort }, `The page is at ${service.pageUrl?.origin}`);
-  files.watch(() => {});
   return {
     address: receiver.address() as AddressInfo,
     async close() {

@@ -87,7 +87,7 @@ const hostApis: Readonly<Record<CommitStatus["host"], HostApi>> = {
     hasItAlready: ({ status, body }) => status === 400 && body.includes("Cannot transition status"),
   },
   // Bitbucket Cloud.
-  bitbucket: {
+  "bitbucket-cloud": {
     headers: (token) => ({ authorization: `Bearer ${token}` }),
     repository: (repository) => {
       const isCloud = repository.url.host === "bitbucket.org";

@@ -81,7 +81,7 @@ const forms = {
     afterwards: "It takes GitLab 19.0 or newer. Test, Push events sends a real push, so it deploys.",
     makesSecret: true,
   },
-  bitbucket: {
+  "bitbucket-cloud": {
     ...{ host: "Bitbucket Cloud", sites: ["bitbucket.org"] },
     way: "repository, Repository settings, Webhooks, Add webhook",
     page: "{path}/admin/webhooks",

@@ -6,116 +6,61 @@ import { readSecretText, secretFault, secretWarnings } from "../../src/config/se
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const good = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e";
+const names = ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const;
 
-const bad = [
-  ...["", " ", "   ", "\t", "\n", "\r\n", " \t\r\n ", "\u00a0", "\ufeff", "\u2003"],
-  ...["change-me", "CHANGE-ME", "Change-Me", " change-me ", "change-me\n", "changeme", "ChangeMe"],
-  ...[
-    "<WEBHOOK_SECRET>",
-    "<webhook_secret>",
-    "<openssl rand -hex 32>",
-    " <your secret>\n",
-    "<>",
-    "undefined",
-    "null",
-    "NULL",
-    '""',
-    "''",
-  ],
-];
-
-for (const text of bad) {
-  test(`the secret ${JSON.stringify(text)} is refused with the command for a good one`, () => {
-    assert.match(secretFault("WEBHOOK_SECRET", text) ?? "", /^WEBHOOK_SECRET is .+openssl rand -hex 32/);
-  });
-}
-
-for (const token of [
-  "whsec_",
-  "whsec_…",
-  "whsec_...",
-  "whsec_x",
-  `whsec_${"*".repeat(28)}`,
-  "whsec_MfKQ9r8GKYqrTwjUPD8ILP****",
-  "whsec_c2hvcnQ=",
-]) {
-  test(`the signing token ${token} without a real key is refused`, () => {
-    assert.match(
-      secretFault("WEBHOOK_SECRET", token) ?? "",
-      /not a whole signing token: .* at least 16 bytes/,
-    );
-    assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", token) ?? "", /^WEBHOOK_SECRET_PREVIOUS begins/);
-  });
-}
-
-test("a whole signing token is accepted", () => {
-  assert.equal(secretFault("WEBHOOK_SECRET", `whsec_${Buffer.alloc(32, 7).toString("base64")}`), null);
+test("an empty or placeholder secret is refused with the command for a good one", () => {
+  for (const text of [
+    ...["", "   ", "\t", " \t\r\n ", "\u00a0", "\ufeff", "\u2003", "change-me", " Change-Me \n", "changeme"],
+    ...["<WEBHOOK_SECRET>", " <your secret>\n", "<>", "undefined", "NULL", '""', "''"],
+  ])
+    assert.match(secretFault("WEBHOOK_SECRET", text) ?? "", /openssl rand -hex 32/, JSON.stringify(text));
 });
 
-test("a secret with angle brackets inside is not a placeholder", () => {
-  for (const text of [`<${good}`, `${good}>`, `a<${good}>`, `<a>${good}<b>`])
+test("a signing token without a real key is refused", () => {
+  for (const token of ["", "…", "x", "*".repeat(28), "MfKQ9r8GKYqrTwjUPD8ILP****", "c2hvcnQ="])
+    for (const name of names) assert.notEqual(secretFault(name, `whsec_${token}`), null, token);
+});
+
+test("a whole signing token, and angle brackets inside of a secret, are accepted", () => {
+  const token = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+  for (const text of [token, `<${good}`, `${good}>`, `a<${good}>`, `<a>${good}<b>`])
     assert.equal(secretFault("WEBHOOK_SECRET", text), null, text);
 });
 
 test("a previous secret may be missing, but is checked as strictly", () => {
   assert.equal(secretFault("WEBHOOK_SECRET_PREVIOUS", ""), null);
-  assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", " ") ?? "", /^WEBHOOK_SECRET_PREVIOUS is empty/);
-  assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", "changeme") ?? "", /placeholder/);
+  for (const text of [" ", "changeme"])
+    assert.match(secretFault("WEBHOOK_SECRET_PREVIOUS", text) ?? "", /^WEBHOOK_SECRET_PREVIOUS is/);
 });
 
 test("a warning names the length of a secret under 16 bytes", () => {
-  assert.match(secretWarnings("a".repeat(15))[0] ?? "", /15 bytes.+openssl rand -hex 32/);
-  assert.deepEqual(secretWarnings("a".repeat(16)), []);
+  assert.match(secretWarnings("a".repeat(15))[0] ?? "", /15 bytes/);
   assert.deepEqual(secretWarnings("ä".repeat(8)), [], "bytes count, not characters");
 });
 
-const endings: readonly [string, string][] = [
-  ["", good],
-  ["\n", good],
-  ["\r\n", good],
-  ["\n\n", `${good}\n`],
-  ["\r\n\r\n", `${good}\r\n`],
-  ["\r", `${good}\r`],
-  [" \n", `${good} `],
-  ["\n ", `${good}\n `],
-  ["\t", `${good}\t`],
-  ["\0", `${good}\0`],
-];
-
-for (const name of ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const) {
-  for (const [ending, expected] of endings) {
-    test(`one line end in ${JSON.stringify(ending)} at the end of ${name}_FILE is removed`, (t) => {
-      const path = join(temporaryDirectory(t), "secret");
-      writeFileSync(path, good + ending);
-      assert.deepEqual(readSecretText({ [`${name}_FILE`]: path }, name), { text: expected, fault: null });
-    });
-  }
-
-  test(`a ${name}_FILE that is missing or a directory is named with the reason`, (t) => {
-    const directory = temporaryDirectory(t);
-    for (const [path, reason] of [
-      [join(directory, "none"), "ENOENT"],
-      [directory, "EISDIR"],
+for (const name of names) {
+  test(`one line end at the end of ${name}_FILE is removed, and nothing else`, (t) => {
+    const path = join(temporaryDirectory(t), "secret");
+    for (const [ending, left] of [
+      ...([["", ""] as const, ["\n", ""], ["\r\n", ""], ["\n\n", "\n"], ["\r\n\r\n", "\r\n"]] as const),
+      ...([["\r", "\r"] as const, [" \n", " "], ["\n ", "\n "], ["\t", "\t"], ["\0", "\0"]] as const),
     ]) {
-      const { text, fault } = readSecretText({ [`${name}_FILE`]: path }, name);
-      assert.equal(text, "");
-      assert.equal(fault, `${name}_FILE names ${path}, which cannot be read (${reason}).`);
+      writeFileSync(path, good + ending);
+      const read = readSecretText({ [name]: "", [`${name}_FILE`]: path }, name);
+      assert.deepEqual(read, { text: good + left, fault: null });
     }
   });
 
-  test(`${name} and ${name}_FILE together are refused`, (t) => {
-    const path = join(temporaryDirectory(t), "secret");
-    writeFileSync(path, good);
-    const { fault } = readSecretText({ [name]: good, [`${name}_FILE`]: path }, name);
-    assert.match(fault ?? "", /both set/);
+  test(`a ${name}_FILE that cannot be read, or beside a ${name}, is refused`, (t) => {
+    const directory = temporaryDirectory(t);
+    for (const [env, reason] of [
+      [{ [`${name}_FILE`]: join(directory, "none") }, /ENOENT/],
+      [{ [`${name}_FILE`]: directory }, /EISDIR/],
+      [{ [name]: good, [`${name}_FILE`]: directory }, /both set/],
+    ] as const) {
+      const { text, fault } = readSecretText(env, name);
+      assert.equal(text, "");
+      assert.match(fault ?? "", reason);
+    }
   });
 }
-
-test("an empty variable beside a file counts as not set", (t) => {
-  const path = join(temporaryDirectory(t), "secret");
-  writeFileSync(path, good);
-  assert.equal(
-    readSecretText({ WEBHOOK_SECRET: "", WEBHOOK_SECRET_FILE: path }, "WEBHOOK_SECRET").text,
-    good,
-  );
-});

@@ -6,7 +6,7 @@ import { findTokenFault } from "../../src/notifications/commit-status.ts";
 import { startTarget } from "../harness/listen.ts";
 
 /** What each host answers to a status on a commit that is not there, if the token may show one. */
-const rightAnswers = { github: 422, gitea: 404, forgejo: 404, gitlab: 404, bitbucket: 404 } as const;
+const rightAnswers = { github: 422, gitea: 404, forgejo: 404, gitlab: 404, "bitbucket-cloud": 404 } as const;
 
 for (const [host, status] of Object.entries(rightAnswers)) {
   test(`${host}: a token with the rights passes, and no commit is marked`, async (t) => {

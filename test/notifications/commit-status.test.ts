@@ -51,7 +51,7 @@ const expected: Readonly<Record<CommitStatus["host"], Expected>> = {
     body: { state: "failed", name: "hotpush/shop", ref: "main", description, target_url: link },
     words: ["running", "success", "failed", "failed", "canceled", "canceled", "success"],
   },
-  bitbucket: {
+  "bitbucket-cloud": {
     path: `/git/2.0/repositories/octo/app/commit/${commit}/statuses/build`,
     headers: { authorization: "Bearer a-token-of-a-host" },
     body: { state: "FAILED", key: "hotpush/shop", name: "hotpush/shop", description, url: link },
@@ -106,11 +106,14 @@ test("a commit that is not there ends the attempts, and a wrong token does not",
 });
 
 test("without a page, Bitbucket gets a link to the commit, and the others none", async (t) => {
-  for (const host of ["bitbucket", "github"] as const) {
+  for (const host of ["bitbucket-cloud", "github"] as const) {
     const server = await startTarget(t, (response) => void response.writeHead(201).end("{}"));
     await send(t, host, server, { state: "failed" }, null);
     const { url, target_url } = server.requests[0]?.json ?? {};
-    assert.equal(url, host === "bitbucket" ? `${server.url}/git/octo/app/commits/${commit}` : undefined);
+    assert.equal(
+      url,
+      host === "bitbucket-cloud" ? `${server.url}/git/octo/app/commits/${commit}` : undefined,
+    );
     assert.equal(target_url, undefined);
   }
 });

@@ -24,7 +24,7 @@ for (const [name, url, address] of [
   ["github", "git@github.com:octo/app.git", "https://github.com/octo/app/settings/hooks/new"],
   ["gitlab", "git@gitlab.com:a/b/c.git", "https://gitlab.com/a/b/c/-/hooks"],
   ["forgejo", "https://codeberg.org/a/b", "https://codeberg.org/a/b/settings/hooks/forgejo/new"],
-  ["bitbucket", "git@bitbucket.org:a/b.git", "https://bitbucket.org/a/b/admin/webhooks"],
+  ["bitbucket-cloud", "git@bitbucket.org:a/b.git", "https://bitbucket.org/a/b/admin/webhooks"],
   [
     "bitbucket-data-center",
     "https://git.example.org/scm/tide/board.git",
@@ -58,7 +58,7 @@ test("the git host follows from its hostname or a word in it, or is unknown", ()
   const hostOf = (hostname: string) => gitHostOf({ hostname });
   assert.equal(hostOf("github.com"), "github");
   assert.equal(hostOf("codeberg.org"), "forgejo");
-  assert.equal(hostOf("bitbucket.org"), "bitbucket");
+  assert.equal(hostOf("bitbucket.org"), "bitbucket-cloud");
   assert.equal(hostOf("bitbucket.example.org"), "bitbucket-data-center");
   assert.equal(hostOf("gitlab.example.org"), "gitlab");
   assert.equal(hostOf("code.example.org"), null);
