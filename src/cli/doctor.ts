@@ -9,7 +9,6 @@ interface DoctorOptions {
   readonly envFile?: string;
   readonly url?: string;
   readonly project?: string;
-  readonly all?: boolean;
   readonly json?: boolean;
 }
 
@@ -40,7 +39,6 @@ export function makeDoctorCommand({ env, finish }: CommandContext): Command {
       "--project <name>",
       "one project of PROJECTS_PATH (default: that of the working directory, else all)",
     )
-    .option("--all", "all projects of PROJECTS_PATH")
     .option("--json", "the result as one JSON object")
     .action(async (names: readonly string[], options: DoctorOptions) => {
       finish(await runDoctor(choose(names), options, env));
@@ -62,8 +60,8 @@ async function runDoctor(
   { envFile, json, ...options }: DoctorOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const { url = null, project = null, all: isAll = false } = options;
-  const examination = { env, envFile, url, project, isAll, directory: process.cwd() };
+  const { url = null, project = null } = options;
+  const examination = { env, envFile, url, project, directory: process.cwd() };
   const reports = await examine(chosen, examination);
   const { paint } = openTerminal(process.stdout, env);
   process.stdout.write(json ? `${jsonReport(reports)}\n` : textReport(reports, paint));

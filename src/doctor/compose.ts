@@ -1,10 +1,9 @@
 import { compareVersions, neededCompose } from "#platform/compose";
-import { type ComposeModel, type ComposeService, isProxyImage } from "#platform/compose-model";
-import { getJson, neededApi } from "#platform/docker/engine";
+import type { ComposeModel, ComposeService } from "#platform/compose-model";
+import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
 import { isInContainer, restartForSocket } from "#platform/docker/mounts";
-import { ownUid, statOf } from "#platform/files";
+import { kindOf, ownUid, statOf } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
-import { outputOf } from "#platform/run-command";
 import { readUser } from "#platform/users";
 import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
 import {
@@ -73,7 +72,7 @@ export const lintChecks: readonly Check[] = [
 
 /** Containers are replaced through the socket. */
 async function checkDocker(context: DoctorContext): Promise<Finding> {
-  const { settings, repoPath, server, scriptEnv: env } = context;
+  const { settings, repoPath, server } = context;
   if (server === null && !hasComposeFile(repoPath, settings.env)) return noFile;
   const answer = await context.engine();
   if (answer.kind === "answers") {
@@ -89,15 +88,11 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
     const refused = `This user (uid ${ownUid()}) may not open ${socketPath}; its group ${gid} may. Then restart the service. As root:`;
     // In a container the groups of the host have no names, and only the number counts.
     if (isInContainer()) return problem(refused, { change: `group_add: ["${gid}"]` });
-    const group = (await outputOf(["getent", "group", String(gid)], { env }))?.split(":")[0];
-    const make = group === undefined ? `groupadd --gid ${gid} docker-host && ` : "";
     const name = readUser(ownUid(), 0).name ?? "";
-    return problem(
-      refused,
-      `${make}usermod --append --groups ${quote(group ?? "docker-host")} ${quote(name)}`,
-    );
+    const group = `$(stat --format %G ${quote(socketPath)})`;
+    return problem(refused, `usermod --append --groups "${group}" ${quote(name)}`);
   }
-  const isMissing = /^(?:ENOENT|ENOTDIR|ENOTSOCK)$/.test(code);
+  const isMissing = code === "ENOENT";
   if (isMissing && isInContainer())
     return problem(text, { change: `volumes: - /var/run/docker.sock:${socketPath}` });
   const install = "apt-get install -y docker.io docker-compose && systemctl enable --now docker";
@@ -106,20 +101,16 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
   return problem(`The Docker engine does not answer: ${text}`, isMissing ? install : restart);
 }
 
-/** A service as a rule sees it. */
-interface Role {
+/** A service that requests may go to. */
+interface App {
   readonly name: string;
   readonly service: ComposeService;
   readonly model: ComposeModel;
-  /** The label `hotpush.rollout`, or null. */
-  readonly label: string | null;
-  /** Not Hotpush itself, a proxy, run once, nor with a volume and no label: two containers of it may run at once. */
-  readonly isApp: boolean;
 }
 
-type Rule = (role: Role, context: DoctorContext) => readonly Fault[] | Promise<readonly Fault[]>;
+type Rule = (app: App, context: DoctorContext) => readonly Fault[] | Promise<readonly Fault[]>;
 
-/** Applies a rule to each service of the compose file, as compose resolves it. */
+/** Applies a rule to the services of which two containers may run at once, as compose resolves its file. */
 async function lint(context: DoctorContext, rule: Rule): Promise<Finding> {
   const answer = await context.compose();
   if (answer.kind === "no-file") return noFile;
@@ -127,21 +118,24 @@ async function lint(context: DoctorContext, rule: Rule): Promise<Finding> {
   if (answer.kind !== "model") return skip("docker compose cannot read the file yet");
   const { model } = answer;
   const awaited = namesRunToTheirEnd(model.services);
-  const found = Object.entries(model.services).map(([name, service]) => {
-    const hasLiveFiles = service.volumes?.some(({ target }) => target === "/run/live");
-    const isProxy = hasLiveFiles || isProxyImage(service.image);
+  const apps = Object.entries(model.services).filter(([name, service]) => {
     const label = service.labels?.["hotpush.rollout"] ?? null;
     const hasData = label === null && writableVolume(service) !== null;
-    const isApp = name !== "hotpush" && !isProxy && !awaited.has(name) && !hasData;
-    return rule({ name, service, model, isApp, label }, context);
+    return name !== "hotpush" && !awaited.has(name) && !isProxy(service) && !hasData && label !== "recreate";
   });
-  return okUnless((await Promise.all(found)).flat(), Object.keys(model.services).join(", "));
+  const faults = await Promise.all(apps.map(([name, service]) => rule({ name, service, model }, context)));
+  return okUnless(faults.flat(), Object.keys(model.services).join(", "));
+}
+
+/** A proxy of the compose file reads the live files. */
+function isProxy({ volumes = [] }: ComposeService): boolean {
+  return volumes.some(({ target }) => target === "/run/live");
 }
 
 /** Without a health check, a container counts as ready after 3 s, even if it does not answer. */
-async function healthFaults({ name, service, model, isApp, label }: Role, context: DoctorContext) {
+async function healthFaults({ name, service, model }: App, context: DoctorContext) {
   const { healthcheck, image = `${model.name}-${name}`, ports = [], expose = [] } = service;
-  if (!isApp || label === "recreate" || (healthcheck && !healthcheck.disable)) return [];
+  if (healthcheck && !healthcheck.disable) return [];
   // On a server, init takes the ports out of the compose file, and the site says who gets requests.
   const upstreams = upstreamsOf(context.server, context.project);
   const declared = upstreams.size > 0 ? undefined : (ports[0]?.target ?? expose[0]);
@@ -159,35 +153,27 @@ async function hasHealthcheck(image: string, { engine }: DoctorContext): Promise
   const docker = await engine();
   if (docker.kind !== "answers") return false;
   const path = `/images/${encodeURIComponent(image)}/json`;
-  const asked = getJson<{ readonly Config: { readonly Healthcheck?: object | null } }>(docker.engine, path);
-  return await asked.then(
-    ({ Config }) => Boolean(Config.Healthcheck),
-    () => false,
-  );
+  type Image = { readonly Config: { readonly Healthcheck?: object | null } };
+  const found = await nullIfMissing(getJson<Image>(docker.engine, path));
+  return Boolean(found?.Config.Healthcheck);
 }
 
-/** The port at which a proxy of the compose file reaches the service, by the files that it mounts. */
+/** The port at which a proxy of the compose file reaches the service, by the Caddyfile that it mounts. */
 function portInProxy(name: string, { services }: ComposeModel): string | undefined {
-  const proxies = Object.values(services).filter(({ image }) => isProxyImage(image));
-  const mounts = proxies.flatMap(({ volumes = [] }) => volumes.filter(({ type }) => type === "bind"));
+  const mounts = Object.values(services)
+    .filter(isProxy)
+    .flatMap(({ volumes = [] }) => volumes.filter(({ source = "" }) => kindOf(source) === "file"));
   const upstream = new RegExp(`(?:^|[\\s/])${name}\\}?:(\\d+)`, "m");
-  const found = mounts.map(({ source = "" }) => upstream.exec(readOrEmpty(source))?.[1]);
-  return found.find((port) => port !== undefined);
-}
-
-/** Empty for a directory, a socket, or a file that this process must not read. */
-function readOrEmpty(path: string): string {
-  try {
-    return readForeignFile(path, { mostBytes: 256 * 1024, isCut: true }).toString();
-  } catch {
-    return "";
-  }
+  return mounts
+    .map(({ source = "" }) => readForeignFile(source, { mostBytes: 256 * 1024, isCut: true }).toString())
+    .map((text) => upstream.exec(text)?.[1])
+    .find((port) => port !== undefined);
 }
 
 /** Two containers cannot share a port of the host, a name, an address or another's network: the old one has to stop first. */
-function clashFaults({ name, service, isApp, label }: Role): readonly Fault[] {
+function clashFaults({ name, service }: App): readonly Fault[] {
   const found = replacementOf({ ...service, labels: {} }, false);
-  if (!isApp || label === "recreate" || found.how !== "recreate") return [];
+  if (found.how !== "recreate") return [];
   const text = `${name} is down while it is replaced, because two containers of it would clash (${found.reason}). Let the proxy publish its port, or accept that by the label hotpush.rollout: recreate.`;
   return [warning(text, { change: `services.${name}: remove ${found.reason.replace(/^publishes /, "")}` })];
 }

@@ -5,12 +5,12 @@ import { callRun } from "#calls/client";
 import { loadConfig } from "#config";
 import type { ProjectReading } from "#config/project-files";
 import { type Environment, readVariables, variables } from "#config/settings";
-import { gitOutput, runGit } from "#platform/git";
+import { gitOutput } from "#platform/git";
 import { ProblemError } from "#problems";
 import { childEnvironment } from "#runner/environment";
 import { ownerOf } from "#runner/script";
 import type { Server } from "#setup/server";
-import { probeCompose, probeEngine, probeRemote, probeServerContainers, probeService } from "./probes.ts";
+import { probeCompose, probeEngine, probeRemote, probeService } from "./probes.ts";
 
 /** A row of the doctor's table: what it claims, how it finds out, and how what is wrong is fixed. */
 export interface Check {
@@ -145,23 +145,21 @@ export function makeDoctorContext(
   /** The environment that the script will get. */
   const scriptEnv = childEnvironment({ env, deployEnv: value("DEPLOY_ENV"), repoPath, user });
   const asScript = { env: scriptEnv, user };
-  const engine = once(() => probeEngine(scriptEnv));
   return {
     ...{ settings, givenUrl, server, repoPath, statePath, scriptEnv, user, value, secret, faults, warnings },
     /** null: the only project, or the service as a whole. */
     project,
     projectsPath: value("PROJECTS_PATH") || null,
-    /** Runs git in the repository as the script would, for 10 s at most. */
-    git: (...args: readonly string[]) => runGit(repoPath, args, asScript),
-    /** The trimmed output of git in the repository, null if it fails. */
+    /** The trimmed output of git in the repository, as the script would run it; null if it fails. */
     readGit: (...args: readonly string[]) => gitOutput(repoPath, args, asScript),
     remote: once(() => probeRemote(repoPath, asScript)),
     compose: once(() => probeCompose(repoPath, asScript)),
-    engine,
-    containers: once(() => probeServerContainers(engine)),
+    engine: once(() => probeEngine(scriptEnv)),
     service: once(() => probeService(server, value("WEBHOOK_HOST"), value("WEBHOOK_PORT"), secret, project)),
     /** What the process that deploys answers, or why it does not. */
-    status: once(() => callRun(statePath, "status", { project: project ?? undefined }).catch(asError)),
+    status: once(() =>
+      callRun(statePath, "status", { project: project ?? undefined }).catch((error: Error) => error),
+    ),
   };
 }
 
@@ -187,10 +185,6 @@ function lenient<Name extends keyof typeof variables>(env: Environment, name: Na
   const table = { [name]: variables[name] } as Pick<typeof variables, Name>;
   const { [name]: value } = readVariables(table, env, []);
   return value ?? readVariables(table, { ...env, [name]: "" }, [])[name];
-}
-
-function asError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
 }
 
 function once<Value>(probe: () => Promise<Value>): () => Promise<Value> {

@@ -1,6 +1,4 @@
-import { realpathSync } from "node:fs";
-import { dirname, join, sep } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { dirname, join, resolve, sep } from "node:path";
 import { isProjectName, projectNames, readProjectFile } from "#config/project-files";
 import { serviceVariables } from "#config/settings";
 import { CommandError } from "#problems";
@@ -53,7 +51,6 @@ export interface Examination {
   readonly url: string | null;
   /** The only project to check; null: that of `directory`, else all. */
   readonly project: string | null;
-  readonly isAll: boolean;
   readonly directory: string;
 }
 
@@ -66,7 +63,7 @@ export async function examine(
   chosen: readonly GroupedCheck[],
   examination: Examination,
 ): Promise<readonly CheckReport[]> {
-  const { env, envFile, url, project, isAll, directory } = examination;
+  const { env, envFile, url, project, directory } = examination;
   const server = serverOf(examination);
   const about = (...subjects: readonly Check["about"][]) =>
     chosen.filter((check) => subjects.includes(check.about));
@@ -77,12 +74,17 @@ export async function examine(
     if (project === null) return await runChecks(service, about("service", "project", "both"));
     throw new CommandError("PROJECTS_PATH is not set, so there is one project, without a name.");
   }
-  const all = contexts(settings, projectsPath, url, server);
-  const wanted = project === null ? (isAll ? all : within(directory, all)) : named(project, all);
-  const ofServer = server === null ? [] : (["server"] as const);
-  const reports = [...(await runChecks(service, about("service", "both", ...ofServer)))];
+  const all = projectsIn(projectsPath).map((name) => {
+    const reading = readProjectFile({ projectsPath, secretsPath: null }, name);
+    const own = projectSettings(settings, join(projectsPath, `${name}.env`));
+    return makeDoctorContext(own, url, server, reading);
+  });
+  const reports = [
+    ...(await runChecks(service, about("service", "both", ...(server ? ["server" as const] : [])))),
+  ];
   // One project after the other: each runs a dozen programs.
-  for (const one of wanted) reports.push(...(await runChecks(one, about("project", "both"))));
+  for (const one of choose(all, examination))
+    reports.push(...(await runChecks(one, about("project", "both"))));
   return reports;
 }
 
@@ -106,29 +108,9 @@ function settingsOf({ files, state }: Server, env: NodeJS.ProcessEnv): Settings 
   return { ...readSettings({}, files.path, files.envFile), env: { ...env, ...own } };
 }
 
-function contexts(
-  settings: Settings,
-  projectsPath: string,
-  url: string | null,
-  server: Server | null,
-): readonly DoctorContext[] {
-  return namesIn(projectsPath)
-    .filter(isProjectName)
-    .toSorted()
-    .map((name) => {
-      const reading = readProjectFile({ projectsPath, secretsPath: null }, name);
-      return makeDoctorContext(
-        projectSettings(settings, join(projectsPath, `${name}.env`)),
-        url,
-        server,
-        reading,
-      );
-    });
-}
-
-function namesIn(projectsPath: string): readonly string[] {
+function projectsIn(projectsPath: string): readonly string[] {
   try {
-    return projectNames(projectsPath);
+    return projectNames(projectsPath).filter(isProjectName).toSorted();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new CommandError(`PROJECTS_PATH is ${projectsPath}, which this user cannot read (${code}).`);
@@ -147,30 +129,20 @@ function projectSettings(service: Settings, file: string): Settings {
   };
 }
 
-function named(name: string, all: readonly DoctorContext[]): readonly DoctorContext[] {
-  const found = all.filter(({ project }) => project === name);
+/** The named project, else those whose checkout the directory is in, else all. */
+function choose(
+  all: readonly DoctorContext[],
+  { project: name, directory }: Examination,
+): readonly DoctorContext[] {
+  const inside = `${resolve(directory)}${sep}`;
+  const found = all.filter(({ project, repoPath }) =>
+    name === null ? inside.startsWith(`${repoPath}${sep}`) : project === name,
+  );
   if (found.length > 0) return found;
+  if (name === null) return all;
   const known = all.map(({ project }) => project).join(", ") || "none";
   throw new CommandError(`There is no project ${name}. The projects are: ${known}.`);
 }
-
-/** Those whose checkout the directory is in; all if it is in none. */
-function within(directory: string, all: readonly DoctorContext[]): readonly DoctorContext[] {
-  const inside = `${real(directory)}${sep}`;
-  const found = all.filter(({ repoPath }) => inside.startsWith(`${real(repoPath)}${sep}`));
-  return found.length > 0 ? found : all;
-}
-
-function real(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
-}
-
-/** Longer than any program and any request that a check waits for. */
-const longestMs = 15_000;
 
 /** Runs the checks at the same time. A check that itself fails gives a warning, and the others go on. */
 export function runChecks(
@@ -179,21 +151,13 @@ export function runChecks(
 ): Promise<readonly CheckReport[]> {
   const { project } = context;
   return Promise.all(
-    chosen.map(async (check) => ({ check, project, result: await runCheck(check, context) })),
+    chosen.map(async (check) => {
+      const found = await Promise.resolve(context)
+        .then(check.probe)
+        .catch((error: Error) => warning(`Check failed: ${error.message}`));
+      return { check, project, result: resultOf(found) };
+    }),
   );
-}
-
-async function runCheck({ probe }: Check, context: DoctorContext): Promise<ProbeResult> {
-  const ending = new AbortController();
-  const late = sleep(longestMs, null, { signal: ending.signal, ref: true }).catch(() => null);
-  try {
-    const found = await Promise.race([Promise.resolve(context).then(probe), late]);
-    return resultOf(found ?? warning(`Check timed out after ${longestMs / 1_000} s.`));
-  } catch (error) {
-    return resultOf(warning(`Check failed: ${error instanceof Error ? error.message : String(error)}`));
-  } finally {
-    ending.abort();
-  }
 }
 
 /** The result of a check that may have returned a single fault. */

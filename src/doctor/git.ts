@@ -9,13 +9,13 @@ import { credentialsPath } from "#config/state-path";
 import { findTokenFault } from "#notifications/commit-status";
 import { isInContainer } from "#platform/docker/mounts";
 import { ownUid, statOf } from "#platform/files";
-import { gitOutput, refusesOwner } from "#platform/git";
+import { gitOutput } from "#platform/git";
 import type { GitRemoteUrl } from "#platform/git-remote-url";
-import { hasSucceeded, outputOf } from "#platform/run-command";
+import { outputOf } from "#platform/run-command";
 import { readUser } from "#platform/users";
 import { checkOwnership, checkRepository, checkScript } from "#runner/check-script";
 import { deployLogDirectory } from "#runner/environment";
-import { signatureProblem, VerificationError, verifyCommit } from "#runner/signatures";
+import { signatureProblem, verifyCommit } from "#runner/signatures";
 import {
   type Check,
   type DoctorContext,
@@ -42,20 +42,19 @@ export const gitChecks: readonly Check[] = [
       const fault = checkRepository(repoPath);
       const take = `chown -R ${user?.uid ?? ownUid()} ${path}`;
       if (fault?.code === "repository_not_accessible") return problem(firstSentence(fault.detail), take);
-      const ending = fault === null ? await context.git("rev-parse", "--show-toplevel") : null;
-      const root = ending !== null && hasSucceeded(ending) ? ending.output : null;
-      if (ending === null || (root === null && !refusesOwner(ending))) {
-        const text = fault?.detail ?? `${repoPath} is not a git repository, so there is nothing to pull.`;
-        return problem(text, await otherPlace(context));
-      }
-      if (root !== null && root !== realpathSync(repoPath)) {
-        const text = `${repoPath} is inside the repository ${root}; REPO_PATH must be its root.`;
-        return problem(text, settings.set("REPO_PATH", quote(root)));
-      }
-      const owner = await checkOwnership({ repoPath, environment, user });
+      const owner = fault === null ? await checkOwnership({ repoPath, environment, user }) : null;
       if (owner !== null) {
         const text = `${firstSentence(owner.detail)} If that is the wrong user, run as root instead: ${take}. To trust that user:`;
         return problem(text, `git config --global --add safe.directory ${path}`);
+      }
+      const root = fault === null ? await context.readGit("rev-parse", "--show-toplevel") : null;
+      if (root === null) {
+        const text = fault?.detail ?? `${repoPath} is not a git repository, so there is nothing to pull.`;
+        return problem(text, await otherPlace(context));
+      }
+      if (root !== realpathSync(repoPath)) {
+        const text = `${repoPath} is inside the repository ${root}; REPO_PATH must be its root.`;
+        return problem(text, settings.set("REPO_PATH", quote(root)));
       }
       const paths = [repoPath, join(repoPath, "deploy.sh"), join(repoPath, ".git")];
       const open = paths.filter((one) => ((statOf(one)?.mode ?? 0) & 0o002) !== 0);
@@ -176,29 +175,18 @@ async function otherPlace({ settings, repoPath, scriptEnv: env, user }: DoctorCo
   return { change: `git clone <address of your repository> ${quote(repoPath)}` };
 }
 
-type Explain = (failure: RemoteFailure, context: DoctorContext) => Fault | Promise<Fault>;
-
-/** Why the remote did not answer, by the words of git and ssh. The first match counts: ssh's words come before git's. */
-const causes: readonly (readonly [words: RegExp, explain: Explain])[] = [
-  [
-    /HOST IDENTIFICATION HAS CHANGED|host key .* has changed|Host key verification failed|No \S+ host key is known/i,
-    explainHostKey,
-  ],
-  [
-    /Permission denied|Authentication failed|error: 403|access denied|could not read (?:Username|Password)|terminal prompts disabled|unable to read askpass/i,
-    (failure, context) => (failure.url.scheme === "ssh" ? explainKey : explainToken)(failure, context),
-  ],
-];
-
+/** Why the remote did not answer, by the words of git and ssh: ssh's words come before git's. */
 async function remoteFault(failure: RemoteFailure, context: DoctorContext): Promise<Fault> {
-  const [, explain = explainAddress] = causes.find(([words]) => words.test(failure.lines)) ?? [];
-  return await explain(failure, context);
-}
-
-/** Git hosts do not say whether a repository does not exist, or this user's key or token may not read it. */
-function explainAddress({ url, lines }: RemoteFailure, { repoPath }: DoctorContext): Fault {
+  const { url, lines } = failure;
+  if (/host identification has changed|host key .*(?:has changed|verification failed|is known)/i.test(lines))
+    return await explainHostKey(failure, context);
+  const isRefused =
+    /Permission denied|Authentication failed|error: 403|access denied|could not read (?:Username|Password)|terminal prompts disabled|unable to read askpass/i;
+  if (isRefused.test(lines))
+    return url.scheme === "ssh" ? await explainKey(failure, context) : explainToken(failure, context);
+  // Git hosts do not say whether a repository does not exist, or this user's key or token may not read it.
   const reason = lines.trim().split("\n").at(-1) || "git gave no reason";
-  const change = `git -C ${quote(repoPath)} remote set-url origin <the right address>`;
+  const change = `git -C ${quote(context.repoPath)} remote set-url origin <the right address>`;
   return problem(`git cannot read ${url.text}: ${reason}. Is it spelt right, and may this user read it?`, {
     change,
   });
@@ -276,23 +264,12 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
   if (commit === undefined || (await readGit("cat-file", "-t", commit)) !== "commit")
     return skip("the newest commit of the branch is not in the checkout yet");
   const scratchPath = mkdtempSync(join(tmpdir(), "hotpush-doctor-"));
+  const { signal } = new AbortController();
   try {
-    const { signal } = new AbortController();
-    const verdict = await verifyCommit(commit, {
-      repoPath,
-      scratchPath,
-      signersPath,
-      signers,
-      env,
-      user,
-      signal,
-    });
+    const options = { repoPath, scratchPath, signersPath, signers, env, user, signal };
+    const verdict = await verifyCommit(commit, options);
     if (verdict.kind === "good") return ok(`${commit.slice(0, 7)} is signed by ${verdict.signer}`);
-    const { detail } = signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail });
-    return problem(detail.replace(" Nothing was run.", ""));
-  } catch (error) {
-    if (!(error instanceof VerificationError)) throw error;
-    return problem(`The signature of the newest commit cannot be verified: ${error.message}.`);
+    return problem(signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail }).detail);
   } finally {
     rmSync(scratchPath, { recursive: true, force: true });
   }

@@ -1,11 +1,11 @@
-import { existsSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { constants, existsSync, readdirSync, statfsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { newSecretCommand } from "#config/secret";
 import { serverCommands } from "#config/server";
 import { formatSize } from "#config/size";
 import { stateDirectoryOf } from "#config/state-path";
 import { isInContainer } from "#platform/docker/mounts";
-import { kindOf, nearestExisting, ownUid, statOf } from "#platform/files";
+import { isAllowed, kindOf, nearestExisting, ownUid, statOf } from "#platform/files";
 import { runGit } from "#platform/git";
 import { hasSucceeded } from "#platform/run-command";
 import type { Server } from "#setup/server";
@@ -47,25 +47,31 @@ export const configurationChecks: readonly Check[] = [
     about: "both",
     claim: "only those who need the secrets can read their files",
     fix: "takes the rights away from other users. The file of a project may have mode 0640: `hotpush front` reads it by its group",
-    async probe(context) {
+    probe(context) {
       const { project, projectsPath, statePath, settings } = context;
       const isService = project === null && projectsPath !== null;
       const files = isService ? scriptSecrets(context.value("SECRETS_PATH") ?? "") : settingsFiles(context);
       if (files.length === 0) return skip("there is no file with secrets");
-      const [forbidden, advised] = project === null ? [0o077, "600"] : [0o037, "640"];
-      const spoolPath = settings.env.SPOOL_PATH?.trim() || join(statePath, "spool");
-      const front = isService ? statOf(spoolPath)?.uid : undefined;
-      const faults = files.flatMap((file) => {
-        const { mode = 0, uid } = statOf(file) ?? {};
-        const open = `Other users of this machine can read or change ${file}.`;
-        const foreign = `\`hotpush front\` (uid ${front}) owns ${file}: only \`hotpush run\` may read it.`;
-        return [
-          ...((mode & forbidden) === 0 ? [] : [problem(open, `chmod ${advised} ${quote(file)}`)]),
-          ...(uid === front && front !== undefined && front !== ownUid()
-            ? [problem(foreign, `chown ${ownUid()} ${quote(file)}`)]
-            : []),
-        ];
-      });
+      const [forbidden, mode] = project === null ? [0o077, "600"] : [0o037, "640"];
+      const open = files.filter((file) => ((statOf(file)?.mode ?? 0) & forbidden) !== 0);
+      // `hotpush front` owns its spool.
+      const front = isService
+        ? statOf(settings.env.SPOOL_PATH?.trim() || join(statePath, "spool"))?.uid
+        : null;
+      const isFronts = (file: string) => front !== ownUid() && statOf(file)?.uid === front;
+      const faults = [
+        ...open.map((file) =>
+          problem(`Other users of this machine can read or change ${file}.`, `chmod ${mode} ${quote(file)}`),
+        ),
+        ...files
+          .filter(isFronts)
+          .map((file) =>
+            problem(
+              `\`hotpush front\` owns ${file}: only \`hotpush run\` may read it.`,
+              `chown ${ownUid()} ${quote(file)}`,
+            ),
+          ),
+      ];
       return okUnless(faults, files.join(", "));
     },
   },
@@ -120,19 +126,25 @@ export const diskChecks: readonly Check[] = [
   {
     id: "state-directory",
     about: "service",
-    claim: "each process can write its state, on a local disk that outlives a restart",
+    claim: "the state can be written, and is on a local disk that outlives a restart",
     fix: "creates the directory, makes the process's user its owner, or moves STATE_PATH to a local disk",
     async probe(context) {
-      const { server, statePath } = context;
-      if (server !== null) return await checkServerState(context, server);
+      const { server, statePath, settings } = context;
+      if (server !== null) return checkFrontState(server);
       if (await isInOtherContainer(context)) return skip(askInContainer);
-      const code = tryToWrite(statePath);
-      const text = `This user (uid ${ownUid()}) cannot write to ${statePath} (${code}). As root:`;
-      if (code !== null) return problem(text, ownCommand(statePath, ownUid(), process.getgid?.() ?? 0));
-      const isOpen = ((statOf(statePath)?.mode ?? 0) & 0o077) !== 0;
+      const path = nearestExisting(statePath);
+      const [uid, gid] = [ownUid(), process.getgid?.() ?? 0];
+      const text = `This user (uid ${uid}) cannot write to ${statePath}. As root:`;
+      if (!isAllowed(path, constants.W_OK | constants.X_OK))
+        return problem(text, ownCommand(statePath, uid, gid));
       const seen = `Other users can read ${statePath}, which has the output of deployments.`;
-      if (isOpen) return warning(seen, `chmod 700 ${quote(statePath)}`);
-      return findUnfitDisk(context) ?? ok(`${statePath} is writable`);
+      if (path === statePath && ((statOf(path)?.mode ?? 0) & 0o077) !== 0)
+        return warning(seen, `chmod 700 ${quote(statePath)}`);
+      const disk = unfit.get(statfsSync(path).type);
+      if (disk === undefined) return ok(`${statePath} is writable`);
+      const usual = stateDirectoryOf({ ...settings.env, STATE_PATH: undefined });
+      const move = `${statePath} is on ${disk}. Put it on a disk of this machine, or mount a volume there.`;
+      return problem(move, settings.set("STATE_PATH", quote(usual)));
     },
   },
   {
@@ -142,43 +154,27 @@ export const diskChecks: readonly Check[] = [
     fix: "prunes images that are not in use; elsewhere it shows what takes most space, for you to choose from",
     async probe({ statePath, repoPath, engine }) {
       const docker = await engine();
-      const prune = "docker builder prune --force && docker image prune --force";
-      // `hotpush rollout` builds no image with less space.
-      const images = docker.kind === "answers" ? [["images", docker.rootPath, 1_024, prune] as const] : [];
-      const places = [
-        ...images.filter(([, path]) => existsSync(path)),
-        ["the repository", repoPath, 256, null] as const,
-        ["the state", statePath, 64, null] as const,
-      ].map(([content, path, mebibytes, fix]) => {
+      const images = docker.kind === "answers" ? docker.rootPath : "";
+      const faults: Fault[] = [];
+      // `hotpush rollout` builds no image with less space than that for images.
+      for (const [content, path, mebibytes] of [
+        ["images", images, 1_024],
+        ["the repository", repoPath, 256],
+        ["the state", statePath, 64],
+      ] as const) {
+        if (content === "images" && !existsSync(path)) continue;
         const at = nearestExisting(path);
         const { bavail, bsize } = statfsSync(at);
-        return { content, at, mebibytes, fix, freeBytes: bavail * bsize };
-      });
-      const faults = places
-        .filter(({ freeBytes, mebibytes }) => freeBytes < mebibytes * 1024 ** 2)
-        .map(({ content, at, mebibytes, fix, freeBytes }) => {
-          const text = `Only ${formatSize(freeBytes)} are free at ${at}, for ${content}; at least ${mebibytes} MiB are needed.`;
-          return problem(text, fix ?? `du -ax --block-size=1K ${quote(at)} | sort -nr | head -n 10`);
-        });
-      return okUnless(
-        faults,
-        places.map(({ content, freeBytes }) => `${formatSize(freeBytes)} for ${content}`).join(", "),
-      );
+        if (bavail * bsize >= mebibytes * 1024 ** 2) continue;
+        const text = `Only ${formatSize(bavail * bsize)} are free at ${at}, for ${content}; at least ${mebibytes} MiB are needed.`;
+        const show = `du -ax --block-size=1K ${quote(at)} | sort -nr | head -n 10`;
+        const prune = "docker builder prune --force && docker image prune --force";
+        faults.push(problem(text, content === "images" ? prune : show));
+      }
+      return okUnless(faults, "enough for the state, the checkout and images");
     },
   },
 ];
-
-/** The service creates the directory itself. @returns null if a file could be written and synced, else the error's code */
-function tryToWrite(directory: string): string | null {
-  const path = join(nearestExisting(directory), `.doctor-${process.pid}`);
-  try {
-    writeFileSync(path, "hotpush doctor\n", { mode: 0o600, flush: true });
-    rmSync(path);
-    return null;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code ?? "unknown error";
-  }
-}
 
 function ownCommand(path: string, uid: number, gid: number): string {
   const directory = quote(path);
@@ -197,27 +193,13 @@ const unfit: ReadonlyMap<number, string> = new Map([
     : []),
 ]);
 
-function findUnfitDisk({ statePath, settings }: DoctorContext): Fault | null {
-  const found = unfit.get(statfsSync(nearestExisting(statePath)).type);
-  if (found === undefined) return null;
-  const usual = stateDirectoryOf({ ...settings.env, STATE_PATH: undefined });
-  const text = `${statePath} is on ${found}. Put it on a disk of this machine, or mount a volume there.`;
-  return problem(text, settings.set("STATE_PATH", quote(usual)));
-}
-
-/** Whether each process owns its directory. Its container says as whom it runs. */
-async function checkServerState({ containers }: DoctorContext, { files, state }: Server): Promise<Finding> {
-  const found = await containers();
-  if (found === null) return skip("Docker cannot be asked");
-  const faults = (["front", "run"] as const).flatMap((role) => {
-    const [uid = 0, gid = 0] = (found.get(role)?.Config.User ?? "").split(":").filter(Boolean).map(Number);
-    const directory = statOf(state[role]);
-    const isItsOwn = directory?.uid === uid && (directory.mode & 0o700) === 0o700;
-    // A container has not all of the directories.
-    if (!found.has(role) || isItsOwn || (directory === null && isInContainer())) return [];
-    const own = ownCommand(state[role], uid, gid);
-    const text = `${role} (uid ${uid}) cannot write its state: it does not own ${state[role]}.`;
-    return [problem(text, `${own} && ${serverCommands(files).start}`)];
-  });
-  return okUnless(faults, "front and run own their state");
+/** Whether `front`, which is not root, owns its directory of the server. */
+function checkFrontState({ env, files, state }: Server): Finding {
+  const [uid = 0, gid = 0] = (env.FRONT_USER ?? "").split(":").map(Number);
+  const directory = statOf(state.front);
+  // The container of `run` has not all of the directories.
+  const isItsOwn = directory?.uid === uid && (directory.mode & 0o700) === 0o700;
+  if (isItsOwn || (directory === null && isInContainer())) return ok("front owns its state");
+  const text = `front (uid ${uid}) cannot write its state: it does not own ${state.front}.`;
+  return problem(text, `${ownCommand(state.front, uid, gid)} && ${serverCommands(files).start}`);
 }

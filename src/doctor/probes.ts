@@ -1,10 +1,9 @@
-import { serverComposeProject, serverServices } from "#config/server";
+import { serverServices } from "#config/server";
 import type { Environment } from "#config/settings";
 import { webhookUrlOf } from "#config/values";
 import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
 import type { ComposeModel } from "#platform/compose-model";
-import { connectEngine, type Engine, filteredBy, getJson } from "#platform/docker/engine";
-import { lastLogLines } from "#platform/docker/health";
+import { connectEngine, type Engine, getJson } from "#platform/docker/engine";
 import { defaultDockerHost, dockerSocketPath, isInContainer } from "#platform/docker/mounts";
 import { withDotenv } from "#platform/env-file";
 import { type GitReader, gitOutput, runGit } from "#platform/git";
@@ -44,22 +43,14 @@ export async function probeRemote(repoPath: string, reader: GitReader): Promise<
   if (ending.code !== 0)
     return { kind: "failed", url, lines: withoutCredentials(ending.lastLines.join("\n")) };
   const rows = ending.output.split("\n").filter(Boolean);
-  return {
-    kind: "refs",
-    url,
-    refs: new Map(rows.map((row) => row.split("\t").reverse() as [string, string])),
-  };
+  const refs = rows.map((row) => row.split("\t").reverse() as [string, string]);
+  return { kind: "refs", url, refs: new Map(refs) };
 }
 
 /** Whether the repository is deployed with compose or as a stack, by the rule of examples/deploy.sh. */
 export function hasComposeFile(repoPath: string, env: Environment): boolean {
-  const target = { projectDirectory: repoPath, files: [] };
-  try {
-    // Compose reads `.env` beside its file.
-    return stackFiles(target, withDotenv(env, repoPath)).length > 0;
-  } catch {
-    return stackFiles(target, env).length > 0; // Another check reports a `.env` that cannot be read.
-  }
+  // Compose reads `.env` beside its file.
+  return stackFiles({ projectDirectory: repoPath, files: [] }, withDotenv(env, repoPath)).length > 0;
 }
 
 /** What compose reports of itself and of the project in the repository. */
@@ -106,7 +97,8 @@ type EngineAnswer =
     }
   | {
       readonly kind: "failed";
-      readonly code: string;
+      /** That of the system; null for an address that is no socket. */
+      readonly code: string | null;
       readonly text: string;
       readonly socketPath: string | null;
     };
@@ -122,53 +114,10 @@ export async function probeEngine(env: Environment): Promise<EngineAnswer> {
     ]);
     return { kind: "answers", engine, version, apiVersion, rootPath };
   } catch (error) {
-    if (!(error instanceof ProblemError) && !(error instanceof SyntaxError)) throw error;
-    const cause = error.cause as NodeJS.ErrnoException | undefined;
-    return {
-      kind: "failed",
-      code: cause?.code ?? "answer",
-      text: error.message,
-      socketPath: dockerSocketPath(dockerHost),
-    };
+    if (!(error instanceof ProblemError)) throw error;
+    const { code = null } = (error.cause ?? {}) as { readonly code?: string };
+    return { kind: "failed", code, text: error.message, socketPath: dockerSocketPath(dockerHost) };
   }
-}
-
-/** A container of the server, as the engine describes it. */
-export interface ServerContainer {
-  readonly Name: string;
-  readonly Config: { readonly Image: string; readonly User: string; readonly Labels: Environment | null };
-  readonly HostConfig: { readonly RestartPolicy?: { readonly Name?: string } };
-  readonly State: { readonly Status: string; readonly Health?: { readonly Status: string } };
-  /** What it wrote last, if it does not run or is not healthy. */
-  readonly lastLines: readonly string[];
-}
-
-/** The containers of the server by service; a service without one is missing. @returns null if Docker cannot be asked */
-export async function probeServerContainers(
-  askEngine: () => Promise<EngineAnswer>,
-): Promise<ReadonlyMap<string, ServerContainer> | null> {
-  const docker = await askEngine();
-  if (docker.kind !== "answers") return null;
-  const { engine } = docker;
-  const label = [`com.docker.compose.project=${serverComposeProject}`, "com.docker.compose.oneoff=False"];
-  const path = `/containers/json?all=1&${filteredBy({ label })}`;
-  const listed = await getJson<readonly { readonly Id: string }[]>(engine, path);
-  const containers = await Promise.all(listed.map(({ Id }) => inspect(engine, Id)));
-  return new Map(containers.map((one) => [one.Config.Labels?.["com.docker.compose.service"] ?? "", one]));
-}
-
-async function inspect(engine: Engine, id: string): Promise<ServerContainer> {
-  const found = await getJson<ServerContainer>(engine, `/containers/${id}/json`);
-  return { ...found, lastLines: isUp(found) ? [] : (await lastLogLines(engine, id, 3)).map(messageOf) };
-}
-
-export function isUp({ State }: Pick<ServerContainer, "State">): boolean {
-  return State.Status === "running" && State.Health?.Status !== "unhealthy";
-}
-
-/** The sentence of a line of the log, which is JSON in a container. */
-function messageOf(line: string): string {
-  return /"msg":"((?:[^"\\]|\\.)*)"/.exec(line)?.[1] ?? line;
 }
 
 /** What answers at the service's port on this machine. `acceptsSecret` is null if there is no secret to try. */
@@ -189,7 +138,7 @@ export async function probeService(
   const direct = `${bound.includes(":") ? `[${bound}]` : bound}:${port}`;
   const url = `http://${server === null ? direct : caddy}`;
   const hook = webhookUrlOf(new URL(`${url}/webhook`), project);
-  const { outcome } = await ping(hook, secret ?? "none", { server: server?.files ?? null });
+  const { outcome } = await ping(hook, secret ?? "none", server?.files ?? null);
   if (outcome === "unreachable") return { kind: "nothing" };
   if (outcome === "not-hotpush" || outcome === "redirected") return { kind: "another" };
   return { kind: "hotpush", acceptsSecret: secret === null ? null : outcome === "pong", url };

@@ -76,11 +76,3 @@ export interface ComposeVolume {
   readonly target: string;
   readonly read_only?: boolean;
 }
-
-const proxyImages =
-  /(?:(?:^|[/-])(?:caddy|traefik|nginx|openresty|haproxy|envoy|swag|httpd)|(?:^|\/)proxy)(?:$|[-:@])/;
-
-/** Whether the name of an image is that of a usual reverse proxy. */
-export function isProxyImage(image = ""): boolean {
-  return proxyImages.test(image);
-}

@@ -74,16 +74,9 @@ export async function send(request: SendRequest): Promise<Sent> {
 
 /**
  * Sends one signed ping, as a git host does when its form is saved: Hotpush answers `pong` and records nothing.
- *
- * @param paddingBytes how much larger the body is made
  */
-export async function ping(
-  url: URL,
-  secret: string,
-  { server, paddingBytes = 0 }: { readonly server: SendSettings["server"]; readonly paddingBytes?: number },
-): Promise<Verdict> {
-  const body = { ...pingPayload, padding: " ".repeat(paddingBytes) };
-  return readVerdict(await post(url, { event: "ping", secret, body }, 0), url, server);
+export async function ping(url: URL, secret: string, server: SendSettings["server"]): Promise<Verdict> {
+  return readVerdict(await post(url, { event: "ping", secret, body: pingPayload }, 0), url, server);
 }
 
 interface Signed {

@@ -28,75 +28,34 @@ const db: ComposeService = {
 const good: ComposeModel = { name: "shop", services: { app, caddy, hotpush, db } };
 const recreate = { "hotpush.rollout": "recreate" };
 
-interface Wrong {
-  readonly check: string;
-  readonly name: string;
-  readonly service: string;
-  readonly broken: ComposeService;
-  readonly severity?: Fault["severity"];
-  readonly change: string;
-  /** The service when a person has made the change. */
-  readonly fixed: ComposeService;
-}
-
 const healthcheck = (port: number) =>
   `services.app.healthcheck: {test: ["CMD", "curl", "-f", "http://localhost:${port}/"], interval: 10s, start_period: 30s, start_interval: 500ms}`;
 
-const wrong: readonly Wrong[] = [
-  {
-    ...{ check: "lint-side-by-side", name: "a fixed port", service: "app", fixed: app },
-    broken: { ...app, ports: [{ published: "8080", target: 80 }] },
-    change: "services.app: remove port 8080",
-  },
-  {
-    ...{ check: "lint-side-by-side", name: "a container name", service: "app", fixed: app },
-    broken: { ...app, container_name: "shop" },
-    change: "services.app: remove container_name shop",
-  },
-  {
-    ...{ check: "lint-side-by-side", name: "the host's network", service: "app" },
-    broken: { ...app, network_mode: "host" },
-    change: "services.app: remove network_mode host",
-    fixed: { ...app, network_mode: "host", labels: recreate },
-  },
-  {
-    ...{ check: "lint-side-by-side", name: "a fixed address", service: "app", fixed: app },
-    broken: { ...app, networks: { default: { ipv4_address: "10.0.0.5" } } },
-    change: "services.app: remove fixed address 10.0.0.5",
-  },
-  {
-    ...{ check: "lint-healthcheck", name: "no health check", service: "app", fixed: app },
-    broken: { image: "shop-app", restart: "always", expose: ["8080"] },
-    change: healthcheck(8080),
-  },
-  {
-    ...{ check: "lint-healthcheck", name: "a health check that is turned off", service: "app", fixed: app },
-    broken: { ...app, healthcheck: { disable: true } },
-    change: healthcheck(8080),
-  },
-  {
-    ...{ check: "restart", name: "an app that stays away after a reboot", service: "app", fixed: app },
-    broken: { ...app, restart: "on-failure" },
-    change: "services.app.restart: unless-stopped",
-  },
+/** What a person has written into the good service, and the change that is advised. */
+const wrong: readonly (readonly [check: string, broken: Partial<ComposeService>, change: string])[] = [
+  ["lint-side-by-side", { ports: [{ published: "8080", target: 80 }] }, "services.app: remove port 8080"],
+  ["lint-side-by-side", { container_name: "shop" }, "services.app: remove container_name shop"],
+  ["lint-side-by-side", { network_mode: "host" }, "services.app: remove network_mode host"],
+  [
+    "lint-side-by-side",
+    { networks: { default: { ipv4_address: "10.0.0.5" } } },
+    "services.app: remove fixed address 10.0.0.5",
+  ],
+  ["lint-healthcheck", { healthcheck: { disable: true } }, healthcheck(8080)],
+  ["restart", { restart: "on-failure" }, "services.app.restart: unless-stopped"],
 ];
 
-for (const { check, name, service, broken, change, severity = "warning", fixed } of wrong) {
-  test(`${check}: ${name}: found and fixed`, async () => {
-    const found = await faultsOf(check, modelWith({ [service]: broken }));
+for (const [check, broken, change] of wrong)
+  test(`${check}: ${Object.keys(broken)} is found, and its change passes`, async () => {
+    const found = await faultsOf(check, modelWith({ app: { ...app, ...broken } }));
     assert.deepEqual(
       found.map((fault) => [fault.severity, fault.change]),
-      [[severity, change]],
+      [["warning", change]],
     );
-    assert.deepEqual(await faultsOf(check, modelWith({ [service]: fixed })), []);
+    assert.deepEqual(await faultsOf(check, good), []);
   });
-}
 
 const lints = checks.flatMap(({ id }) => (id.startsWith("lint-") ? [id] : []));
-
-test("a project like that of the examples has no fault", async () => {
-  for (const id of [...lints, "restart"]) assert.deepEqual(await faultsOf(id, good), [], id);
-});
 
 test("a service that may be down, and a migration with a database's image, have no fault", async () => {
   const alone = { ...app, labels: recreate, container_name: "shop", network_mode: "host" };

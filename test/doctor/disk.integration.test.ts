@@ -18,24 +18,7 @@ const diskInMemory = { path: "" };
 
 testBroken([
   {
-    name: "it cannot be created",
-    check: "state-directory",
-    options: needs("root", "otherUser"),
-    run: { wrapper: becomeNobody },
-    breakIt: asNobody,
-  },
-  {
     name: "it belongs to another user",
-    check: "state-directory",
-    options: needs("root", "otherUser"),
-    run: { wrapper: becomeNobody },
-    breakIt(place) {
-      asNobody(place);
-      mkdirSync(place.statePath);
-    },
-  },
-  {
-    name: "it cannot even be entered",
     check: "state-directory",
     options: needs("root", "otherUser"),
     run: { wrapper: becomeNobody },

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdirSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { operatorSocketPath } from "../../src/config/state-path.ts";
 import { isInContainer } from "../../src/platform/docker/mounts.ts";
 import {
   type DoctorFault,
@@ -18,7 +16,7 @@ import {
   standInForDocker,
   testBroken,
 } from "../harness/doctor.ts";
-import { listenAt, listenHere } from "../harness/listen.ts";
+import { listenHere } from "../harness/listen.ts";
 import { inOwnEtc } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { startService } from "../harness/service.ts";
@@ -103,30 +101,6 @@ test("queue: a paused queue is found, and its command resumes it", async (t) => 
   const resumed = await hotpush(fault?.command ?? "false");
   assert.equal(resumed.exitCode, 0, resumed.stderr);
   assert.equal((await probe(place, "queue")).outcome, "ok");
-});
-
-test("queue: an unhealthy service, and a deployment that waits for hours, are problems", async (t) => {
-  const place = makePlace(t);
-  mkdirSync(place.statePath, { mode: 0o700 });
-  const status = { health: { isHealthy: true, detail: null }, running: null, paused: null, hold: null };
-  const waiting = (hoursAgo: number) => [
-    { createdAt: new Date(Date.now() - hoursAgo * 3_600_000).toISOString() },
-  ];
-  let answer: object = {};
-  const server = createServer((_, response) => response.end(JSON.stringify(answer)));
-  await listenAt(t, server, operatorSocketPath(place.statePath));
-  const cases: readonly (readonly [object, string])[] = [
-    [{ ...status, waiting: [] }, "ok"],
-    [{ ...status, waiting: waiting(0) }, "ok"],
-    [{ ...status, waiting: waiting(2), running: {} }, "ok"],
-    [{ ...status, waiting: waiting(2) }, "problem"],
-    [{ ...status, waiting: [], health: { isHealthy: false, detail: "The disk is full." } }, "problem"],
-  ];
-  for (const [given, expected] of cases) {
-    answer = given;
-    const { outcome, faults } = await probe(place, "queue");
-    assert.equal(faults[0]?.severity ?? outcome, expected, JSON.stringify(given));
-  }
 });
 
 test("restart: a missing unit is found and fixed", onMachine, async (t) => {

@@ -59,11 +59,6 @@ onEngine(
       await fix("containers", /^run$/);
     });
 
-    test("containers: a lost restart policy is found, and set by the command", { skip }, async () => {
-      await machine.docker("update", "--restart", "no", "hotpush-caddy-1");
-      await fix("containers", /^caddy$/);
-    });
-
     test("state-directory: a directory of another user is found, and the command helps", {
       skip,
     }, async () => {
