@@ -1,3 +1,5 @@
+import * as v from "valibot";
+
 /** The requests to one host name that went through the proxy while a roll-out lasted, by Caddy's own log of them. */
 export interface SiteRequests {
   readonly host: string;
@@ -55,30 +57,20 @@ function number(count: number): string {
   return count.toLocaleString("en-US");
 }
 
-const counts = ["requests", "failed", "brokeOff", "left"] as const;
-const mostSites = 50;
-const longestHost = 253;
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+const answers = v.object({ answers: count, serverErrors: count });
+const siteRequests = v.object({
+  ...{
+    host: v.pipe(v.string(), v.maxLength(253), v.regex(/^[\x21-\x7e ]+$/)),
+    requests: count,
+    failed: count,
+  },
+  ...{ brokeOff: count, left: count, before: answers, after: answers },
+});
+const sites = v.pipe(v.array(siteRequests), v.maxLength(50));
 
 /** The value as the requests to some hosts, or null if it is something else: a deploy script may have written it. */
 export function readSiteRequests(value: unknown): readonly SiteRequests[] | null {
-  if (!Array.isArray(value) || value.length > mostSites || !value.every(isSiteRequests)) return null;
-  return value;
-}
-
-function isSiteRequests(value: unknown): value is SiteRequests {
-  if (typeof value !== "object" || value === null) return false;
-  const site: Partial<Record<keyof SiteRequests, unknown>> = value;
-  const { host, before, after } = site;
-  const isHost = typeof host === "string" && host.length <= longestHost && /^[\x21-\x7e ]+$/.test(host);
-  return isHost && counts.every((name) => isCount(site[name])) && isAnswers(before) && isAnswers(after);
-}
-
-function isAnswers(value: unknown): value is Answers {
-  if (typeof value !== "object" || value === null) return false;
-  const { answers, serverErrors }: Partial<Record<keyof Answers, unknown>> = value;
-  return isCount(answers) && isCount(serverErrors);
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
+  const { success, output } = v.safeParse(sites, value);
+  return success ? output : null;
 }

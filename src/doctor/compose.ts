@@ -1,7 +1,7 @@
 import { compareVersions, neededCompose } from "#platform/compose";
 import type { ComposeModel, ComposeService } from "#platform/compose-model";
 import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
-import { isInContainer, restartForSocket } from "#platform/docker/mounts";
+import { isInContainer } from "#platform/docker/mounts";
 import { kindOf, ownUid, statOf } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { readUser } from "#platform/users";
@@ -96,9 +96,10 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
   if (isMissing && isInContainer())
     return problem(text, { change: `volumes: - /var/run/docker.sock:${socketPath}` });
   const install = "apt-get install -y docker.io docker-compose && systemctl enable --now docker";
-  // A container keeps the socket of an engine that has been replaced.
-  const restart = (code === "ECONNREFUSED" && restartForSocket(socketPath)) || "systemctl restart docker";
-  return problem(`The Docker engine does not answer: ${text}`, isMissing ? install : restart);
+  return problem(
+    `The Docker engine does not answer: ${text}`,
+    isMissing ? install : "systemctl restart docker",
+  );
 }
 
 /** A service that requests may go to. */

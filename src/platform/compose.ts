@@ -60,10 +60,14 @@ export async function runCompose(
     onLine: onLine && ((line) => onLine(redact(line))),
   });
   if (ending.kind === "not_found") {
-    if (!existsSync(target.projectDirectory)) throw noDirectory(target.projectDirectory);
+    // The system reports a missing directory with the same error as a missing program.
+    const path = target.projectDirectory;
+    const isThere = existsSync(path);
     throw new ProblemError({
-      code: "compose_missing",
-      detail: "There is no docker program here. Install docker-cli and docker compose.",
+      code: isThere ? "compose_missing" : "repository_missing",
+      detail: isThere
+        ? "There is no docker program here. Install docker-cli and docker compose."
+        : `${path} does not exist. Name the directory of the compose file: --directory, or REPO_PATH.`,
     });
   }
   if (ending.kind === "aborted") {
@@ -78,12 +82,6 @@ function redactorOf(env: NodeJS.ProcessEnv, directory: string): (text: string) =
     secretsInVariable(name, value),
   );
   return createRedactor(secrets).text;
-}
-
-/** The system reports it with the same error as a missing program. */
-function noDirectory(path: string): ProblemError {
-  const detail = `${path} does not exist. Name the directory of the compose file: --directory, or REPO_PATH.`;
-  return new ProblemError({ code: "repository_missing", detail });
 }
 
 /** The error for containers of `service` that compose did not start. */
@@ -118,7 +116,9 @@ export async function composeVersion(
  * @throws ProblemError `compose_invalid` with what compose says
  */
 export async function loadModel(options: ComposeOptions): Promise<ComposeModel> {
-  return JSON.parse(await askCompose(options, configCommand(options.target))) as ComposeModel;
+  return JSON.parse(
+    await askCompose(options, [...compose(options.target), "config", "--format", "json"]),
+  ) as ComposeModel;
 }
 
 /**
@@ -128,7 +128,8 @@ export async function loadModel(options: ComposeOptions): Promise<ComposeModel> 
  * @throws ProblemError `compose_invalid` with what compose says
  */
 export async function loadImageNames(options: ComposeOptions): Promise<readonly string[]> {
-  const names = await askCompose(options, imagesCommand(options.target));
+  const argv: Argv = [...compose(options.target), "--profile", "*", "config", "--images"];
+  const names = await askCompose(options, argv);
   return [...new Set(names.split("\n").filter(Boolean))];
 }
 
@@ -156,15 +157,18 @@ export type ConfigHashes = ReadonlyMap<string, readonly string[]>;
 
 /**
  * Asks compose for the hashes of a project's services, as `up --no-deps` writes them. A container that somebody else started
- * with a compose before 2.29.3 has another one, and is replaced once.
+ * with a compose before 2.29.3 has another one, and is replaced once. Only a hash of the resolved model equals the `config-hash` label
+ * of the containers: if compose reads the files itself, it leaves the content of env files out of the hash.
  *
  * @throws ProblemError `compose_invalid` with what compose says
  */
 export async function configHashes(options: ComposeOptions, model: ComposeModel): Promise<ConfigHashes> {
-  const text = await askCompose(options, hashCommand(), withoutDependencies(model));
+  const text = await askCompose(options, hashing, withoutDependencies(model));
   const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
   return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, [hash]]] : [])));
 }
+
+const hashing: Argv = ["docker", "compose", "--file", "-", "config", "--hash", "*"];
 
 function withoutDependencies(model: ComposeModel): string {
   const services = Object.entries(model.services).map(([name, { depends_on, ...rest }]) => [name, rest]);
@@ -179,24 +183,6 @@ export interface ComposeTarget {
   readonly files: readonly string[];
   /** Set if it is not the name that compose derives from the files and the directory. */
   readonly projectName?: string;
-}
-
-/** The whole model as JSON, with variables and env files resolved. */
-export function configCommand(target: ComposeTarget): Argv {
-  return [...compose(target), "config", "--format", "json"];
-}
-
-/** The names of all images in the compose files, one per line, including services in inactive profiles. */
-export function imagesCommand(target: ComposeTarget): Argv {
-  return [...compose(target), "--profile", "*", "config", "--images"];
-}
-
-/**
- * A hash for each service of the resolved model on standard input. Only this hash equals the `config-hash` label of
- * the containers: if compose reads the files itself, it leaves the content of env files out of the hash.
- */
-export function hashCommand(): Argv {
-  return ["docker", "compose", "--file", "-", "config", "--hash", "*"];
 }
 
 export function buildCommand(target: ComposeTarget, services: readonly string[]): Argv {
@@ -277,14 +263,5 @@ export const neededCompose = "2.24.4";
 
 /** Compares versions such as `2.24.0` and `2.9.1-desktop.1` number by number: negative if `one` is older. */
 export function compareVersions(one: string, other: string): number {
-  const [left, right] = [numbersOf(one), numbersOf(other)];
-  for (const index of [0, 1, 2]) {
-    const difference = (left[index] ?? 0) - (right[index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
-}
-
-function numbersOf(version: string): readonly number[] {
-  return version.replace(/^v/, "").split(/[.+-]/, 3).map(Number);
+  return one.localeCompare(other, "en", { numeric: true });
 }

@@ -1,5 +1,5 @@
 import { parseEnv } from "node:util";
-import { ProblemError } from "#problems";
+import { CommandError, ProblemError } from "#problems";
 import { readForeignFile } from "./foreign-files.ts";
 
 const mostBytes = 1024 ** 2;
@@ -23,33 +23,59 @@ export function withDotenv(env: NodeJS.ProcessEnv, directory: string): Record<st
 
 /** The value of `name` as the text of a `.env` file has it, quotes included; the last one counts. null: it is not set. */
 export function rawValue(text: string, name: string): string | null {
-  return statementsOf(text).findLast((one) => one.name === name)?.value ?? null;
+  const line = text.split("\n").findLast((one) => nameIn(one) === name);
+  return line?.slice(line.indexOf("=") + 1).trim() ?? null;
 }
 
-/** The text with `name` set to `raw`: in its last statement, else after the last one of `behind`, else at the end. */
+/**
+ * The text with `name` set to `raw`: in its last line, else after the last one of `behind`, else at the end.
+ *
+ * @throws CommandError if that would change another variable
+ */
 export function withVariable(text: string, name: string, raw: string, behind: string): string {
-  const statements = statementsOf(text);
-  const at = statements.findLastIndex((one) => one.name === name);
-  const found = statements[at];
-  if (found !== undefined) return joined(statements.with(at, { ...found, text: `${found.start}${raw}\n` }));
-  const neighbour = statements.findLastIndex((one) => one.name === behind);
-  const added = { name, start: `${name}=`, value: raw, text: `${name}=${raw}\n` };
-  return joined(statements.toSpliced(neighbour < 0 ? statements.length : neighbour + 1, 0, added));
+  const lines = text.split("\n");
+  const at = lines.findLastIndex((one) => nameIn(one) === name);
+  const neighbour = lines.findLastIndex((one) => nameIn(one) === behind);
+  const end = lines.at(-1) === "" ? lines.length - 1 : lines.length;
+  const place = at >= 0 ? at : neighbour >= 0 ? neighbour + 1 : end;
+  const start = at >= 0 ? lines[at]?.slice(0, lines[at].indexOf("=") + 1) : `${name}=`;
+  const added = place === lines.length ? [`${start}${raw}`, ""] : [`${start}${raw}`];
+  return checked(text, lines.toSpliced(place, at >= 0 ? 1 : 0, ...added).join("\n"), name);
 }
 
-/** The text without any statement that sets `name`. */
+/** The text without any line that sets `name`. @throws as above */
 export function withoutVariable(text: string, name: string): string {
-  return joined(statementsOf(text).filter((one) => one.name !== name));
+  const lines = text.split("\n").filter((one) => nameIn(one) !== name);
+  return checked(text, lines.join("\n"), name);
 }
 
-/** The text with an ellipsis for every value but those of the variables in `shown`. */
+/** The text with an ellipsis for every value but those of the variables in `shown`, and for each line that sets nothing. */
 export function withoutValues(text: string, shown: ReadonlySet<string>): string {
-  const hidden = statementsOf(text).map((one) =>
-    one.value === "" || one.name === null || shown.has(one.name)
-      ? one
-      : { ...one, text: `${one.start.trimEnd()}…\n` },
+  // A line within a value of several lines cannot be told from a setting or a comment.
+  const isPlain = Object.values(parseEnv(text)).every((value) => !value?.includes("\n"));
+  const masked = (line: string) => {
+    const name = nameIn(line);
+    const isShown = name === null ? /^\s*#/.test(line) : shown.has(name);
+    if (/^\s*$|^[^#'"`]*=\s*$/.test(line) || (isPlain && isShown)) return line;
+    return name === null ? "…" : `${line.slice(0, line.indexOf("=") + 1)}…`;
+  };
+  return text.split("\n").map(masked).join("\n");
+}
+
+/** The name of the variable that a line sets, as Node's parseEnv reads it. */
+function nameIn(line: string): string | null {
+  return /^[ \t]*(?:export +)?([^\s#=][^=]*?)[ \t]*=/.exec(line)?.[1] ?? null;
+}
+
+/** Lines are edited, but a value may have several: every other variable must keep its value. */
+function checked(before: string, after: string, name: string): string {
+  const others = (text: string) =>
+    JSON.stringify({ ...parseEnv(text), [name]: undefined, [`export ${name}`]: undefined });
+  const isWhole = !parseEnv(before)[name]?.includes("\n");
+  if (isWhole && others(before) === others(after)) return after;
+  throw new CommandError(
+    `${name} cannot be set without a change of what stands beside it. Set it in the file by hand.`,
   );
-  return text.endsWith("\n") ? joined(hidden) : joined(hidden).replace(/\n$/, "");
 }
 
 /**
@@ -60,43 +86,4 @@ export function withoutValues(text: string, shown: ReadonlySet<string>): string 
 export function asWritten(value: string): string | null {
   if (/^[\w./:@,+=-]*$/.test(value)) return value;
   return /['\n\r]/.test(value) ? null : `'${value}'`;
-}
-
-/** A variable with its value, or a line that sets nothing. */
-interface Statement {
-  /** Its line or lines, with the line end. */
-  readonly text: string;
-  /** null: it sets nothing. */
-  readonly name: string | null;
-  /** The text before the value. */
-  readonly start: string;
-  readonly value: string;
-}
-
-/**
- * A statement as Node's parseEnv reads it: a value in quotes may have several lines, and a value begins on the next line
- * if only blanks follow on the line of its name.
- */
-const statement =
-  /(?![ \t\r]*#)(?<key>[^=\n]*)=(?:(?=\r*(?:\n|$))|(?<gap>[ \t\r\n]*)(?<value>"[^"]*"[^\n]*|'[^']*'[^\n]*|`[^`]*`[^\n]*|[^\n]*))\r*\n?|[^\n]*\n|[^\n]+$/gy;
-
-/** The service reads its variables with parseEnv, so an edit must find them in the same places. */
-function statementsOf(text: string): readonly Statement[] {
-  return Array.from(text.matchAll(statement), ([whole, key, gap = "", value = ""]) => {
-    if (key === undefined) return { text: whole, name: null, start: "", value: "" };
-    return { text: whole, name: nameOf(key, gap + value), start: `${key}=${gap}`, value: value.trimEnd() };
-  });
-}
-
-/** parseEnv knows `export` with a blank after it, and only before a variable with a value: else it is part of the name. */
-function nameOf(key: string, rest: string): string {
-  const name = key.replaceAll("\r", "").replace(/^[ \t]+|[ \t]+$/g, "");
-  return rest.trim() === "" ? name : name.replace(/^export [ \t]*/, "");
-}
-
-function joined(statements: readonly Statement[]): string {
-  const last = statements.length - 1;
-  return statements
-    .map(({ text }, index) => (index < last && !text.endsWith("\n") ? `${text}\n` : text))
-    .join("");
 }

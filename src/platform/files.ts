@@ -7,7 +7,6 @@ import {
   fchmodSync,
   fchownSync,
   fsyncSync,
-  lstatSync,
   openSync,
   realpathSync,
   renameSync,
@@ -18,7 +17,7 @@ import {
 } from "node:fs";
 import { basename, delimiter, dirname, join } from "node:path";
 
-export type FileKind = "file" | "directory" | "other" | "missing" | "broken-link" | "inaccessible";
+export type FileKind = "file" | "directory" | "other" | "missing" | "inaccessible";
 
 /** What is at `path`, links followed. */
 export function kindOf(path: string): FileKind {
@@ -26,17 +25,8 @@ export function kindOf(path: string): FileKind {
     const stats = statSync(path);
     return stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other";
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EACCES" || code === "EPERM") return "inaccessible";
-    return isLink(path) ? "broken-link" : "missing";
-  }
-}
-
-function isLink(path: string): boolean {
-  try {
-    return lstatSync(path).isSymbolicLink();
-  } catch {
-    return false; // A part of the path is a file, or it is gone by now.
+    const { code = "" } = error as NodeJS.ErrnoException;
+    return ["EACCES", "EPERM"].includes(code) ? "inaccessible" : "missing";
   }
 }
 

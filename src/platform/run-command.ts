@@ -104,11 +104,7 @@ export function hasSucceeded(ending: CommandEnding): ending is Exited {
  * @returns the exit code; null if a signal ended it or there is no such program
  */
 export function runInForeground([program, ...args]: Argv, env: NodeJS.ProcessEnv): Promise<number | null> {
-  const child = spawn(program, args, { env, stdio: ["ignore", process.stderr, process.stderr] });
-  return new Promise((resolve) => {
-    child.once("error", () => resolve(null));
-    child.once("exit", resolve);
-  });
+  return exitCodeOf(spawn(program, args, { env, stdio: ["ignore", process.stderr, process.stderr] }));
 }
 
 /**
@@ -117,11 +113,11 @@ export function runInForeground([program, ...args]: Argv, env: NodeJS.ProcessEnv
  * @returns the exit code; null if a signal ended it or there is no such program
  */
 export function runInPlace([program, ...args]: Argv, env: NodeJS.ProcessEnv): Promise<number | null> {
-  const child = spawn(program, args, { env, stdio: "inherit" });
-  return new Promise((resolve) => {
-    child.once("error", () => resolve(null));
-    child.once("exit", resolve);
-  });
+  return exitCodeOf(spawn(program, args, { env, stdio: "inherit" }));
+}
+
+function exitCodeOf(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolve) => child.once("error", () => resolve(null)).once("exit", resolve));
 }
 
 /** An exit code, or why there is none. */

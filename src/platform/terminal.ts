@@ -82,24 +82,6 @@ export function cleanOutput(...streams: readonly NodeJS.WriteStream[]): void {
   }
 }
 
-/** Does something that moves the cursor by sequences of its own, such as reading an answer. */
-export async function uncleaned<Result>(
-  stream: NodeJS.WriteStream,
-  act: () => Promise<Result>,
-): Promise<Result> {
-  const { write } = stream;
-  // The method of its class is there again.
-  Reflect.deleteProperty(stream, "write");
-  try {
-    return await act();
-  } finally {
-    stream.write = write;
-  }
-}
-
-/** Control characters, and those that turn the direction of writing round. */
-const steeringCharacters = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
-
 /** Text that cannot play tricks on a terminal, a log or a page: without colours, control characters and excess. */
 export function printable(text: string, mostCharacters = 300): string {
   const plain = withoutSteering(text, { instead: " " });
@@ -111,7 +93,7 @@ export function withoutSteering(
   text: string,
   { kept = "", instead = "" }: { readonly kept?: string; readonly instead?: string } = {},
 ): string {
-  return stripVTControlCharacters(text).replace(steeringCharacters, (found) =>
+  return stripVTControlCharacters(text).replace(steering, (found) =>
     kept.includes(found) ? found : instead,
   );
 }
@@ -196,18 +178,20 @@ export async function prompt<Value>(
 
 async function readAnswer(question: string): Promise<string> {
   const { createInterface } = await import("node:readline/promises");
-  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  // Without cursor sequences of its own, which `cleanOutput` would show.
+  const terminal = createInterface({ input: process.stdin, output: process.stdout, terminal: false });
   const left = new AbortController();
-  terminal.once("SIGINT", () => left.abort());
-  terminal.once("close", () => left.abort());
+  const leave = () => left.abort();
+  process.once("SIGINT", leave);
+  terminal.once("close", leave);
   try {
-    const ask = () => terminal.question(cleaned(question), { signal: left.signal });
-    return await uncleaned(process.stdout, ask);
+    return await terminal.question(question, { signal: left.signal });
   } catch (error) {
     if (!left.signal.aborted) throw error;
     process.stdout.write("\n");
     throw new CommandError("Nothing was written.");
   } finally {
+    process.off("SIGINT", leave);
     terminal.close();
   }
 }

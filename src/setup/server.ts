@@ -16,7 +16,7 @@ import {
 import type { Environment } from "#config/settings";
 import { wholeNumber } from "#config/values";
 import { isAllowed } from "#platform/files";
-import { isPortTaken, listeningProcess } from "#platform/listen";
+import { isPortTaken } from "#platform/listen";
 import { outputOf, runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { SetupError } from "./planned-file.ts";
@@ -216,7 +216,7 @@ export async function findPortHolders(
   const foreign = others.find(({ directory }) => directory === "" || real(directory) !== real(root));
   if (foreign !== undefined) throw takenError(foreign.port, containerText(foreign));
   const taken = ports.find((port) => isPortTaken(port) && !published.some((one) => one.port === port));
-  if (taken !== undefined) throw takenError(taken, programText(taken));
+  if (taken !== undefined) throw takenError(taken, "another program");
   return [...new Set(others.map(({ service }) => service))];
 }
 
@@ -233,17 +233,6 @@ async function listPublishers(port: number, env: NodeJS.ProcessEnv): Promise<rea
 function containerText({ container, project, directory }: Publisher): string {
   const of = project === "" ? "" : ` of the compose project ${project} in ${directory}`;
   return `the container ${container}${of}`;
-}
-
-/** The command line may have secrets in it. */
-function programText(port: number): string {
-  const pid = listeningProcess(port)?.pid;
-  if (pid === undefined) return `another program`;
-  try {
-    return `the program ${readFileSync(`/proc/${pid}/comm`, "utf8").trim()} (process ${pid})`;
-  } catch {
-    return `process ${pid}`;
-  }
 }
 
 function takenError(port: number, holder: string): SetupError {

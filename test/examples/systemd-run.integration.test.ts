@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { listeningProcess } from "../../src/platform/listen.ts";
 import { githubPush, testSecret } from "../harness/delivery.ts";
 import { freePort } from "../harness/listen.ts";
 import { makeRepository } from "../harness/repository.ts";
@@ -48,7 +47,8 @@ test("the units of systemd take and deploy a push", { skip: cannotRunSystemd() }
   const isThere = (unit: string, event: string) => systemd.logOf(unit).some((line) => line.event === event);
   for (const unit of units) await wait(`${unit} has started`, () => isThere(unit, "service.started"));
 
-  const { pid } = listeningProcess(port) ?? { pid: 0 };
+  const listening = execFileSync("ss", ["-Hltnp", `sport = :${port}`], { encoding: "utf8" });
+  const pid = /pid=(\d+)/.exec(listening)?.[1];
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   for (const line of [
     /^Uid:\t(?!0\t)/m,

@@ -58,7 +58,8 @@ fuzz(
     const changed = withVariable(content, name, value, behind);
     assert.equal(rawValue(changed, name), value);
     assert.equal(withVariable(changed, name, value, behind), changed);
-    const others = (one: string) => ({ ...parseEnv(one), [name]: undefined });
+    const others = (one: string) =>
+      Object.entries(parseEnv(one)).filter(([other]) => other.replace("export ", "") !== name);
     assert.deepEqual(others(changed), others(content));
     assert.equal(rawValue(withoutVariable(changed, name), name), null);
   }),
@@ -106,7 +107,7 @@ fuzz(
       }
       const names: readonly string[] = settings.map(({ name }) => name);
       for (const [name, value] of Object.entries(before)) {
-        if (!names.includes(name)) assert.equal(read[name], value);
+        if (!names.includes(name.replace("export ", ""))) assert.equal(read[name], value);
       }
       assert.equal(withSettings(now, settings), now);
     },
@@ -124,7 +125,7 @@ fuzz(
       const content = `${before}\nA=${secret}\nB=${quote}${secret}${quote}\nC=${quote}one\n${secret}\n${quote}\nD=1\n`;
       const shown = withoutOtherValues(content, []);
       assert.ok(!shown.includes(secret), shown);
-      assert.match(shown, /^A=…\nB=…\nC=…\nD=…$/m);
+      assert.match(shown, /^A=…\nB=…\nC=…$/m);
     },
   ),
   2_000,

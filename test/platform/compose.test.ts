@@ -2,9 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   buildCommand,
-  configCommand,
-  hashCommand,
-  imagesCommand,
   pullCommand,
   recreateCommand,
   runOnceCommand,
@@ -16,9 +13,6 @@ const start = ["docker", "compose", "--progress", "plain", "--project-directory"
 const files = ["--file", "compose.yaml", "--file", "prod.yaml"];
 
 test("each compose command is this list of arguments", () => {
-  assert.deepEqual(configCommand(target), [...start, ...files, "config", "--format", "json"]);
-  assert.deepEqual(imagesCommand(target), [...start, ...files, "--profile", "*", "config", "--images"]);
-  assert.deepEqual(hashCommand(), ["docker", "compose", "--file", "-", "config", "--hash", "*"]);
   assert.deepEqual(buildCommand(target, ["app", "worker"]), [...start, ...files, "build", "app", "worker"]);
   assert.deepEqual(pullCommand(target, ["db"]), [...start, ...files, "pull", "--ignore-buildable", "db"]);
 });
@@ -36,11 +30,6 @@ test("a service is recreated alone", () => {
 test("a service that runs once gets a new container each time", () => {
   const up = ["up", "--detach", "--no-deps", "--no-build", "--force-recreate", "migrate"];
   assert.deepEqual(runOnceCommand(target, "migrate"), [...start, ...files, ...up]);
-});
-
-test("without files, compose looks for its own", () => {
-  const own = { projectDirectory: "/srv/shop", files: [] };
-  assert.deepEqual(configCommand(own), [...start, "config", "--format", "json"]);
 });
 
 test("a project with a name of its own is passed by that name", () => {

@@ -14,8 +14,8 @@ export interface Host {
   readonly deliveryHeader?: string;
   /** Headers that carry an HMAC-SHA256. */
   readonly signatureHeaders: readonly string[];
-  /** Why a delivery without a signature is refused, if it has the header `sent`, or in any case. */
-  readonly help?: { readonly sent?: string; readonly text: string };
+  /** Why a delivery without a signature is refused, if it has the header `sent`. */
+  readonly help?: { readonly sent: string; readonly text: string };
   readonly pingEvent?: string;
   /** null: nothing of its body is read. */
   readonly push: PushShape | null;
@@ -68,12 +68,6 @@ const giteaSignatures = [
 
 const pushesWithoutHook =
   "Once a branch was deployed, Hotpush finds its new commits without one, every CATCH_UP_INTERVAL";
-const azureAdvice =
-  "Azure DevOps has no setting that signs the body: remove its service hook, and change the password if it is used " +
-  `elsewhere. ${pushesWithoutHook}; to deploy at once, let a pipeline send a signed push (docs/git-hosts.md, "Your own sender").`;
-
-/** A host that sends no HMAC-SHA256 of the body: every delivery is refused with `text`. */
-const withoutSignature = { eventHeader: null, signatureHeaders: [], push: null } as const;
 
 /**
  * The git hosts, in the order in which they are tried: Forgejo sends Gitea's headers too, Gitea sends those of Gogs, and all
@@ -206,52 +200,6 @@ export const gitHosts: readonly Host[] = [
     signatureHeaders: ["x-harness-signature"],
     push: gitnessPush,
   },
-  // Its token is either the password itself or an HMAC of only the time, so anybody who has seen one delivery can write the
-  // next. https://help.gitee.com/webhook/how-to-verify-webhook-keys
-  {
-    ...withoutSignature,
-    name: "gitee",
-    ownHeader: "x-gitee-event",
-    help: {
-      text:
-        "Gitee does not sign the body, neither with a password nor with a signing key, so anybody who has seen one " +
-        `delivery could write any push, and it is refused. Remove this webhook. ${pushesWithoutHook}.`,
-    },
-  },
-  // It names its event in the body only. Despite its name, `X-OneDev-Signature` is the secret itself: it must never be
-  // logged. https://code.onedev.io/onedev/server, notification/WebHookManager.java
-  {
-    ...withoutSignature,
-    name: "onedev",
-    ownHeader: "x-onedev-signature",
-    help: {
-      text:
-        "OneDev sent its webhook secret as plain text, which does not prove who wrote the body, so it is refused. " +
-        `Remove this webhook, and change the secret if it is used elsewhere. ${pushesWithoutHook}.`,
-    },
-  },
-  // It signs with a key pair of its own and shares no secret with anybody. https://man.sr.ht/api-conventions.md
-  {
-    ...withoutSignature,
-    name: "sourcehut",
-    ownHeader: "x-payload-signature",
-    help: {
-      text:
-        "SourceHut signed this with its own key pair (Ed25519), and cannot sign with WEBHOOK_SECRET, so it is " +
-        `refused: remove this webhook. ${pushesWithoutHook}.`,
-    },
-  },
-  // Its service hooks send a password (HTTP Basic) or headers that the owner chose, and name the event in the body only.
-  // Without this header, which Microsoft does not document, `unknownHost` answers with the same advice.
-  // https://learn.microsoft.com/azure/devops/service-hooks/services/webhooks
-  {
-    ...withoutSignature,
-    name: "azure-devops",
-    ownHeader: "x-vss-subscriptionid",
-    help: {
-      text: `Azure DevOps sent no signature: a password does not prove who wrote the body, so it is refused. ${azureAdvice}`,
-    },
-  },
 ];
 
 /**
@@ -270,7 +218,8 @@ export const unknownHost: Host = {
     text:
       "The request has a password or token (the header Authorization) and no HMAC-SHA256 signature; a password does not " +
       "prove who wrote the body, so it is refused. If the webhook's form has a field for a secret, set it to the value " +
-      `of WEBHOOK_SECRET. ${azureAdvice}`,
+      "of WEBHOOK_SECRET. If it has none, as at Azure DevOps, remove the webhook, and change the password if it is used " +
+      `elsewhere. ${pushesWithoutHook}; to deploy at once, let a pipeline send a signed push (docs/git-hosts.md, "Your own sender").`,
   },
   push: null,
 };
@@ -290,8 +239,8 @@ export function claimSignature(
   headers: IncomingHttpHeaders,
 ): SignatureClaim {
   const claim = readSignature(headers, signatureHeaders);
-  const isHelped = help && (help.sent === undefined || headers[help.sent] !== undefined);
-  return claim.kind === "missing" && isHelped ? { kind: "unsupported", help: help.text } : claim;
+  const isHelped = claim.kind === "missing" && help !== undefined && headers[help.sent] !== undefined;
+  return isHelped ? { kind: "unsupported", help: help.text } : claim;
 }
 
 /** What a payload means to a deployment service. */

@@ -208,11 +208,8 @@ export interface ContainerSpec {
   readonly imageName: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly hostConfig: Readonly<Record<string, unknown>> & { readonly NetworkMode: string };
-  readonly networks: Readonly<Record<string, Endpoint>>;
+  readonly networks: Readonly<Record<string, unknown>>;
 }
-
-/** How a container was asked to join a network. */
-type Endpoint = Readonly<Record<string, unknown>> & { readonly Aliases?: readonly string[] | null };
 
 /** Reads how a container was made, and which volumes it has; null if it is gone. */
 export async function readContainerSpec(engine: Engine, id: string): Promise<ContainerSpec | null> {
@@ -235,7 +232,9 @@ interface InspectedSpec {
     readonly Mounts?: readonly MountRequest[] | null;
   };
   readonly Mounts: readonly MountPoint[];
-  readonly NetworkSettings: { readonly Networks: Readonly<Record<string, Endpoint>> | null };
+  readonly NetworkSettings: {
+    readonly Networks: Readonly<Record<string, Readonly<Record<string, unknown>>>> | null;
+  };
 }
 
 interface MountRequest {
@@ -299,13 +298,11 @@ function mountsOf({ HostConfig, Mounts }: InspectedSpec): readonly MountRequest[
 }
 
 /** What was asked for, not what the engine chose: another container may have that address or MAC by now. */
-function endpointsOf({ Id, NetworkSettings }: InspectedSpec): Readonly<Record<string, Endpoint>> {
-  const endpoints = Object.entries(NetworkSettings.Networks ?? {}).map(([network, endpoint]) => {
-    const { IPAMConfig, Links, Aliases, DriverOpts, GwPriority } = endpoint;
-    // Older engines list the container's own id.
-    const aliases = Aliases?.filter((alias) => !Id.startsWith(alias)) ?? null;
-    return [network, { IPAMConfig, Links, Aliases: aliases, DriverOpts, GwPriority }];
-  });
+function endpointsOf({ NetworkSettings }: InspectedSpec): Readonly<Record<string, unknown>> {
+  const endpoints = Object.entries(NetworkSettings.Networks ?? {}).map(
+    ([network, { IPAMConfig, Links, Aliases, DriverOpts, GwPriority }]) =>
+      [network, { IPAMConfig, Links, Aliases, DriverOpts, GwPriority }] as const,
+  );
   return Object.fromEntries(endpoints);
 }
 
@@ -317,28 +314,13 @@ function endpointsOf({ Id, NetworkSettings }: InspectedSpec): Readonly<Record<st
  * @throws ProblemError `docker_refused` if the engine cannot create it; nothing is left then
  */
 export async function recreateContainer(engine: Engine, spec: ContainerSpec): Promise<string> {
-  const { name, hostConfig } = spec;
-  const networks = Object.entries(spec.networks);
-  const first = networks.find(([network]) => network === hostConfig.NetworkMode) ?? networks[0];
-  const others = networks.filter((network) => network !== first);
-  const answer = await engine.post(`/containers/create?name=${name}_${spec.id.slice(0, 12)}`, {
+  const answer = await engine.post(`/containers/create?name=${spec.name}_${spec.id.slice(0, 12)}`, {
     ...spec.config,
     Image: await imageReference(engine, spec),
-    HostConfig: hostConfig,
-    NetworkingConfig: first && { EndpointsConfig: Object.fromEntries([first]) },
+    HostConfig: spec.hostConfig,
+    NetworkingConfig: { EndpointsConfig: spec.networks },
   });
-  const { Id: id } = readJson<{ readonly Id: string }>(answer);
-  try {
-    // Engines before 25 accept only one network when a container is created.
-    for (const [network, endpoint] of others) {
-      const path = `/networks/${encodeURIComponent(network)}/connect`;
-      await engine.post(path, { Container: id, EndpointConfig: endpoint });
-    }
-  } catch (error) {
-    await removeContainer(engine, id).catch(() => {});
-    throw error;
-  }
-  return id;
+  return readJson<{ readonly Id: string }>(answer).Id;
 }
 
 /** Gives a container that `recreateContainer` made the name of the old one, and starts it. */

@@ -1,7 +1,7 @@
 import { ProblemError } from "#problems";
 import { statOf } from "../files.ts";
 import { type HttpTarget, sendHttp } from "../http.ts";
-import { defaultDockerHost, dockerSocketPath, restartForSocket } from "./mounts.ts";
+import { defaultDockerHost, dockerSocketPath } from "./mounts.ts";
 
 /**
  * The Docker Engine API, as far as a roll-out needs it. Bodies are what the engine sent; a status of 400 and up
@@ -122,11 +122,7 @@ function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
   }
   if (error.code === "ENOENT")
     return "there is no Docker socket. Mount it into the container, or set DOCKER_HOST.";
-  if (error.code === "ECONNREFUSED") {
-    const restart = restartForSocket(dockerHost.replace("unix://", ""));
-    if (restart !== null)
-      return `the Docker engine was started again and has a new socket, which this container does not see. On the host: ${restart}`;
-    return "no Docker engine listens there. Is the Docker daemon running?";
-  }
+  if (error.code === "ECONNREFUSED")
+    return "no Docker engine listens there. Is the Docker daemon running? A container sees the socket of an engine that was started again only after its own restart.";
   return `the Docker engine did not answer (${error.message}).`;
 }

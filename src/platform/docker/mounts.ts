@@ -1,29 +1,4 @@
-import { existsSync, readFileSync, realpathSync } from "node:fs";
-
-/**
- * After a restart, the engine has a new socket, but a container keeps the old one that was mounted into it until it
- * is restarted too. The kernel marks such a file with `//deleted` after its name in /proc/self/mountinfo.
- *
- * @returns the command for the host that gives this container the new socket; null if the socket at `path` is current
- */
-export function restartForSocket(path: string): string | null {
-  const mountInfo = readFileSync("/proc/self/mountinfo", "utf8");
-  const id = containerIdIn(mountInfo);
-  return id !== null && isReplaced(mountInfo, realPath(path)) ? `docker restart ${id.slice(0, 12)}` : null;
-}
-
-function isReplaced(mountInfo: string, path: string): boolean {
-  const mounts = mountInfo.split("\n").map((line) => line.split(" "));
-  return mounts.findLast(([, , , , point]) => point === path)?.[3]?.endsWith("//deleted") ?? false;
-}
-
-function realPath(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
-}
+import { existsSync, readFileSync } from "node:fs";
 
 /** Whether this process runs in a container of Docker or Podman. A `/.dockerenv` proves nothing: some machines' images have it. */
 export function isInContainer(): boolean {

@@ -56,10 +56,9 @@ const senders = {
   forgejo: ["x-forgejo-event", "x-gitea-event", "x-gogs-event", "x-github-event"],
   gitea: ["x-gitea-event", "x-gogs-event", "x-github-event"],
   gogs: ["x-gogs-event", "x-github-event"],
-  github: ["x-github-event", "x-vss-subscriptionid"],
+  github: ["x-github-event"],
   "bitbucket-cloud": ["x-event-key", "x-request-uuid"],
   "bitbucket-data-center": ["x-event-key"],
-  "azure-devops": ["x-vss-subscriptionid"],
   unknown: ["x-request-uuid", "x-hub-signature-256"],
 };
 
