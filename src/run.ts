@@ -1,8 +1,7 @@
 import { EventEmitter } from "node:events";
-import { extname, join } from "node:path";
+import { join } from "node:path";
 import { accessIn } from "#access/schema";
 import type { ServerContext } from "#calls/context";
-import { createExaminer, type Examiner } from "#calls/examiner";
 import { answerFront, openSocket } from "#calls/server";
 import type { ProjectFiles } from "#config/project-files";
 import { liveMount, serverFilesAt } from "#config/server";
@@ -117,7 +116,7 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     const taking = takePushes(shared, projects, isSplit);
     const sources: ServerContext = {
       ...{ store, projects, turns, events, findFault, statePath, log },
-      ...{ access: access.store, examiner: examinerOf(options), startedAtMs: Date.now() },
+      ...{ access: access.store, startedAtMs: Date.now() },
       ...{ pageUrl: service.pageUrl, metricsNetworks: service.metricsNetworks },
       ...{ taking, isSplit },
       get address() {
@@ -172,14 +171,6 @@ function checkSigningTools({ service, files, log }: RunOptions): void {
     }
   }
 }
-
-/** Without files of projects, their settings are in this process alone, and no child gets its secret. */
-function examinerOf({ service, env }: RunOptions): Examiner | null {
-  const known = Object.entries(env).filter(([name]) => !name.startsWith("WEBHOOK_SECRET"));
-  return service.projectsPath === null ? null : createExaminer(Object.fromEntries(known), ownMain);
-}
-
-const ownMain = join(import.meta.dirname, `main${extname(import.meta.filename)}`);
 
 function logMovedAside(path: string, log: Log): void {
   const text = `The database was damaged and is now ${path}; the history starts again`;

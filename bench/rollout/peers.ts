@@ -2,8 +2,7 @@ import { execFile } from "node:child_process";
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { callRun, openCall, parseLines } from "../../src/calls/client.ts";
-import type { LineJson } from "../../src/calls/shapes.ts";
+import { callRun, readEvents } from "../../src/calls/client.ts";
 import { deliver, githubPush } from "../../test/harness/delivery.ts";
 import { startService } from "../../test/harness/service.ts";
 import { type Scope, temporaryDirectory } from "../../test/harness/temporary.ts";
@@ -72,10 +71,14 @@ export const hotpush: Peer = {
         const { id, createdAt, startedAt, liveAt, finishedAt } = (await last()) ?? {};
         const recorded = Object.entries({ createdAt, startedAt, liveAt, finishedAt });
         const lines: (readonly [number, string])[] = [];
-        const events = await openCall(service.statePath, "events", { id, follow: "false" });
-        for await (const { line = "", printedAt = null } of parseLines<Partial<LineJson>>(events))
+        const { signal } = new AbortController();
+        const events = readEvents(service.statePath, { id: id ?? null, isFollowing: false, signal });
+        for await (const event of events) {
+          if (event.event !== "line") continue;
+          const { line, printedAt } = event;
           if (/^==> |^ {2}.{14} (?!build|pull)\w+ .* m?s /.test(line) && printedAt !== null)
             lines.push([Date.parse(printedAt), line.trim()]);
+        }
         return [...recorded.map(([what, at]) => [Date.parse(at ?? ""), what] as const), ...lines];
       },
     };

@@ -1,6 +1,7 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
-import type { DeploymentJson, ExaminationJson, LineJson, LogPageJson } from "../../src/calls/shapes.ts";
+import type { DeploymentJson, LineJson, LogPageJson } from "../../src/calls/shapes.ts";
+import { refuse } from "../../src/calls/table.ts";
 import { shortCommit } from "../../src/commit-names.ts";
 import type { RunClient } from "../../src/front/page/run-client.ts";
 import { cannedServer, cannedSteps } from "./canned.ts";
@@ -16,10 +17,7 @@ export function cannedRun(): RunClient {
     const { pathname, searchParams: query } = new URL(path, "http://run");
     if (pathname === "/visitor") return { name: "Ada Park", kind: "session", role: "operator", id: 7 };
     if (pathname === "/projects") return { projects: server.map(({ project }) => project) };
-    if (pathname === "/sessions") return { sessions: cannedSessions() };
     if (pathname === "/deployments") return listed(all, query);
-    const [, examined] = /^\/projects\/([^/]+)\/doctor$/.exec(pathname) ?? [];
-    if (examined !== undefined) return cannedExamination(examined);
     const deployment = find(pathname);
     if (deployment === undefined) return null;
     if (pathname.endsWith("/log/page"))
@@ -28,15 +26,9 @@ export function cannedRun(): RunClient {
   }
 
   return {
-    async call(_visit, _method, path) {
-      const value = answer(path);
-      if (value !== null) return { kind: "ok", status: 200, value };
-      return { kind: "refused", status: 404, code: "not_found", detail: "There is no such deployment." };
-    },
+    call: async (_visit, { path }) => answer(path) ?? refuse("not_found", "There is no such deployment."),
     async open(_visit, path) {
-      const deployment = find(path);
-      if (deployment === undefined)
-        return { kind: "refused", status: 404, code: "not_found", detail: "There is no log." };
+      const deployment = find(path) ?? refuse("not_found", "There is no log.");
       return streamOf(path.includes("/events") ? eventsOf(deployment) : timedLogOf(deployment));
     },
   };
@@ -50,43 +42,6 @@ function listed(all: readonly DeploymentJson[], query: URLSearchParams) {
   );
   const deployments = found.slice(0, limit);
   return { deployments, next: found.length > limit ? (deployments.at(-1)?.id ?? null) : null };
-}
-
-function cannedSessions() {
-  const [firefox, safari] = ["Mozilla/5.0 (X11; Linux x86_64) Firefox/141.0", "(iPhone; CPU) Safari/604.1"];
-  const [now, days] = [Date.now(), 24 * 3_600_000];
-  const at = (ms: number) => new Date(ms).toISOString();
-  return [
-    { id: 7, address: "192.0.2.14", agent: firefox, createdAt: at(now - 10 * days), lastSeenAt: at(now) },
-    {
-      id: 4,
-      address: "198.51.100.3",
-      agent: safari,
-      createdAt: at(now - 19 * days),
-      lastSeenAt: at(now - 3 * days),
-    },
-  ];
-}
-
-function cannedExamination(project: string): ExaminationJson {
-  const change = `BRANCH=main in /etc/hotpush/projects/${project}.env`;
-  const text = "BRANCH is not set: a branch called master would be deployed too.";
-  const fault = { severity: "warning", text, command: null, change } as const;
-  const check = { group: "Configuration", subject: "every variable has a usable value" } as const;
-  const good = [
-    ["Git", "git reaches the remote, and it has the branch", "main is at 05f0c69"],
-    ["Docker", "Docker answers, and is new enough", "Docker 28.5 with compose 2.40"],
-    ["Service", "the git host reaches the webhook", "a signed ping came back in 41 ms"],
-  ].map(
-    ([group = "", subject = "", fact = ""]) => ({ group, subject, fact, outcome: "ok", faults: [] }) as const,
-  );
-  return {
-    ...{ project, isRunning: false, examinedAt: new Date(Date.now() - 20_000).toISOString() },
-    report: {
-      ...{ problems: 0, warnings: 1, passed: good.length, skipped: 0 },
-      checks: [{ ...check, outcome: "faulty", fact: null, faults: [fault] }, ...good],
-    },
-  };
 }
 
 /** What its script printed, each line within the time of its step. */
@@ -114,14 +69,15 @@ function timedLogOf(deployment: DeploymentJson): string {
     .join("");
 }
 
-/** The log as `hotpush run` sends it to readers who follow it. */
+/** The log as `hotpush run` sends it to browsers that follow it. */
 function eventsOf(deployment: DeploymentJson): string {
-  const state = { event: "deployment", deployment };
-  return [state, ...linesOf(deployment), state].map((event) => `${JSON.stringify(event)}\n`).join("");
+  const events = [...linesOf(deployment), { event: "deployment", deployment }];
+  return events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
 }
 
 function streamOf(text: string): IncomingMessage {
   const message = new IncomingMessage(new Socket());
+  message.headers["content-type"] = text.startsWith("data: ") ? "text/event-stream" : "text/plain";
   message.push(text);
   message.push(null);
   return message;

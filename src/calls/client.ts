@@ -82,16 +82,12 @@ export async function openCall<Name extends CallName>(
  *
  * @throws as `callRun`
  */
-export async function* openHold(
+export function openHold(
   statePath: string,
   { reason, requestedBy }: { readonly reason: string; readonly requestedBy: string | undefined },
   signal: AbortSignal,
 ): AsyncGenerator<HoldEvent, void, void> {
-  try {
-    yield* parseLines<HoldEvent>(await openCall(statePath, "hold", { reason }, { requestedBy, signal }));
-  } catch (error) {
-    if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
-  }
+  return readLines<HoldEvent>(openCall(statePath, "hold", { reason }, { requestedBy, signal }), signal);
 }
 
 export interface EventsOptions {
@@ -112,27 +108,30 @@ export interface EventsOptions {
  *
  * @throws as `callRun`
  */
-export async function* readEvents(
+export function readEvents(
   place: ServicePlace,
   { id, isFollowing, from, whose = {}, signal }: EventsOptions,
 ): AsyncGenerator<ControlEvent, void, void> {
-  const asked = { ...whose, id: id ?? ("latest" as const), from };
-  const follow = isFollowing ? ("true" as const) : ("false" as const);
-  try {
-    yield* parseLines<ControlEvent>(await openCall(place, "events", { ...asked, follow }, { signal }));
-  } catch (error) {
-    if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
-  }
+  const follow = isFollowing ? "true" : "false";
+  const asked = { ...whose, id: id ?? "latest", from, follow, format: "ndjson" } as const;
+  return readLines<ControlEvent>(openCall(place, "events", asked, { signal }), signal);
 }
 
 /** The JSON objects of an answer that goes on, one a line. */
-export async function* parseLines<Event>(stream: AsyncIterable<Buffer>): AsyncGenerator<Event, void, void> {
+async function* readLines<Event>(
+  opening: Promise<IncomingMessage>,
+  signal: AbortSignal,
+): AsyncGenerator<Event, void, void> {
   let rest = "";
   const decoder = new TextDecoder();
-  for await (const piece of stream) {
-    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) yield JSON.parse(line) as Event;
+  try {
+    for await (const piece of (await opening) as AsyncIterable<Buffer>) {
+      const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) yield JSON.parse(line) as Event;
+    }
+  } catch (error) {
+    if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;
   }
 }
 
@@ -159,21 +158,14 @@ function unreachable(statePath: string, error: NodeJS.ErrnoException): Error {
 
 function reasonOf(code: string | undefined, statePath: string, path: string): string | null {
   const notRunning = `No Hotpush runs deployments in ${statePath}:`;
-  switch (code) {
-    case "ENOENT":
-    case "ENOTDIR":
-      return `${notRunning} there is no ${path}. ${nextSteps}`;
-    case "ECONNREFUSED":
-      return `${notRunning} ${path} was left by a service that is gone. ${nextSteps}`;
-    case "EACCES":
-    case "EPERM":
-      return `Only the user of the service may use ${path}. Run this as that user, or as root: sudo hotpush …`;
-    case "ECONNRESET":
-    case "EPIPE":
-      return "The service stopped, or is busy with other commands. Try again in a moment.";
-    default:
-      return null;
-  }
+  if (code === "ENOENT" || code === "ENOTDIR") return `${notRunning} there is no ${path}. ${nextSteps}`;
+  if (code === "ECONNREFUSED")
+    return `${notRunning} ${path} was left by a service that is gone. ${nextSteps}`;
+  if (code === "EACCES" || code === "EPERM")
+    return `Only the user of the service may use ${path}. Run this as that user, or as root: sudo hotpush …`;
+  if (code === "ECONNRESET" || code === "EPIPE")
+    return "The service stopped, or is busy with other commands. Try again in a moment.";
+  return null;
 }
 
 const nextSteps =
@@ -229,8 +221,7 @@ async function openRemote(
   request: HttpRequest,
 ): Promise<IncomingMessage> {
   const target = new URL(`/api${path}`, url);
-  // Events come as JSON, as over the operator's socket.
-  const headers = { authorization: `Bearer ${token}`, accept: "application/x-ndjson" };
+  const headers = { authorization: `Bearer ${token}` };
   const answer = await openHttp(target, { ...request, headers }).catch((error: NodeJS.ErrnoException) => {
     if (error.name === "AbortError") throw error;
     throw new CommandError(`${url.host} cannot be reached: ${error.message || error.code}.`);

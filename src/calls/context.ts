@@ -7,11 +7,10 @@ import type { Turns } from "#deployments/queue";
 import { findDeployment } from "#deployments/store";
 import type { Log } from "#log";
 import type { Store } from "#platform/sqlite";
-import type { HttpProblemCode } from "#problems";
 import type { Project } from "#projects/project";
 import type { ProjectRegistry } from "#projects/registry";
 import type { Taking } from "#projects/take-pushes";
-import type { Examiner } from "./examiner.ts";
+import { refuse } from "./table.ts";
 
 /** What the handlers of calls need of the service. */
 export interface ServerContext {
@@ -30,8 +29,6 @@ export interface ServerContext {
   readonly taking: Taking;
   /** Whether `front` is another process. */
   readonly isSplit: boolean;
-  /** null: only the operator's shell has what the doctor needs. */
-  readonly examiner: Examiner | null;
   readonly log: Log;
   /** Where people reach the page; null: there is none. */
   readonly pageUrl: URL | null;
@@ -57,23 +54,9 @@ export interface Caller {
 /** An answer that is text, or goes on. */
 export interface Stream {
   readonly kind: "stream";
+  readonly type: string;
   /** Resolves when nothing that it does can fail any more but what has its own place for faults. */
   readonly write: (response: ServerResponse) => void | Promise<void>;
-}
-
-/** What a call answers if it does not do what was asked: what is refused, why, and the next step. */
-export interface Refused {
-  readonly kind: "refused";
-  readonly code: HttpProblemCode;
-  readonly detail: string;
-}
-
-export function refuse(code: HttpProblemCode, detail: string): Refused {
-  return { kind: "refused", code, detail };
-}
-
-export function isRefused(reply: object): reply is Refused {
-  return "kind" in reply && reply.kind === "refused";
 }
 
 export interface Whose {
@@ -88,23 +71,21 @@ export interface Whose {
  * been added just now.
  *
  * @returns null if it is about none of them alone
+ * @throws ProblemError if there is none
  */
-export async function findProject(server: ServerContext, whose: Whose): Promise<Project | Refused | null> {
-  const found = await lookUp(server, whose);
-  if (found === null || !isRefused(found)) return found;
-  server.projects.refresh();
-  return await lookUp(server, whose);
+export async function findProject(server: ServerContext, whose: Whose): Promise<Project | null> {
+  return await lookUp(server, whose).catch(() => {
+    server.projects.refresh();
+    return lookUp(server, whose);
+  });
 }
 
-async function lookUp(server: ServerContext, whose: Whose): Promise<Project | Refused | null> {
+async function lookUp(server: ServerContext, whose: Whose): Promise<Project | null> {
   const { id = "latest", within } = whose;
   const named = whose.project === "_" ? undefined : whose.project;
   const deployment = id === "latest" ? null : findDeployment(server.store, id);
   if (deployment !== null && named !== undefined && named !== deployment.project)
-    return refuse(
-      "not_found",
-      `Deployment ${id} is one of the project ${deployment.project}, not of ${named}.`,
-    );
+    refuse("not_found", `Deployment ${id} is one of the project ${deployment.project}, not of ${named}.`);
   const name = deployment?.project ?? named ?? (await usualProject(server, within));
   if (name === null) return id === "latest" ? null : noDeployment(id);
   const fault = server.projects.faults().get(name);
@@ -112,8 +93,8 @@ async function lookUp(server: ServerContext, whose: Whose): Promise<Project | Re
   return server.projects.find(name) ?? refuse("not_found", `${absent} ${knownProjects(server)}`);
 }
 
-export function noDeployment(id: number | "latest"): Refused {
-  return refuse(
+export function noDeployment(id: number | "latest"): never {
+  refuse(
     "not_found",
     id === "latest"
       ? "Nothing was deployed yet. Push to main, or run: hotpush deploy"

@@ -1,7 +1,9 @@
 import { listActions } from "#access/audit";
 import * as visitors from "#access/visitors";
-import { type Deployment, isFinished } from "#deployments/deployment";
+import { stateDirectoryOf } from "#config/state-path";
+import { type Deployment, isFinished, liveCommit } from "#deployments/deployment";
 import {
+  findLastGood,
   findLastRef,
   findLatest,
   findRunning,
@@ -14,30 +16,26 @@ import { findDeployment, findPause, listSteps, pauseQueue, resumeQueue } from "#
 import { sendTestMessages } from "#notifications/targets";
 import type { Store } from "#platform/sqlite";
 import type { Project } from "#projects/project";
+import { rolloutState } from "#rollout/lock";
+import { noGoodVersion, previousVersion, readVersions } from "#rollout/versions";
 import { logBytes, logPath, readLogPage } from "#runner/log-file";
 import {
   type Caller,
   findProject,
-  isRefused,
   knownProjects,
   noDeployment,
-  type Refused,
-  refuse,
   type ServerContext,
   type Stream,
   type Whose,
 } from "./context.ts";
 import { metricsText } from "./metrics.ts";
-import { rollBack } from "./roll-back.ts";
 import type * as shapes from "./shapes.ts";
-import { deploymentJson, instant, instantOrNull, lineJson, pauseJson, stepJson } from "./shapes.ts";
+import { deploymentJson, instant, lineJson, pauseJson, stepJson, withInstants } from "./shapes.ts";
 import { branchesOf, listProjects, projectStatus, wholeStatus } from "./status.ts";
 import { eventsIn, logIn } from "./streams.ts";
-import type { CallName, calls, GivenBy, TakenBy } from "./table.ts";
+import { type CallName, type calls, type GivenBy, refuse, type TakenBy } from "./table.ts";
 
-type Reply<Name extends CallName> =
-  | ((typeof calls)[Name]["gives"] extends string ? Stream : GivenBy<Name>)
-  | Refused;
+type Reply<Name extends CallName> = (typeof calls)[Name]["gives"] extends string ? Stream : GivenBy<Name>;
 type Handlers = {
   readonly [Name in CallName]: (
     server: ServerContext,
@@ -53,75 +51,77 @@ const usualEntries = 50;
 export const handlers: Handlers = {
   projects: (server) => ({ projects: listProjects(server) }),
 
-  doctor: inProject(
-    ({ name }, _asked, _caller, { examiner }) =>
-      examiner?.look(name) ??
-      refuse(
-        "not_possible",
-        "Run hotpush doctor on the server: it needs the secret, which this service shows nobody.",
-      ),
-  ),
-
   async status(server, asked) {
     const found = await findProject(server, asked);
-    if (found === null) return wholeStatus(server);
-    return isRefused(found) ? found : projectStatus(server, found);
+    return found === null ? wholeStatus(server) : projectStatus(server, found);
   },
 
   async history(server, { limit = usualLimit, before, state, ...whose }) {
-    const found = await findProject(server, whose);
-    if (found !== null && isRefused(found)) return found;
-    const wanted = { limit: limit + 1, before, ...(state && { state }) };
-    const listed = listDeployments((found ?? server).store, wanted);
+    const { store } = (await findProject(server, whose)) ?? server;
+    const listed = listDeployments(store, { limit: limit + 1, before, ...(state && { state }) });
     const deployments = listed.slice(0, limit).map(deploymentJson);
     return { deployments, next: listed.length > limit ? (deployments.at(-1)?.id ?? null) : null };
   },
 
-  deployment: inProject(({ store, statePath }, { id }) => {
-    const found = wantedDeployment(store, id);
-    if (found === null) return noDeployment(id);
-    const steps = listSteps(store, found).map(stepJson);
-    return { deployment: deploymentJson(found), steps, logBytes: logBytes(logPath(statePath, found.id)) };
-  }),
+  deployment: ofDeployment((found, path, { store }) => ({
+    deployment: deploymentJson(found),
+    steps: listSteps(store, found).map(stepJson),
+    logBytes: logBytes(path),
+  })),
 
-  log: inProject(({ store, statePath }, { id, format }) => {
-    const found = wantedDeployment(store, id);
-    return found === null ? noDeployment(id) : logIn(logPath(statePath, found.id), format);
-  }),
+  log: ofDeployment((_found, path, _project, { format }) => logIn(path, format)),
 
-  logPage: inProject(({ store, statePath }, { id, to }) => {
-    const found = wantedDeployment(store, id);
-    if (found === null) return noDeployment(id);
-    const page = readLogPage(logPath(statePath, found.id), to);
+  logPage: ofDeployment((_found, path, _project, { to }) => {
+    const page = readLogPage(path, to);
     return { ...page, lines: page.lines.map(lineJson) };
   }),
 
-  events: inProject(({ store, statePath }, { id, from, follow }, _caller, { events, log }) => {
-    const found = wantedDeployment(store, id);
-    if (found === null) return noDeployment(id);
-    return eventsIn({ store, statePath, events, log }, found, {
-      fromByte: from,
-      isFollowing: follow === "true",
-    });
-  }),
+  events: ofDeployment((found, _path, { store, statePath }, { from, follow, format }, { events, log }) =>
+    eventsIn({ store, statePath, events, log }, found, { from, isFollowing: follow === "true", format }),
+  ),
 
   /** A person requests it, so it runs even if the same commit is deployed already. Like a push it supersedes what waits. */
   deploy: inProject(async (project, { ref }, { name: requestedBy }, { log }) => {
-    if (!project.isServed) return noSettings(project);
-    const refs = candidateRefs(project, ref);
-    if (refs === null) return refuse("input_invalid", notDeployed(project));
-    const head = await findHead(project, refs);
-    if (typeof head === "string") return refuse("not_possible", `Nothing to deploy: ${head}`);
+    mustBeServed(project);
+    const head = await findHead(project, candidateRefs(project, ref));
     const deployment = project.queue.request({ trigger: "manual", ...head, requestedBy });
     const text = `Deployment ${deployment.id} was requested`;
     log.info({ event: "control.deploy", deployment: deployment.id, ...head, requestedBy }, text);
     return requestedJson(project.store, deployment);
   }),
 
-  rollback: inProject(async (project, { version }, { name }, { log }) => {
-    if (!project.isServed) return noSettings(project);
-    const found = await rollBack(project, version, name, log);
-    return isRefused(found) ? found : requestedJson(project.store, found);
+  /**
+   * Goes to the good version of a deployment or a commit, else to the previous one. While a new version is guarded, the
+   * previous one still runs: then that deployment goes back itself.
+   */
+  rollback: inProject(async (project, { version: wanted }, { name: requestedBy }, { log }) => {
+    mustBeServed(project);
+    const { store, queue, refs } = project;
+    const commit = wantedCommit(store, wanted);
+    // A roll-out identifies its project by this path, whichever path was given for the repository.
+    const directory = await project.hostDirectory(project.settings.repoPath);
+    const rolloutStatePath = stateDirectoryOf(project.script().environment);
+    const versions = await readVersions(rolloutState(rolloutStatePath, directory).versionsPath);
+    const guarded = queue.findGuarded();
+    // While a version is guarded, the present one is the one before it.
+    const isMeant = versions.at(-1)?.commit.startsWith(commit ?? "") ?? false;
+    if (guarded !== null && isMeant) {
+      queue.goBack(guarded.id);
+      const text = `Deployment ${guarded.id} was guarded, and goes back to the version before`;
+      log.info({ event: "control.rollback", deployment: guarded.id, requestedBy }, text);
+      return requestedJson(store, guarded);
+    }
+    const version = previousVersion(versions, commit);
+    if (!version) return refuse("not_possible", noGoodVersion(versions, commit));
+    const good = findLastGood(store, refs) ?? findLastGood(store);
+    if (good === null)
+      return refuse("not_possible", "Nothing was deployed yet, so there is nothing to go back from.");
+    // BRANCH may name a branch that was never deployed.
+    const ref = refs.find((one) => one === good.ref) ?? refs[0] ?? good.ref;
+    const deployment = queue.request({ trigger: "rollback", ref, commit: version.commit, requestedBy });
+    const text = `Deployment ${deployment.id} goes back to ${version.commit}`;
+    log.info({ event: "control.rollback", deployment: deployment.id, requestedBy }, text);
+    return requestedJson(store, deployment);
   }),
 
   /** A queued one is cancelled at once; a running one by terminating its script, which takes a moment. */
@@ -162,47 +162,35 @@ export const handlers: Handlers = {
     return { project, paused: null };
   }),
 
-  metrics(server) {
-    const text = metricsText(server);
-    return {
-      kind: "stream",
-      write(response) {
-        response.end(text);
-      },
-    };
-  },
+  metrics: (server) => ({
+    kind: "stream",
+    type: "text/plain; version=0.0.4; charset=utf-8",
+    write(response) {
+      response.end(metricsText(server));
+    },
+  }),
 
   visitor: (_server, _asked, { visitor }) =>
     visitor ?? refuse("not_possible", "Over this socket nobody is a visitor: everything is allowed."),
 
-  sessions: (server, _asked, { visitor }) => ({
-    sessions: sessionsOf(server, visitor).map(({ createdAtMs, lastSeenAtMs, ...same }) => ({
-      ...{ ...same, createdAt: instant(createdAtMs), lastSeenAt: instant(lastSeenAtMs) },
-    })),
-  }),
-
-  signOut(server, asked, { visitor }) {
+  signOut({ access }, _asked, { visitor }) {
     if (visitor?.kind !== "session")
       return refuse("not_possible", "A token is revoked on the server: hotpush open --end-token <id>");
-    const id = asked.id ?? visitor.id;
-    const isOwn = sessionsOf(server, visitor).some((session) => session.id === id);
-    if (isOwn && visitors.revokeSession(server.access(), id)) return { id };
-    return refuse("not_found", "This session has ended already.");
+    visitors.revokeSession(access(), visitor.id);
+    return { id: visitor.id };
   },
 
   /** An answer to a link that is refused does not say why: it could be a guess. */
   signIn({ access }, { link }, browser) {
     const session = visitors.openLink(access(), link, browser, Date.now());
-    if (session !== null) return { session };
-    return refuse(
-      "not_signed_in",
-      "This link was used, or is older than two minutes. For a new one: hotpush open",
-    );
+    const why = "This link was used, or is older than two minutes. For a new one: hotpush open";
+    return { session: session ?? refuse("not_signed_in", why) };
   },
 
   offerPushes({ taking }, { ids }) {
-    const pushes = taking.record(ids);
-    return pushes === null ? refuse("not_possible", "No pushes can be recorded now. Try again.") : { pushes };
+    return {
+      pushes: taking.record(ids) ?? refuse("not_possible", "No pushes can be recorded now. Try again."),
+    };
   },
 
   dryRun: ({ taking }, offer) => taking.dryRun(offer),
@@ -222,6 +210,7 @@ export const handlers: Handlers = {
   /** A command that is killed leaves nothing behind. A running script goes on. */
   hold: ({ turns, store, log }, { reason }, { name: heldBy }) => ({
     kind: "stream",
+    type: "application/x-ndjson",
     write(response) {
       const send = (event: shapes.HoldEvent) => response.write(`${JSON.stringify(event)}\n`);
       let isQuiet = false;
@@ -244,6 +233,10 @@ export const handlers: Handlers = {
     return { link, url, ...asked, lastsMs: visitors.linkLastsMs };
   },
 
+  sessions: ({ access }) => ({
+    sessions: visitors.listSessions(access(), Date.now()).map((session) => withInstants(session)),
+  }),
+
   endSession({ access }, { id }) {
     if (visitors.revokeSession(access(), id)) return { id };
     return refuse("not_found", `There is no session ${id}. See: hotpush open --list`);
@@ -252,9 +245,7 @@ export const handlers: Handlers = {
   makeToken: ({ access }, asked) => ({ ...visitors.createToken(access(), asked, Date.now()), ...asked }),
 
   tokens: ({ access }) => ({
-    tokens: visitors.listTokens(access()).map(({ createdAtMs, lastUsedAtMs, ...same }) => ({
-      ...{ ...same, createdAt: instant(createdAtMs), lastUsedAt: instantOrNull(lastUsedAtMs) },
-    })),
+    tokens: visitors.listTokens(access()).map((token) => withInstants(token)),
   }),
 
   endToken({ access }, { id }) {
@@ -269,29 +260,30 @@ export const handlers: Handlers = {
 
 /** Finds the project that a call is about, for a handler. */
 function inProject<Asked extends Whose, Given>(
-  handle: (
-    project: Project,
-    asked: Asked,
-    caller: Caller,
-    server: ServerContext,
-  ) => Given | Refused | Promise<Given | Refused>,
+  handle: (project: Project, asked: Asked, caller: Caller, server: ServerContext) => Given | Promise<Given>,
 ) {
-  return async (server: ServerContext, asked: Asked, caller: Caller): Promise<Given | Refused> => {
-    const found = await findProject(server, asked);
-    if (found !== null) return isRefused(found) ? found : await handle(found, asked, caller, server);
+  return async (server: ServerContext, asked: Asked, caller: Caller): Promise<Given> => {
     const advice = "Which project? Run this in its checkout, or add --project <name>.";
-    return refuse("input_invalid", `${advice} ${knownProjects(server)}`);
+    const found = await findProject(server, asked);
+    return await handle(
+      found ?? refuse("input_invalid", `${advice} ${knownProjects(server)}`),
+      asked,
+      caller,
+      server,
+    );
   };
 }
 
-/** The deployment with `id`, or the one that runs, else the last that did. */
-function wantedDeployment(store: Store, id: number | "latest"): Deployment | null {
-  return id === "latest" ? findLatest(store) : findDeployment(store, id);
-}
-
-/** Its deployment would wait for settings that may never come. */
-function noSettings({ name }: Project): Refused {
-  return refuse("not_possible", `The file of project ${name} was removed, so nothing of it is deployed.`);
+/** Finds the deployment that a call is about, and the path of its log. `latest`: the one that runs, else the last that did. */
+function ofDeployment<Asked extends Whose & { readonly id: number | "latest" }, Given>(
+  handle: (found: Deployment, path: string, project: Project, asked: Asked, server: ServerContext) => Given,
+) {
+  return inProject((project, asked: Asked, _caller, server) => {
+    const { store, statePath } = project;
+    const found = asked.id === "latest" ? findLatest(store) : findDeployment(store, asked.id);
+    if (found === null) return noDeployment(asked.id);
+    return handle(found, logPath(statePath, found.id), project, asked, server);
+  });
 }
 
 function requestedJson(store: Store, requested: Deployment): shapes.RequestedJson {
@@ -299,46 +291,47 @@ function requestedJson(store: Store, requested: Deployment): shapes.RequestedJso
   return { deployment, paused: pauseJson(findPause(store)) };
 }
 
-/** The requested branch, else the one deployed last, else every branch that is deployed; null if it is none of them. */
-function candidateRefs({ store, refs }: Project, wanted: string | undefined): readonly string[] | null {
+/** A deployment would wait for settings that may never come. */
+function mustBeServed({ name, isServed }: Project): void {
+  if (!isServed)
+    refuse("not_possible", `The file of project ${name} was removed, so nothing of it is deployed.`);
+}
+
+/** The requested branch, else the one deployed last, else every branch that is deployed. */
+function candidateRefs({ store, refs }: Project, wanted: string | undefined): readonly string[] {
   if (wanted === undefined) {
     const last = findLastRef(store, refs);
     return last === null ? refs : [last];
   }
   const ref = `refs/heads/${wanted.replace(/^refs\/heads\//, "")}`;
-  return refs.some((one) => one === ref) ? [ref] : null;
-}
-
-function notDeployed({ refs }: Project): string {
+  if (refs.some((one) => one === ref)) return [ref];
   const names = branchesOf(refs);
   const only =
     names.length > 1
       ? `Only the branches ${names.join(" and ")} are deployed.`
       : `Only the branch ${names[0]} is deployed, because BRANCH names it.`;
-  return `${only} To go back to an earlier commit: hotpush rollback <commit>`;
+  return refuse("input_invalid", `${only} To go back to an earlier commit: hotpush rollback <commit>`);
 }
 
-/** The first of `refs` that the remote has, or the reasons why there is none. */
+/** The first of `refs` that the remote has. */
 async function findHead(
-  { readRemoteHead }: Project,
+  project: Project,
   refs: readonly string[],
-): Promise<{ readonly ref: string; readonly commit: string } | string> {
+): Promise<{ readonly ref: string; readonly commit: string }> {
   const reasons = new Set<string>();
   for (const ref of refs) {
-    const head = await readRemoteHead(ref);
+    const head = await project.readRemoteHead(ref);
     if (head.kind === "head" && isCommitId(head.commit)) return { ref, commit: head.commit };
     reasons.add(head.kind === "head" ? `the remote gave no commit for ${ref}.` : head.detail);
   }
-  return [...reasons].join(" ");
+  return refuse("not_possible", `Nothing to deploy: ${[...reasons].join(" ")}`);
 }
 
-/** Those of the same person in the same role, which are the ones that they may end; without a visitor, all. */
-function sessionsOf(
-  { access }: ServerContext,
-  visitor: visitors.Visitor | null,
-): readonly visitors.Session[] {
-  const sessions = visitors.listSessions(access(), Date.now());
-  if (visitor === null) return sessions;
-  if (visitor.kind !== "session") return [];
-  return sessions.filter(({ name, role }) => name === visitor.name && role === visitor.role);
+/** A short number is that of a deployment if there is one with it; everything else is the beginning of a commit. */
+function wantedCommit(store: Store, version: string | undefined): string | undefined {
+  const numbered = /^\d{1,9}$/.test(version ?? "") ? findDeployment(store, Number(version)) : null;
+  if (numbered === null) return version?.toLowerCase();
+  if (numbered.project !== store.project)
+    refuse("not_possible", `Deployment ${numbered.id} is one of the project ${numbered.project}.`);
+  return liveCommit(numbered);
 }

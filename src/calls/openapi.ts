@@ -1,10 +1,15 @@
 import { type ConversionConfig, toJsonSchema, toJsonSchemaDefs } from "@valibot/to-json-schema";
 import type * as v from "valibot";
 import { readVersion } from "#version";
-import { namedShapes } from "./shapes.ts";
-import { type Call, isForVisitors, placeOf, rows } from "./table.ts";
+import * as shapes from "./shapes.ts";
+import { type Call, isForVisitors, placeOf, rows, statusOf } from "./table.ts";
 
-const definitions: Record<string, v.GenericSchema> = { ...namedShapes };
+/** The shapes by their own names. */
+const definitions = Object.fromEntries(
+  Object.entries(shapes).flatMap(([name, value]) =>
+    "kind" in value && value.kind === "schema" ? [[`${name[0]?.toUpperCase()}${name.slice(1)}`, value]] : [],
+  ),
+) as Record<string, v.GenericSchema>;
 const config: ConversionConfig & { readonly definitions: typeof definitions } = {
   ...{ definitions, errorMode: "ignore", typeMode: "output" },
   overrideRef: ({ referenceId }) => `#/components/schemas/${referenceId}`,
@@ -42,14 +47,14 @@ function operation(operationId: string, row: Call): object {
     return { name, in: placeOf(row, name), required: isRequired, schema: schemaOf(schema) };
   });
   const body = members.filter((member) => member.in === "body");
-  const success = { description: row.status === 202 ? "begun" : "done", content: contentOf(row.gives) };
+  const success = { description: statusOf(row) === 202 ? "begun" : "done", content: contentOf(row.gives) };
   const problem = { $ref: "#/components/schemas/Problem" };
   return {
     ...{ operationId, summary: row.does, description: `Needs the right of a ${row.right}.` },
     parameters: members.filter((member) => member.in !== "body"),
     ...(row.method === "POST" && { requestBody: requestBody(body) }),
     responses: {
-      [row.status ?? 200]: success,
+      [statusOf(row)]: success,
       default: {
         description: "refused, with the reason and what to do",
         content: { "application/problem+json": { schema: problem } },

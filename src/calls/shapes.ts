@@ -5,6 +5,7 @@ import type { Hold } from "#deployments/queue";
 import type { DeploymentStep, Pause } from "#deployments/store";
 import { printable } from "#platform/terminal";
 import { problems } from "#problems";
+import type { LogLine } from "#runner/log-file";
 
 /** What the calls take, and what they give as JSON: docs/cli.md has each member. */
 
@@ -49,7 +50,6 @@ export const takes = {
   text: someText,
   reason: v.optional(v.pipe(v.string(), v.maxLength(1_000), personText(200)), ""),
   name: v.pipe(v.string(noName), personText(60), v.string(), v.minLength(1, noName)),
-  follow: v.optional(v.picklist(["true", "false"], "`follow` must be true or false."), "true"),
   offered: <Item extends v.GenericSchema>(item: Item) => v.pipe(v.array(item), v.maxLength(mostOffered)),
 } as const;
 
@@ -154,10 +154,6 @@ const line = v.strictObject({
 export const event = v.variant("event", [
   v.strictObject({ event: v.literal("deployment"), deployment }),
   line,
-  // A step began; the same again with `durationMs` when it is over.
-  v.strictObject({ event: v.literal("step"), step }),
-  // The log has no place that the reader could go on from: it is sent from its beginning.
-  v.strictObject({ event: v.literal("restarted") }),
 ]);
 export type ControlEvent = Shaped<typeof event>;
 export type LineJson = Extract<ControlEvent, { readonly event: "line" }>;
@@ -266,43 +262,14 @@ export const wholeStatus = v.strictObject({
   projects: v.array(project),
 });
 export type WholeStatusJson = Shaped<typeof wholeStatus>;
-
-const check = v.strictObject({
-  ...{ group: text, subject: text, outcome: v.picklist(["ok", "skipped", "faulty"]), fact: textOrNull },
-  faults: v.array(
-    v.strictObject({
-      severity: v.picklist(["problem", "warning"]),
-      ...{ text, command: textOrNull, change: textOrNull },
-    }),
-  ),
-});
-export type CheckJson = Shaped<typeof check>;
-
-/** What `hotpush doctor` has found about a project, and whether it looks again at the moment. */
-export const examination = v.strictObject({
-  ...{ project: text, isRunning: v.boolean() },
-  // null: it was never examined since the service started.
-  examinedAt: momentOrNull,
-  // As `hotpush doctor --json` prints it; null: not known, or the doctor could not say.
-  report: v.nullable(
-    v.looseObject({
-      problems: count,
-      warnings: count,
-      passed: count,
-      skipped: count,
-      checks: v.array(check),
-    }),
-  ),
-});
-export type ExaminationJson = Shaped<typeof examination>;
+export const anyStatus = v.union([status, wholeStatus]);
 
 export const roles = ["viewer", "operator"] as const;
 /** Where a browser is: as the page reports it, nothing proves it. */
-export const session = v.strictObject({
+const session = v.strictObject({
   ...{ id: count, name: text, role: v.picklist(roles), createdAt: moment, lastSeenAt: moment },
   ...{ address: textOrNull, agent: textOrNull },
 });
-export type SessionJson = Shaped<typeof session>;
 export const sessions = v.strictObject({ sessions: v.array(session) });
 
 export const scopes = ["read", "deploy"] as const;
@@ -315,9 +282,10 @@ export const madeToken = v.strictObject({
   ...{ id: v.number(), secret: text, name: text, scope: v.picklist(scopes) },
 });
 
-export const token = v.strictObject({
+const token = v.strictObject({
   ...{ id: count, name: text, scope: v.picklist(scopes), createdAt: moment, lastUsedAt: momentOrNull },
 });
+export const tokens = v.strictObject({ tokens: v.array(token) });
 
 /** Who asks: the name and number of a session or a token, and what it may do. */
 export const visitor = v.strictObject({
@@ -338,27 +306,14 @@ export const problem = v.strictObject({
   ...{ type: text, title: text, status: count, detail: text, instance: text, code: text },
 });
 
-/** The shapes by the names that the OpenAPI document gives them. */
-export const namedShapes = {
-  ...{ Problem: problem, Visitor: visitor, Reported: reported, Pause: pause, Project: project, Step: step },
-  ...{ Projects: projects, Deployment: deployment, Deployments: history, OneDeployment: oneDeployment },
-  ...{ Examination: examination, Paused: paused, Requested: requested, Status: status, Session: session },
-  ...{ WholeStatus: wholeStatus, Event: event },
-} satisfies Readonly<Record<string, v.GenericSchema>>;
-
 export function deploymentJson(recorded: Deployment): DeploymentJson {
-  const { createdAtMs, startedAtMs, liveAtMs, finishedAtMs, ...same } = recorded;
-  const { problem: found, pusher, requestedBy, cancelledBy } = recorded;
+  const { problem: found, pusher, requestedBy, cancelledBy, startedAtMs, finishedAtMs } = recorded;
   return {
-    ...same,
+    ...withInstants(recorded),
     pusher: pusher === null ? null : { name: pusher },
     requestedBy: reportedJson(requestedBy),
     cancelledBy: reportedJson(cancelledBy),
     problem: found && { code: found.code, title: problems[found.code].title, detail: found.detail },
-    createdAt: instant(createdAtMs),
-    startedAt: instantOrNull(startedAtMs),
-    liveAt: instantOrNull(liveAtMs),
-    finishedAt: instantOrNull(finishedAtMs),
     durationMs: startedAtMs === null || finishedAtMs === null ? null : finishedAtMs - startedAtMs,
   };
 }
@@ -368,33 +323,42 @@ export function stepJson({ attempt, name, startedAtMs, endedAtMs }: DeploymentSt
   return { attempt, name, startedAt: instant(startedAtMs), durationMs };
 }
 
-export function lineJson(line: {
-  readonly text: string;
-  readonly endByte: number;
-  readonly printedAtMs: number | null;
-}): LineJson {
-  return {
-    event: "line",
-    line: line.text,
-    endByte: line.endByte,
-    printedAt: instantOrNull(line.printedAtMs),
-  };
+export function lineJson({ text, endByte, printedAtMs }: Omit<LogLine, "startByte">): LineJson {
+  return { event: "line", line: text, endByte, printedAt: instantOrNull(printedAtMs) };
 }
 
 export function pauseJson(found: Pause | null): PauseJson | null {
-  if (found === null) return null;
-  const { pausedAtMs, reason, pausedBy } = found;
-  return { since: instant(pausedAtMs), reason, by: reportedJson(pausedBy) };
+  return found && waitJson({ sinceMs: found.pausedAtMs, reason: found.reason, by: found.pausedBy });
 }
 
 export function holdJson([first]: readonly Hold[]): HoldJson | null {
-  return first
-    ? { since: instant(first.sinceMs), reason: first.reason, by: reportedJson(first.heldBy) }
-    : null;
+  return first ? waitJson({ ...first, by: first.heldBy }) : null;
 }
 
-export function reportedJson(name: string | null): ReportedJson | null {
+function waitJson<Reason extends string | null>(wait: {
+  sinceMs: number;
+  reason: Reason;
+  by: string | null;
+}) {
+  return { since: instant(wait.sinceMs), reason: wait.reason, by: reportedJson(wait.by) };
+}
+
+function reportedJson(name: string | null): ReportedJson | null {
   return name === null ? null : { name, reported: true };
+}
+
+type WithInstants<Of> = {
+  readonly [Key in keyof Of as Key extends `${infer Name}AtMs`
+    ? `${Name}At`
+    : Key]: Key extends `${string}AtMs` ? string | Extract<Of[Key], null> : Of[Key];
+};
+
+/** A record as JSON has it: each moment `…AtMs`, in milliseconds, becomes `…At`, in ISO 8601. */
+export function withInstants<Of extends object>(record: Of): WithInstants<Of> {
+  const members = Object.entries(record).map(([name, value]) =>
+    name.endsWith("AtMs") ? [name.slice(0, -2), instantOrNull(value as number | null)] : [name, value],
+  );
+  return Object.fromEntries(members) as WithInstants<Of>;
 }
 
 /** A moment in ISO 8601, UTC. */

@@ -1,164 +1,111 @@
 import * as v from "valibot";
+import type { Right } from "#access/rights";
 import type { FrontAnswers, Would } from "#deployments/push";
+import { type HttpProblemCode, ProblemError } from "#problems";
 import * as shapes from "./shapes.ts";
 import { ofDeployment, ofProject, ofProjectOrAll, type Shaped, takes } from "./shapes.ts";
 
-/**
- * Who may make a call. A viewer looks and an operator acts: both are visitors of the page, known by a session or a token.
- * `scraper` is a viewer, or an address that may read the metrics. `front` is the process that faces the internet, without a
- * credential of a visitor. Over the operator's socket everything is allowed; what needs `server` is allowed there only.
- */
-export type Right = "viewer" | "operator" | "scraper" | "front" | "server";
+const viewer = rowsFor("viewer");
+const operator = rowsFor("operator");
+const scraper = rowsFor("scraper");
+const front = rowsFor("front");
+const server = rowsFor("server");
+
+const ndjson = "application/x-ndjson";
+const plain = "text/plain; charset=utf-8";
 
 /**
  * The one table of calls: what `run` answers over its sockets, the API, its document, the commands and the forms of the page
- * follow from it. What `run` does for each is in handlers.ts, by the same name.
+ * follow from it. What `run` does for each is in handlers.ts, by the same name. Each takes what is named in its path, and more.
  */
 export const calls = {
-  projects: call("viewer", "GET /projects", "All projects, and what is live of each", {
-    takes: {},
-    gives: shapes.projects,
+  projects: viewer("GET /projects", shapes.projects, "All projects, and what is live of each"),
+  status: viewer("GET /status", shapes.anyStatus, "What runs and waits, of a project or all", ofProjectOrAll),
+  history: viewer("GET /deployments", shapes.history, "Deployments of a project or all, newest first", {
+    ...ofProjectOrAll,
+    limit: takes.limit,
+    before: takes.before,
+    state: v.optional(shapes.state),
   }),
-  doctor: call("viewer", "GET /projects/:project/doctor", "What the doctor found; ask again if `isRunning`", {
-    takes: ofProject,
-    gives: shapes.examination,
-  }),
-  status: call(
-    "viewer",
-    "GET /status",
-    "What runs and waits of a project or of all, and how the service is",
-    {
-      takes: ofProjectOrAll,
-      gives: v.union([shapes.status, shapes.wholeStatus]),
-    },
+  deployment: viewer(
+    "GET /deployments/:id",
+    shapes.oneDeployment,
+    "A deployment, its steps, its log's length",
   ),
-  history: call("viewer", "GET /deployments", "The deployments of a project or of all, the newest first", {
-    takes: { ...ofProjectOrAll, limit: takes.limit, before: takes.before, state: v.optional(shapes.state) },
-    gives: shapes.history,
+  log: viewer("GET /deployments/:id/log", plain, "What its script printed; `timed` as it is stored", {
+    format: v.optional(v.picklist(["text", "timed"]), "text"),
   }),
-  deployment: call("viewer", "GET /deployments/:id", "A deployment, its steps, and how long its log is", {
-    takes: ofDeployment,
-    gives: shapes.oneDeployment,
+  logPage: viewer("GET /deployments/:id/log/page", shapes.logPage, "The page of it that ends at byte `to`", {
+    to: v.optional(takes.place),
   }),
-  log: call("viewer", "GET /deployments/:id/log", "What its script printed; `timed` as it is stored", {
-    takes: { ...ofDeployment, format: v.optional(v.picklist(["text", "timed"]), "text") },
-    gives: "text/plain; charset=utf-8",
-  }),
-  logPage: call("viewer", "GET /deployments/:id/log/page", "The page of its log that ends at the byte `to`", {
-    takes: { ...ofDeployment, to: v.optional(takes.place) },
-    gives: shapes.logPage,
-  }),
-  events: call(
-    "viewer",
+  events: viewer(
     "GET /deployments/:id/events",
+    ndjson,
     "What happened since a byte of its log, then happens",
     {
-      takes: { ...ofDeployment, from: v.optional(takes.place, 0), follow: takes.follow },
-      gives: "application/x-ndjson",
+      from: v.optional(takes.place, 0),
+      follow: v.optional(v.picklist(["true", "false"]), "true"),
+      format: v.optional(v.picklist(["sse", "ndjson"]), "sse"),
     },
   ),
-  deploy: call("operator", "POST /projects/:project/deployments", "Deploy the head of a branch at its host", {
-    takes: { ...ofProject, ref: v.optional(takes.text) },
-    gives: shapes.requested,
-    status: 202,
+  deploy: operator("POST /projects/:project/deployments", shapes.requested, "Deploy the head of a branch", {
+    ref: v.optional(takes.text),
   }),
-  rollback: call("operator", "POST /projects/:project/rollback", "Go back to a good version, else the last", {
-    takes: { ...ofProject, version: v.optional(takes.text) },
-    gives: shapes.requested,
-    status: 202,
+  rollback: operator("POST /projects/:project/rollback", shapes.requested, "Go back to a good version", {
+    version: v.optional(takes.text),
   }),
-  cancel: call(
-    "operator",
-    "POST /deployments/:id/cancel",
-    "Cancel one, or what runs (`latest`), else waits",
+  cancel: operator("POST /deployments/:id/cancel", shapes.requested, "Cancel it; `latest` runs, else waits"),
+  pause: operator("POST /projects/:project/pause", shapes.paused, "Hold the queue of a project", {
+    reason: takes.reason,
+  }),
+  resume: operator("POST /projects/:project/resume", shapes.paused, "Let the queue of a project go on"),
+  metrics: scraper("GET /metrics", "text/plain; version=0.0.4; charset=utf-8", "The metrics, for Prometheus"),
+  visitor: viewer("GET /visitor", shapes.visitor, "Who asks, and what they may do"),
+  signOut: viewer("POST /sign-out", shapes.ended, "End the session that asks"),
+
+  signIn: front("POST /sessions", v.strictObject({ session: v.string() }), "Use up a link, for a session", {
+    link: takes.text,
+  }),
+  offerPushes: front(
+    "POST /front/pushes",
+    v.custom<FrontAnswers>(() => true),
+    "Record pushes in the spool",
     {
-      takes: ofDeployment,
-      gives: shapes.requested,
-      status: 202,
+      ids: takes.offered(v.pipe(v.string(), v.regex(/^[0-9a-f]{32}$/))),
     },
   ),
-  pause: call("operator", "POST /projects/:project/pause", "Hold the queue of a project", {
-    takes: { ...ofProject, reason: takes.reason },
-    gives: shapes.paused,
-  }),
-  resume: call("operator", "POST /projects/:project/resume", "Let the queue of a project go on", {
-    takes: ofProject,
-    gives: shapes.paused,
-  }),
-  metrics: call("scraper", "GET /metrics", "The metrics, for Prometheus", {
-    takes: {},
-    gives: "text/plain; version=0.0.4; charset=utf-8",
-  }),
-  visitor: call("viewer", "GET /visitor", "Who asks, and what they may do", {
-    takes: {},
-    gives: shapes.visitor,
-  }),
-  sessions: call("viewer", "GET /sessions", "Your sessions; over the operator's socket, those of everybody", {
-    takes: {},
-    gives: shapes.sessions,
-  }),
-  signOut: call("viewer", "POST /sign-out", "End a session of yours: this one, or the one with `id`", {
-    takes: { id: v.optional(takes.number) },
-    gives: shapes.ended,
+  dryRun: front(
+    "POST /front/dry-run",
+    v.custom<{ readonly would: Would | null }>(() => true),
+    "Try a push",
+    {
+      project: takes.project,
+      push: v.looseObject({}),
+    },
+  ),
+  noteUses: front("POST /front/uses", v.strictObject({}), "Note which secrets have signed deliveries", {
+    uses: takes.offered(shapes.secretUse),
   }),
 
-  signIn: call("front", "POST /sessions", "Use up a link of `hotpush open`, for a session", {
-    takes: { link: takes.text },
-    gives: v.strictObject({ session: v.string() }),
+  testNotifications: server("POST /projects/:project/notify/test", shapes.notified, "Send test messages"),
+  health: server("GET /health", v.strictObject({ status: v.literal("ok") }), "Whether the service works"),
+  hold: server("POST /hold", ndjson, "Let no deployment start for as long as the connection lasts", {
+    reason: takes.reason,
   }),
-  offerPushes: call("front", "POST /front/pushes", "Record pushes that are in the spool", {
-    takes: { ids: takes.offered(v.pipe(v.string(), v.regex(/^[0-9a-f]{32}$/))) },
-    gives: v.custom<FrontAnswers>(() => true),
+  makeLink: server("POST /links", shapes.madeLink, "Make a link that signs somebody in once", {
+    name: takes.name,
+    role: v.picklist(shapes.roles),
   }),
-  dryRun: call("front", "POST /front/dry-run", "What would happen to a push", {
-    takes: { project: takes.project, push: v.looseObject({}) },
-    gives: v.custom<{ readonly would: Would | null }>(() => true),
+  sessions: server("GET /sessions", shapes.sessions, "The sessions of everybody"),
+  endSession: server("POST /sessions/:id/end", shapes.ended, "End a session at once"),
+  makeToken: server("POST /tokens", shapes.madeToken, "Make a token for a program; it is shown once", {
+    name: takes.name,
+    scope: v.picklist(shapes.scopes, "Give the token a scope: read or deploy."),
   }),
-  noteUses: call("front", "POST /front/uses", "Note which secrets have signed deliveries", {
-    takes: { uses: takes.offered(shapes.secretUse) },
-    gives: v.strictObject({}),
-  }),
-
-  testNotifications: call(
-    "server",
-    "POST /projects/:project/notify/test",
-    "Send a test message to each target",
-    {
-      takes: ofProject,
-      gives: shapes.notified,
-    },
-  ),
-  health: call("server", "GET /health", "Whether the service does its work, as the webhook's port says it", {
-    takes: {},
-    gives: v.strictObject({ status: v.literal("ok") }),
-  }),
-  hold: call("server", "POST /hold", "Let no deployment start for as long as the connection lasts", {
-    takes: { reason: takes.reason },
-    gives: "application/x-ndjson",
-  }),
-  makeLink: call("server", "POST /links", "Make a link that signs somebody in once, within two minutes", {
-    takes: { name: takes.name, role: v.picklist(shapes.roles) },
-    gives: shapes.madeLink,
-  }),
-  endSession: call("server", "POST /sessions/:id/end", "End a session at once", {
-    takes: { id: takes.number },
-    gives: shapes.ended,
-  }),
-  makeToken: call("server", "POST /tokens", "Make a token for a program; it is shown once", {
-    takes: { name: takes.name, scope: v.picklist(shapes.scopes, "Give the token a scope: read or deploy.") },
-    gives: shapes.madeToken,
-  }),
-  tokens: call("server", "GET /tokens", "The tokens, without their secrets", {
-    takes: {},
-    gives: v.strictObject({ tokens: v.array(shapes.token) }),
-  }),
-  endToken: call("server", "POST /tokens/:id/end", "End a token at once", {
-    takes: { id: takes.number },
-    gives: shapes.ended,
-  }),
-  audit: call("server", "GET /audit", "What was done over the page and its API", {
-    takes: { limit: takes.limit },
-    gives: shapes.audit,
+  tokens: server("GET /tokens", shapes.tokens, "The tokens, without their secrets"),
+  endToken: server("POST /tokens/:id/end", shapes.ended, "End a token at once"),
+  audit: server("GET /audit", shapes.audit, "What was done over the page and its API", {
+    limit: takes.limit,
   }),
 };
 
@@ -174,22 +121,37 @@ export interface Call<
   readonly method: "GET" | "POST";
   /** With `:name` for each member of `takes` that is in it. */
   readonly path: string;
-  readonly does: string;
-  readonly takes: Of;
   /** The shape of its JSON, or the media type of its text. */
   readonly gives: Gives;
-  /** 202: it begins something that goes on. */
-  readonly status?: 202;
+  readonly does: string;
+  readonly takes: Of;
 }
 
-function call<const Of extends Takes, const Gives extends v.GenericSchema | string>(
-  right: Right,
-  on: `${"GET" | "POST"} /${string}`,
-  does: string,
-  rest: Pick<Call<Of, Gives>, "takes" | "gives" | "status">,
-): Call<Of, Gives> {
-  const [method, path = ""] = on.split(" ");
-  return { right, method: method === "GET" ? "GET" : "POST", path, does, ...rest };
+type TakenInPath<On> = On extends `${string} /projects/:project${string}`
+  ? typeof ofProject
+  : On extends `${string} /deployments/:id${string}`
+    ? typeof ofDeployment
+    : On extends `${string}/:id${string}`
+      ? { readonly id: typeof takes.number }
+      : Record<never, never>;
+
+function rowsFor(right: Right) {
+  return <
+    const On extends `${"GET" | "POST"} /${string}`,
+    Gives extends v.GenericSchema | string,
+    More extends Takes = Record<never, never>,
+  >(
+    on: On,
+    gives: Gives,
+    does: string,
+    more?: More,
+  ): Call<TakenInPath<On> & More, Gives> => {
+    const [method, path = ""] = on.split(" ");
+    const id = path.startsWith("/deployments/") ? ofDeployment : { id: takes.number };
+    const inPath = path.includes("/:project") ? ofProject : path.includes("/:id") ? id : {};
+    const own = { ...inPath, ...more } as TakenInPath<On> & More;
+    return { right, method: method === "GET" ? "GET" : "POST", path, gives, does, takes: own };
+  };
 }
 
 export type CallName = keyof typeof calls;
@@ -206,6 +168,11 @@ export const rows = Object.entries(calls) as unknown as readonly (readonly [Call
 /** Whether visitors may make it, over the page or its API. */
 export function isForVisitors({ right }: Pick<Call, "right">): boolean {
   return right !== "server" && right !== "front";
+}
+
+/** The status of what it answers: 202 if it begins something that goes on. */
+export function statusOf({ gives }: Pick<Call, "gives">): 200 | 202 {
+  return gives === shapes.requested ? 202 : 200;
 }
 
 /** What may stand in a path: nothing that could change it. */
@@ -250,7 +217,7 @@ export function placeOf(
 export function requestFor(
   row: Pick<Call, "right" | "method" | "path" | "takes">,
   asked: Readonly<Record<string, unknown>>,
-): { readonly method: string; readonly path: string; readonly body?: string } {
+): { readonly method: "GET" | "POST"; readonly path: string; readonly body?: string } {
   const { method, path } = row;
   const query = new URLSearchParams();
   const body: Record<string, unknown> = {};
@@ -273,50 +240,46 @@ export function callPath<Name extends CallName>(name: Name, asked: Partial<Taken
   return requestFor(calls[name], asked).path;
 }
 
-/** Why a request is refused, as the codes of problems name it. */
-export interface Unfit {
-  readonly code: "invalid_json" | "input_invalid";
-  readonly detail: string;
-}
-
-/** Reads what a call takes from its path, query and body. */
+/**
+ * Reads what a call takes from its path, query and body.
+ *
+ * @throws ProblemError `invalid_json` or `input_invalid`, with the member that is wrong
+ */
 export function readAsked(
   { row, parameters }: FoundCall,
   query: URLSearchParams,
   body: string,
-): { readonly asked: Readonly<Record<string, unknown>> } | Unfit {
-  const sent = body === "" ? {} : parseObject(body);
-  if (sent === null) return { code: "invalid_json", detail: "The body is not a JSON object." };
+): Readonly<Record<string, unknown>> {
   const given: Record<string, unknown> = { ...parameters };
-  for (const [place, members] of [
-    ["query", [...query]],
-    ["body", Object.entries(sent)],
-  ] as const) {
-    for (const [member, value] of members) {
+  const sent = { query: [...query], body: Object.entries(body === "" ? {} : parseObject(body)) } as const;
+  for (const place of ["query", "body"] as const)
+    for (const [member, value] of sent[place]) {
       const isKnown = Object.hasOwn(row.takes, member) && placeOf(row, member) === place;
       if (!isKnown || Object.hasOwn(given, member))
-        return {
-          code: "input_invalid",
-          detail: `This call takes no \`${member.slice(0, 40)}\` in its ${place}, or only one.`,
-        };
+        refuse(
+          "input_invalid",
+          `This call takes no \`${member.slice(0, 40)}\` in its ${place}, or only one.`,
+        );
       given[member] = value;
     }
-  }
   const read = v.safeParse(v.strictObject(row.takes), given, { abortEarly: true });
-  if (read.success) return { asked: read.output };
+  if (read.success) return read.output;
   const [issue] = read.issues;
   const member = issue.path?.map(({ key }) => String(key)).join(".") ?? "";
-  return {
-    code: "input_invalid",
-    detail: `The member ${member} is wrong: ${issue.message.replace(/\.$/, "")}.`,
-  };
+  return refuse("input_invalid", `The member ${member} is wrong: ${issue.message.replace(/\.$/, "")}.`);
 }
 
-function parseObject(text: string): Readonly<Record<string, unknown>> | null {
+function parseObject(text: string): object {
   try {
     const value = JSON.parse(text) as unknown;
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   } catch {
-    return null;
+    // Answered like JSON that is no object.
   }
+  return refuse("invalid_json", "The body is not a JSON object.");
+}
+
+/** Ends a call that does not do what was asked: what is refused, why, and the next step. @throws ProblemError */
+export function refuse(code: HttpProblemCode, detail: string): never {
+  throw new ProblemError({ code, detail });
 }

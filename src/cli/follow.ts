@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import { readEvents } from "#calls/client";
-import type { ControlEvent, DeploymentJson, RequestedJson, StepJson } from "#calls/shapes";
+import type { ControlEvent, DeploymentJson, LineJson, RequestedJson } from "#calls/shapes";
 import { formatDuration } from "#config/duration";
 import { isFinished } from "#deployments/deployment";
 import { harmless, showProgress, type Terminal } from "#platform/terminal";
 import { wrapText } from "#platform/terminal-layout";
 import { CommandError } from "#problems";
+import { stepOf } from "#runner/log-file";
 import { projectOption } from "./command.ts";
 import { endingLines, pauseText, since } from "./deployment-text.ts";
 import type { ServiceAccess } from "./service-access.ts";
@@ -102,31 +103,37 @@ interface ProgressPrinter {
 
 function createProgressPrinter(terminal: Terminal): ProgressPrinter {
   let deployment: DeploymentJson | null = null;
-  let step: StepJson | null = null;
+  let step: { readonly name: string; readonly startedAt: string } | null = null;
   const write = (text: string) => process.stdout.write(text);
   const { print, end } = showProgress(terminal, write, () => progressText(deployment, step));
 
   function printDeployment(next: DeploymentJson): void {
-    const before = deployment;
     deployment = next;
     if (next.state === "queued") print(`Deployment ${next.id} waits for its turn.`);
     if (!isFinished(next.state)) return;
-    step = null;
-    // The events of a finished deployment begin and end with the same one: only the last is printed.
-    if (before !== null) print(...endingLines(next, terminal));
+    beginStep(null, next.finishedAt);
+    print(...endingLines(next, terminal));
   }
 
-  function printStep(next: StepJson): void {
-    if (next.durationMs === null) step = next;
-    else print(terminal.paint("dim", `    ${next.name} took ${formatDuration(next.durationMs)}`));
+  function printLine({ line, printedAt }: LineJson): void {
+    const name = stepOf(line);
+    if (name !== null) beginStep(name, printedAt);
+    print(lineText(line, terminal));
+  }
+
+  function beginStep(name: string | null, atTime: string | null): void {
+    if (step !== null && atTime !== null) {
+      const took = formatDuration(Math.max(0, Date.parse(atTime) - Date.parse(step.startedAt)));
+      print(terminal.paint("dim", `    ${step.name} took ${took}`));
+    }
+    step = name !== null && atTime !== null ? { name, startedAt: atTime } : null;
   }
 
   return {
     end,
     print(event) {
       if (event.event === "deployment") printDeployment(event.deployment);
-      else if (event.event === "step") printStep(event.step);
-      else if (event.event === "line") print(lineText(event.line, terminal));
+      else printLine(event);
     },
   };
 }
@@ -137,7 +144,10 @@ function lineText(line: string, { isInteractive, paint }: Terminal): string {
   return text.startsWith("==> ") ? paint("bold", text) : text;
 }
 
-function progressText(deployment: DeploymentJson | null, step: StepJson | null): string {
+function progressText(
+  deployment: DeploymentJson | null,
+  step: { readonly name: string; readonly startedAt: string } | null,
+): string {
   if (deployment === null || isFinished(deployment.state)) return "";
   const { id, state, startedAt, createdAt } = deployment;
   if (state !== "running") return `Deployment ${id} waits, for ${since(createdAt)}`;

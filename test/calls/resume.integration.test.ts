@@ -47,17 +47,6 @@ test("each line has the time at which it was printed, live and later", async (t)
   }
 });
 
-test("with a place after the end, the log begins again, and the reader is informed", async (t) => {
-  const { url, statePath } = await startAnswering(t, { script: "#!/bin/sh\necho one\n" });
-  await deliver(url, githubPush());
-  await untilDeployment(statePath, 1, ({ state }) => state === "succeeded");
-  const events = await Array.fromAsync(eventsFrom(statePath, 5_000));
-  assert.deepEqual(
-    events.map(({ event }) => event),
-    ["deployment", "restarted", "line", "deployment"],
-  );
-});
-
 test("a log is given as it was printed, and as it is stored", async (t) => {
   const { url, statePath } = await startAnswering(t, { script: "#!/bin/sh\nprintf 'one\\nTwo\\nthree'\n" });
   await deliver(url, githubPush());

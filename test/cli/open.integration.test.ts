@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { SessionJson } from "../../src/calls/shapes.ts";
+import type { GivenBy } from "../../src/calls/table.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { callAsPage, openSession } from "../harness/page.ts";
 
@@ -34,7 +34,7 @@ test("open --list shows who is signed in and what they did, and --end-session en
   const lines = (await hotpush(service, "open", "--list")).stdout.split("\n");
   assert.match(lines[2] ?? "", /^1 +Ann +viewer +\d{4}-.+ 192\.0\.2\.7$/);
   assert.match(lines.at(-2) ?? "", /Ann \(session 1\) +signIn .+done$/);
-  const { sessions } = await hotpushJson<{ sessions: SessionJson[] }>(service, "open", "--list");
+  const { sessions } = await hotpushJson<GivenBy<"sessions">>(service, "open", "--list");
   assert.deepEqual(
     sessions.map(({ id, name, role }) => [id, name, role]),
     [[1, "Ann", "viewer"]],

@@ -10,7 +10,6 @@ import { onEngine } from "../lab/on-engine.ts";
 const compose =
   "services:\n  app:\n    build: app\n    ports: ['8080:8080']\n    healthcheck: {test: [CMD, node, healthcheck.js], interval: 1s}\n";
 const pageUrl = "http://localhost";
-const longestMs = 60_000;
 const mostBytes = 85 * 1024 ** 2;
 
 const skip = [80, 443].some(isPortTaken) && "ports 80 and 443 of this machine are taken";
@@ -43,8 +42,6 @@ onEngine(
       const cookie = await click(link);
       assert.match((await visit("/", { cookie })).text, /<a href="\/projects\/shop">shop<\/a>/);
       assert.equal((await visit("/")).status, 401);
-      const doctor = () => visit("/projects/shop/doctor", { cookie });
-      await until("the doctor", async () => /checks? passed/.test((await doctor()).text), longestMs);
     });
 
     test("requests of a stranger through Caddy end no process", { skip }, async () => {

@@ -22,7 +22,7 @@ const paths = [
     "/",
     "/sign-in",
     "/sign-out",
-    "/sessions",
+    "/account",
     "/metrics",
     "/health",
     "/projects/{project}",

@@ -205,7 +205,7 @@ export function browse({ port }: Pick<RunningPage, "port">, cookie: string | nul
     cookie,
     get,
     async send(path, fields, { headers = { origin: `http://localhost:${port}` }, token } = {}) {
-      const proof = token === undefined ? tokenIn((await get("/sessions")).text) : token;
+      const proof = token === undefined ? tokenIn((await get("/account")).text) : token;
       const body = String(new URLSearchParams({ ...fields, ...(proof && { token: proof }) }));
       return await request("POST", path, headers, body);
     },

@@ -2,29 +2,20 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { findCall } from "#calls/table";
 import { readText } from "#platform/http-server";
+import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
 import { htmlPage, longestBodyBytes, type PageAnswer, seeOther } from "./answer.ts";
-import type { Refused, RunClient, Visit } from "./run-client.ts";
+import type { RunClient, Visit } from "./run-client.ts";
 import { findDeployment } from "./screens/deployment.ts";
-import { findExamination } from "./screens/doctor.ts";
 import { findProject } from "./screens/project.ts";
 import { findProjects } from "./screens/projects.ts";
-import {
-  ask,
-  type Found,
-  nothingHere,
-  renderScreen,
-  type Screen,
-  type Visitor,
-  type Wanted,
-} from "./screens/screen.ts";
-import { findSessions, linkScreen, refusalScreen, signInScreen } from "./screens/sign-in.ts";
+import { ask, nothingHere, renderScreen, type Screen, type Visitor, type Wanted } from "./screens/screen.ts";
+import { accountScreen, linkScreen, refusalScreen, signInScreen } from "./screens/sign-in.ts";
 
 /** A name or a number of these shapes cannot change the path on the other side. */
-const screens: readonly (readonly [RegExp, (wanted: Wanted, named: string) => Found])[] = [
+const screens: readonly (readonly [RegExp, (wanted: Wanted, named: string) => Screen | Promise<Screen>])[] = [
   [/^\/$/, findProjects],
-  [/^\/sessions$/, findSessions],
+  [/^\/account$/, ({ visitor }) => accountScreen(visitor)],
   [/^\/projects\/([a-z0-9][a-z0-9-]{0,38})$/, findProject],
-  [/^\/projects\/([a-z0-9][a-z0-9-]{0,38})\/doctor$/, findExamination],
   [/^\/deployments\/(\d{1,15})$/, findDeployment],
 ];
 
@@ -32,34 +23,37 @@ const screens: readonly (readonly [RegExp, (wanted: Wanted, named: string) => Fo
 export async function showScreen(asked: Omit<Wanted, "visitor">): Promise<PageAnswer> {
   const { run, visit, path, query } = asked;
   if (path === "/sign-in") return await show(linkScreen(query.get("link") ?? ""));
-  const visitor = await findVisitor(run, visit);
-  if ("kind" in visitor) return await showRefusal(null, visitor);
-  const [found, named = ""] = screens.flatMap(([pattern, find]) => {
-    const match = pattern.exec(path);
-    return match ? [find, match[1]] : [];
-  }) as [((wanted: Wanted, named: string) => Found)?, string?];
-  const screen = found ? await found({ ...asked, visitor }, named) : nothingHere;
-  return "kind" in screen ? await showRefusal(visitor, screen) : await show(screen);
+  return await showing(run, visit, async (visitor) => {
+    for (const [pattern, find] of screens) {
+      const found = pattern.exec(path);
+      if (found !== null) return await show(await find({ ...asked, visitor }, found[1] ?? ""));
+    }
+    return nothingHere();
+  });
 }
 
-/** Asks `run` who a browser is. */
-async function findVisitor(run: RunClient, visit: Visit): Promise<Visitor | Refused> {
-  if (visit.credential === null) return { ...nothingHere, status: 401, code: "not_signed_in" };
-  const answer = await ask(run, visit, "visitor", {});
-  if (answer.kind === "refused") return answer;
-  const { name, role, id } = answer.value;
-  return { name, isOperator: role === "operator", token: formToken(visit.credential), sessionId: id };
+/** Answers somebody who is signed in, and shows what is refused. */
+async function showing(
+  run: RunClient,
+  visit: Visit,
+  answer: (visitor: Visitor) => Promise<PageAnswer>,
+): Promise<PageAnswer> {
+  let visitor: Visitor | null = null;
+  try {
+    if (visit.credential === null) return await show(signInScreen(null), 401);
+    const { name, role } = await ask(run, visit, "visitor", {});
+    visitor = { name, isOperator: role === "operator", token: formToken(visit.credential) };
+    return await answer(visitor);
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    const { code, detail } = error.problem as Problem<HttpProblemCode>;
+    const { status } = problems[code];
+    return await show(status === 401 ? signInScreen(null) : refusalScreen(visitor, status, detail), status);
+  }
 }
 
 async function show(screen: Screen, status = 200): Promise<PageAnswer> {
   return htmlPage(await renderScreen(screen), status);
-}
-
-function showRefusal(
-  visitor: Visitor | null,
-  refused: Pick<Refused, "status" | "detail">,
-): Promise<PageAnswer> {
-  return show(refused.status === 401 ? signInScreen(null) : refusalScreen(visitor, refused), refused.status);
 }
 
 /** A form that a browser sent. */
@@ -70,33 +64,31 @@ export interface FormRequest extends Pick<Wanted, "run" | "visit" | "path"> {
   readonly cookieName: string;
 }
 
-const elsewhere = {
-  status: 403,
-  detail: "This form was not sent from this page. Load the page again, and try again.",
-};
-
 /** Does what a form asks for, if it comes from this page, and shows at once what it has started. */
 export async function takeForm(form: FormRequest): Promise<PageAnswer> {
   const { request, run, visit, path } = form;
-  if (!isFromHere(form)) return await showRefusal(null, elsewhere);
+  if (!isFromHere(form)) return await show(refusalScreen(null, 403, elsewhere), 403);
   if (path === "/sign-in") return await signIn(form, await readFields(request));
-  const visitor = await findVisitor(run, visit);
-  if ("kind" in visitor) return await showRefusal(null, visitor);
-  // Only now: the body of somebody whom `run` does not know could take long to come.
-  const fields = await readFields(request);
-  if (!isFormToken(fields.get("token") ?? "", visit.credential ?? ""))
-    return await showRefusal(visitor, elsewhere);
-  if (path === "/sign-out") return await signOut(form, fields, visitor);
-  // A form is at the path of its call.
-  const found = findCall("POST", path);
-  if (found?.row.right !== "operator")
-    return await showRefusal(visitor, { status: 404, detail: "There is no such form." });
-  const body = Object.fromEntries([...fields].filter(([name, value]) => name !== "token" && value !== ""));
-  const answer = await run.call(visit, "POST", path, JSON.stringify(body));
-  if (answer.kind === "refused") return await showRefusal(visitor, answer);
-  const { deployment } = answer.value as { readonly deployment?: { readonly id: number } };
-  return seeOther(deployment ? `/deployments/${deployment.id}` : `/projects/${found.parameters.project}`);
+  return await showing(run, visit, async (visitor) => {
+    // Only now: the body of somebody whom `run` does not know could take long to come.
+    const fields = await readFields(request);
+    if (!isFormToken(fields.get("token") ?? "", visit.credential ?? ""))
+      return await show(refusalScreen(visitor, 403, elsewhere), 403);
+    if (path === "/sign-out") {
+      await ask(run, visit, "signOut", {});
+      return seeOther("/", { "set-cookie": sessionCookie(null, form) });
+    }
+    // A form is at the path of its call.
+    const found = findCall("POST", path);
+    if (found?.row.right !== "operator") return nothingHere();
+    const body = Object.fromEntries([...fields].filter(([name, value]) => name !== "token" && value !== ""));
+    const answer = await run.call(visit, { method: "POST", path, body: JSON.stringify(body) });
+    const { deployment } = answer as { readonly deployment?: { readonly id: number } };
+    return seeOther(deployment ? `/deployments/${deployment.id}` : `/projects/${found.parameters.project}`);
+  });
 }
+
+const elsewhere = "This form was not sent from this page. Load the page again, and try again.";
 
 /** A browser says where a form comes from, and no page can make it lie. Without a word from it, it is refused. */
 function isFromHere({ request, origin: own }: FormRequest): boolean {
@@ -112,18 +104,14 @@ async function readFields(request: IncomingMessage): Promise<URLSearchParams> {
 /** The session is always a new one; what the browser had before is forgotten. */
 async function signIn(form: FormRequest, fields: URLSearchParams): Promise<PageAnswer> {
   const { run, visit } = form;
-  const answer = await ask(run, { ...visit, credential: null }, "signIn", { link: fields.get("link") ?? "" });
-  if (answer.kind === "refused") return await show(signInScreen(answer.detail), answer.status);
-  return seeOther("/", { "set-cookie": sessionCookie(answer.value.session, form) });
-}
-
-async function signOut(form: FormRequest, fields: URLSearchParams, visitor: Visitor) {
-  const { run, visit } = form;
-  const id = Number(fields.get("id") ?? visitor.sessionId);
-  const answer = await ask(run, visit, "signOut", { id });
-  if (answer.kind === "refused") return await showRefusal(visitor, answer);
-  if (id !== visitor.sessionId) return seeOther("/sessions");
-  return seeOther("/", { "set-cookie": sessionCookie(null, form) });
+  try {
+    const link = { link: fields.get("link") ?? "" };
+    const { session } = await ask(run, { ...visit, credential: null }, "signIn", link);
+    return seeOther("/", { "set-cookie": sessionCookie(session, form) });
+  } catch (error) {
+    if (error instanceof ProblemError) return await show(signInScreen(error.message), 401);
+    throw error;
+  }
 }
 
 /** A browser stays signed in as long as `run` says; this only keeps the cookie until then. */

@@ -4,6 +4,7 @@ import type { ServiceSettings } from "#config/service";
 import type { Log } from "#log";
 import { problemAnswer, type Refusal, sendAnswer } from "#platform/http-answer";
 import { checkHead, clientAddress, createPublicServer, declaredBytes } from "#platform/http-server";
+import { type HttpProblemCode, type Problem, ProblemError } from "#problems";
 import { findAsset, longestBodyBytes, type PageAnswer, problemPage, sendPage } from "./answer.ts";
 import type { RunClient, Visit } from "./run-client.ts";
 
@@ -35,10 +36,16 @@ export function createPage(settings: PageSettings, run: RunClient, log: Log): Se
     const visit = visitOf(request, address, settings);
     const detail = `This session or token has ${mostOfVisitor} requests open. Close some of them.`;
     const answer = enter(visit, response)
-      ? await answerVisit(request, address, visit, settings, run)
+      ? await answerVisit(request, address, visit, settings, run).catch(problemOf)
       : problemPage({ code: "too_many_requests", detail });
     await sendPage(response, answer);
   });
+}
+
+/** What `run` has refused. */
+function problemOf(error: unknown): PageAnswer {
+  if (error instanceof ProblemError) return problemPage(error.problem as Problem<HttpProblemCode>);
+  throw error;
 }
 
 /** Counts the requests of each visitor, of whom nobody may take all connections of the page. */

@@ -7,8 +7,8 @@ import { fileURLToPath } from "node:url";
 import { servePage } from "../../../demo/page/serve.ts";
 import { noChromium, startChromium } from "../../harness/chromium.ts";
 
-const paths = ["/", "/projects/shop", "/deployments/213", "/deployments/212", "/sessions", "/nothing"];
-const others = ["/projects/shop/doctor", "/sign-in?link=hpl_x", "/projects/shop?state=cancelled"];
+const paths = ["/", "/projects/shop", "/deployments/213", "/deployments/212", "/account", "/nothing"];
+const others = ["/sign-in?link=hpl_x", "/projects/shop?state=cancelled"];
 const axe = () => readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
 interface Violation {

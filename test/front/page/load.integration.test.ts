@@ -32,7 +32,7 @@ test("two hundred open pages on a running deployment cost little", async (t) => 
   const grown = memoryOf(page.pid).residentBytes - before;
   const sockets = socketsOf(page.pid);
   letGo(service.repoPath);
-  for (const text of await Promise.all(read)) assert.match(text, /event: end\ndata: \{\}\n\n$/);
+  for (const text of await Promise.all(read)) assert.match(text, /"state":"succeeded".*\n\n$/);
   t.diagnostic(`${(grown / mebibyte).toFixed(1)} MiB more, ${sockets} sockets`);
   assert.ok(grown < 60 * mebibyte, `${grown / mebibyte} MiB`);
   assert.ok(sockets < 2 * pages + 60, `${sockets} sockets`);

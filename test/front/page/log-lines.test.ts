@@ -14,7 +14,7 @@ interface CutLine {
 // For a browser, so without types for here.
 const asset = new URL("../../../src/front/page/assets/log-text.js", import.meta.url);
 const { cutLines } = (await import(asset.href)) as {
-  readonly cutLines: (bytes: Uint8Array) => readonly CutLine[];
+  readonly cutLines: (bytes: Uint8Array, from: number, most: number) => readonly CutLine[];
 };
 
 test("the browser reads a log as the server does, also lines that are cut because they are long", (t) => {
@@ -27,7 +27,7 @@ test("the browser reads a log as the server does, also lines that are cut becaus
   log.close();
   const lines = [...readLog(path)].flat();
   assert.deepEqual(
-    cutLines(readFileSync(path)),
+    cutLines(readFileSync(path), 0, 99),
     lines.map(({ text, endByte, printedAtMs }) => ({
       text,
       endByte,

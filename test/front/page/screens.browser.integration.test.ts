@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { noChromium, signInBrowser, startChromium } from "../../harness/chromium.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
-import { makeSignInLink, startPage } from "../../harness/page.ts";
+import { startPage } from "../../harness/page.ts";
 import { letGo, waitingScript } from "../../harness/service.ts";
 
 const skip = noChromium;
@@ -38,31 +38,11 @@ test("a button asks once more, takes a reason, and shows what it has done", { sk
   assert.deepEqual(tab.faults, []);
 });
 
-test("who came by a link to a deployment is led to it after signing in", { skip }, async (t) => {
-  const service = await startAnswering(t, { script: waitingScript });
-  const page = await startPage(t, service);
-  await deliver(service.url, githubPush());
-  const tab = await (await startChromium(t)).newTab();
-  const url = `http://localhost:${page.port}`;
-  await tab.open(`${url}/deployments/1`);
-  await tab.until(`document.body.innerText.includes("hotpush open")`);
-  const link = await makeSignInLink(service);
-  await tab.open(`${url}/sign-in?link=${link}`);
-  await tab.read(`document.querySelector("form button").click()`);
-  await tab.until(
-    `location.pathname === "/deployments/1" && document.querySelector(".log") !== null`,
-    longestMs,
-  );
-  await tab.open(`${url}/`);
-  assert.equal(await tab.read("location.pathname"), "/", "only once");
-  letGo(service.repoPath);
-});
-
 test("when a session is ended elsewhere, its open screens show the way back in", { skip }, async (t) => {
   const { service, tab, url } = await start(t);
   await tab.open(`${url}/`);
   await deliver(service.url, githubPush());
-  await tab.read(`fetch("/sessions").then((answer) => answer.text()).then((text) => {
+  await tab.read(`fetch("/account").then((answer) => answer.text()).then((text) => {
     const token = new DOMParser().parseFromString(text, "text/html").querySelector("[name=token]").value;
     return fetch("/sign-out", { method: "POST", body: new URLSearchParams({ token }) });
   }).then(() => true)`);
@@ -77,7 +57,7 @@ test("no screen is wider than a phone, whatever a push says", { skip }, async (t
     githubPush({ pusher: { name: "Wolfeschlegelsteinhausenbergerdorff".repeat(5) } }),
   );
   const phone = await browser.newTab({ width: 360, height: 740 });
-  for (const path of ["/", "/projects/default", "/deployments/1", "/sessions", "/nothing"]) {
+  for (const path of ["/", "/projects/default", "/deployments/1", "/account", "/nothing"]) {
     await phone.open(`${url}${path}`);
     const [wide, inner] = await phone.read<[number, number]>(
       "[document.documentElement.scrollWidth, innerWidth]",

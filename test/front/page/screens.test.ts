@@ -7,20 +7,19 @@ import {
   cannedServer,
   cannedSteps,
 } from "../../../demo/page/canned.ts";
-import type { DeploymentJson, StepJson } from "../../../src/calls/shapes.ts";
+import type { DeploymentJson } from "../../../src/calls/shapes.ts";
 import { deploymentScreen } from "../../../src/front/page/screens/deployment.ts";
-import { doctorScreen } from "../../../src/front/page/screens/doctor.ts";
 import { projectScreen } from "../../../src/front/page/screens/project.ts";
 import { projectsScreen } from "../../../src/front/page/screens/projects.ts";
 import { renderScreen, type Screen } from "../../../src/front/page/screens/screen.ts";
 import {
+  accountScreen,
   linkScreen,
   refusalScreen,
-  sessionsScreen,
   signInScreen,
 } from "../../../src/front/page/screens/sign-in.ts";
 
-const operator = { name: "Ann", isOperator: true, token: "t", sessionId: 1 };
+const operator = { name: "Ann", isOperator: true, token: "t" };
 const viewer = { ...operator, isOperator: false };
 const hostile = `"><script>alert(1)</script><img src=x onerror="alert(1)">'</title>\u202e{{7*7}}&lt;`;
 
@@ -46,7 +45,7 @@ test("every screen is one document with a title, a heading and a way past the he
 });
 
 test("the projects are summed up in one sentence", () => {
-  const [api, blog, docs, shop] = cannedServer().map((one) => ({ ...one, steps: [], usualSteps: [] }));
+  const [api, blog, docs, shop] = cannedServer().map((one) => ({ ...one, steps: [] }));
   assert.ok(api && blog && docs && shop);
   const sentenceOf = (cards: readonly (typeof api)[]) => projectsScreen(viewer, cards).title;
   assert.equal(sentenceOf([]), "No projects yet · Hotpush");
@@ -155,17 +154,6 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
     deployment,
     ...cannedHistories(9, [{ project: text, count: 3, tookMs: 9, newestAgoMs: 9 }]),
   ];
-  const session = {
-    id: 1,
-    name: text,
-    role: "viewer",
-    address: text,
-    agent: text,
-    createdAt: paused.since,
-    lastSeenAt: paused.since,
-  } as const;
-  const fault = { severity: "problem", text, command: text, change: text } as const;
-  const check = { group: text, subject: text, outcome: "faulty", fact: text, faults: [fault] } as const;
   const lines = [text, `==> ${text}`, text].map((line) => ({
     ...({ event: "line", line, endByte: 9, printedAt: null } as const),
   }));
@@ -173,32 +161,17 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
   const running = { ...project, last: { ...deployment, state: "running" } as const };
   return {
     projects: projectsScreen(who, [
-      { project, deployments, steps, usualSteps: steps },
-      {
-        project: running,
-        deployments,
-        steps: steps.slice(0, 1),
-        usualSteps: [...steps, { ...steps[0], name: `next ${text}` } as StepJson],
-      },
+      { project, deployments, steps },
+      { project: running, deployments, steps },
     ]),
     project: projectScreen(who, {
       ...{ project, recent: deployments, state: text, isFirstPage: false },
       history: { deployments, next: 5 },
     }),
     deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, before: text, log }),
-    doctor: doctorScreen(who, {
-      ...{ project: text, isRunning: true, examinedAt: session.createdAt },
-      report: {
-        problems: 1,
-        warnings: 1,
-        passed: 1,
-        skipped: 0,
-        checks: [check, { ...check, outcome: "ok" }],
-      },
-    }),
-    sessions: sessionsScreen(who, [session]),
+    account: accountScreen(who),
     link: linkScreen(text),
     refusedLink: signInScreen(text),
-    refusal: refusalScreen(who, { status: 503, detail: text }),
+    refusal: refusalScreen(who, 503, text),
   };
 }

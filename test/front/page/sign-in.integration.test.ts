@@ -79,18 +79,6 @@ test("who signs out is out, also with a copy of the cookie", async (t) => {
   assert.equal((await ann.get("/")).status, 401);
 });
 
-test("a person sees their sessions and can end one of them", async (t) => {
-  const { service, page } = await start(t);
-  const [first, second] = [await signIn(page, service), await signIn(page, service)];
-  await signIn(page, service, { name: "Ben" });
-  const { text } = await second.get("/sessions");
-  assert.equal(text.match(/<li>/g)?.length, 2);
-  assert.match(text, /this browser/);
-  assert.equal((await second.send("/sign-out", { id: "1" })).headers.location, "/sessions");
-  assert.equal((await first.get("/")).status, 401);
-  assert.equal((await second.get("/")).status, 200);
-});
-
 test("headers that name a person sign nobody in", async (t) => {
   const { page } = await start(t);
   const names = [

@@ -11,7 +11,7 @@
 
 /**
  * How text looks from some place on. Never changed, so that lines can share one.
- * @typedef {{ readonly ink?: string, readonly paper?: string, readonly [effect: number]: boolean }} Style
+ * @typedef {{ readonly ink?: string, readonly isBold?: boolean }} Style
  */
 
 const timed = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z[ +]/;
@@ -20,17 +20,23 @@ const timeLength = 25;
 /**
  * Cuts the bytes of a log, which are lines `<time> <text>` (src/runner/log-file.ts).
  * @param {Uint8Array} bytes
+ * @param {number} from where to begin
+ * @param {number} most lines
  * @returns {{ text: string, endByte: number, printedAt: string | null }[]}
  */
-export function cutLines(bytes) {
+export function cutLines(bytes, from, most) {
+  const ends = [];
+  for (let end = bytes.indexOf(0x0a, from); end !== -1 && ends.length < most; ) {
+    ends.push(end + 1);
+    end = bytes.indexOf(0x0a, end + 1);
+  }
   // Decoded at once, which is many times faster than line by line.
-  const texts = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes).split("\n");
-  let end = 0;
-  return texts.slice(0, -1).map((whole) => {
-    end = bytes.indexOf(0x0a, end) + 1;
-    const isTimed = timed.test(whole);
-    const printedAt = isTimed ? whole.slice(0, timeLength - 1) : null;
-    return { text: whole.slice(isTimed ? timeLength : 0).replace(/\r$/, ""), endByte: end, printedAt };
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const texts = decoder.decode(bytes.subarray(from, ends.at(-1) ?? from)).split("\n");
+  return ends.map((endByte, index) => {
+    const isTimed = timed.test(texts[index]);
+    const printedAt = isTimed ? texts[index].slice(0, timeLength - 1) : null;
+    return { text: texts[index].slice(isTimed ? timeLength : 0).replace(/\r$/, ""), endByte, printedAt };
   });
 }
 
@@ -77,46 +83,24 @@ export function readRuns(text, style) {
   return { runs, end: now };
 }
 
-const inks =
-  "#8d909b #ff8787 #8ce99a #ffe066 #91c7ff #e5a3f5 #7fe0e8 #dedcd6 #a2a4ae #ffa8a8 #b2f2bb #ffec99 #bcdcff #f0c4fa #aef0f5 #ffffff";
-const papers =
-  "#33353e #8f2d2d #2c6b39 #7a6415 #24548a #6e3580 #1d6a70 #8d909b #555863 #a83a3a #36804a #927a1e #30659f #804294 #287b82 #dedcd6";
-const [inkColours, paperColours] = [inks, papers].map((colours) => colours.split(" "));
+const colours =
+  "#8d909b #ff8787 #8ce99a #ffe066 #91c7ff #e5a3f5 #7fe0e8 #dedcd6 #a2a4ae #ffa8a8 #b2f2bb #ffec99 #bcdcff #f0c4fa #aef0f5 #ffffff".split(
+    " ",
+  );
 
-/** Applies "select graphic rendition" (ECMA-48, 8.3.117), with the colours of xterm. */
+/** Applies "select graphic rendition" (ECMA-48, 8.3.117): the sixteen colours of text, and bold. */
 function changed(style, codes) {
   let now = style;
-  for (let index = 0; index < codes.length; index += 1) {
-    const code = codes[index];
+  for (const code of codes) {
     const [tens, ones] = [Math.floor(code / 10), code % 10];
-    const of = { 3: ["ink", inkColours[ones]], 4: ["paper", paperColours[ones]] }[tens];
-    const bright = { 9: ["ink", inkColours[ones + 8]], 10: ["paper", paperColours[ones + 8]] }[tens];
+    // The numbers of a colour out of 256, or of its parts, follow.
+    if (code === 38 || code === 48) return now;
     if (code === 0) now = plainStyle;
-    else if (code < 10) now = { ...now, [code]: true };
-    else if (code === 22) now = { ...now, 1: false, 2: false };
-    else if (tens === 2) now = { ...now, [ones]: false };
-    else if (of && ones === 8) {
-      const { colour, used } = longColour(codes.slice(index + 1), tens === 3 ? inkColours : paperColours);
-      now = { ...now, [of[0]]: colour };
-      index += used;
-    } else if (of) now = { ...now, [of[0]]: ones === 9 ? undefined : of[1] };
-    else if (bright && ones < 8) now = { ...now, [bright[0]]: bright[1] };
+    else if (code === 1 || code === 22) now = { ...now, isBold: code === 1 };
+    else if (tens === 3) now = { ...now, ink: ones === 9 ? undefined : colours[ones] };
+    else if (tens === 9) now = { ...now, ink: colours[ones + 8] };
   }
   return now;
-}
-
-const steps = [0, 95, 135, 175, 215, 255];
-
-/** One of 256, `5;n`, or of 16 million, `2;red;green;blue`. */
-function longColour([kind, ...values], colours) {
-  const [number = 0] = values;
-  const rgb = (parts) => `rgb(${parts.map((value) => Math.min(255, value || 0)).join(" ")})`;
-  if (kind === 2) return { colour: rgb(values.slice(0, 3)), used: 4 };
-  if (kind !== 5 || !(number >= 0 && number < 256)) return { colour: undefined, used: kind === 5 ? 2 : 0 };
-  const [at, grey] = [number - 16, 8 + (number - 232) * 10];
-  const cube = [Math.floor(at / 36), Math.floor(at / 6) % 6, at % 6].map((place) => steps[place]);
-  const colour = number < 16 ? colours[number] : rgb(number >= 232 ? [grey, grey, grey] : cube);
-  return { colour, used: 2 };
 }
 
 /**
@@ -149,22 +133,11 @@ function withText(name, text) {
   return element;
 }
 
-const effects = {
-  1: ["fontWeight", "700"],
-  2: ["opacity", "0.7"],
-  3: ["fontStyle", "italic"],
-  4: ["textDecoration", "underline"],
-  8: ["opacity", "0.35"],
-  9: ["textDecoration", "line-through"],
-};
-
 function appendRun(parent, { text, style }) {
   if (style === plainStyle) return appendLinked(parent, text);
   const span = document.createElement("span");
-  for (const [code, [name, value]] of Object.entries(effects)) if (style[code]) span.style[name] = value;
-  const { ink, paper } = style;
-  span.style.color = (style[7] ? (paper ?? "var(--log)") : ink) ?? "";
-  span.style.backgroundColor = (style[7] ? (ink ?? "var(--ink)") : paper) ?? "";
+  span.style.color = style.ink ?? "";
+  span.style.fontWeight = style.isBold ? "700" : "";
   appendLinked(span, text);
   parent.append(span);
 }

@@ -9,21 +9,19 @@ const path = `/api/deployments/${section.dataset.id}`;
 
 /** @type {import("./log-text.js").Line[]} */
 const lines = [];
-/** @type {{ attempt: number, name: string, startedAt: string, durationMs: number | null }[]} */
-const steps = JSON.parse(section.dataset.steps);
 
 start().catch(reportError);
 
 async function start() {
   const isOver = section.dataset.over === "true";
   const bytes = await fetchLog();
-  if (bytes !== null) showWhole(cutLines(bytes));
+  if (bytes !== null) await showWhole(bytes);
   for (const control of section.querySelectorAll("[data-js]")) control.removeAttribute("hidden");
   setRunning(!isOver);
   if (!goToNamed() && !isOver) setFollowing(true);
   showTail();
   section.dataset.ready = "";
-  if (!isOver) await follow();
+  if (!isOver) follow();
 }
 
 /** @returns null if it is refused */
@@ -43,15 +41,24 @@ async function fetchLog() {
   }
 }
 
-function showWhole(whole) {
-  clear();
-  byId("pages")?.remove();
-  add(whole);
+const linesAtOnce = 2_000;
+
+/** Some lines at a time, so that no frame waits for a long log; only what is whole takes the place of its last page. */
+async function showWhole(bytes) {
+  for (let from = 0; from !== undefined; ) {
+    const cut = cutLines(bytes, from, linesAtOnce);
+    add(cut);
+    from = cut.at(-1)?.endByte;
+    await new Promise((resolve) => setTimeout(resolve));
+  }
   const heads = named();
   const isShort = ({ rows }) => rows <= 60;
   // What failed or goes on, and after a success all that is short.
   for (const [index, part] of heads.entries())
     part.element.open = section.dataset.state === "succeeded" ? isShort(part) : index === heads.length - 1;
+  byId("pages")?.remove();
+  body.replaceChildren(...parts.map(({ element }) => element));
+  isShown = true;
 }
 
 // Parts that fold, one for each step, with blocks of lines. Lines are elements from when they are first in sight: a hundred
@@ -60,7 +67,9 @@ function showWhole(whole) {
 const linesInBlock = 50;
 /** @typedef {{ element: HTMLElement, from: number, to: number, isFilled: boolean }} Block */
 /** @type {{ name: string | null, element: HTMLDetailsElement, from: number, rows: number, blocks: Block[] }[]} */
-let parts = [];
+const parts = [];
+/** Whether the parts are in the document. */
+let isShown = false;
 /** @type {Map<Element, Block>} */
 const blocks = new Map();
 const sight = new IntersectionObserver(
@@ -72,13 +81,6 @@ const sight = new IntersectionObserver(
 
 function named() {
   return parts.filter(({ name }) => name !== null);
-}
-
-function clear() {
-  sight.disconnect();
-  blocks.clear();
-  body.replaceChildren();
-  [parts, lines.length] = [[], 0];
 }
 
 /** @param {Pick<import("./log-text.js").Line, "text" | "endByte" | "printedAt">[]} added */
@@ -110,7 +112,7 @@ function beginPart(name) {
     head.firstElementChild.textContent = name;
   }
   parts.push({ name, element, from: lines.length - 1, rows: 0, blocks: [] });
-  body.append(element);
+  if (isShown) body.append(element);
 }
 
 function addRow(part) {
@@ -143,21 +145,17 @@ function fill(block) {
 /** How long each step took, and how it ended. */
 function showSteps() {
   const heads = named();
-  const state = section.dataset.state;
-  let next = 0;
-  for (const [index, { name, element }] of heads.entries()) {
-    const isLast = index === heads.length - 1;
-    // By name: of a log that is too long, a part is left out, and steps with it.
-    const at = steps.findIndex((one, place) => place >= next && one.name === name);
-    if (at !== -1) next = at + 1;
-    element.id = `step-${at === -1 ? index + 1 : at + 1}`;
-    const isBusy = state === "running" || state === "queued";
-    element.className = !isLast || state === "succeeded" ? "good" : isBusy ? "busy" : "bad";
+  const { state, ended } = section.dataset;
+  const isBusy = state === "running" || state === "queued";
+  for (const [index, { element, from }] of heads.entries()) {
+    const next = heads[index + 1];
+    element.id = `step-${index + 1}`;
+    element.className = next || state === "succeeded" ? "good" : isBusy ? "busy" : "bad";
+    const [began, until] = [lines[from].printedAt, next ? lines[next.from].printedAt : ended];
     const time = element.querySelector("time");
-    delete time.dataset.since;
-    if (at === -1) continue;
-    if (steps[at].durationMs !== null) time.textContent = lasted(steps[at].durationMs);
-    else if (isLast && state === "running") time.dataset.since = steps[at].startedAt;
+    if (until && began) time.textContent = lasted(Math.max(0, Date.parse(until) - Date.parse(began)));
+    if (until || !began) delete time.dataset.since;
+    else time.dataset.since = began;
   }
 }
 
@@ -221,8 +219,8 @@ field.addEventListener("keydown", ({ key, shiftKey }) => {
 
 // Stays at the end while the log grows, and lets go as soon as somebody scrolls up.
 
-const [followButton, more] = [byId("follow"), byId("more")];
-let [isFollowing, isRunning, missed, lastY, touchedMs] = [false, false, 0, scrollY, 0];
+const followButton = byId("follow");
+let [isFollowing, isRunning, lastY, touchedMs] = [false, false, scrollY, 0];
 
 function distanceToEnd() {
   return section.getBoundingClientRect().bottom - innerHeight + 20;
@@ -230,9 +228,8 @@ function distanceToEnd() {
 
 function setFollowing(value) {
   isFollowing = value && isRunning;
-  missed = 0;
-  if (value) grown(0);
-  else drawFollowing();
+  stayAtEnd();
+  drawFollowing();
 }
 
 function setRunning(value) {
@@ -244,16 +241,11 @@ function setRunning(value) {
 function drawFollowing() {
   followButton.hidden = !isRunning;
   followButton.setAttribute("aria-pressed", String(isFollowing));
-  more.hidden = isFollowing || !isRunning || distanceToEnd() < 24;
-  more.textContent =
-    missed > 0 ? `↓ ${missed.toLocaleString("en-US")} new line${missed === 1 ? "" : "s"}` : "↓ To the end";
 }
 
-function grown(count) {
-  if (!isFollowing) missed += count;
-  else scrollBy({ top: Math.max(0, distanceToEnd()), behavior: "instant" });
+function stayAtEnd() {
+  if (isFollowing) scrollBy({ top: Math.max(0, distanceToEnd()), behavior: "instant" });
   lastY = scrollY;
-  drawFollowing();
 }
 
 for (const name of ["wheel", "touchmove", "keydown"])
@@ -270,20 +262,14 @@ addEventListener(
   },
   { passive: true },
 );
-new ResizeObserver(() => isFollowing && grown(0)).observe(body);
+new ResizeObserver(stayAtEnd).observe(body);
 new ResizeObserver(() => section.style.setProperty("--bar", `${byId("bar").offsetHeight}px`)).observe(
   byId("bar"),
 );
 
-function showTimes() {
-  const isShown = section.classList.toggle("with-times");
-  byId("times").setAttribute("aria-pressed", String(isShown));
-}
-
 const clicks = {
   follow: () => setFollowing(!isFollowing),
-  more: () => setFollowing(true),
-  times: showTimes,
+  times: () => byId("times").setAttribute("aria-pressed", String(section.classList.toggle("with-times"))),
   next: () => search(1),
   previous: () => search(-1),
 };
@@ -293,83 +279,47 @@ for (const [id, act] of Object.entries(clicks)) byId(id).addEventListener("click
 // none comes twice.
 
 let waiting = [];
-/** The server says something at least every 15 s; after a sleep, a connection that looks open may be dead. */
-const [longestSilenceMs, longestSilenceAwakeMs, answersWithinMs] = [40_000, 20_000, 10_000];
-let [heardMs, connection, endPause] = [0, new AbortController(), (_value) => {}];
+let source = /** @type {EventSource | null} */ (null);
+let awakeMs = Date.now();
+const [lookMs, sleptMs, againMs] = [2_000, 20_000, 1_000];
 
-/** The place in the log after the last line that came. */
-function place() {
-  return (waiting.at(-1) ?? lines.at(-1))?.endByte ?? 0;
+function follow() {
+  connect();
+  addEventListener("online", connect);
+  setInterval(() => {
+    // The clock has jumped, so this machine slept: its connection looks open and may be dead.
+    if (Date.now() - awakeMs > sleptMs) connect();
+    awakeMs = Date.now();
+  }, lookMs);
 }
 
-async function follow() {
-  setInterval(() => Date.now() - heardMs > longestSilenceMs && connection.abort(), 2_000);
-  addEventListener("online", tryNow);
-  document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "visible" && Date.now() - heardMs > longestSilenceAwakeMs) tryNow();
+function connect() {
+  source?.close();
+  if (!isRunning) return;
+  source = new EventSource(`${path}/events?from=${(waiting.at(-1) ?? lines.at(-1))?.endByte ?? 0}`);
+  source.addEventListener("open", () => showConnection(true));
+  source.addEventListener("message", ({ data }) => take(JSON.parse(data)));
+  source.addEventListener("error", ({ target }) => {
+    showConnection(false);
+    // It comes again by itself, unless it was refused: Hotpush may be away.
+    if (source === target && source.readyState === EventSource.CLOSED) setTimeout(connect, againMs);
   });
-  for (let pauseMs = 500; ; pauseMs = Math.min(10_000, pauseMs * 2)) {
-    try {
-      heardMs = Date.now() - longestSilenceMs + answersWithinMs;
-      connection = new AbortController();
-      const response = await fetch(`${path}/events?from=${place()}`, { signal: connection.signal });
-      if (response.status === 401) return location.reload();
-      if (response.status === 404) return finish();
-      if (!response.ok) throw new Error(`status ${response.status}`);
-      showConnection(true);
-      pauseMs = 250;
-      if (await readEvents(response.body)) return finish();
-    } catch {
-      showConnection(false);
-    }
-    await new Promise((resolve) => {
-      endPause = resolve;
-      setTimeout(resolve, pauseMs);
-    });
-  }
 }
 
-function tryNow() {
-  connection.abort();
-  endPause(null);
-}
-
-/** @returns {Promise<boolean>} whether the server said that this was all */
-async function readEvents(stream) {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = ""; ; ) {
-    heardMs = Date.now();
-    const { value, done } = await reader.read();
-    if (done) return false;
-    const messages = (rest + value).split("\n\n");
-    rest = messages.pop() ?? "";
-    for (const message of messages) {
-      if (/^event: end$/m.test(message)) return true;
-      const [, data] = /^data: (.*)$/m.exec(message) ?? [];
-      if (data) take(JSON.parse(data));
-    }
-  }
-}
-
-function take({ event, line, endByte, printedAt, step, deployment }) {
-  if (event === "line" && endByte > place()) {
+function take({ event, line, endByte, printedAt, deployment }) {
+  if (event === "line") {
     waiting.push({ text: line, endByte, printedAt });
     // For the next frame: a script may print thousands at once. A tab in the background has no frames.
     if (waiting.length > 1) return;
     if (document.visibilityState === "visible") requestAnimationFrame(addWaiting);
     else setTimeout(addWaiting, 500);
-  } else if (event === "step") {
-    const index = steps.findIndex((one) => one.attempt === step.attempt && one.startedAt === step.startedAt);
-    if (index === -1) steps.push(step);
-    else if (step.durationMs !== null) steps[index] = step;
-    showSteps();
-  } else if (event === "deployment") {
-    const { state, startedAt, exitCode } = deployment;
+  } else {
+    const { state, startedAt, finishedAt, exitCode } = deployment;
     Object.assign(section.dataset, { state, started: startedAt ?? "", exit: exitCode ?? "" });
-    showSteps();
-  } else if (event === "restarted") {
-    waiting = [];
-    clear();
+    const isOver = finishedAt !== null && state !== "queued" && state !== "running";
+    section.dataset.ended = isOver ? finishedAt : "";
+    if (isOver) finish();
+    else showSteps();
   }
 }
 
@@ -386,18 +336,20 @@ function addWaiting() {
     if (isFollowing) for (const { element } of heads.slice(Math.max(0, known - 1), -1)) element.open = false;
     byId("said").textContent = `${heads.at(-1).name} began`;
   }
-  grown(added.length);
+  stayAtEnd();
   showTail();
 }
 
 function finish() {
+  source?.close();
   addWaiting();
+  showSteps();
   const last = named().at(-1);
   if (last && section.dataset.state !== "succeeded") last.element.open = true;
-  grown(0);
+  stayAtEnd();
   setRunning(false);
   section.dataset.over = "true";
-  showTail();
+  showConnection(true);
   byId("said").textContent = `The log ends: ${section.dataset.state.replace("_", " ")}`;
   refresh().catch(reportError);
 }

@@ -80,30 +80,6 @@ export function lasted(ms) {
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-const wantedKey = "wanted";
-const wantedForMs = 600_000;
-
-/**
- * After signing in, shows the screen that was asked for before. A link often signs in in another tab, so all tabs of this
- * browser know it. It is a path of this page, which nothing but this page writes.
- */
-function returnToWanted() {
-  const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (
-    performance.getEntriesByType("navigation")
-  );
-  const status = navigation?.responseStatus;
-  const { pathname: path, search, hash } = location;
-  if (status === 401 && path !== "/" && path !== "/sign-in")
-    localStorage.setItem(wantedKey, JSON.stringify({ path: path + search + hash, atMs: Date.now() }));
-  const before = document.referrer && new URL(document.referrer);
-  if (status !== 200 || path !== "/" || before.origin !== location.origin || before.pathname !== "/sign-in")
-    return;
-  const wanted = JSON.parse(localStorage.getItem(wantedKey) ?? "null");
-  localStorage.removeItem(wantedKey);
-  if (/^\/\w/.test(wanted?.path) && Date.now() - wanted.atMs < wantedForMs) location.replace(wanted.path);
-}
-
-returnToWanted();
 showTimes();
 setInterval(showTimes, 1_000);
 if (everyMs() > 0) timer = setTimeout(refresh, everyMs());

@@ -5,11 +5,9 @@ import { callPath } from "#calls/table";
 import { branchOf, shortCommit } from "#commit-names";
 import { stepOf } from "#runner/log-file";
 import { failedText, type SiteRequests } from "#site-requests";
-import { listProjects } from "./projects.ts";
 import {
   actionBar,
   ask,
-  type Found,
   type Screen,
   screenHead,
   type Visitor,
@@ -36,26 +34,19 @@ import {
 } from "./words.ts";
 
 /** A deployment with the page of its log that the address asks for. */
-export async function findDeployment(wanted: Wanted, named: string): Found {
-  const { run, visit, visitor, query } = wanted;
+export async function findDeployment({ run, visit, visitor, query }: Wanted, named: string): Promise<Screen> {
   const id = Number(named);
   const to = query.get("to");
-  const [projects, answer, log] = await Promise.all([
-    listProjects(wanted),
+  const [{ projects }, found, log] = await Promise.all([
+    ask(run, visit, "projects", {}),
     ask(run, visit, "deployment", { id }),
     ask(run, visit, "logPage", { id, ...(to !== null && { to: to as unknown as number }) }),
   ]);
-  if (answer.kind === "refused") return answer;
-  if ("kind" in projects) return projects;
-  if (log.kind === "refused") return log;
-  const name = answer.value.deployment.project;
-  const good = await ask(run, visit, "history", { project: name, before: id, state: "succeeded", limit: 1 });
-  const [before = null] = good.kind === "ok" ? good.value.deployments : [];
+  const name = found.deployment.project;
+  const good = { project: name, before: id, state: "succeeded", limit: 1 } as const;
+  const [before = null] = (await ask(run, visit, "history", good)).deployments;
   const project = projects.find((one) => one.name === name) ?? null;
-  return deploymentScreen(visitor, {
-    ...{ ...answer.value, project, log: log.value },
-    before: before && shownCommit(before),
-  });
+  return deploymentScreen(visitor, { ...found, project, log, before: before && shownCommit(before) });
 }
 
 export interface DeploymentView extends OneDeploymentJson {
@@ -245,16 +236,16 @@ interface Section {
 
 /** The log with its controls, which only show if the browser runs them. */
 function logView(view: OneDeploymentJson & { readonly log: LogPageJson }): Markup {
-  const { deployment, log, steps } = view;
-  const { id, state, startedAt, exitCode } = deployment;
+  const { deployment, log } = view;
+  const { id, state, startedAt, finishedAt, exitCode } = deployment;
   const over = isOver(deployment);
   return html`<link rel="preload" as="fetch" href="/api/deployments/${id}/log?format=timed" crossorigin>
-<section class="log" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-steps="${JSON.stringify(steps)}">
+<section class="log" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-ended="${over && finishedAt}">
 ${bar(id)}
 ${pageLinks(id, log)}
 <div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0">${sectionViews(view)}</div>
 <p class="tail" id="tail">${log.lines.length === 0 ? (over ? "It printed nothing." : "It has printed nothing yet.") : ""}</p>
-<p id="said" class="unseen" role="status"></p><button type="button" id="more" class="primary more" hidden></button></section>`;
+<p id="said" class="unseen" role="status"></p></section>`;
 }
 
 /** For a browser without JavaScript; with it, the whole log takes the place of its last page. */

@@ -3,11 +3,10 @@ import type { DeploymentJson, HistoryJson, ProjectJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
 import { shortCommit } from "#commit-names";
 import { failedText } from "#site-requests";
-import { durationChart, listProjects, medianMs, projectLook } from "./projects.ts";
+import { durationChart, medianMs, projectLook } from "./projects.ts";
 import {
   actionBar,
   ask,
-  type Found,
   nothingHere,
   type Screen,
   screenHead,
@@ -33,23 +32,16 @@ const entriesOnScreen = 50;
 const barsOfProject = 60;
 
 /** A project with the deployments that the address asks for. */
-export async function findProject(wanted: Wanted, name: string): Found {
-  const { run, visit, visitor, query } = wanted;
-  const state = query.get("state");
+export async function findProject({ run, visit, visitor, query }: Wanted, name: string): Promise<Screen> {
   const asked = { ...Object.fromEntries(query), project: name, limit: entriesOnScreen };
-  const [projects, history, recent] = await Promise.all([
-    listProjects(wanted),
+  const [{ projects }, history, recent] = await Promise.all([
+    ask(run, visit, "projects", {}),
     ask(run, visit, "history", asked),
     ask(run, visit, "history", { project: name, limit: barsOfProject }),
   ]);
-  if ("kind" in projects) return projects;
-  const project = projects.find((one) => one.name === name);
-  if (project === undefined) return nothingHere;
-  if (history.kind === "refused") return history;
-  if (recent.kind === "refused") return recent;
-  const isFirstPage = !query.has("before");
-  const { deployments } = recent.value;
-  return projectScreen(visitor, { project, history: history.value, state, recent: deployments, isFirstPage });
+  const project = projects.find((one) => one.name === name) ?? nothingHere();
+  const [state, isFirstPage] = [query.get("state"), !query.has("before")];
+  return projectScreen(visitor, { project, history, state, recent: recent.deployments, isFirstPage });
 }
 
 export interface ProjectHistory {
@@ -85,10 +77,9 @@ function captionOf(recent: readonly DeploymentJson[]): string {
   return `The last ${recent.length} deployments: ${took}${failed === 0 ? "none failed." : `${failed} failed (hollow).`}`;
 }
 
-function aboutProject({ name, live, branches, repoPath, waiting, paused }: ProjectJson): Markup {
+function aboutProject({ live, branches, repoPath, waiting, paused }: ProjectJson): Markup {
   return html`${live && html`<span>live: <code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""}${live.since && html`, ${ago(live.since)}`}</span>`}
 <span>${branches.join(" and ")}</span>${repoPath && html`<span><code>${repoPath}</code></span>`}
-<span><a href="/projects/${name}/doctor">doctor</a></span>
 ${waiting > 0 && html`<span>${waiting} waiting</span>`}
 ${paused && html`<span>paused ${ago(paused.since)}${paused.by && ` by ${paused.by.name}`}${paused.reason && `: ${paused.reason}`}</span>`}`;
 }

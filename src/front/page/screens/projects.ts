@@ -2,8 +2,7 @@ import { html } from "hono/html";
 import type { DeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
 import { shortCommit } from "#commit-names";
 import { failedText } from "#site-requests";
-import type { Refused } from "../run-client.ts";
-import { ask, type Found, type Screen, type Visitor, type Wanted } from "./screen.ts";
+import { ask, type Screen, type Visitor, type Wanted } from "./screen.ts";
 import {
   ago,
   causeOf,
@@ -22,35 +21,21 @@ import {
 } from "./words.ts";
 
 /** All projects, each with its last deployments and the steps of the one that runs. */
-export async function findProjects(wanted: Wanted): Found {
-  const found = await listProjects(wanted);
-  if ("kind" in found) return found;
-  return projectsScreen(wanted.visitor, await Promise.all(found.map((project) => cardOf(wanted, project))));
-}
-
-/** All projects, or why they are not shown. */
-export async function listProjects({ run, visit }: Wanted): Promise<readonly ProjectJson[] | Refused> {
-  const answer = await ask(run, visit, "projects", {});
-  return answer.kind === "refused" ? answer : answer.value.projects;
+export async function findProjects(wanted: Wanted): Promise<Screen> {
+  const { projects } = await ask(wanted.run, wanted.visit, "projects", {});
+  return projectsScreen(
+    wanted.visitor,
+    await Promise.all(projects.map((project) => cardOf(wanted, project))),
+  );
 }
 
 const barsOfCard = 24;
 
-async function cardOf(wanted: Wanted, project: ProjectJson): Promise<ProjectCard> {
+async function cardOf({ run, visit }: Wanted, project: ProjectJson): Promise<ProjectCard> {
   const { last, isServed, name } = project;
-  const running = last?.state === "running" ? last.id : null;
-  const [history, steps] = await Promise.all([
-    isServed ? ask(wanted.run, wanted.visit, "history", { project: name, limit: barsOfCard }) : null,
-    stepsOf(wanted, running),
-  ]);
-  const deployments = history?.kind === "ok" ? history.value.deployments : [];
-  const good = running === null ? null : deployments.find(({ state }) => state === "succeeded");
-  return { project, deployments, steps, usualSteps: await stepsOf(wanted, good?.id ?? null) };
-}
-
-async function stepsOf({ run, visit }: Wanted, id: number | null): Promise<readonly StepJson[]> {
-  const answer = id === null ? null : await ask(run, visit, "deployment", { id });
-  return answer?.kind === "ok" ? answer.value.steps : [];
+  const history = isServed ? await ask(run, visit, "history", { project: name, limit: barsOfCard }) : null;
+  const running = last?.state === "running" ? await ask(run, visit, "deployment", { id: last.id }) : null;
+  return { project, deployments: history?.deployments ?? [], steps: running?.steps ?? [] };
 }
 
 /** A project with what the screen shows of it. */
@@ -60,8 +45,6 @@ export interface ProjectCard {
   readonly deployments: readonly DeploymentJson[];
   /** Of the one that runs. */
   readonly steps: readonly StepJson[];
-  /** Of the last good version: those that are likely to follow. */
-  readonly usualSteps: readonly StepJson[];
 }
 
 /** All projects on one screen: what is live of each, what runs, what waits. */
@@ -122,7 +105,7 @@ export function projectLook({ last, paused, live, fault, isServed }: ProjectJson
   return live ? { tone: "good", word: "Live" } : { tone: "idle", word: "Nothing deployed" };
 }
 
-function row({ project, deployments, steps, usualSteps }: ProjectCard): Markup {
+function row({ project, deployments, steps }: ProjectCard): Markup {
   const { name, branches } = project;
   const look = projectLook(project);
   const median = medianMs(deployments);
@@ -130,21 +113,13 @@ function row({ project, deployments, steps, usualSteps }: ProjectCard): Markup {
 <div class="name"><h2><a href="/projects/${name}">${name}</a></h2><span class="soft">${hostOf(deployments) ?? branches.join(", ")}</span></div>
 <div class="live"><p>${stateWord(look)}</p>${liveLines(project)}</div>
 <div class="recent">${deployments.length > 0 && durationChart(deployments, 24)}${median !== null && html`<small>median ${lasted(median)}</small>`}</div>
-${project.last?.state === "running" && steps.length > 0 && html`<div class="progress">${stepRow(project.last, steps)}${nextSteps(steps, usualSteps)}</div>`}
+${project.last?.state === "running" && steps.length > 0 && html`<div class="progress">${stepRow(project.last, steps)}</div>`}
 </li>`;
 }
 
 /** Where its visitors reach it, by the last requests that were counted. */
 function hostOf(deployments: readonly DeploymentJson[]): string | null {
   return deployments.find(({ requests }) => requests?.length)?.requests?.[0]?.host ?? null;
-}
-
-/** The steps that are likely to follow, as they did the last time. */
-function nextSteps(steps: readonly StepJson[], usual: readonly StepJson[]): Markup | null {
-  const at = usual.findIndex(({ name }) => name === steps.at(-1)?.name);
-  const next = at < 0 ? [] : usual.slice(at + 1);
-  if (next.length === 0) return null;
-  return html`<ol class="steps next" aria-label="Steps that follow">${next.map(({ name, durationMs }) => html`<li><span>${name}</span>${durationMs !== null && html`<time>${lasted(durationMs)}</time>`}</li>`)}</ol>`;
 }
 
 function liveLines({ live, last, waiting, paused, fault }: ProjectJson): Markup {

@@ -1,7 +1,8 @@
 import { html } from "hono/html";
 import { type CallName, calls, type GivenBy, requestFor, type TakenBy } from "#calls/table";
+import { ProblemError } from "#problems";
 import { assetPath } from "../answer.ts";
-import type { Refused, RunAnswer, RunClient, Visit } from "../run-client.ts";
+import type { RunClient, Visit } from "../run-client.ts";
 import { icon, type Markup, mark, type Tone } from "./words.ts";
 
 /** Who looks at a screen. */
@@ -11,8 +12,6 @@ export interface Visitor {
   readonly isOperator: boolean;
   /** A fresh form token. */
   readonly token: string;
-  /** The number of the session, or of the token. */
-  readonly sessionId: number;
 }
 
 export interface Screen {
@@ -34,7 +33,7 @@ export async function renderScreen(screen: Screen): Promise<string> {
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top"><div class="wrap">
 <a class="mark" href="/">${mark()}<span>Hotpush</span></a>
-${visitor && html`<nav aria-label="Pages"><a href="/">Projects</a></nav><a class="who" href="/sessions"><span>${visitor.name}</span><small>${visitor.isOperator ? "operator" : "viewer"}</small></a>`}
+${visitor && html`<nav aria-label="Pages"><a href="/">Projects</a></nav><a class="who" href="/account"><span>${visitor.name}</span><small>${visitor.isOperator ? "operator" : "viewer"}</small></a>`}
 </div></header>
 <p id="offline" class="offline" role="status" hidden>${icon("idle")} No connection. This page goes on by itself when there is one.</p>
 <main id="main" class="wrap" tabindex="-1">${main}</main>
@@ -104,24 +103,17 @@ export interface Wanted {
   readonly query: URLSearchParams;
 }
 
-/** A screen, or why there is none to show. */
-export type Found = Promise<Screen | Refused>;
+/** For an address at which there is nothing. @throws ProblemError */
+export function nothingHere(): never {
+  throw new ProblemError({ code: "not_found", detail: "It may have been removed, or the address is wrong." });
+}
 
-/** For an address at which there is nothing. */
-export const nothingHere: Refused = {
-  kind: "refused",
-  status: 404,
-  code: "not_found",
-  detail: "It may have been removed, or the address is wrong.",
-};
-
-/** Makes a call of the table for a visitor. */
-export function ask<Name extends CallName>(
+/** Makes a call of the table for a visitor. @throws ProblemError if it is refused */
+export async function ask<Name extends CallName>(
   run: RunClient,
   visit: Visit,
   name: Name,
   asked: { readonly [Key in keyof TakenBy<Name>]?: TakenBy<Name>[Key] | undefined },
-): Promise<RunAnswer<GivenBy<Name>>> {
-  const { method, path, body } = requestFor(calls[name], asked);
-  return run.call(visit, method as "GET" | "POST", path, body) as Promise<RunAnswer<GivenBy<Name>>>;
+): Promise<GivenBy<Name>> {
+  return (await run.call(visit, requestFor(calls[name], asked))) as GivenBy<Name>;
 }

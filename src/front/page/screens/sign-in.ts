@@ -1,10 +1,8 @@
 import { html } from "hono/html";
-import type { SessionJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
 import { STATUS_CODES } from "#platform/http";
-import type { Refused } from "../run-client.ts";
-import { actionButton, ask, type Found, type Screen, type Visitor, type Wanted } from "./screen.ts";
-import { ago, type Markup, mark } from "./words.ts";
+import { actionButton, type Screen, type Visitor } from "./screen.ts";
+import { mark } from "./words.ts";
 
 /**
  * Somebody followed a one-time link. It is used up by the button and not by the visit, because chat programs visit every
@@ -34,55 +32,22 @@ const sentences: Readonly<Record<number, string>> = {
 };
 
 /** Why something was not shown or done. While Hotpush is away, the browser asks again by itself. */
-export function refusalScreen(
-  visitor: Visitor | null,
-  { status, detail }: Pick<Refused, "status" | "detail">,
-): Screen {
+export function refusalScreen(visitor: Visitor | null, status: number, detail: string): Screen {
   const sentence = sentences[status] ?? `${STATUS_CODES[status] ?? "Error"}.`;
   const main = html`<div class="centre" id="refusal" data-live><p class="status">${status}</p><h1>${sentence}</h1><p>${detail}</p><p><a class="button" href="/">To the projects</a></p></div>`;
   return { title: `${sentence} · Hotpush`, tone: "bad", visitor, main, everySeconds: status === 503 ? 3 : 0 };
 }
 
-/** The sessions of who asks. */
-export async function findSessions({ run, visit, visitor }: Wanted): Found {
-  const answer = await ask(run, visit, "sessions", {});
-  return answer.kind === "refused" ? answer : sessionsScreen(visitor, answer.value.sessions);
-}
-
-/** The browsers in which a visitor is signed in. */
-export function sessionsScreen(visitor: Visitor, sessions: readonly SessionJson[]): Screen {
-  const main = html`<h1>You are signed in as ${visitor.name}.</h1>
-<p class="sub"><span>${visitor.isOperator ? "operator: you may deploy, cancel, roll back and pause" : "viewer: you may look"}</span></p>
-<ul class="sessions">${sessions.map((session) => row(visitor, session, session.id === visitor.sessionId))}</ul>`;
-  return { title: "Your sessions · Hotpush", tone: "idle", visitor, main };
-}
-
-function row(
-  visitor: Visitor,
-  { id, agent, address, createdAt, lastSeenAt }: SessionJson,
-  isPresent: boolean,
-): Markup {
-  const label = isPresent ? "Sign out" : "End this session";
-  return html`<li><div><b>${browserIn(agent ?? "")}</b>${isPresent && html` <span class="tag good">this browser</span>`}
-<p class="soft">from ${address ?? "an unknown address"}, signed in ${ago(createdAt)}, last seen ${ago(lastSeenAt)}</p></div>
+/** Who is signed in, and the way out. */
+export function accountScreen(visitor: Visitor): Screen {
+  const may = visitor.isOperator
+    ? "An operator: you may deploy, cancel, roll back and pause."
+    : "A viewer: you may look.";
+  const main = html`<div class="centre"><h1>You are signed in as ${visitor.name}.</h1><p class="soft">${may}</p>
 ${actionButton(visitor, {
-  ...{ id: `end-${id}`, path: callPath("signOut", {}), label, values: { id: String(id) } },
-  question: isPresent ? "Sign out of this browser?" : "End this session?",
+  ...{ id: "sign-out", path: callPath("signOut", {}), label: "Sign out" },
+  question: "Sign out of this browser?",
   consequence: "To sign in again takes a new link from the server.",
-})}</li>`;
-}
-
-/** The first match names it: Edge and Opera also call themselves Chrome, and Chrome calls itself Safari. */
-const browsers = {
-  Edg: "Edge",
-  OPR: "Opera",
-  Firefox: "Firefox",
-  Chrome: "Chrome",
-  Safari: "Safari",
-} as const;
-
-function browserIn(agent: string): string {
-  const found = Object.entries(browsers).find(([sign]) => agent.includes(`${sign}/`));
-  const system = /Android|iPhone|iPad|Windows|Mac OS X|Linux/.exec(agent)?.[0].replace("Mac OS X", "macOS");
-  return [found?.[1] ?? "A browser", system && `on ${system}`].filter(Boolean).join(" ");
+})}</div>`;
+  return { title: "Your account · Hotpush", tone: "idle", visitor, main };
 }

@@ -1,0 +1,163 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { noteAction } from "#access/audit";
+import { authorize, unknownCall } from "#access/rights";
+import { findVisitor } from "#access/visitors";
+import { repeat } from "#platform/async";
+import { jsonAnswer, problemAnswer, sendAnswer } from "#platform/http-answer";
+import { isIn, readText } from "#platform/http-server";
+import { printable } from "#platform/terminal";
+import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
+import type { Caller, ServerContext, Stream } from "./context.ts";
+import { handlers } from "./handlers.ts";
+import { type FoundCall, findCall, readAsked, refuse, statusOf } from "./table.ts";
+
+const longestBodyBytes = 16 * 1024;
+
+/**
+ * Answers a request at one of `run`'s sockets: over the operator's all is allowed; over front's, its own calls, and those with
+ * the credential of a visitor. The right comes first: nothing of the request is read for somebody without it.
+ */
+export async function answerRequest(
+  context: ServerContext,
+  door: "operator" | "front",
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { method = "", url = "", headers } = request;
+  const [path = ""] = url.split("?", 1);
+  const query = new URLSearchParams(url.slice(path.length + 1));
+  const credential = /^Bearer (\S{1,100})$/.exec(headers.authorization ?? "")?.[1] ?? "";
+  const caller = door === "operator" ? operator(request) : visitor(request, context, credential);
+  const found = findCall(method, path);
+  try {
+    if (door === "front") {
+      const isNear = caller.address !== null && isIn(context.metricsNetworks, caller.address);
+      authorize(found?.row.right ?? null, caller.visitor, credential === "" && isNear);
+    }
+    if (found === null) throw new ProblemError(unknownCall);
+    const body = method === "POST" ? await readText(request, longestBodyBytes) : "";
+    if (body === null) return refuse("payload_too_large", "A call takes a body of up to 16 KiB.");
+    const note = (reply: object, status: number) =>
+      door === "front" && noteInAudit(context, { caller, found, query, reply, status });
+    const reply = await answerCall(context, found, query, body, caller).catch((error: unknown) => {
+      if (error instanceof ProblemError) note({}, problems[refusalOf(error).code].status);
+      throw error;
+    });
+    note(reply, statusOf(found.row));
+    if (!isStream(reply)) return sendAnswer(response, jsonAnswer(statusOf(found.row), reply));
+    // A stream of events has no time-out: a script may be silent for long.
+    request.socket.setTimeout(0);
+    response.writeHead(200, { "content-type": reply.type });
+    response.flushHeaders();
+    if (caller.visitor !== null) endWhenRevoked(response, context, credential);
+    await reply.write(response);
+  } catch (error) {
+    if (!(error instanceof ProblemError) || response.headersSent) throw error;
+    const refusal = refusalOf(error);
+    const isTooLarge = refusal.code === "payload_too_large";
+    sendAnswer(response, problemAnswer({ ...refusal, ...(isTooLarge && { closing: "refused" }) }));
+  }
+}
+
+/** Answers a call of the `front` that is in this process. @returns null if it is refused */
+export async function answerOwnFront(
+  context: ServerContext,
+  path: string,
+  body: string,
+): Promise<object | null> {
+  const found = findCall("POST", path);
+  if (found?.row.right !== "front") return null;
+  return await answerCall(context, found, new URLSearchParams(), body, nobody).catch((error: unknown) => {
+    if (error instanceof ProblemError) return null;
+    throw error;
+  });
+}
+
+const nobody: Caller = { visitor: null, name: null, address: null, agent: null };
+
+/** Whose socket it is proves that everything is allowed. Commands write a name as a URL does. */
+function operator(request: IncomingMessage): Caller {
+  const encoded = reported(request, "x-requested-by") ?? "";
+  try {
+    return { ...nobody, name: printable(decodeURIComponent(encoded), 100).trim() || null };
+  } catch {
+    return nobody;
+  }
+}
+
+/** The name for the record is that of the credential, with what proves it; the rest is as the page reports it. */
+function visitor(request: IncomingMessage, { access }: ServerContext, credential: string): Caller {
+  const known = credential === "" ? null : findVisitor(access(), credential, Date.now());
+  return {
+    visitor: known,
+    name: known && `${known.name} (${known.kind} ${known.id})`,
+    address: reported(request, "x-visitor-address"),
+    agent: reported(request, "x-visitor-agent"),
+  };
+}
+
+const longestReported = 2_000;
+
+/** What the other side says of the person; nothing proves it. */
+function reported({ headers }: IncomingMessage, name: string): string | null {
+  const value = headers[name];
+  return typeof value === "string" ? printable(value, longestReported).trim() || null : null;
+}
+
+async function answerCall(
+  context: ServerContext,
+  found: FoundCall,
+  query: URLSearchParams,
+  body: string,
+  caller: Caller,
+): Promise<object> {
+  const handle = handlers[found.name] as (server: ServerContext, asked: object, caller: Caller) => object;
+  return await handle(context, readAsked(found, query, body), caller);
+}
+
+function isStream(reply: object): reply is Stream {
+  return "kind" in reply && reply.kind === "stream";
+}
+
+/** Most problems are those of a deployment or of the service, and no answer of HTTP. */
+function refusalOf({ problem: { code, detail } }: ProblemError): Problem<HttpProblemCode> {
+  return { code: "status" in problems[code] ? (code as HttpProblemCode) : "not_possible", detail };
+}
+
+interface Noted {
+  readonly caller: Caller;
+  readonly found: FoundCall;
+  readonly query: URLSearchParams;
+  readonly reply: object;
+  readonly status: number;
+}
+
+/** What visitors do, not what they see. The audit log must not keep anybody from acting: the health check reports a full disk. */
+function noteInAudit({ access, log }: ServerContext, { caller, found, query, reply, status }: Noted): void {
+  const { name: action, row, parameters } = found;
+  const atMs = Date.now();
+  const session = "session" in reply ? findVisitor(access(), String(reply.session), atMs) : null;
+  const signedIn = session && `${session.name} (session ${session.id})`;
+  const visitor = row.right === "operator" || action === "signOut" ? caller.name : signedIn;
+  if (visitor === null) return;
+  const { id, project: named = query.get("project") } = parameters;
+  const deployment = id === undefined || id === "latest" ? null : Number(id);
+  const project = named === "_" ? null : named;
+  try {
+    noteAction(access(), { atMs, visitor, action, project, deployment, address: caller.address, status });
+  } catch (error) {
+    log.error({ event: "store.failed", err: error }, "An action could not be written to the audit log");
+  }
+}
+
+const recheckMs = 5_000;
+
+/** A stream goes on for hours: it ends when the session that it was opened with is revoked. */
+function endWhenRevoked(response: ServerResponse, { access }: ServerContext, credential: string): void {
+  const check = async () => {
+    if (findVisitor(access(), credential, Date.now()) === null) response.destroy();
+  };
+  const checking = repeat(check, { intervalMs: recheckMs, onFault: () => response.destroy() });
+  checking.start();
+  response.once("close", checking.stop);
+}
