@@ -39,7 +39,6 @@ try {
 }
 
 async function main(role: Role): Promise<void> {
-  refuseLenientParser();
   // Loaded here because a command needs none of it and must answer at once.
   const [{ withDotenv }, { loadConfig }, { openLog }] = await Promise.all([
     import("#platform/env-file"),
@@ -166,13 +165,4 @@ function fail(error: unknown): never {
   }
   for (const line of error.problem.detail.split("\n")) console.error(`hotpush: ${line}`);
   process.exit(exitCodeOf(error.problem.code));
-}
-
-/** Node's lenient parser accepts requests that two programs read differently, which allows request smuggling. */
-function refuseLenientParser(): void {
-  const options = [...process.execArgv, process.env.NODE_OPTIONS ?? ""].join(" ");
-  if (!options.includes("--insecure-http-parser")) return;
-  const detail =
-    "Node was started with --insecure-http-parser, which allows request smuggling. Start it without that option.";
-  throw new ProblemError({ code: "configuration_invalid", detail });
 }

@@ -14,23 +14,11 @@ test("a wrong configuration ends the process with 78 and a line for each fault",
   assert.match(text, /hotpush: WEBHOOK_PORT is "none"; expected a TCP port/);
 });
 
-test("without any secret the placeholder counts, and it is refused", async (t) => {
-  const { exitCode, text } = await giveUp(t, { WEBHOOK_SECRET: "change-me" });
-  assert.equal(exitCode, 78);
-  assert.match(text, /WEBHOOK_SECRET is still the placeholder/);
-});
-
 test("a port that is taken ends the process with 78", async (t) => {
   const { port } = await startService(t);
   const { exitCode, text } = await giveUp(t, { WEBHOOK_PORT: String(port) });
   assert.equal(exitCode, 78);
   assert.match(text, new RegExp(`Port ${port} is taken by another program. Set WEBHOOK_PORT`));
-});
-
-test("Node's lenient HTTP parser is refused", async (t) => {
-  const { exitCode, text } = await giveUp(t, { NODE_OPTIONS: "--insecure-http-parser" });
-  assert.equal(exitCode, 78);
-  assert.match(text, /allows request smuggling/);
 });
 
 test("a file .env in the working directory is read, and the environment wins over it", async (t) => {

@@ -90,20 +90,6 @@ test("a service started from the package deploys a signed push, and its script f
   assert.match(sent.stdout, new RegExp(`would deploy ${commit.slice(0, 7)}`));
 });
 
-test("init and doctor work from the package: init names an example that the package has", (t) => {
-  const repoPath = temporaryDirectory(t);
-  writeFileSync(join(repoPath, "index.html"), "hello\n");
-  makeCommit(repoPath);
-  const env = { HOME: repoPath, DOCKER_HOST: `unix://${repoPath}/none.sock` };
-  const init = runIn(repoPath, join(bin, "hotpush"), ["init", "--yes"], env);
-  assert.equal(init.status, 1, init.stderr);
-  const [example = ""] = /\/\S+\/examples\/\w+/.exec(init.stderr) ?? [];
-  assert.ok(existsSync(example), init.stderr);
-  const { status, stdout, stderr } = runIn(repoPath, join(bin, "hotpush"), ["doctor", "--json"], env);
-  assert.ok(status === 0 || status === 1, stderr);
-  assert.doesNotThrow(() => JSON.parse(stdout), stderr);
-});
-
 test("if the machine's Node is too old, the package's own runs it", () => {
   const { path, env } = oldNode(place);
   assert.equal(execFileSync(join(path, "node"), ["--version"], { encoding: "utf8" }), "v20.20.2\n");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { exitCodeOf, type ProblemCode, ProblemError, problems } from "../src/problems.ts";
+import { exitCodeOf, type ProblemCode, problems } from "../src/problems.ts";
 
 type Entry = { readonly title: string; readonly status?: number; readonly exitCode?: number };
 
@@ -28,15 +28,4 @@ test("the exit code is 78 for a configuration error and 70 otherwise", () => {
   assert.equal(exitCodeOf("configuration_invalid"), 78);
   assert.equal(exitCodeOf("internal_error"), 70);
   assert.equal(exitCodeOf("script_missing"), 70);
-});
-
-test("a ProblemError has the detail as its message, and keeps what was thrown", () => {
-  const cause = new Error("the disk is on fire");
-  const problem = { code: "state_unusable", detail: "The state directory cannot be used." } as const;
-  const error = new ProblemError(problem, cause);
-  assert.equal(error.message, problem.detail);
-  assert.equal(error.problem, problem);
-  assert.equal(error.cause, cause);
-  assert.equal(error.name, "ProblemError");
-  assert(!("cause" in new ProblemError(problem)));
 });

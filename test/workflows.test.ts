@@ -44,13 +44,6 @@ test("the checks that others wait for are those of .ci/run, never skipped or ign
   assert.doesNotMatch(text, /continue-on-error|^ +if:/m);
 });
 
-test("the package and the image are the only things that are published", () => {
-  const names = [...workflows.keys()].filter((name) =>
-    [...jobsOf(name).values()].some((job) => publishing.test(job)),
-  );
-  assert.deepEqual(names.toSorted(), ["image.yml", "release.yml"]);
-});
-
 test("the package is published only after all checks", () => {
   const jobs = jobsOf("release.yml");
   for (const job of jobs.values()) assert.ok(!publishing.test(job) || isGated(job, jobs), job);
@@ -60,37 +53,6 @@ test("the image is published by callers only, never by a push, a tag or a pull r
   assert.deepEqual(triggersOf("image.yml"), ["workflow_call", "pull_request"]);
   const [job = ""] = jobsOf("image.yml").values();
   assert.match(job, /^ +push: \$\{\{ github\.event_name != 'pull_request' \}\}$/m);
-});
-
-test("main and every version tag publish the image, each after all checks", () => {
-  const callers = [...workflows.keys()].flatMap((name) => {
-    const jobs = jobsOf(name);
-    const calling = [...jobs.values()].filter((job) => job.includes("uses: ./.github/workflows/image.yml"));
-    return calling.map((job) => ({ name, gated: isGated(job, jobs) }));
-  });
-  assert.deepEqual(
-    callers.toSorted((a, b) => a.name.localeCompare(b.name)),
-    [
-      { name: "ci.yml", gated: true },
-      { name: "release.yml", gated: true },
-    ],
-  );
-  assert.match(workflows.get("release.yml") ?? "", /^ {4}tags: \["v\*"\]$/m);
-});
-
-test("published images are built from images named by digest, each a build argument", () => {
-  const dockerfile = readFileSync(join(directory, "../../Dockerfile"), "utf8");
-  const named = [...dockerfile.matchAll(/^ARG (\w+_IMAGE)=(\S+)$/gm)].map(([, name = "", image = ""]) => ({
-    name,
-    image,
-  }));
-  assert.equal(named.length, 2);
-  for (const { name, image } of named) {
-    assert.match(
-      workflows.get("image.yml") ?? "",
-      new RegExp(`^ +${name}=${image}@sha256:[0-9a-f]{64}$`, "m"),
-    );
-  }
 });
 
 test("every third-party action is pinned to a commit", () => {

@@ -1,7 +1,7 @@
 import { lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type Command, type CommandEnding, outputIfGood, runCommand } from "./run-command.ts";
+import { type Command, type CommandEnding, outputOf, runCommand } from "./run-command.ts";
 import type { SystemUser } from "./users.ts";
 
 const usualTimeoutMs = 10_000;
@@ -32,12 +32,12 @@ export function runGit(
 }
 
 /** Runs git in `repository`. @returns what it wrote to its standard output, trimmed; null unless it exits with code 0 */
-export async function gitOutput(
+export function gitOutput(
   repository: string,
   args: readonly string[],
   options: GitOptions,
 ): Promise<string | null> {
-  return outputIfGood(await runGit(repository, args, options));
+  return outputOf(["git", "-C", repository, ...args], options);
 }
 
 /** Whether git refused to work because the repository belongs to another user. */

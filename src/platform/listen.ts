@@ -126,24 +126,26 @@ export async function listenOnSocket(
   const unfinished = join(dirname(path), `.${basename(path)}`);
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { mode: 0o700 });
-  // Kept open until close: Node then unlinks the path that it bound, which must still lead to this directory.
-  const directory = openDirectory(unfinished);
-  server.listen(directory.at("socket"));
+  // Kept open until close: Node then unlinks the path that it bound, which must still lead to this directory. The address of
+  // a Unix socket holds 107 bytes (unix(7)), and this one is always shorter.
+  const directory = openSync(unfinished, constants.O_RDONLY | constants.O_DIRECTORY);
+  const made = `/proc/self/fd/${directory}/socket`;
   try {
-    await Promise.race([once(server, "listening"), rejectOnError(server)]);
-    chmodSync(directory.at("socket"), mode);
-    if (group !== null) chownSync(directory.at("socket"), process.getuid?.() ?? 0, group);
+    server.listen(made);
+    await once(server, "listening");
+    chmodSync(made, mode);
+    if (group !== null) chownSync(made, process.getuid?.() ?? 0, group);
     renameSync(join(unfinished, "socket"), path);
     rmdirSync(unfinished);
   } catch (error) {
     server.close();
-    directory.close();
+    closeSync(directory);
     throw error;
   }
   const own = identity(path);
   return {
     close() {
-      server.close(() => directory.close());
+      server.close(() => closeSync(directory));
       for (const socket of sockets) socket.destroy();
       if (own !== null && identity(path) === own) rmSync(path, { force: true });
     },
@@ -179,28 +181,6 @@ export async function withShortPath<Result>(
   } finally {
     closeSync(fd);
   }
-}
-
-/** A directory held open, and short paths to what is in it. */
-interface OpenDirectory {
-  /** A path to `name` in the directory; valid until `close`, in this process alone. */
-  readonly at: (name: string) => string;
-  readonly close: () => void;
-}
-
-/**
- * Opens a directory so that a socket in it can be bound or reached however long its path is: the address of a Unix
- * socket holds 107 bytes (unix(7)), and a path below /proc/self/fd is always shorter.
- *
- * @throws Error if there is no such directory, or it may not be entered
- */
-function openDirectory(path: string): OpenDirectory {
-  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
-  return { at: (name) => `/proc/self/fd/${fd}/${name}`, close: () => closeSync(fd) };
-}
-
-function rejectOnError(server: ReturnType<typeof createServer>): Promise<never> {
-  return new Promise((_resolve, reject) => server.once("error", reject));
 }
 
 /** Device and inode of the file at `path`, or null if there is none. */

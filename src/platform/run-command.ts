@@ -84,11 +84,7 @@ export async function outputOf(
   argv: Argv,
   { timeoutMs = usualTimeoutMs, ...options }: Partial<Omit<Command, "argv">>,
 ): Promise<string | null> {
-  return outputIfGood(await runCommand({ argv, timeoutMs, ...options }));
-}
-
-/** The standard output of a program that exited with code 0, trimmed, else null. */
-export function outputIfGood(ending: CommandEnding): string | null {
+  const ending = await runCommand({ argv, timeoutMs, ...options });
   return hasSucceeded(ending) ? ending.output.trim() : null;
 }
 

@@ -120,7 +120,7 @@ export const codes = {
 } as const;
 
 /** Whether `error` is from SQLite, with one of the primary result codes `wanted`. */
-export function isOneOf(error: unknown, wanted: readonly number[]): boolean {
+function isOneOf(error: unknown, wanted: readonly number[]): boolean {
   const { errcode } = error as { errcode?: number };
   return errcode !== undefined && wanted.includes(errcode & 0xff);
 }
@@ -131,7 +131,7 @@ export function isOneOf(error: unknown, wanted: readonly number[]): boolean {
  *
  * @throws ProblemError `state_unusable` if it cannot be written, or was made by a newer Hotpush
  */
-export function openOrMoveAside(directory: string, path: string, schema: Schema) {
+function openOrMoveAside(directory: string, path: string, schema: Schema) {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     try {
@@ -239,22 +239,13 @@ function moveAside(path: string): string {
   return aside;
 }
 
-/**
- * Writes to the database. It must have the table `probes`.
- *
- * @throws if it cannot be written
- */
-export function writeProbe(store: Store): void {
+/** Whether the database, which must have the table `probes`, can be written now. */
+export function canWrite(store: Store): boolean {
   // A row that stays the same is not written.
   const sql =
     "INSERT INTO probes VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at_ms = max(at_ms + 1, excluded.at_ms)";
-  store.transaction(() => store.run(sql, Date.now()));
-}
-
-/** Whether the database can be written now. */
-export function canWrite(store: Store): boolean {
   try {
-    writeProbe(store);
+    store.transaction(() => store.run(sql, Date.now()));
     return true;
   } catch {
     return false;

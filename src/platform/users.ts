@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 
 /** A user of this machine, and what a program needs to run as that user. */
 export interface SystemUser {
@@ -18,33 +18,18 @@ export interface SystemUser {
  * @param gid the primary group, if /etc/passwd does not have the user
  */
 export function readUser(uid: number, gid: number): SystemUser {
-  return userIn(readLines("/etc/passwd"), readLines("/etc/group"), { uid, gid });
-}
-
-function readLines(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return ""; // Then the user has no name, which is reported.
-  }
-}
-
-/** The user with this id by the texts of passwd(5) and group(5). */
-export function userIn(
-  passwd: string,
-  group: string,
-  { uid, gid }: { readonly uid: number; readonly gid: number },
-): SystemUser {
-  const entry = fieldsOf(passwd).find((fields) => fields[2] === String(uid));
+  const entry = fieldsOf("/etc/passwd").find((fields) => fields[2] === String(uid));
   if (entry === undefined) return { uid, gid, groups: [gid], name: null, home: "/" };
   const [name = "", , , primary, , home] = entry;
-  const groups = fieldsOf(group)
+  const groups = fieldsOf("/etc/group")
     .filter((fields) => fields[3]?.split(",").includes(name))
     .map((fields) => Number(fields[2]));
   return withGroup({ uid, gid: Number(primary), groups, name, home: home || "/" }, Number(primary));
 }
 
-function fieldsOf(text: string): readonly (readonly string[])[] {
+function fieldsOf(path: string): readonly (readonly string[])[] {
+  // Without it, the user has no name, which is reported.
+  const text = existsSync(path) ? readFileSync(path, "utf8") : "";
   return text.split("\n").map((line) => line.split(":"));
 }
 

@@ -8,7 +8,6 @@ import { statusesFrom } from "./statuses-from.ts";
 
 const batchSize = 250;
 const connectionCount = 10;
-let answerCount = 0;
 
 const receiver = await startReceiver({ after });
 const mainRefs = new Set<string>(["refs/heads/main", "refs/heads/master"]);
@@ -19,7 +18,6 @@ async function statusesOf(wires: readonly string[], connectionCount: number): Pr
     wires.filter((_wire, index) => index % connectionCount === at),
   ).filter((share) => share.length > 0);
   const statuses = (await Promise.all(shares.map((share) => statusesFrom(receiver.port, share)))).flat();
-  answerCount += statuses.length;
   return statuses;
 }
 
@@ -85,9 +83,4 @@ test("signed documents of any kind are never a fault, and only the two refs are 
 test("real pushes with odd values in any field are never a fault, and only the two refs are recorded", async () => {
   const statuses = await check(mutatedPush, { count: 12_000, isSigned: true, connectionCount });
   assert(statuses.includes(202) && statuses.includes(200) && statuses.includes(422));
-});
-
-test("nearly all of the requests were answered", (t) => {
-  t.diagnostic(`${answerCount} answers`);
-  assert(answerCount >= 0.9 * (runsOr(20_000) + runsOr(5_000) + 2 * runsOr(12_000)));
 });

@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { closeSync, constants, fsyncSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { SecretSlot } from "#config/secret";
 import {
   type AskRun,
@@ -61,8 +60,6 @@ const sweptAfterMs = 1_000;
 const unfinishedMs = 60_000;
 const probeEveryMs = 5_000;
 const usesWaitMs = 1_000;
-/** `run` refuses those that come within half a second of the last ones. */
-const usesLeastWaitMs = 700;
 const longestAnswerBytes = 256 * 1024;
 
 /**
@@ -205,10 +202,6 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     async close() {
       stopping.abort();
       clearTimeout(usesTimer);
-      if (uses.size > 0) {
-        await delay(Math.max(0, usesSentAtMs + usesLeastWaitMs - performance.now()));
-        await Promise.race([sendUses().catch(() => {}), delay(longestWaitMs)]);
-      }
       await sweeping;
       await opened.close();
     },

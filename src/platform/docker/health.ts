@@ -214,17 +214,12 @@ export async function evidenceOf(
   container: SecretHolder & Pick<Container, "healthLog">,
   sources: readonly string[],
 ): Promise<readonly string[]> {
-  const health = lastSaid(container.healthLog)
+  const health = container.healthLog
+    .slice(-1)
     .flatMap((output) => redactedLines(container, output))
     .filter(Boolean);
   const log = await logLines(engine, container, sources, 20);
   return [...section("Last health check:", health), ...section("Last log lines:", log)];
-}
-
-/** In a container that is just ending, a check cannot start any more; the check before it says why the container ended. */
-function lastSaid(outputs: readonly string[]): readonly string[] {
-  const last = outputs.findLast((output) => !output.startsWith("OCI runtime exec failed")) ?? outputs.at(-1);
-  return last === undefined ? [] : [last];
 }
 
 /** The last lines that a container wrote to its outputs, with its known secrets redacted. */

@@ -55,23 +55,3 @@ for (const [what, code, delivery, member] of refused) {
     assert.equal(recordedDeliveryCount(shared.statePath), before);
   });
 }
-
-test("415 says what is taken, and which setting to change", async () => {
-  const form = await deliver(shared.url, withHeader(githubPush(), "content-type", "text/json"));
-  assert.equal(form.headers.get("accept"), "application/json");
-  assert.match(form.json.detail ?? "", /set the content type to application\/json/);
-  const zipped = await deliver(shared.url, withHeader(githubPush(), "content-encoding", "br"));
-  assert.equal(zipped.headers.get("accept-encoding"), "identity");
-});
-
-test("422 points to the field", async () => {
-  const cases: readonly [Delivery, string][] = [
-    [githubPush({ ref: 7 as never }), "/ref"],
-    [githubPush({ after: "abc" }), "/after"],
-  ];
-  for (const [delivery, pointer] of cases) {
-    const { status, json: body } = await deliver(shared.url, delivery);
-    assert.equal(status, 422);
-    assert.equal(body.pointer, pointer);
-  }
-});

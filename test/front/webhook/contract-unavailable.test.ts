@@ -6,10 +6,10 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Delivery, deliver, githubPush, randomCommit, withHeader } from "../../harness/delivery.ts";
+import { type Delivery, deliver, githubPush, randomCommit } from "../../harness/delivery.ts";
 import { assertProblem } from "../../harness/problems.ts";
 import { converse, onTheWire } from "../../harness/raw-http.ts";
-import { readDeployments, readRecorded } from "../../harness/records.ts";
+import { readDeployments } from "../../harness/records.ts";
 import { letGo, type RunningService, startService, waitingScript } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
@@ -40,13 +40,6 @@ test("while nothing can be stored a push gets 503 and is not promised, and /heal
   );
 });
 
-test("a failed deployment is no ill health", async (t) => {
-  const service = await startService(t, { script: "#!/bin/sh\nexit 1\n" });
-  await deliver(service.url, githubPush());
-  await service.log.waitForEnding(1);
-  assert.equal((await fetch(`${service.url}/health`)).status, 200);
-});
-
 test("while a service that is to stop sees its deployment off, pushes are still recorded, and /health says 503", async (t) => {
   const service = await startService(t, { script: waitingScript, env: { SHUTDOWN_GRACE: "20s" } });
   await deliver(service.url, githubPush());
@@ -71,22 +64,6 @@ test("a half-received push is still recorded when the service stops, even if not
   assert.equal(await ended, 0);
   assert.equal(readDeployments(service.statePath)[0]?.state, "queued");
 });
-
-test("the use of a secret is recorded even if its delivery arrives while the service stops", async (t) => {
-  const service = await startService(t);
-  await deliver(service.url, githubPush());
-  await service.log.waitForEnding(1);
-  // The next use would be written after a minute.
-  await until("the first use is written", () => lastUse(service) !== undefined);
-  const { ended } = await endAfterHalf(service, withHeader(githubPush(), "x-github-delivery", "last"));
-  assert.equal(await ended, 0);
-  assert.equal(lastUse(service), "last");
-});
-
-/** The delivery in which the secret was used last; undefined: none. */
-function lastUse({ statePath }: RunningService) {
-  return readRecorded(statePath, ({ all }) => all("SELECT delivery_id AS id FROM secret_uses")[0]?.id);
-}
 
 /** Sends half of `push`, asks the service to stop, and sends the other half. */
 async function endAfterHalf(service: RunningService, push: Delivery) {

@@ -11,7 +11,6 @@ import {
   noCommit,
   randomCommit,
 } from "../../harness/delivery.ts";
-import { hotpush, startAnswering } from "../../harness/hotpush.ts";
 import { readRecorded } from "../../harness/records.ts";
 import { letGo, type RunningService, startService, waitingScript } from "../../harness/service.ts";
 
@@ -44,23 +43,11 @@ test("a dry run says that the push would be deployed now, records nothing and ru
   const would = await wouldOf(service, dry(githubPush({ after })));
   assert.deepEqual(would, { deploy: { ref: "refs/heads/main", commit: after, when: "now" } });
   assert.equal(countRows(service), 0);
+  assert.equal(existsSync(join(service.repoPath, "ran")), false);
   const real = await deliver(service.url, githubPush());
   assert.equal(real.json.deployment?.id, 1, "not even a number was taken");
   await service.log.waitForEnding(1);
   assert.equal((await service.log.waitFor(({ event }) => event === "delivery.dry_run")).would, "deploy");
-});
-
-test("the script is not run by a dry run", async (t) => {
-  const service = await startService(t, { script: touching });
-  await wouldOf(service, dry(githubPush()));
-  await service.end();
-  assert.equal(existsSync(join(service.repoPath, "ran")), false);
-});
-
-test("while the queue is paused, the push would be deployed when it is resumed", async (t) => {
-  const service = await startAnswering(t, { script: touching });
-  await hotpush(service, "pause");
-  assert.equal((await wouldOf(service, dry(githubPush()))).deploy?.when, "resumed");
 });
 
 test("while a deployment runs, the push would come after it", async (t) => {
@@ -72,16 +59,6 @@ test("while a deployment runs, the push would come after it", async (t) => {
   assert.equal(countRows(service), 2, "the running one and its delivery");
   letGo(service.repoPath);
   await service.log.waitForEnding(1);
-});
-
-test("a delivery that was deployed is known again in a dry run", async (t) => {
-  const service = await startService(t);
-  const push = githubPush();
-  await deliver(service.url, push);
-  await service.log.waitForEnding(1);
-  const would = await wouldOf(service, dry(push));
-  assert.equal((would.duplicate?.deployment as { id: number } | undefined)?.id, 1);
-  assert.match(String(would.duplicate?.detail), /Already deployed\./);
 });
 
 test("a dry run of what is not deployed says that it would be ignored, and why", async (t) => {
@@ -104,16 +81,6 @@ test("a script that cannot be started is reported with its problem", async (t) =
   const would = await wouldOf(service, dry(githubPush()));
   assert.equal(would.fail?.code, "script_missing");
   assert.match(String(would.fail?.detail), /deploy\.sh does not exist/);
-});
-
-test("a dry run that a stranger signs is refused like any other delivery", async (t) => {
-  const service = await startService(t);
-  const { body } = dry(githubPush());
-  const { status, json } = await deliver(
-    service.url,
-    githubDelivery("push", body, "another secret of 32 bytes, or so."),
-  );
-  assert.deepEqual([status, json.code], [401, "signature_invalid"]);
 });
 
 test("what is not signed, a header or a query, makes no dry run", async (t) => {
@@ -144,20 +111,6 @@ test("a marker that is not whole is refused: it is neither a dry run nor a push"
     assert.deepEqual([status, json.code, json.pointer], [422, "invalid_payload", "/hotpush"]);
   }
   assert.equal(countRows(service), 0);
-});
-
-test("a marker that says no is an ordinary push", async (t) => {
-  const service = await startService(t);
-  const { status } = await deliver(service.url, githubPush({ hotpush: { dryRun: false } }));
-  assert.equal(status, 202);
-  await service.log.waitForEnding(1);
-});
-
-test("a ping with the marker is a ping", async (t) => {
-  const service = await startService(t);
-  const body = '{"zen":"Keep it logically awesome.","hotpush":{"dryRun":true}}';
-  const { status, json } = await deliver(service.url, githubDelivery("ping", body));
-  assert.deepEqual([status, json.status], [200, "pong"]);
 });
 
 test("only an own member of the body counts, and the marker is cut out to the byte", () => {

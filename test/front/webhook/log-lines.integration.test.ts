@@ -62,14 +62,6 @@ test("no delivery id, branch, repository or output of a script can forge a line 
   assert.deepEqual(ids, new Set([null, "72d3162e-cc78-11e3-81ab-4c9367dc0958"]));
 });
 
-test("a name of a repository that is megabytes long does not get into the log", async (t) => {
-  const service = await startService(t);
-  const name = "a".repeat(2_000_000);
-  assert.equal((await deliver(service.url, githubPush({ repository: `octo/${name}` }))).status, 202);
-  await service.log.waitForEnding(1);
-  for (const line of service.log.lines) assert(JSON.stringify(line).length < 2_000);
-});
-
 test("the service goes on when the reader of its output goes away", async (t) => {
   const service = await startService(t);
   service.child.stdout?.destroy();

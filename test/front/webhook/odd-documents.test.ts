@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { type Delivery, githubDelivery, githubPush } from "../../harness/delivery.ts";
-import { exchange, onTheWire } from "../../harness/raw-http.ts";
 import { startReceiver } from "../../harness/receiver.ts";
 
 const receiver = await startReceiver({ after });
@@ -10,7 +9,6 @@ const commit = "f".repeat(40);
 const real = githubPush({ after: commit, mark: "x" }).body.toString();
 const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 const documents: readonly [string, () => string | Buffer, number][] = [
-  ["an array 100 levels deep", () => nested(100), 422],
   ["an array 1,000,000 levels deep", () => nested(1_000_000), 422],
   ["a push with 1,000,000 levels in a field", () => real.replace("{", `{"x":${nested(1_000_000)},`), 202],
   [
@@ -24,27 +22,12 @@ const documents: readonly [string, () => string | Buffer, number][] = [
     200,
   ],
   ["a push in the field __proto__", () => `{"__proto__":${real}}`, 422],
-  ["a push in the field constructor.prototype", () => `{"constructor":{"prototype":${real}}}`, 422],
-  ["a push behind a byte order mark", () => `\ufeff${real}`, 400],
   [
-    "a push with bad UTF-8 behind it",
-    () => Buffer.concat([Buffer.from(real), Buffer.from([0xc3, 0x28])]),
-    400,
-  ],
-  [
-    "overlong UTF-8 in a string",
-    () => Buffer.concat([Buffer.from('{"ref":"'), Buffer.from([0xc0, 0xaf]), Buffer.from('"}')]),
-    400,
-  ],
-  ["a push with half a surrogate", () => real.replace("octo/app", "\\ud800"), 202],
-  [
-    "an object with a million integer-like keys",
-    () => `{${Array.from({ length: 1_000_000 }, (_, index) => `"${index * 65_536}":0`).join(",")}}`,
+    "an object with 100,000 integer-like keys",
+    () => `{${Array.from({ length: 100_000 }, (_, index) => `"${index * 65_536}":0`).join(",")}}`,
     422,
   ],
   ["a number of a million digits", () => `{"ref":${"9".repeat(1_000_000)}}`, 422],
-  ["nothing but white space", () => " ".repeat(10_000), 400],
-  ["nothing but NUL bytes", () => "\0".repeat(100), 400],
 ];
 
 for (const [name, make, expected] of documents) {
@@ -61,16 +44,3 @@ for (const [name, make, expected] of documents) {
     assert.deepEqual(receiver.faults, []);
   });
 }
-
-test("a signature header of any length and any characters is refused with 401", async () => {
-  const { headers, body } = githubPush();
-  for (const length of [0, 1, 6, 7, 63, 64, 65, 70, 71, 72, 100, 1_000, 10_000]) {
-    for (const unit of ["a", "\xe9", "=", "0"]) {
-      for (const text of [unit.repeat(length), `sha256=${unit.repeat(length)}`]) {
-        const wire = onTheWire({ headers: { ...headers, "x-hub-signature-256": text }, body });
-        const { replies } = await exchange(receiver.port, Buffer.from(wire, "latin1"), { replyCount: 1 });
-        assert.equal(replies[0]?.status, 401, text.slice(0, 80));
-      }
-    }
-  }
-});

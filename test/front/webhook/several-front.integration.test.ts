@@ -35,10 +35,3 @@ test("a push is recorded although front never reaches the socket of run", async 
   const run = await machine.start("run", env);
   await until("it is recorded", () => readDeployments(run.statePath).length === 1);
 });
-
-test("front and run with one STATE_PATH by mistake still record each push", async (t) => {
-  const { machine, front } = await start(t);
-  await machine.start("run", { STATE_PATH: front.statePath });
-  assert.equal(await push(front), 202);
-  await until("it is recorded", () => readDeployments(front.statePath).length === 1);
-});

@@ -93,17 +93,6 @@ test("any flipped bit of the body, or of the signature, is refused", () => {
   );
 });
 
-test("bodies of every length from 0 to 10,000 bytes verify, and not with a byte more or less", () => {
-  const bytes = Buffer.alloc(10_001, "ä{}\n");
-  for (let length = 0; length <= 10_000; length += length < 300 ? 1 : 97) {
-    const body = bytes.subarray(0, length);
-    const signature = bodySignature(hmac(githubSecret, body));
-    assert.equal(verdict(signature, [githubSecret], body), "current");
-    assert.equal(verdict(signature, [githubSecret], bytes.subarray(0, length + 1)), null);
-    if (length > 0) assert.equal(verdict(signature, [githubSecret], bytes.subarray(0, length - 1)), null);
-  }
-});
-
 // Standard Webhooks 1.0.0, with the vector of its own libraries.
 
 const standardSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

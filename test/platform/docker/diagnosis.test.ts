@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { inspectContainer } from "../../../src/platform/docker/containers.ts";
 import { connectEngine, type Engine } from "../../../src/platform/docker/engine.ts";
-import { diagnose, lastLogLines } from "../../../src/platform/docker/health.ts";
+import { diagnose } from "../../../src/platform/docker/health.ts";
 import { updateFailure } from "../../../src/rollout/roll-out-stack.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
@@ -28,24 +28,6 @@ test("the log and health output of a failed container hide its secrets", async (
   const [healthTitle, health, logTitle, logLine] = problem.evidence ?? [];
   assert.deepEqual([healthTitle, logTitle], ["Last health check:", "Last log lines:"]);
   assert.deepEqual([health, logLine], [`  sick: ${redactedLog}`, `  ${redactedLog}`]);
-});
-
-test("the last health check that ran is shown, or why none could run", async (t) => {
-  const cannotStart = "OCI runtime exec failed: exec failed: unable to start container process";
-  for (const [outputs, shown] of [
-    [["starting", "sick", cannotStart], "sick"],
-    [[cannotStart, `${cannotStart}: "curl"`], `${cannotStart}: "curl"`],
-  ] as const) {
-    const engine = await engineWithContainer(t, outputs);
-    const container = await inspectContainer(engine, "abc");
-    assert.ok(container);
-    const { problem } = await diagnose(engine, container, { kind: "unhealthy" });
-    assert.deepEqual(problem.evidence?.slice(0, 2), ["Last health check:", `  ${shown}`]);
-  }
-});
-
-test("the last lines of a one-shot container do not show the secrets that it was given", async (t) => {
-  assert.deepEqual(await lastLogLines(await engineWithContainer(t), "abc", 20), [redactedLog]);
 });
 
 test("the log of a failed task on any node does not show its secrets", async (t) => {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setImmediate } from "node:timers/promises";
 import type { Container } from "../../../src/platform/docker/containers.ts";
 import { type Engine, EngineRefusal } from "../../../src/platform/docker/engine.ts";
 import {
@@ -34,11 +33,6 @@ for (const [situation, container, waitedMs, kind] of cases) {
   });
 }
 
-test("a container whose health check passes is ready, though Docker has not run it yet", () => {
-  const container = sampleContainer({ health: "starting" });
-  assert.deepEqual(readinessOf(container, 0, 60_000, true), { kind: "ready", hasHealthCheck: true });
-});
-
 for (const [situation, container, isStill] of [
   ["whose health check Docker has not run", { health: "starting" }, true],
   ["without a health check", { health: null }, true],
@@ -50,10 +44,6 @@ for (const [situation, container, isStill] of [
     assert.equal(isStillReady(sampleContainer(container)), isStill);
   });
 }
-
-test("a container that somebody removed is gone", () => {
-  assert.deepEqual(readinessOf(null, 0, 60_000), { kind: "gone" });
-});
 
 /** An engine with one container, whose health check ends with each of `exitCodes` in turn; null: it is refused. */
 function engineOf(check: readonly string[], exitCodes: readonly (number | null)[]) {
@@ -81,25 +71,6 @@ test("a health check is run until it passes", async () => {
   assert.equal(probing.hasPassed(), false);
   await until("the check passes", probing.hasPassed);
   assert.deepEqual(commands, Array(3).fill(["./check", "-q"]));
-});
-
-test("no timer keeps a roll-out from ending after the last check", async () => {
-  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
-  const before = timers();
-  for (const exitCode of [0, 1]) {
-    const { engine, commands } = engineOf(["CMD", "./check"], [exitCode]);
-    const probing = startProbing(engine, "id");
-    await until("it was checked", () => commands.length > 0);
-    probing.end();
-    await setImmediate();
-    assert.equal(timers(), before, `after exit code ${exitCode}`);
-  }
-});
-
-test("a health check that is a line of shell gets a shell", async () => {
-  const { engine, commands } = engineOf(["CMD-SHELL", "curl -f localhost || exit 1"], [0]);
-  await until("the check passes", startProbing(engine, "id").hasPassed);
-  assert.deepEqual(commands, [["/bin/sh", "-c", "curl -f localhost || exit 1"]]);
 });
 
 test("only running containers that Docker has not checked are asked", async () => {
