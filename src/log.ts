@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { destination, type Logger, pino, stdTimeFunctions } from "pino";
 import type { LogLevel } from "#config/service";
 
@@ -31,7 +32,11 @@ export function openLog(level: LogLevel): Log {
   });
   output.flush = (done = () => {}) => {
     if (isBroken) done();
-    else whenFirst(output, ["drain", "error"], lastLinesMs, done);
+    else
+      once(output, "drain", { signal: AbortSignal.timeout(lastLinesMs) }).then(
+        () => done(),
+        () => done(),
+      );
   };
   // pino calls this when the process exits. It would retry for ever if the reader is gone, and wait for ever if the
   // reader stalls.
@@ -39,22 +44,4 @@ export function openLog(level: LogLevel): Log {
   const formatters = { level: (label: string) => ({ level: label }) };
   const log = pino({ level, base: null, timestamp: stdTimeFunctions.isoTime, formatters }, output);
   return log;
-}
-
-/** Calls `done` once: at the first of `events`, or after `limitMs`. */
-function whenFirst(
-  emitter: NodeJS.EventEmitter,
-  events: readonly string[],
-  limitMs: number,
-  done: () => void,
-): void {
-  let isOver = false;
-  const end = () => {
-    if (isOver) return;
-    isOver = true;
-    clearTimeout(timer);
-    done();
-  };
-  const timer = setTimeout(end, limitMs);
-  for (const event of events) emitter.once(event, end);
 }

@@ -25,15 +25,6 @@ test("after npm ci the first start has nothing left to compile", async (t) => {
   assert.deepEqual(entriesOf(cache), compiled);
 });
 
-test("npm ci succeeds with a Node that is too old for Hotpush", (t) => {
-  const cache = temporaryDirectory(t);
-  const older = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{node:"20.20.2"}})';
-  execFileSync(process.execPath, ["--import", older, join(root, "bin/compile.js")], {
-    env: { NODE_COMPILE_CACHE: cache },
-  });
-  assert.ok(entriesOf(cache).length < 10, "only compile.js itself and the files of the test");
-});
-
 /** The cached files, with the time of their last change. */
 function entriesOf(cache: string): readonly string[] {
   const paths = readdirSync(cache, { recursive: true, withFileTypes: true }).filter((entry) =>

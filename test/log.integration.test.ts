@@ -3,12 +3,6 @@ import { test } from "node:test";
 import { deliver, githubPush } from "./harness/delivery.ts";
 import { startService } from "./harness/service.ts";
 
-test("the last line of the log is written before the process ends", async (t) => {
-  const service = await startService(t);
-  assert.equal(await service.end("SIGTERM"), 0);
-  await service.log.waitFor(({ event }) => event === "service.stopped");
-});
-
 test("a service whose log has lost its reader ends on SIGTERM", { timeout: 60_000 }, async (t) => {
   const service = await startService(t);
   service.child.stdout?.destroy();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -56,8 +56,6 @@ const commandLines: readonly (readonly [args: readonly string[], prints: RegExp]
   [["--version"], new RegExp(`^${version.replaceAll(".", "\\.")}\n$`)],
   [["--help"], /Without a command, the service starts\./],
   [["rollout", "--help"], /^Usage: hotpush rollout /],
-  [["doctor", "--help"], /^Usage: hotpush doctor /],
-  [["send", "--help"], /^Usage: hotpush send /],
 ];
 
 for (const [args, prints] of commandLines) {
@@ -95,24 +93,6 @@ test("if the machine's Node is too old, the package's own runs it", () => {
   assert.equal(execFileSync(join(path, "node"), ["--version"], { encoding: "utf8" }), "v20.20.2\n");
   const result = runIn(app, join(bin, "hotpush"), ["--version"], env);
   assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
-});
-
-test("if no Node is recent enough, the error says what to install", () => {
-  const { env } = oldNode(place);
-  const brought = join(bin, "node");
-  renameSync(brought, `${brought}.away`);
-  try {
-    const result = runIn(app, join(bin, "hotpush"), ["--version"], env);
-    assert.equal(result.status, 78);
-    assert.match(
-      result.stderr,
-      /^hotpush: Node 24 or newer is needed, and this machine has v20\.20\.2\. Install it/,
-    );
-    const none = runIn(app, join(bin, "hotpush"), ["--version"], { PATH: withoutNode(place) });
-    assert.match(none.stderr, /this machine has none\./);
-  } finally {
-    renameSync(`${brought}.away`, brought);
-  }
 });
 
 /** Packs the package into `place` and installs it in a new folder `app`. @returns the packed files */
@@ -187,18 +167,4 @@ function oldNode(place: string): { readonly path: string; readonly env: { readon
   mkdirSync(path, { recursive: true });
   writeScript(join(path, "node"), "#!/bin/sh\necho v20.20.2\n");
   return { path, env: { PATH: `${path}:${process.env.PATH}` } };
-}
-
-/** Makes a directory in `place` with only the programs that the launcher calls. @returns its path */
-function withoutNode(place: string): string {
-  const path = join(place, "without");
-  mkdirSync(path, { recursive: true });
-  for (const name of ["sh", "dirname", "readlink"]) {
-    if (!existsSync(join(path, name)))
-      symlinkSync(
-        execFileSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim(),
-        join(path, name),
-      );
-  }
-  return path;
 }

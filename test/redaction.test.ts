@@ -41,19 +41,6 @@ function redactedAnyhow(secret: string, text: string): string {
   return whole;
 }
 
-test("a line without a beginning of a secret, and output after a secret, pass at once", () => {
-  const stream = createRedactor([hexSecret]).stream();
-  for (const [given, passed] of [
-    ["no line end yet", "no line end yet"],
-    ["\nthe secret begins 7d1f", "\nthe secret begins "],
-    ["\n", "7d1f\n"],
-    [hexSecret, "***"],
-    ["7d1f0c5e", ""],
-  ] as const)
-    assert.equal(stream.push(Buffer.from(given)).toString(), passed);
-  assert.equal(stream.finish().toString(), "7d1f0c5e");
-});
-
 test("no secret and no output of a script holds up the process", () => {
   const shared = Array.from({ length: 4_000 }, (_, index) => `aaaaaa${String(index).padStart(5, "0")}`);
   for (const [secrets, text] of [
@@ -113,31 +100,6 @@ test("nothing is found in values without a secret", () => {
     "[".repeat(100_000),
   ])
     assert.deepEqual(secretsInVariable("ANY", value), [], value.slice(0, 80));
-});
-
-test("a value of 64 KiB is searched in little time, whatever is in it", () => {
-  for (const part of [
-    "a.",
-    " ",
-    "a ",
-    "a=",
-    "@a/",
-    "x://",
-    ";a",
-    ",a",
-    "?a=b",
-    "key ",
-    "//a/hooks/",
-    "'",
-    '"',
-  ]) {
-    const value = `u:${part.repeat((64 * 1024) / part.length)} x`;
-    const startMs = performance.now();
-    for (const text of [value, value.slice(2), `{"a":${JSON.stringify(value)}}`])
-      secretsInVariable("HOOK", text);
-    const tookMs = performance.now() - startMs;
-    assert.ok(tookMs < 2_000, `${part} took ${tookMs} ms`);
-  }
 });
 
 test("names of secrets are recognised, and those of a secret's place are not", () => {

@@ -122,3 +122,15 @@ export function createLogThrottle<Kind>(
     return count <= most;
   };
 }
+
+/** Strangers may ask for the health of a service as often as they like, so the disk is written to only now and then. */
+export function checkAtMostEvery(intervalMs: number, check: () => string | null): () => string | null {
+  let checkedAtMs = Number.NEGATIVE_INFINITY;
+  let fault: string | null = null;
+  return () => {
+    if (performance.now() - checkedAtMs < intervalMs) return fault;
+    fault = check();
+    checkedAtMs = performance.now();
+    return fault;
+  };
+}

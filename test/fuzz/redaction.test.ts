@@ -4,24 +4,6 @@ import { createRedactor, secretsInVariable } from "../../src/redaction.ts";
 import { encodings, redacted } from "../harness/secrecy.ts";
 import { fuzz } from "./fuzz.ts";
 
-const word = fc.string({ unit: fc.constantFrom("a", "b", "-"), minLength: 8, maxLength: 11 });
-
-fuzz(
-  "redaction finds the same as a search of the whole text, however writes are split",
-  fc.property(
-    fc.array(word, { minLength: 1, maxLength: 4 }),
-    fc.array(fc.oneof(fc.string({ unit: fc.constantFrom("a", "b", "-", "\n"), maxLength: 12 }), fc.nat(7))),
-    fc.array(fc.nat(60)),
-    (words, parts, cuts) => {
-      // A match within a longer one is found if the longer one does not complete.
-      const secrets = words.flatMap((one) => [one, one.slice(1, -1)]);
-      const text = parts.map((part) => (typeof part === "number" ? (secrets[part] ?? "") : part)).join("");
-      assert.equal(redacted(createRedactor(secrets).stream(), cut(text, cuts)), searched(text, secrets));
-    },
-  ),
-  2_000,
-);
-
 const secret = fc.string({ unit: "binary-ascii", minLength: 9, maxLength: 40 }).filter(isPlainEnough);
 
 fuzz(
@@ -69,22 +51,6 @@ function cut(text: string, cuts: readonly number[]): readonly Buffer[] {
   const bytes = Buffer.from(text);
   const edges = [0, ...cuts.filter((at) => at < bytes.length).sort((one, other) => one - other)];
   return edges.map((from, index) => bytes.subarray(from, edges[index + 1]));
-}
-
-/** The simple algorithm: mark all occurrences, and replace each overlapping group with stars. */
-function searched(text: string, secrets: readonly string[]): string {
-  const ranges = secrets.flatMap((secret) =>
-    Array.from(text, (_, from) => from)
-      .filter((from) => text.startsWith(secret, from))
-      .map((start) => ({ start, end: start + secret.length })),
-  );
-  let told = "";
-  let toldTo = 0;
-  for (const { start, end } of ranges.sort((one, other) => one.start - other.start)) {
-    if (start >= toldTo) told += `${text.slice(toldTo, start)}***`;
-    toldTo = Math.max(toldTo, end);
-  }
-  return told + text.slice(toldTo);
 }
 
 /** Redaction itself leaves only stars and blanks. */

@@ -15,10 +15,6 @@ const cases: readonly (readonly [string, string])[] = [
 ];
 const plain = { env: process.env };
 
-test("texts that are the same have no difference", async () => {
-  assert.equal(await diffTexts("a", "x\n", "x\n", plain), "");
-});
-
 test("a difference is one that git applies", async (t) => {
   for (const [before, after] of cases) {
     const path = join(temporaryDirectory(t), "file");

@@ -24,18 +24,6 @@ test("fails with ETIMEDOUT if the answer does not end in time", async (t) => {
   });
 });
 
-test("fails with the system's code if nothing listens", async () => {
-  await assert.rejects(sendHttp(new URL("http://localhost:1/")), { code: "ECONNREFUSED" });
-});
-
-test("fails if the answer breaks off", async (t) => {
-  const url = await site(t, (_, response) => {
-    response.writeHead(200, { "content-length": "10" });
-    response.write("half", () => response.destroy());
-  });
-  await assert.rejects(sendHttp(url), { code: "ECONNRESET" });
-});
-
 test("fails if the answer switches the protocol, which ends the connection", async (t) => {
   const server = createRawServer((socket) => {
     socket.on("error", () => {});

@@ -21,13 +21,3 @@ test("no look begins while another one is under way", async (t) => {
     return begun === 2;
   });
 });
-
-test("reports what a round throws, and repeats until it is stopped", async () => {
-  const told: unknown[] = [];
-  const look = () => Promise.reject(new Error("out of sight"));
-  const looks = repeat(look, { intervalMs: 5, onFault: (error) => told.push(error) });
-  looks.start();
-  await until("two errors were reported", () => told.length >= 2);
-  looks.stop();
-  assert.match(String(told[0]), /out of sight/);
-});

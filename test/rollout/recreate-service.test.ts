@@ -15,15 +15,12 @@ test("asked to stop while the old version starts again, a roll-out says so, and 
     service: sampleService(),
     report: (event: RolloutEvent) => events.push(event),
   } as unknown as ServiceRollout;
-  const hostConfig = { NetworkMode: "bridge" };
   const spec = {
     id: "id-1",
     name: "shop-app-1",
     image: "",
     imageName: "",
-    config: {},
-    networks: {},
-    hostConfig,
+    request: {},
   };
   await rollBackRecreated(on, { containers: [sampleContainer()], specs: [spec] }, () => 0);
   const [event] = events;

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, constants, fsyncSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { constants, mkdirSync, rmSync } from "node:fs";
 import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { SecretSlot } from "#config/secret";
 import {
   type AskRun,
@@ -15,7 +16,8 @@ import {
   type Would,
 } from "#deployments/push";
 import type { Log } from "#log";
-import { pause } from "#platform/async";
+import { checkAtMostEvery, pause } from "#platform/async";
+import { replaceFile } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { withShortPath } from "#platform/listen";
 
@@ -74,13 +76,13 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   const stopping = new AbortController();
   const senders = new Map<string, (record: PushRecord | null) => void>();
   const uses = new Map<string, object>();
-  let waiting = await countWaiting(directory);
+  let waiting = spooledIn(await readdir(directory)).length;
   /** How often `waiting` was changed. */
   let changes = 0;
   let isOffering = false;
   let usesTimer: NodeJS.Timeout | undefined;
   let usesSentAtMs = Number.NEGATIVE_INFINITY;
-  let probe = { atMs: Number.NEGATIVE_INFINITY, fault: null as string | null };
+  const findProbeFault = checkAtMostEvery(probeEveryMs, () => (canWrite(directory) ? null : unwritable));
 
   async function add(project: string, push: Push): Promise<PushRecord | StoredPush> {
     if (waiting >= mostWaiting)
@@ -94,10 +96,10 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
       waiting -= 1;
       throw error;
     }
-    const record = await inTime<PushRecord>((resolve) => {
-      senders.set(id, resolve);
-      offerAll().catch(() => {});
-    });
+    const { promise, resolve } = Promise.withResolvers<PushRecord | null>();
+    senders.set(id, resolve);
+    offerAll().catch(() => {});
+    const record = await inTime(promise);
     senders.delete(id);
     return record ?? { kind: "stored", delivery: id };
   }
@@ -138,7 +140,7 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     const before = changes;
     const names = (await readdir(directory)).sort();
     // Others may use this spool too.
-    if (changes === before) waiting = names.filter((name) => spooledIdOf(name) !== null).length;
+    if (changes === before) waiting = spooledIn(names).length;
     for (const name of names) {
       const id = spooledIdOf(name.replace(/\.new$/, ""));
       const isFinished = id !== null && name === spoolName(id);
@@ -182,22 +184,17 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   const sweeping = sweepAgain();
   return {
     add,
-    dryRun: (project, push) =>
-      inTime<Would>((resolve) => {
-        ask<{ readonly would: Would | null }>("/front/dry-run", { project, push }).then(
-          (answer) => resolve(answer?.would ?? null),
-          () => resolve(null),
-        );
-      }),
+    async dryRun(project, push) {
+      const asked = ask<{ readonly would: Would | null }>("/front/dry-run", { project, push });
+      return (await inTime(asked))?.would ?? null;
+    },
     noteSecretUse(project, slot, host, deliveryId) {
       uses.set(`${project} ${slot}`, { project, slot, host, deliveryId });
       noteLater();
     },
     findFault() {
       if (waiting >= mostWaiting) return "The spool is full: the process that deploys records no pushes.";
-      if (performance.now() - probe.atMs < probeEveryMs) return probe.fault;
-      probe = { atMs: performance.now(), fault: canWrite(directory) ? null : unwritable };
-      return probe.fault;
+      return findProbeFault();
     },
     async close() {
       stopping.abort();
@@ -215,8 +212,8 @@ function newId(): string {
 
 const unwritable = "The spool cannot be written. The log of the service says more.";
 
-async function countWaiting(directory: string): Promise<number> {
-  return (await readdir(directory)).filter((name) => spooledIdOf(name) !== null).length;
+function spooledIn(names: readonly string[]): readonly string[] {
+  return names.filter((name) => spooledIdOf(name) !== null);
 }
 
 /** Written, synced, renamed, and its directory synced: after a power cut it is there as a whole. */
@@ -239,17 +236,10 @@ async function store(directory: string, opened: FileHandle, id: string, text: st
   }
 }
 
-/** Strangers may ask for the health as often as they like, so the disk is written to only now and then. */
 function canWrite(directory: string): boolean {
   const path = join(directory, ".probe");
   try {
-    const file = openSync(path, "w", 0o600);
-    try {
-      writeFileSync(file, "probe");
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    replaceFile(path, "probe", { mode: 0o600, owner: null });
     rmSync(path);
     return true;
   } catch {
@@ -268,13 +258,6 @@ export function askOverSocket(socketPath: string): AskRun {
   };
 }
 
-/** Resolves with what `wait` is answered with, or with null after the longest wait. */
-function inTime<Answer>(wait: (resolve: (answer: Answer | null) => void) => void): Promise<Answer | null> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(null), longestWaitMs);
-    wait((answer) => {
-      clearTimeout(timer);
-      resolve(answer);
-    });
-  });
+function inTime<Answer>(asked: Promise<Answer | null>): Promise<Answer | null> {
+  return Promise.race([asked, delay(longestWaitMs, null, { ref: false })]);
 }

@@ -206,100 +206,65 @@ export interface ContainerSpec {
   /** The id of its image, and the name that it was started with. */
   readonly image: string;
   readonly imageName: string;
-  readonly config: Readonly<Record<string, unknown>>;
-  readonly hostConfig: Readonly<Record<string, unknown>> & { readonly NetworkMode: string };
-  readonly networks: Readonly<Record<string, unknown>>;
+  /** The request that creates it, without the image. */
+  readonly request: object;
 }
 
 /** Reads how a container was made, and which volumes it has; null if it is gone. */
 export async function readContainerSpec(engine: Engine, id: string): Promise<ContainerSpec | null> {
   const found = await nullIfMissing(getJson<InspectedSpec>(engine, `/containers/${id}/json`));
-  return found && specOf(found);
+  if (found === null) return null;
+  const { Id, Name, Image, Config, HostConfig, Mounts, NetworkSettings } = found;
+  const sharesNetwork = HostConfig.NetworkMode.startsWith("container:");
+  const request = {
+    ...Config,
+    // Host names are dropped if the engine made them up, or if they belong to another container's network.
+    ...(sharesNetwork && { Hostname: "", Domainname: "", ExposedPorts: undefined }),
+    ...(Id.startsWith(Config.Hostname) && { Hostname: "" }),
+    // With null, the engine would take the image's entry point, which this container did without.
+    Entrypoint: Config.Entrypoint?.length ? Config.Entrypoint : [""],
+    // As they are, so that anonymous volumes keep their generated names: else the new container would get empty ones.
+    HostConfig: {
+      ...HostConfig,
+      Binds: null,
+      Mounts: Mounts.map(({ Type, Name, Source, Destination, RW }) => ({
+        ...HostConfig.Mounts?.find(({ Target }) => Target === Destination),
+        ...{ Type, Source: Type === "volume" ? Name : Source, Target: Destination, ReadOnly: !RW },
+      })),
+    },
+    NetworkingConfig: { EndpointsConfig: endpointsOf(NetworkSettings.Networks ?? {}) },
+  };
+  return { id: Id, name: Name.replace(/^\//, ""), image: Image, imageName: Config.Image, request };
 }
+
+type Members = Readonly<Record<string, unknown>>;
 
 interface InspectedSpec {
   readonly Id: string;
   readonly Name: string;
   readonly Image: string;
-  readonly Config: Readonly<Record<string, unknown>> & {
+  readonly Config: Members & {
     readonly Image: string;
     readonly Hostname: string;
     readonly Entrypoint: readonly string[] | null;
   };
-  readonly HostConfig: Readonly<Record<string, unknown>> & {
+  readonly HostConfig: Members & {
     readonly NetworkMode: string;
-    readonly Binds: readonly string[] | null;
-    readonly Mounts?: readonly MountRequest[] | null;
+    readonly Mounts?: readonly { readonly Target: string }[] | null;
   };
-  readonly Mounts: readonly MountPoint[];
-  readonly NetworkSettings: {
-    readonly Networks: Readonly<Record<string, Readonly<Record<string, unknown>>>> | null;
-  };
-}
-
-interface MountRequest {
-  readonly Type: string;
-  readonly Source?: string;
-  readonly Target: string;
-  readonly ReadOnly?: boolean;
-}
-
-interface MountPoint {
-  readonly Type: string;
-  readonly Name?: string;
-  readonly Destination: string;
-  readonly RW: boolean;
-}
-
-function specOf(container: InspectedSpec): ContainerSpec {
-  const { Id, Name, Image, Config, HostConfig } = container;
-  return {
-    id: Id,
-    name: Name.replace(/^\//, ""),
-    image: Image,
-    imageName: Config.Image,
-    config: {
-      ...Config,
-      ...hostNameOf(container),
-      // With null, the engine would take the image's entry point, which this container did without.
-      Entrypoint: Config.Entrypoint?.length ? Config.Entrypoint : [""],
-    },
-    hostConfig: { ...HostConfig, Mounts: mountsOf(container) },
-    networks: endpointsOf(container),
-  };
-}
-
-/** Host names are dropped if the engine made them up, or if they belong to another container's network. */
-function hostNameOf({ Id, Config, HostConfig }: InspectedSpec): Readonly<Record<string, unknown>> {
-  if (HostConfig.NetworkMode.startsWith("container:"))
-    return { Hostname: "", Domainname: "", ExposedPorts: undefined };
-  return Id.startsWith(Config.Hostname) ? { Hostname: "" } : {};
-}
-
-/**
- * The mounts as requested. Anonymous volumes keep their generated names: without them the new container would get
- * empty ones.
- */
-function mountsOf({ HostConfig, Mounts }: InspectedSpec): readonly MountRequest[] {
-  const volumes = Mounts.filter(({ Type, Name }) => Type === "volume" && Name !== undefined);
-  const requested = (HostConfig.Mounts ?? []).map((mount) => {
-    const volume = volumes.find(({ Destination }) => Destination === mount.Target);
-    return volume?.Name === undefined ? mount : { ...mount, Source: volume.Name };
-  });
-  const named = new Set([
-    ...requested.map(({ Target }) => Target),
-    ...(HostConfig.Binds ?? []).map((bind) => bind.split(":")[1]),
-  ]);
-  const unnamed = volumes.filter(({ Destination }) => !named.has(Destination));
-  const kept = unnamed.map(({ Name = "", Destination, RW }) => {
-    return { Type: "volume", Source: Name, Target: Destination, ReadOnly: !RW };
-  });
-  return [...requested, ...kept];
+  readonly Mounts: readonly {
+    readonly Type: string;
+    readonly Name?: string;
+    readonly Source?: string;
+    readonly Destination: string;
+    readonly RW: boolean;
+  }[];
+  readonly NetworkSettings: { readonly Networks: Readonly<Record<string, Members>> | null };
 }
 
 /** What was asked for, not what the engine chose: another container may have that address or MAC by now. */
-function endpointsOf({ NetworkSettings }: InspectedSpec): Readonly<Record<string, unknown>> {
-  const endpoints = Object.entries(NetworkSettings.Networks ?? {}).map(
+function endpointsOf(networks: Readonly<Record<string, Members>>): Members {
+  const endpoints = Object.entries(networks).map(
     ([network, { IPAMConfig, Links, Aliases, DriverOpts, GwPriority }]) =>
       [network, { IPAMConfig, Links, Aliases, DriverOpts, GwPriority }] as const,
   );
@@ -315,10 +280,8 @@ function endpointsOf({ NetworkSettings }: InspectedSpec): Readonly<Record<string
  */
 export async function recreateContainer(engine: Engine, spec: ContainerSpec): Promise<string> {
   const answer = await engine.post(`/containers/create?name=${spec.name}_${spec.id.slice(0, 12)}`, {
-    ...spec.config,
+    ...spec.request,
     Image: await imageReference(engine, spec),
-    HostConfig: spec.hostConfig,
-    NetworkingConfig: { EndpointsConfig: spec.networks },
   });
   return readJson<{ readonly Id: string }>(answer).Id;
 }

@@ -73,13 +73,6 @@ test("a body in chunks is counted as it arrives, and refused when it exceeds the
   assert.equal(JSON.parse(body).code, "payload_too_large");
 });
 
-test("Expect: 100-continue with a length that is taken gets 100 and then the answer", async () => {
-  const wire = onTheWire(githubPush(), { extra: ["Expect: 100-continue"] });
-  const { replies, interim } = await exchange(service.port, wire, { replyCount: 1 });
-  assert.deepEqual(interim, [100]);
-  assert.equal(replies[0]?.status, 202);
-});
-
 test("WEBHOOK_BODY_LIMIT is the limit", async (t) => {
   const small = await startService(t, { env: { WEBHOOK_BODY_LIMIT: "1 KiB" } });
   assert.equal((await deliver(small.url, pushOf(1024))).status, 202);

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { test } from "node:test";
-import fc from "fast-check";
 import type { JsonObject } from "../../../src/deployments/push.ts";
 import {
   claimSignature,
@@ -84,28 +82,6 @@ test("of several signatures each that is there counts, and one is enough", () =>
   }
 });
 
-test("GitHub's and Atlassian's own vectors are right signatures, and SHA-1 is none", () => {
-  const secret = "It's a Secret to Everybody";
-  for (const [name, header, hex, body] of [
-    [
-      ...(["github", "x-hub-signature-256"] as const),
-      ...(["757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17", "Hello, World!"] as const),
-    ],
-    [
-      ...(["bitbucket-cloud", "x-hub-signature"] as const),
-      ...(["a4771c39fbe90f317c7824e83ddef3caae9cb3d976c214ace1f2937e133263c9", "Hello World!"] as const),
-    ],
-  ] as const) {
-    const claim = claimSignature(hostNamed(name), { [header]: `sha256=${hex}` });
-    assert(isAuthentic(claim, secret, body));
-    assert(!isAuthentic(claim, secret, `${body} `));
-  }
-  const sha1 = { "x-hub-signature": `sha1=${"a".repeat(40)}` };
-  assert.equal(claimSignature(hostNamed("bitbucket-cloud"), sha1).kind, "malformed");
-  for (const name of ["github", "gitea", "pagure"])
-    assert.equal(claimSignature(hostNamed(name), sha1).kind, "missing");
-});
-
 test("a signature is claimed even if no header names the event, and a password is none", () => {
   for (const name of ["forgejo", "github", "gitlab", "gitness", "harness", "pagure"]) {
     const delivery = loadDelivery(name, "push-main");
@@ -114,33 +90,6 @@ test("a signature is claimed even if no header names the event, and a password i
   }
   assert.equal(claimSignature(unknownHost, { authorization: "Basic aG90cHVzaDo=" }).kind, "unsupported");
   assert.equal(claimSignature(unknownHost, { "x-gitlab-token": "secret" }).kind, "missing");
-});
-
-test("a malformed signature is not saved by the plain token beside it", () => {
-  const headers = headersOf(loadDelivery("gitlab", "signature-and-token"), { "webhook-signature": "v1,x" });
-  assert.equal(claimSignature(hostNamed("gitlab"), headers).kind, "malformed");
-});
-
-interface EventExamples {
-  readonly name: string;
-  readonly examples: readonly JsonObject[];
-}
-
-/** GitHub's own examples of every event, as collected by Octokit. */
-const events: readonly EventExamples[] = JSON.parse(
-  readFileSync(new URL(import.meta.resolve("@octokit/webhooks-examples/api.github.com/index.json")), "utf8"),
-);
-
-test("of GitHub's examples only pushes read as one, also if the header calls each a push", () => {
-  const github = hostNamed("github");
-  for (const { name, examples } of events) {
-    for (const payload of examples) {
-      const kind = name === "ping" || name === "push" ? name : "other-event";
-      assert.equal(readPayload(github, name, payload).kind, kind);
-      assert.equal(readPayload(github, "push", payload).kind, name === "push" ? "push" : "unusable", name);
-    }
-  }
-  assert(events.length > 50);
 });
 
 test("an event that calls itself a push in its header is none by its signed body", () => {
@@ -209,29 +158,4 @@ test("a short name stays one, and a tag of that name is no branch", () => {
     const reading = readPayload(hostNamed("bitbucket-cloud"), "repo:push", payload);
     assert.equal(reading.kind === "push" && reading.changes[0]?.ref, ref);
   }
-});
-
-const hex = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
-const headerNames = hosts.flatMap(({ signatureHeaders, eventHeader }) => [
-  ...signatureHeaders,
-  ...(eventHeader === null ? [] : [eventHeader]),
-]);
-const headerValue = fc.oneof(
-  fc.string({ unit: "binary", maxLength: 200 }),
-  fc.constantFrom("", "sha256=", hex, `sha256=${hex}`, `sha1=${hex}`, `${hex}, ${hex}`, "é".repeat(64)),
-  fc.constantFrom("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", "v1,", "v1", "v1a,x", "1614265330"),
-);
-const names = fc.constantFrom(...headerNames, "webhook-id", "webhook-timestamp", "__proto__");
-
-test("no headers make a claim throw, and what is claimed is 32 bytes long", () => {
-  fc.assert(
-    fc.property(fc.dictionary(names, headerValue), (headers) => {
-      for (const host of [identifyHost(headers), ...hosts]) {
-        const claim = claimSignature(host, headers);
-        if ("digests" in claim)
-          assert(claim.digests.length > 0 && claim.digests.every(({ length }) => length === 32));
-      }
-    }),
-    { numRuns: 10_000 },
-  );
 });

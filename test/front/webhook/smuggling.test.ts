@@ -92,17 +92,6 @@ for (const smuggled of malformed) {
   });
 }
 
-test("Transfer-Encoding on HTTP/1.0 is refused", async () => {
-  const push = githubPush();
-  const wire = onTheWire(
-    { ...push, body: asChunks(push.body.toString()) },
-    { framing: ["Transfer-Encoding: chunked"] },
-  );
-  const { replies } = await exchange(service.port, wire.replace("HTTP/1.1", "HTTP/1.0"));
-  assertProblem(replies[0] as never, "malformed_request");
-  await assertRows(0);
-});
-
 test("a request without Host is refused, and one of HTTP/1.0 without it is not", async () => {
   const { replies, isClosed } = await exchange(
     service.port,
