@@ -1,11 +1,12 @@
 import { type Container, listContainers } from "#platform/docker/containers";
 import { hasEndedWell, isServing } from "#platform/docker/health";
 import { inspectImage, isNamedByCommit, splitReference, tagByCommit } from "#platform/docker/images";
-import { checkedOutCommit, runGit } from "#platform/git";
+import { checkedOutCommit } from "#platform/git";
 import { ProblemError } from "#problems";
 import type { Rollout, RolloutContext } from "./context.ts";
 import { mayGoBack } from "./plan.ts";
 import type { RolloutService } from "./project.ts";
+import { note } from "./report.ts";
 import {
   readVersions,
   type Version,
@@ -43,53 +44,23 @@ export async function recordVersion(
 
 /**
  * Records what serves, if Hotpush sees a project for the first time and all of it is healthy. Otherwise the first
- * build would leave these images nameless, prune would remove them, and no roll back could use them.
- *
- * The version is named after the commit that was checked out when its newest container was created, according to
- * git's reflog: by now `deploy.sh` has checked out another one. Outside of git it is named after that time.
+ * build would leave these images nameless, prune would remove them, and no roll back could use them. The version is named after the
+ * time at which its newest container was created.
  *
  * @throws ProblemError `state_unusable`
  */
 export async function recordFirstVersion(
-  rollout: Pick<Rollout, "engine" | "project" | "target" | "env" | "report" | "current" | "versionsPath">,
+  rollout: Pick<Rollout, "engine" | "project" | "report" | "current" | "versionsPath">,
 ): Promise<void> {
-  if (rollout.current !== null) return;
-  const serving = await servingContainers(rollout);
+  const { engine, current, versionsPath } = rollout;
+  const serving = current === null ? await servingContainers(rollout) : [];
   if (serving.length === 0) return;
-  const commit = await firstVersionName(
-    rollout,
-    serving.map(({ container }) => container),
-  );
+  const commit = timeAsCommit(Math.max(...serving.map(({ container }) => container.createdAtMs)));
   for (const { service, container } of serving)
-    if (service.isBuilt) await tagByCommit(rollout.engine, service.image, container.image, commit);
-  await writeFirstVersion(rollout, { commit, images: await servingImages({ ...rollout, commit }) });
-}
-
-/**
- * The commit that was checked out when the newest of `containers` was created, or else that time; now, if there are
- * none.
- */
-export async function firstVersionName(
-  { target, env }: Pick<Rollout, "target" | "env">,
-  containers: readonly Pick<Container, "createdAtMs">[],
-): Promise<string> {
-  const atMs = containers.length === 0 ? Date.now() : Math.max(...containers.map((one) => one.createdAtMs));
-  return (await commitAt(target.projectDirectory, atMs, env)) ?? timeAsCommit(atMs);
-}
-
-/**
- * Records a version as the only good one, and reports it.
- *
- * @throws ProblemError `state_unusable`
- */
-export async function writeFirstVersion(
-  { report, versionsPath }: Pick<RolloutContext, "report" | "versionsPath">,
-  version: Pick<Version, "commit" | "images">,
-): Promise<void> {
-  await writeVersions(versionsPath, [{ ...version, finishedAt: new Date().toISOString() }]);
-  const name = version.commit.slice(0, 12);
-  const text = `what serves now is recorded as a good version, ${name}: hotpush rollback brings it back`;
-  report({ event: "note", service: null, text });
+    if (service.isBuilt) await tagByCommit(engine, service.image, container.image, commit);
+  const images = await servingImages({ ...rollout, commit });
+  await writeVersions(versionsPath, [{ commit, images, finishedAt: new Date().toISOString() }]);
+  note(rollout, `what serves now is recorded as a good version, ${commit}: hotpush rollback brings it back`);
 }
 
 interface Serving {
@@ -151,32 +122,8 @@ export async function commitOf(
   return known ?? timeAsCommit(Date.now());
 }
 
-/**
- * The commit that was checked out in `directory` at a given time, as far back as git's reflog of HEAD goes.
- *
- * @param atMs milliseconds since 1970
- * @returns 40 (or 64) hexadecimal digits, or null if git does not know
- */
-export async function commitAt(
-  directory: string,
-  atMs: number,
-  env: NodeJS.ProcessEnv,
-): Promise<string | null> {
-  // Newest first, each line such as "<commit> HEAD@{1795358424}"
-  const list = ["log", "--walk-reflogs", "--max-count=1000", "--format=%H %gd", "--date=unix", "HEAD", "--"];
-  const ending = await runGit(
-    directory,
-    ["-c", "safe.directory=*", "-c", "log.showSignature=false", ...list],
-    { env },
-  );
-  if (ending.kind !== "exited" || ending.code !== 0) return null;
-  const entries = ending.output.matchAll(/^([0-9a-f]{40}|[0-9a-f]{64}) HEAD@\{(\d+)\}$/gm);
-  const entry = [...entries].find(([, , atS]) => Number(atS) * 1_000 <= atMs);
-  return entry?.[1] ?? null;
-}
-
 /** Twelve digits of a time, used in place of a commit outside of git. */
-export function timeAsCommit(atMs: number): string {
+function timeAsCommit(atMs: number): string {
   return new Date(atMs).toISOString().replace(/\D/g, "").slice(2, 14);
 }
 

@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { promisify } from "node:util";
 import { until } from "../harness/until.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
@@ -12,12 +10,10 @@ import { onEngine } from "../lab/on-engine.ts";
 import { type Behaviour, makeProject, messagesIn, type TestProject } from "../lab/project.ts";
 
 const script = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
-const run = promisify(execFile);
 
 onEngine("the first deployment of a project that plain compose has started", (env) => {
   let project: HostedProject;
   let remote: GitRemote;
-  let original: string;
 
   before(async () => {
     // The container sees the remote at its path on the host.
@@ -29,7 +25,6 @@ onEngine("the first deployment of a project that plain compose has started", (en
         remote = await makeGitRemote(prepared);
       },
     });
-    original = (await run("git", ["-C", project.directory, "rev-parse", "HEAD"])).stdout.trim();
   });
   after(async () => {
     await project?.remove();
@@ -46,12 +41,12 @@ onEngine("the first deployment of a project that plain compose has started", (en
       );
       assert.equal(await project.ending(1), "succeeded", await log());
       const output = await hotpush("rollback");
-      assert.match(output, new RegExp(`^Deployment 2 goes back to ${original}\\.$`, "m"));
+      assert.match(output, /^Deployment 2 goes back to \d{12}\.$/m);
       assert.match(output, /^Deployment 2 succeeded after .+\.$/m);
     });
     assert.deepEqual(versions, ["first", "second"]);
     assert.match(await (await fetch(project.origin)).text(), /^first /);
-    assert.match(await log(), new RegExp(`is recorded as a good version, ${original.slice(0, 12)}: `));
+    assert.match(await log(), /is recorded as a good version, \d{12}: /);
   });
 
   async function hotpush(...args: readonly string[]): Promise<string> {

@@ -6,163 +6,158 @@ import type { Engine } from "../../src/platform/docker/engine.ts";
 import {
   deployInput,
   judgeService,
-  type Observation,
   onlyServices,
   readStackState,
   rollBackStack,
+  type SwarmService,
 } from "../../src/rollout/roll-out-stack.ts";
 import { readStack, type StackRollout } from "../../src/rollout/stack.ts";
-import { sampleSwarmService, sampleTask, sampleUpdate } from "./stack-sample.ts";
 
-const old = sampleSwarmService({ update: sampleUpdate("completed", "09:00") });
-const changed = { definition: "two" };
+/** A service with two tasks of an image; but for `differences`. */
+function sample(differences: Partial<SwarmService> = {}, image = "one"): SwarmService {
+  return {
+    ID: "service-1",
+    Version: { Index: 10 },
+    Spec: { Name: "shop_app", TaskTemplate: { ContainerSpec: { Image: image } }, Mode: {} },
+    ServiceStatus: { RunningTasks: 2, DesiredTasks: 2 },
+    tasks: [],
+    ...differences,
+  };
+}
+
+function update(State: string, StartedAt = "10:00"): Partial<SwarmService> {
+  return { UpdateStatus: { State, StartedAt, Message: `update ${State}` } };
+}
+
+function tasks(State: string): Partial<SwarmService> {
+  const task = { ID: "x7f2a9k1", CreatedAt: "", ServiceID: "service-1", DesiredState: "running" };
+  return { tasks: [{ ...task, Status: { State } }] };
+}
+
+const oneRuns = { ServiceStatus: { RunningTasks: 1, DesiredTasks: 2 } };
+const job = { Spec: { ...sample().Spec, Mode: { ReplicatedJob: {} } } };
+const old = sample(update("completed", "09:00"));
+const went =
+  /The new version of app failed, and Swarm went back to the old one \(update rollback_completed\)/;
+const paused = /Swarm paused the update of app/;
 /** An update may take 20 s: 10 s to get healthy, 5 s to be placed, 5 s of `monitor`. */
 const checked: ComposeService = { healthcheck: {}, labels: { "hotpush.healthy-timeout": "10s" } };
 const mayEnd: ComposeService = { ...checked, deploy: { restart_policy: { condition: "none" } } };
 
-/** A second after the deploy of a service that existed before; but for `differences`. */
-function sample(differences: Partial<Observation>): Observation {
-  const { atMs = 1_000 } = differences;
-  return { before: old, now: old, atMs, steadyMs: atMs, ...differences };
+interface Case {
+  readonly claim: string;
+  readonly before?: SwarmService | null;
+  readonly now: SwarmService;
+  readonly atMs?: number;
+  readonly said?: ComposeService;
+  readonly expected: string | RegExp;
 }
 
-function updating(state: Parameters<typeof sampleUpdate>[0]): Observation {
-  return sample({ now: sampleSwarmService({ ...changed, update: sampleUpdate(state) }) });
-}
-
-function started(tasks: readonly ReturnType<typeof sampleTask>[], differences = {}): Observation {
-  return sample({ before: null, now: sampleSwarmService({ tasks, ...differences }) });
-}
-
-function judge(said: ComposeService, seen: Observation): ReturnType<typeof judgeService> {
-  const [service] = readStack({
-    name: "shop",
-    services: { app: { image: "app", build: {}, ...said } },
-  }).services;
-  assert.ok(service);
-  return judgeService(service, seen);
-}
-
-const cases: readonly (readonly [string, Observation, string | RegExp, ComposeService?])[] = [
-  ["an update that began since the deploy is pending while it goes on", updating("updating"), "pending"],
-  ["one that is completed is updated", updating("completed"), "updated"],
-  ["one that Swarm rolls back is pending until that is done", updating("rollback_started"), "pending"],
-  [
-    "one that Swarm has rolled back is rolled back",
-    updating("rollback_completed"),
-    /The new version of app failed, and Swarm went back to the old one \(update rollback_completed\)/,
-  ],
-  [
-    "a roll back within one poll is seen, although the service is unchanged",
-    sample({ now: sampleSwarmService({ update: sampleUpdate("rollback_completed") }) }),
-    /The new version of app failed, and Swarm went back to the old one \(update rollback_completed\)/,
-  ],
-  ["one that Swarm paused is paused", updating("paused"), /Swarm paused the update of app/],
-  [
-    "one whose roll back Swarm paused is paused",
-    updating("rollback_paused"),
-    /Swarm paused the update of app/,
-  ],
-  [
-    "a changed service with the status of an earlier update is pending",
-    sample({ now: sampleSwarmService({ ...changed, update: old.update }) }),
-    "pending",
-  ],
-  [
-    "a changed service without a status is pending",
-    sample({ before: sampleSwarmService(), now: sampleSwarmService(changed) }),
-    "pending",
-  ],
-  [
-    "a change that needs no new tasks is unchanged if Swarm starts no update",
-    sample({ before: sampleSwarmService(), now: sampleSwarmService(changed), atMs: 10_000 }),
-    "unchanged",
-  ],
-  ["an unchanged service with an old status is unchanged", sample({}), "unchanged"],
-  [
-    "an unchanged service without a status is unchanged",
-    sample({ before: sampleSwarmService(), now: sampleSwarmService() }),
-    "unchanged",
-  ],
-  [
-    "an unchanged service that was rolled back earlier is unchanged",
-    sample({
-      before: sampleSwarmService({ update: sampleUpdate("rollback_completed") }),
-      now: sampleSwarmService({ update: sampleUpdate("rollback_completed") }),
-    }),
-    "unchanged",
-  ],
-  [
-    "an unchanged service whose earlier update is paused stays a failure",
-    sample({
-      before: sampleSwarmService({ update: sampleUpdate("paused") }),
-      now: sampleSwarmService({ update: sampleUpdate("paused") }),
-    }),
-    /Swarm paused the update of app/,
-  ],
-  [
-    "an unchanged service that lacks a task is pending",
-    sample({ now: sampleSwarmService({ runningTasks: 1, update: old.update }) }),
-    "pending",
-  ],
-  ["a new service with all tasks healthy is started", sample({ before: null }), "started"],
-  [
-    "a new service without a health check is pending until it has run for 3 s",
-    sample({ before: null, atMs: 2_900 }),
-    "pending",
-    {},
-  ],
-  [
-    "a new service without a health check is started after 3 s",
-    sample({ before: null, atMs: 3_000 }),
-    "started",
-    {},
-  ],
-  [
-    "a new service that lacks a task is pending",
-    sample({ before: null, now: sampleSwarmService({ runningTasks: 1 }) }),
-    "pending",
-  ],
-  [
-    "a new service with a failed task could not be started",
-    started([sampleTask({ state: "failed" })]),
-    /app could not be started/,
-  ],
-  [
-    "a new service with an ended task could not be started",
-    started([sampleTask({ state: "complete" })]),
-    /app could not be started/,
-  ],
-  [
-    "a service that may end is not waited for",
-    sample({ now: sampleSwarmService({ runningTasks: 0, update: old.update }) }),
-    "unchanged",
-    mayEnd,
-  ],
-  [
-    "a job is not awaited",
-    sample({ before: null, now: sampleSwarmService({ isJob: true, runningTasks: 0 }) }),
-    "unchanged",
-  ],
-  [
-    "an update that takes longer than it may has failed",
-    { ...updating("updating"), atMs: 21_000 },
-    /The update of app was not done after 21 s/,
-  ],
-  [
-    "a roll back by Swarm gets as much time again",
-    { ...updating("rollback_started"), atMs: 39_000 },
-    "pending",
-  ],
+const cases: readonly Case[] = [
+  ...(
+    [
+      ["updating", "pending"],
+      ["completed", "updated"],
+      ["rollback_started", "pending"],
+      ["rollback_completed", went],
+      ["paused", paused],
+      ["rollback_paused", paused],
+    ] as const
+  ).map(([state, expected]) => ({
+    claim: `an update since the deploy that is ${state}`,
+    now: sample(update(state), "two"),
+    expected,
+  })),
+  { claim: "a roll back within one poll", now: sample(update("rollback_completed")), expected: went },
+  {
+    claim: "a change with an earlier update's status",
+    now: sample(update("completed", "09:00"), "two"),
+    expected: "pending",
+  },
+  { claim: "a change without a status", before: sample(), now: sample({}, "two"), expected: "pending" },
+  {
+    claim: "a change without new tasks, later",
+    before: sample(),
+    now: sample({}, "two"),
+    atMs: 10_000,
+    expected: "unchanged",
+  },
+  { claim: "no change, with an old status", now: old, expected: "unchanged" },
+  {
+    claim: "no change, rolled back earlier",
+    before: sample(update("rollback_completed")),
+    now: sample(update("rollback_completed")),
+    expected: "unchanged",
+  },
+  {
+    claim: "no change, paused earlier",
+    before: sample(update("paused")),
+    now: sample(update("paused")),
+    expected: paused,
+  },
+  { claim: "no change, a task is missing", before: sample(), now: sample(oneRuns), expected: "pending" },
+  { claim: "a new service that is healthy", before: null, now: sample(), expected: "started" },
+  {
+    claim: "a new one without a check after 2.9 s",
+    before: null,
+    now: sample(),
+    atMs: 2_900,
+    said: {},
+    expected: "pending",
+  },
+  {
+    claim: "a new one without a check after 3 s",
+    before: null,
+    now: sample(),
+    atMs: 3_000,
+    said: {},
+    expected: "started",
+  },
+  { claim: "a new one, a task is missing", before: null, now: sample(oneRuns), expected: "pending" },
+  {
+    claim: "a new one, a task failed",
+    before: null,
+    now: sample(tasks("failed")),
+    expected: /app could not be started/,
+  },
+  {
+    claim: "a new one, a task ended",
+    before: null,
+    now: sample(tasks("complete")),
+    expected: /app could not be started/,
+  },
+  {
+    claim: "a service that may end",
+    before: sample(),
+    now: sample(oneRuns),
+    said: mayEnd,
+    expected: "unchanged",
+  },
+  { claim: "a job", before: null, now: sample({ ...oneRuns, ...job }), expected: "unchanged" },
+  {
+    claim: "an update that takes too long",
+    now: sample(update("updating"), "two"),
+    atMs: 21_000,
+    expected: /not done after 21 s/,
+  },
+  {
+    claim: "a roll back has as much time again",
+    now: sample(update("rollback_started"), "two"),
+    atMs: 39_000,
+    expected: "pending",
+  },
 ];
 
-for (const [claim, seen, expected, said = checked] of cases) {
-  test(claim, () => {
-    const judgement = judge(said, seen);
-    if (typeof judgement === "string") assert.equal(judgement, expected);
-    else assert.match(judgement.failure, expected as RegExp);
-  });
-}
+test("each state of a service since the deploy is judged", () => {
+  for (const { claim, before = old, now, atMs = 1_000, said = checked, expected } of cases) {
+    const services = { app: { image: "app", build: {}, ...said } };
+    const [service] = readStack({ name: "shop", services }).services;
+    assert.ok(service);
+    const judgement = judgeService(service, { before, now, atMs, steadyMs: atMs });
+    if (typeof judgement === "string") assert.equal(judgement, expected, claim);
+    else assert.match(judgement.failure, expected as RegExp, claim);
+  }
+});
 
 test("the input names images by commit, start-first, but not with a writable volume", () => {
   const data = { type: "volume", source: "data", target: "/data" };
@@ -242,7 +237,7 @@ const stack = readStack({
 test("a job is not rolled back when another service fails, and the change in between is not lost", async () => {
   const before = await readStackState(rolloutOn("111111111111").rollout.engine, "shop");
   const { rollout, posted } = rolloutOn("222222222222");
-  await rollBackStack(rollout, before, new Map());
+  await rollBackStack(rollout, before, {});
   assert.deepEqual(posted, ["/services/app/update?version=1&rollback=previous"]);
 });
 
@@ -282,57 +277,4 @@ function serviceOf(name: string, mode: object, commit: string): object {
     Mode: mode,
   };
   return { ID: name, Version: { Index: 1 }, Spec: spec };
-}
-
-const listed = {
-  ID: "s1",
-  Version: { Index: 41 },
-  Spec: {
-    Name: "shop_app",
-    Labels: { "com.docker.stack.image": "ghcr.io/shop/app:0a1b" },
-    TaskTemplate: { ContainerSpec: { Image: "ghcr.io/shop/app:0a1b@sha256:1" }, Placement: {} },
-    Mode: { Replicated: { Replicas: 2 } },
-  },
-  ServiceStatus: { RunningTasks: 1, DesiredTasks: 2 },
-};
-
-/** An engine that lists `services` and `tasks`. */
-function engineWith(services: readonly unknown[], tasks: readonly unknown[] = []): Engine {
-  const get = async (path: string) =>
-    Buffer.from(JSON.stringify(path.startsWith("/tasks") ? tasks : services));
-  return { get, post: get, delete: get };
-}
-
-test("a service and its image have the names from the stack file", async () => {
-  const app = (await readStackState(engineWith([listed]), "shop")).get("app");
-  assert.equal(app?.image, "ghcr.io/shop/app:0a1b");
-  assert.deepEqual([app?.runningTasks, app?.desiredTasks, app?.update], [1, 2, null]);
-});
-
-test("the platforms from the registry are no change of a service", async () => {
-  const { TaskTemplate } = listed.Spec;
-  const withPlatforms = { ...TaskTemplate, Placement: { Platforms: [{ OS: "linux" }] } };
-  const other = { ...listed, Spec: { ...listed.Spec, TaskTemplate: withPlatforms } };
-  const definition = async (one: unknown) =>
-    (await readStackState(engineWith([one]), "shop")).get("app")?.definition;
-  assert.equal(await definition(other), await definition(listed));
-});
-
-test("the tasks of a service are named for a person, oldest first", async () => {
-  const tasks = [
-    { ...task("running"), ID: "x7f2a9k1", CreatedAt: "10:00", Slot: 2 },
-    { ...task("running"), ID: "b1c2d3e4", CreatedAt: "09:00", NodeID: "node-1" },
-    { ...task("running"), ID: "other", ServiceID: "s2" },
-  ];
-  const app = (await readStackState(engineWith([listed], tasks), "shop")).get("app");
-  assert.deepEqual(
-    app?.tasks.map(({ name }) => name),
-    ["app.node-.b1c2d", "app.2.x7f2a"],
-  );
-});
-
-/** A task in the container c1. */
-function task(desiredState: string) {
-  const status = { State: "running", ContainerStatus: { ContainerID: "c1" } };
-  return { ID: "t1", CreatedAt: "", ServiceID: "s1", DesiredState: desiredState, Status: status };
 }

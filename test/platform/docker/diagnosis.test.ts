@@ -9,7 +9,6 @@ import { diagnose } from "../../../src/platform/docker/health.ts";
 import { updateFailure } from "../../../src/rollout/roll-out-stack.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
-import { sampleSwarmService, sampleTask } from "../../rollout/stack-sample.ts";
 
 const environment = [
   "PATH=/usr/bin",
@@ -32,9 +31,14 @@ test("the log and health output of a failed container hide its secrets", async (
 
 test("the log of a failed task on any node does not show its secrets", async (t) => {
   const engine = await engineWith(t, (path) => (path.startsWith("/tasks/") ? log : null));
-  const task = sampleTask({ state: "failed", environment: ["API_TOKEN=token of the app"] });
-  const now = sampleSwarmService({ tasks: [task] });
-  const { problem } = await updateFailure(engine, "It failed.", { before: null, now });
+  const task = {
+    ...{ ID: "t1", CreatedAt: "", ServiceID: "s1", Slot: 1, DesiredState: "running" },
+    Spec: { ContainerSpec: { Env: ["API_TOKEN=token of the app"] } },
+    Status: { State: "failed", ContainerStatus: { ContainerID: "c1" } },
+  };
+  const spec = { Name: "shop_app", TaskTemplate: {}, Mode: {} };
+  const now = { ID: "s1", Version: { Index: 1 }, Spec: spec, tasks: [task] };
+  const { problem } = await updateFailure(engine, { name: "app" }, "It failed.", { before: null, now });
   assert.match(problem.evidence?.join("\n") ?? "", /^Last log lines:\n {2}\*\*\*, secret of the db/);
 });
 
