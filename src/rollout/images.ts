@@ -1,28 +1,26 @@
+import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { formatSize, parseSizeBytes } from "#config/size";
 import { buildCommand, complaintOf, pullCommand, runCompose } from "#platform/compose";
-import { type Engine, getJson } from "#platform/docker/engine";
+import { getJson } from "#platform/docker/engine";
 import { inspectImage, tagByCommit, tagImage } from "#platform/docker/images";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
-import type { Rollout, RolloutContext, ServiceRollout } from "./context.ts";
+import type { Rollout, RolloutContext } from "./context.ts";
 import { mayGoBack } from "./plan.ts";
 import type { RolloutService } from "./project.ts";
 import { note, type RolloutStep, timed } from "./report.ts";
-import { imageIsGone, type Version, type VersionImage } from "./versions.ts";
+import { imageIsGone, type Version } from "./versions.ts";
 
 const buildTimeoutMs = 60 * 60_000;
 
 /**
  * Pulls and builds the images of the services and names them after the commit. No container is touched: if this fails,
  * everything serves as before.
- *
- * @param prune called if the disk is too full for the build
  */
 export async function prepareImages(
   rollout: RolloutContext,
   services: readonly RolloutService[],
-  prune: () => Promise<unknown>,
 ): Promise<void> {
   const { target, project, withBuild } = rollout;
   const built = services.filter(({ isBuilt }) => isBuilt);
@@ -30,7 +28,7 @@ export async function prepareImages(
   if (pulled.length > 0) await runReported(rollout, "pull", pullCommand(target, pulled), pulled);
   if (!withBuild || built.length === 0) return;
   const builders = buildersOf(project.services, built);
-  await requireDiskSpace(rollout, prune);
+  await requireDiskSpace(rollout);
   await runReported(rollout, "build", buildCommand(target, names(builders)), names(builders));
   await Promise.all(built.map((service) => tagBuilt(rollout, service)));
 }
@@ -96,7 +94,7 @@ function names(services: readonly RolloutService[]): readonly string[] {
  * that are recreated and not built here (databases), because their data may not suit an older version; services that
  * others wait for, which a roll back does not run; and services whose image is named by a digest, which is reported.
  *
- * @throws ProblemError `no_previous_version` if an image was removed, or if only services with a digest could go back
+ * @throws ProblemError `no_previous_version` if an image was removed
  */
 export async function nameImages(
   { engine, report }: Pick<Rollout, "engine" | "report">,
@@ -107,89 +105,45 @@ export async function nameImages(
     const image = version.images[service.name];
     return image && mayGoBack(service) ? [{ service, image }] : [];
   });
-  const pinned = returning.filter(({ service }) => service.image.includes("@"));
-  const named = returning.filter((one) => !pinned.includes(one));
-  for (const { service, image } of named) {
+  const named = returning.filter(({ service }) => !service.image.includes("@"));
+  for (const { service, image } of named)
     if ((await inspectImage(engine, image.id)) === null) throw imageIsGone(service.name, image, version);
+  for (const { service, image } of returning) {
+    const { image: name, isBuilt } = service;
+    const isPinned = name.includes("@");
+    if (isPinned && image.image !== name)
+      note({ report, service }, `stays: the compose file names its image by the digest, ${name}`);
+    if (isPinned) continue;
+    await tagImage(engine, image.id, name);
+    // Without it, an operator who rolls out the same name again would wonder why nothing changes.
+    const text = `goes back to ${image.image}, which the name ${name} stands for here from now on. To get the other one again: hotpush rollout --pull`;
+    if (!isBuilt && image.image !== name) note({ report, service }, text);
   }
-  const stuck = await changing(engine, pinned);
-  if (stuck.length > 0 && (await changing(engine, named)).length === 0) throw allPinned(stuck);
-  for (const { service } of stuck) {
-    const advice = "To get the earlier one, write its digest there";
-    const text = `stays: the compose file names its image by the digest, ${service.image}. ${advice}`;
-    note({ report, service }, text);
-  }
-  for (const { service, image } of named) {
-    await tagImage(engine, image.id, service.image);
-    if (!service.isBuilt && image.image !== service.image) noteMisnamed({ report, service }, image);
-  }
-}
-
-interface Returning {
-  readonly service: RolloutService;
-  readonly image: VersionImage;
-}
-
-/** Those whose name in the compose file now stands for another image than in the version. */
-async function changing(engine: Engine, returning: readonly Returning[]): Promise<readonly Returning[]> {
-  const now = await Promise.all(returning.map(({ service }) => inspectImage(engine, service.image)));
-  return returning.filter(({ image }, index) => now[index]?.id !== image.id);
-}
-
-function allPinned(stuck: readonly Returning[]): ProblemError {
-  const names = stuck.map(({ service }) => service.name).join(", ");
-  const detail = `The compose file names the image of ${names} by its digest, so no other can be started. To go back, write the earlier digest there, commit and push. Nothing was changed.`;
-  return new ProblemError({ code: "no_previous_version", detail });
-}
-
-/** Without it, an operator who rolls out the same name again would wonder why nothing changes. */
-function noteMisnamed(on: Pick<ServiceRollout, "report" | "service">, then: VersionImage): void {
-  const advice = "To get the other one again: hotpush rollout --pull";
-  const { image } = on.service;
-  note(on, `goes back to ${then.image}, which the name ${image} stands for here from now on. ${advice}`);
 }
 
 const gibibyte = 1024 ** 3;
 
 /**
  * Refuses to build if the disk would run full, because that would also stop the running version. A build needs 1 GiB, or the
- * size in HOTPUSH_MIN_FREE (`2048 MiB`). If there is too little, `prune` is tried first.
+ * size in HOTPUSH_MIN_FREE (`2048 MiB`).
  *
  * @throws ProblemError `disk_full` with the size that is needed
  */
-export async function requireDiskSpace(
-  rollout: Pick<RolloutContext, "engine" | "env" | "report">,
-  prune: () => Promise<unknown>,
-): Promise<void> {
-  const neededBytes = configuredBytes(rollout.env) ?? gibibyte;
-  const directory = await dockerDirectory(rollout);
-  if ((await freeBytes(directory)) >= neededBytes) return;
-  note(rollout, "The disk is nearly full: old images are removed first.");
-  await prune();
-  const leftBytes = await freeBytes(directory);
-  if (leftBytes >= neededBytes) return;
-  const detail = `A build needs ${formatSize(neededBytes)} of free disk space for ${directory}, but ${formatSize(leftBytes)} are left after removing old images. Nothing was changed. Free some space, or set HOTPUSH_MIN_FREE.`;
-  throw new ProblemError({ code: "disk_full", detail });
-}
-
-function configuredBytes({ HOTPUSH_MIN_FREE: text }: NodeJS.ProcessEnv): number | null {
-  if (!text) return null;
-  const bytes = parseSizeBytes(text);
-  if (bytes !== null) return bytes;
-  const detail = `HOTPUSH_MIN_FREE is "${text}", not a size such as "2 GiB".`;
-  throw new ProblemError({ code: "configuration_invalid", detail });
-}
-
-/** In a container the engine's directory is not visible, but the container's own root is on the same disk. */
-async function dockerDirectory({ engine }: Pick<RolloutContext, "engine">): Promise<string> {
+export async function requireDiskSpace({
+  engine,
+  env,
+}: Pick<RolloutContext, "engine" | "env">): Promise<void> {
+  const { HOTPUSH_MIN_FREE: text } = env;
+  const neededBytes = text ? parseSizeBytes(text) : gibibyte;
+  if (neededBytes === null) {
+    const detail = `HOTPUSH_MIN_FREE is "${text}", not a size such as "2 GiB".`;
+    throw new ProblemError({ code: "configuration_invalid", detail });
+  }
   const { DockerRootDir } = await getJson<{ readonly DockerRootDir: string }>(engine, "/info");
-  return statfs(DockerRootDir).then(
-    () => DockerRootDir,
-    () => "/",
-  );
-}
-
-async function freeBytes(directory: string): Promise<number> {
+  // In a container the engine's directory is not visible, but the container's own root is on the same disk.
+  const directory = existsSync(DockerRootDir) ? DockerRootDir : "/";
   const { bavail, bsize } = await statfs(directory);
-  return bavail * bsize;
+  if (bavail * bsize >= neededBytes) return;
+  const detail = `A build needs ${formatSize(neededBytes)} of free disk space for ${directory}, but ${formatSize(bavail * bsize)} are left. Nothing was changed. Free some space (hotpush prune), or set HOTPUSH_MIN_FREE.`;
+  throw new ProblemError({ code: "disk_full", detail });
 }

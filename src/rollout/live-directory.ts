@@ -42,11 +42,11 @@ const socketName = "admin.sock";
 export async function findLiveDirectory(
   engine: Engine,
   model: ComposeModel,
-  { livePath, env }: Pick<RolloutRequest, "livePath" | "env">,
+  { livePath }: Pick<RolloutRequest, "livePath">,
 ): Promise<LiveDirectory | null> {
   const project = projectOnServer(model);
   if (project !== null) {
-    const path = livePath || join(await liveRoot(engine, project, env), project);
+    const path = livePath || join(await liveRoot(engine, project), project);
     if (!isAllowed(path, constants.W_OK)) throw notWritable(path, onMachine(path));
     return { path, adminSocket: join(dirname(path), socketName), project };
   }
@@ -57,11 +57,11 @@ export async function findLiveDirectory(
 }
 
 /** Where the directories of all projects on the server are. */
-async function liveRoot(engine: Engine, project: string, env: NodeJS.ProcessEnv): Promise<string> {
+async function liveRoot(engine: Engine, project: string): Promise<string> {
   if (await isMountedHere()) return liveMount;
-  const machine = await findServerState(engine, env);
+  const machine = await findServerState(engine);
   if (machine !== null) return machine.live;
-  const detail = `${project} is on Hotpush's server (its network is external), and this engine has none: neither its containers nor its files were found, so the live files were not either. Set it up again, in the checkout: hotpush init. If its files are not in the usual directory, name that in SERVER_PATH. Nothing was changed.`;
+  const detail = `${project} is on Hotpush's server (its network is external), and this engine has none: its containers were not found, so the live files were not either. Start it (docker compose up --detach, in /etc/hotpush), or set it up again, in the checkout: hotpush init. Nothing was changed.`;
   throw new ProblemError({ code: "live_file_not_writable", detail });
 }
 

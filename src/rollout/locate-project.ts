@@ -1,19 +1,15 @@
-import { constants, existsSync, readFileSync } from "node:fs";
+import { constants, existsSync } from "node:fs";
 import { mkdir, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
-import { parseEnv } from "node:util";
 import {
   liveMount,
   projectOfNetwork,
   type ServerState,
   serverComposeProject,
-  serverFilesAt,
-  serverPathOf,
   serverServices,
   serverStateAt,
   serviceAlias,
 } from "#config/server";
-import type { Environment } from "#config/settings";
 import { stateDirectoryOf } from "#config/state-path";
 import { type ComposeTarget, loadModel } from "#platform/compose";
 import type { ComposeModel } from "#platform/compose-model";
@@ -24,7 +20,7 @@ import {
   listContainers,
 } from "#platform/docker/containers";
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
-import { isAllowed, ownUid } from "#platform/files";
+import { isAllowed } from "#platform/files";
 import { ProblemError } from "#problems";
 import type { Containers } from "./context.ts";
 
@@ -161,7 +157,7 @@ export async function findStatePath(
 ): Promise<string> {
   // The server's own container has another STATE_PATH, that of the service.
   if (env.STATE_PATH && !env.SERVER_STATE_PATH) return stateDirectoryOf(env);
-  const machine = await findServerState(engine, env);
+  const machine = await findServerState(engine);
   if (machine === null) return stateDirectoryOf(env);
   const project = await serverProjectOf(target, env);
   if (project === null) return stateDirectoryOf(env);
@@ -200,14 +196,13 @@ export function projectOnServer({ name, networks = {}, services }: ComposeModel)
 }
 
 /**
- * Finds the state directories of the engine's server, as paths on this machine: by its containers, which may have
- * stopped, or else by its files.
+ * Finds the state directories of the engine's server, as paths on this machine, by its containers, which may have stopped.
  *
- * @returns null if there is no server, or if this user cannot read its files
+ * @returns null if there is no server
  */
-export async function findServerState(engine: Engine, env: Environment): Promise<ServerState | null> {
+export async function findServerState(engine: Engine): Promise<ServerState | null> {
   const containers = await listContainers(engine, serverComposeProject);
-  const path = statePathOfRun(containers) ?? statePathInFile(env);
+  const path = statePathOfRun(containers);
   if (path === null) return null;
   const state = serverStateAt(path);
   return { ...state, live: livePathOfCaddy(containers) ?? state.live };
@@ -222,13 +217,4 @@ function statePathOfRun(containers: Containers): string | null {
 function livePathOfCaddy(containers: Containers): string | null {
   const caddy = containers.find(({ service }) => service === serverServices.caddy);
   return caddy?.mounts.find(({ target }) => target === liveMount)?.source ?? null;
-}
-
-function statePathInFile(env: Environment): string | null {
-  const { envFile } = serverFilesAt(serverPathOf(env, ownUid() === 0));
-  try {
-    return parseEnv(readFileSync(envFile, "utf8")).STATE_PATH || null;
-  } catch {
-    return null;
-  }
 }

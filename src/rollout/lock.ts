@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { chown, type FileHandle, mkdir, open } from "node:fs/promises";
+import { chown, mkdir, open } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { flock } from "#platform/file-lock";
 import { type Access, nearestExisting, ownUid, statOf } from "#platform/files";
@@ -40,9 +40,7 @@ export async function lockRollout(
     try {
       const owner = inheritedOwner(dirname(path));
       if (owner !== null) await file.chown(owner.uid, owner.gid);
-      if ((await tryLock(file.fd, path, 0)) !== "locked") await waitForLock(file, path, waitS, options);
-      await file.truncate(0);
-      await file.write(`${process.pid}\n`);
+      await waitForLock(file.fd, path, waitS, options);
       return { descriptor: file.fd, release: () => file.close() };
     } catch (error) {
       await file.close();
@@ -53,67 +51,48 @@ export async function lockRollout(
   }
 }
 
+/**
+ * Waits up to `waitS` seconds for another process that holds the lock.
+ *
+ * @throws ProblemError `rollout_locked`, `rollout_interrupted`, `tool_missing` without flock, `state_unusable` if it fails
+ */
 async function waitForLock(
-  file: FileHandle,
+  descriptor: number,
   path: string,
   waitS: number,
   { report = () => {}, signal }: LockOptions,
 ): Promise<void> {
-  const holder = await readHolder(file);
-  if (waitS === 0) throw busy(path, waitS, holder);
-  note({ report }, `waiting for another roll-out of this project (process ${holder}), ${waitS} s at most`);
+  if (await tryLock(descriptor, path, 0)) return;
   const wait = async () => {
-    const attempt = await tryLock(file.fd, path, waitS, signal);
-    if (attempt === "interrupted") throw interrupted(holder);
-    if (attempt === "busy") throw busy(path, waitS, holder);
+    if (await tryLock(descriptor, path, waitS, signal)) return;
+    const detail = signal?.aborted
+      ? "The roll-out was asked to stop while it waited for another one. Nothing was changed."
+      : `Another roll-out of this project did not end within ${waitS} s. It holds ${path}. Nothing was changed.`;
+    throw new ProblemError({ code: signal?.aborted ? "rollout_interrupted" : "rollout_locked", detail });
   };
+  if (waitS === 0) return wait();
+  note({ report }, `waiting for another roll-out of this project, ${waitS} s at most`);
   await timed({ report }, "lock", wait, "the other roll-out is done");
 }
 
-function interrupted(holder: string): ProblemError {
-  const detail = `The roll-out was asked to stop while it waited for another one (process ${holder}). Nothing was changed.`;
-  return new ProblemError({ code: "rollout_interrupted", detail });
-}
-
-function busy(path: string, waitS: number, holder: string): ProblemError {
-  const detail = `Another roll-out of this project (process ${holder}) did not end within ${waitS} s. It holds ${path}. Nothing was changed.`;
-  return new ProblemError({ code: "rollout_locked", detail });
-}
-
-async function readHolder(file: FileHandle): Promise<string> {
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(32), 0, 32, 0);
-  return buffer.toString("utf8", 0, bytesRead).trim() || "unknown";
-}
-
-/**
- * Tries to lock the open file `descriptor`; waits up to `waitS` seconds for another process, or until `signal` is
- * aborted.
- *
- * @param path of the file, for the error message
- * @returns `interrupted` if flock, or its caller, was asked to stop
- * @throws ProblemError `tool_missing` without flock, `state_unusable` if it fails
- */
+/** Tries to lock the open file `descriptor`; waits up to `waitS` seconds, or until `signal` is aborted. */
 async function tryLock(
   descriptor: number,
   path: string,
   waitS: number,
   signal?: AbortSignal,
-): Promise<"locked" | "busy" | "interrupted"> {
+): Promise<boolean> {
   try {
-    if (await flock(descriptor, { waitS, signal })) return "locked";
-    return signal?.aborted ? "interrupted" : "busy";
+    return await flock(descriptor, { waitS, signal });
   } catch (error) {
-    throw lockFault(path, error as NodeJS.ErrnoException);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") {
+      const detail = "The program flock could not be started. Install util-linux. Nothing was changed.";
+      throw new ProblemError({ code: "tool_missing", detail }, error);
+    }
+    const detail = `${path} could not be locked (${message}). Nothing was changed. Roll out again; if that fails in the same way, set STATE_PATH to a directory whose file system has locks.`;
+    throw new ProblemError({ code: "state_unusable", detail }, error);
   }
-}
-
-function lockFault(path: string, error: NodeJS.ErrnoException): ProblemError {
-  if (error.code === "ENOENT") {
-    const detail = "The program flock could not be started. Install util-linux. Nothing was changed.";
-    return new ProblemError({ code: "tool_missing", detail }, error);
-  }
-  const detail = `${path} could not be locked (${error.message}). Nothing was changed. Roll out again; if that fails in the same way, set STATE_PATH to a directory whose file system has locks.`;
-  return new ProblemError({ code: "state_unusable", detail }, error);
 }
 
 /** The files in which roll-outs keep what Docker does not: the lock, and the good versions. */

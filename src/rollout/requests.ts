@@ -108,38 +108,39 @@ const pieceBytes = 256 * 1024;
 export async function followLog(path: string): Promise<LogFollower> {
   let file = await openIfThere(path);
   let position = file === null ? 0 : (await file.stat()).size;
-  let rest = "";
+  let rest: Buffer = Buffer.alloc(0);
 
-  async function readToEnd(): Promise<string> {
-    const pieces: Buffer[] = [];
-    while (file !== null) {
-      const { bytesRead, buffer } = await file.read(Buffer.alloc(pieceBytes), 0, pieceBytes, position);
-      if (bytesRead === 0) break;
-      pieces.push(buffer.subarray(0, bytesRead));
+  async function readToEnd(): Promise<void> {
+    for (;;) {
+      const { bytesRead, buffer } =
+        (await file?.read(Buffer.alloc(pieceBytes), 0, pieceBytes, position)) ?? none;
+      if (bytesRead === 0) return;
+      rest = Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
       position += bytesRead;
     }
-    return Buffer.concat(pieces).toString();
   }
 
   async function read(): Promise<readonly string[]> {
     file ??= await openIfThere(path);
-    let text = await readToEnd();
-    const present = file === null ? null : await stat(path).catch(() => null);
+    await readToEnd();
+    const present = await stat(path).catch(() => null);
     if (file !== null && present !== null && present.ino !== (await file.stat()).ino) {
-      // What was written between the two looks.
-      text += await readToEnd();
+      await readToEnd(); // What was written between the two looks.
       await file.close();
       file = await openIfThere(path);
       position = 0;
-      text += await readToEnd();
+      await readToEnd();
     }
-    const lines = (rest + text).split("\n");
-    rest = lines.pop() ?? "";
-    return lines;
+    const end = rest.lastIndexOf("\n") + 1;
+    const text = rest.toString("utf8", 0, end);
+    rest = rest.subarray(end);
+    return text.split("\n").slice(0, -1);
   }
 
   return { read, close: async () => file?.close() };
 }
+
+const none = { bytesRead: 0, buffer: Buffer.alloc(0) };
 
 async function openIfThere(path: string): Promise<FileHandle | null> {
   try {
@@ -173,27 +174,19 @@ interface Line {
 
 /** Reads a line of Caddy's log; null if it is not about a request. */
 export function readLoggedRequest(text: string): LoggedRequest | null {
-  const line = parseLine(text);
+  let line: Line;
+  try {
+    line = JSON.parse(text) as Line;
+  } catch {
+    return null;
+  }
   const { status, request, upstream } = line;
   if (status === undefined || request?.host === undefined) return null;
   return {
-    host: hostOf(request.host),
+    host: request.host.replace(/:[^:\]]*$/, "").toLowerCase(),
     container: upstream ? upstream.replace(/:\d+$/, "") : null,
     outcome: outcomeOf(line, status),
   };
-}
-
-function parseLine(text: string): Line {
-  try {
-    return JSON.parse(text) as Line;
-  } catch {
-    return {};
-  }
-}
-
-/** The host of a `Host` header, without its port. */
-function hostOf(header: string): string {
-  return header.replace(/:[^:\]]*$/, "").toLowerCase();
 }
 
 function outcomeOf(line: Line, status: number): LoggedRequest["outcome"] {

@@ -129,8 +129,7 @@ async function prepareStackImages(
   const { project, version } = rollout;
   const built = services.filter(({ isBuilt }) => version === null && isBuilt);
   // Each node pulls by itself what is not built here.
-  if (version === null)
-    await prepareImages({ ...rollout, withPull: false }, built, () => pruneStack(project, rollout));
+  if (version === null) await prepareImages({ ...rollout, withPull: false }, built);
   const images = new Map<string, string>();
   for (const service of project.services) {
     const { name } = service;

@@ -44,7 +44,7 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
   await recordFirstVersion(rollout);
   try {
     if (version) await nameImages(rollout, services, version);
-    else await prepareImages(rollout, services, () => pruneProject(rollout));
+    else await prepareImages(rollout, services);
     for (const wave of wavesOf(services.filter(({ replicas }) => replicas > 0)))
       await updateWave(rollout, wave, progress);
     const pruning = withPrune ? pruneBeside(rollout, () => pruneNow(rollout)) : null;

@@ -3,6 +3,7 @@ import { join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/duration";
 import { liveMount, serviceAlias } from "#config/server";
+import { namesOf } from "#platform/docker/containers";
 import { replaceFile } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { ProblemError } from "#problems";
@@ -96,22 +97,15 @@ function replicaOf(service: string, file: string): number {
 
 const answerTimeoutMs = 5_000;
 
-export interface InFlight {
-  /** Requests to the containers that were asked for. */
-  readonly count: number;
-  /**
-   * Requests to the service that Caddy counts under no container's name. Before 2.11.2, these are all that a live file
-   * directed (https://github.com/caddyserver/caddy/pull/7517). Later versions count each of those both ways, except
-   * if the file named the service itself when it came. Added to them are requests that reached no container by the
-   * live file, and went to the service's name on the server instead.
-   */
-  readonly unnamed: number;
-}
-
 /**
- * How many requests Caddy has in flight to the containers `names` of `service`. Those to other services and other
+ * How many requests Caddy may have in flight to the containers `names` of `service`. Those to other services and other
  * projects, whose live files have other paths, do not count. See
  * https://caddyserver.com/docs/api#get-reverse-proxyupstreams
+ *
+ * Counted are also requests to the service under no container's name. Before 2.11.2, these are all that a live file
+ * directed (https://github.com/caddyserver/caddy/pull/7517). Later versions count each of those both ways, except
+ * if the file named the service itself when it came. Added are requests that reached no container by the
+ * live file, and went to the service's name on the server instead.
  *
  * @returns null if Caddy does not answer
  */
@@ -119,38 +113,26 @@ export async function requestsInFlight(
   live: LiveDirectory,
   service: string,
   names: readonly string[],
-): Promise<InFlight | null> {
+): Promise<number | null> {
   const answer = await get(live, "/reverse_proxy/upstreams");
   if (answer === null) return null;
   const upstreams: readonly Upstream[] = JSON.parse(answer) ?? [];
-  const byFile = upstreams.filter(({ address }) =>
-    filesIn(live, address).some((file) => isLiveFileOf(service, file)),
-  );
+  const total = (isMeant: (address: string) => boolean) =>
+    upstreams.reduce((sum, one) => sum + (isMeant(one.address) ? one.num_requests : 0), 0);
+  const to = (isMeant: (host: string) => boolean) =>
+    total((address) => isMeant(address.replace(/:\d+$/, "")));
   const alias = live.project === null ? null : serviceAlias(service, live.project);
   // Excludes upstreams that the Caddyfile names itself, such as another service: no live file counts their
   // requests.
   const known = new Set([...names, ...(await readLiveFiles(live.path, service))]);
-  const to = (isMeant: (host: string) => boolean) =>
-    total(upstreams.filter(({ address }) => isMeant(hostOf(address))));
+  const byFile = total((address) => filesIn(live, address).some((file) => isLiveFileOf(service, file)));
   const named = to((host) => known.has(host) && host !== alias);
-  const rescued = to((host) => host === alias);
-  return {
-    count: to((host) => names.includes(host)),
-    unnamed: Math.max(0, total(byFile) - named) + rescued,
-  };
-}
-
-function hostOf(address: string): string {
-  return address.replace(/:\d+$/, "");
+  return to((host) => names.includes(host)) + Math.max(0, byFile - named) + to((host) => host === alias);
 }
 
 interface Upstream {
   readonly address: string;
   readonly num_requests: number;
-}
-
-function total(upstreams: readonly Upstream[]): number {
-  return upstreams.reduce((sum, { num_requests }) => sum + num_requests, 0);
 }
 
 /**
@@ -199,9 +181,9 @@ export async function checkThroughProxy(
   const { name, checkUrl } = on.service;
   if (checkUrl === null) return;
   const check = async () => {
-    const checked = await pollUntilGood(checkUrl, limits);
-    if (checked.kind === "good") return;
-    const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${checked.lastAnswer}).`;
+    const lastAnswer = await pollUntilGood(checkUrl, limits);
+    if (lastAnswer === null) return;
+    const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${lastAnswer}).`;
     throw new ProblemError({ code: "proxy_check_failed", detail });
   };
   await timed(on, "check", check, `${checkUrl} answers well`);
@@ -210,51 +192,41 @@ export async function checkThroughProxy(
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 export interface CheckLimits {
-  /** Good answers in a row that make the check pass. */
-  readonly wanted: number;
   /** Bad answers in a row that make it fail. */
   readonly tolerated: number;
   readonly pollMs: number;
-  readonly answerMs: number;
   readonly timeoutMs: number;
 }
 
-export const checkLimits: CheckLimits = {
-  wanted: 6,
-  tolerated: 5,
-  pollMs: 100,
-  answerMs: 5_000,
-  timeoutMs: 15_000,
-};
+export const checkLimits: CheckLimits = { tolerated: 5, pollMs: 100, timeoutMs: 15_000 };
 
-/**
- * For a service that was down: nothing can be switched back, and a proxy may need seconds to see the new container.
- */
+/** For a service that was down: nothing can be switched back, and a proxy may need seconds to see the new container. */
 export const patientLimits: CheckLimits = { ...checkLimits, tolerated: Number.POSITIVE_INFINITY };
 
-export type CheckResult = { readonly kind: "good" } | { readonly kind: "bad"; readonly lastAnswer: string };
+/** Good answers in a row that make the check pass. */
+const goodAnswers = 6;
 
-/** Requests `url`, through the proxy, until it has given a few good answers in a row (2xx, redirects followed). */
-export async function pollUntilGood(url: string, limits: CheckLimits = checkLimits): Promise<CheckResult> {
+/**
+ * Requests `url`, through the proxy, until it has given a few good answers in a row (2xx, redirects followed).
+ *
+ * @returns the last bad answer if it does not, else null
+ */
+export async function pollUntilGood(url: string, limits: CheckLimits): Promise<string | null> {
   const deadlineMs = performance.now() + limits.timeoutMs;
-  let good = 0;
-  let bad = 0;
-  for (;;) {
-    const answer = await ask(url, limits.answerMs);
+  for (let good = 0, bad = 0; ; ) {
+    const answer = await ask(url);
     good = answer === null ? good + 1 : 0;
     bad = answer === null ? 0 : bad + 1;
-    if (good === limits.wanted) return { kind: "good" };
-    if (answer !== null && (bad >= limits.tolerated || performance.now() > deadlineMs)) {
-      return { kind: "bad", lastAnswer: answer };
-    }
+    if (good === goodAnswers) return null;
+    if (answer !== null && (bad >= limits.tolerated || performance.now() > deadlineMs)) return answer;
     await sleep(limits.pollMs);
   }
 }
 
 /** Null if the answer is good, else a description of it. */
-async function ask(url: string, answerMs: number): Promise<string | null> {
+async function ask(url: string): Promise<string | null> {
   try {
-    const status = await finalStatus(new URL(url), AbortSignal.timeout(answerMs));
+    const status = await finalStatus(new URL(url), AbortSignal.timeout(answerTimeoutMs));
     return status >= 200 && status < 300 ? null : `status ${status}`;
   } catch (error) {
     return error instanceof Error ? error.message || error.name : String(error);
@@ -284,36 +256,40 @@ export async function drainOld(
   signal?: AbortSignal,
 ): Promise<DrainSummary> {
   const { traffic, service } = on;
-  if (traffic.by === "nobody") return { drainedMs: null, ...unknown("not behind the proxy") };
+  if (traffic.by === "nobody") return { drainedMs: null, downtimeMs: null, reason: "not behind the proxy" };
   if (traffic.by === "watching proxy") {
     const wait = () => sleep(proxyNoticesMs);
     const { durationMs } = await timed(on, "drain", wait, "the proxy has seen the new container");
-    return { drainedMs: durationMs, ...unknown("not measured: the proxy watches Docker") };
+    return { drainedMs: durationMs, downtimeMs: null, reason: "not measured: the proxy watches Docker" };
   }
-  const names = containers.map(({ name }) => name);
+  const limits = drainLimits(service.drainTimeoutMs);
   const work = () =>
-    drain(traffic.directory, service.name, names, drainLimits(service.drainTimeoutMs), signal);
-  const { durationMs, result } = await timed(on, "drain", work, (drained) => drainText(drained, names));
-  return { drainedMs: durationMs, ...seenAtProxy(result) };
-}
-
-function unknown(reason: string): Pick<ServiceOutcome, "downtimeMs" | "reason"> {
-  return { downtimeMs: null, reason };
-}
-
-function seenAtProxy(drained: Drained): Pick<ServiceOutcome, "downtimeMs" | "reason"> {
-  if (drained.kind === "blind") return unknown("not measured: Caddy did not count the requests");
-  const open = drained.kind === "timed_out" ? `; ${drained.inFlight} requests were open at the limit` : "";
-  return { downtimeMs: 0, reason: `at the proxy${open}` };
-}
-
-function drainText(drained: Drained, names: readonly string[]): string {
-  if (drained.kind === "drained") return `no request is left in ${names.join(", ")}`;
-  if (drained.kind === "given_up") return `${names.join(", ")} not drained: the requests go back there`;
-  if (drained.kind === "blind") {
-    return `Caddy did not answer on admin.sock in the live directory: waited ${formatDuration(drained.waitedMs)} instead`;
-  }
-  return `${drained.inFlight} requests were still under way at the limit`;
+    drain(
+      traffic.directory,
+      service.name,
+      containers.map(({ name }) => name),
+      limits,
+      signal,
+    );
+  const names = namesOf(containers);
+  const { durationMs, result } = await timed(on, "drain", work, ({ kind, inFlight }) => {
+    const texts = {
+      drained: `no request is left in ${names}`,
+      "given up": `${names} not drained: the requests go back there`,
+      blind: `Caddy did not answer on admin.sock in the live directory: waited ${formatDuration(limits.blindMs)} instead`,
+      "timed out": `${inFlight} requests were still under way at the limit`,
+    };
+    return texts[kind];
+  });
+  const { kind, inFlight } = result;
+  if (kind === "blind")
+    return {
+      drainedMs: durationMs,
+      downtimeMs: null,
+      reason: "not measured: Caddy did not count the requests",
+    };
+  const open = kind === "timed out" ? `; ${inFlight} requests were open at the limit` : "";
+  return { drainedMs: durationMs, downtimeMs: 0, reason: `at the proxy${open}` };
 }
 
 export interface DrainLimits {
@@ -338,55 +314,39 @@ export function drainLimits(labelMs: number | null): DrainLimits {
   return { settleMs: 200, pollMs: 50, timeoutMs, blindMs };
 }
 
-export type Drained =
-  | { readonly kind: "drained" }
-  | { readonly kind: "timed_out"; readonly inFlight: number }
-  | { readonly kind: "blind"; readonly waitedMs: number }
-  | { readonly kind: "given_up" };
-
-/**
- * Waits until the proxy has no request in flight to `containers` of `service`, which it has been switched away from. Never fails:
- * the result says if the limit was reached, if Caddy does not report, or if `signal` was aborted.
- */
-export async function drain(
-  live: LiveDirectory,
-  service: string,
-  containers: readonly string[],
-  limits: DrainLimits,
-  signal?: AbortSignal,
-): Promise<Drained> {
-  try {
-    const drained = await countDown(live, service, containers, limits, signal);
-    return signal?.aborted ? { kind: "given_up" } : drained;
-  } catch (error) {
-    if (signal?.aborted) return { kind: "given_up" };
-    throw error;
-  }
+export interface Drained {
+  /** `blind`: Caddy does not report. `given up`: the signal was aborted. */
+  readonly kind: "drained" | "timed out" | "blind" | "given up";
+  readonly inFlight: number;
 }
 
-async function countDown(
+/** Waits until the proxy has no request in flight to `containers` of `service`, which it has been switched away from. */
+export async function drain(
   live: LiveDirectory,
   service: string,
   containers: readonly string[],
   { settleMs, pollMs, timeoutMs, blindMs }: DrainLimits,
   signal?: AbortSignal,
 ): Promise<Drained> {
-  const wait = (ms: number) => sleep(ms, undefined, signal ? { signal } : {});
-  await wait(settleMs);
-  const deadlineMs = performance.now() + timeoutMs;
-  let wasIdle = false;
-  for (;;) {
-    const inFlight = await requestsInFlight(live, service, containers);
-    if (inFlight === null) {
-      await wait(blindMs);
-      return { kind: "blind", waitedMs: blindMs };
+  const wait = (ms: number) => sleep(ms, undefined, { signal });
+  const deadlineMs = performance.now() + settleMs + timeoutMs;
+  try {
+    await wait(settleMs);
+    for (let wasIdle = false; ; ) {
+      const inFlight = await requestsInFlight(live, service, containers);
+      signal?.throwIfAborted();
+      if (inFlight === null) {
+        await wait(blindMs);
+        return { kind: "blind", inFlight: 0 };
+      }
+      // A request that arrives while Caddy counts may be in only one of the numbers. The next poll sees both.
+      if (inFlight === 0 && wasIdle) return { kind: "drained", inFlight };
+      wasIdle = inFlight === 0;
+      if (performance.now() > deadlineMs) return { kind: "timed out", inFlight };
+      await wait(pollMs);
     }
-    // A request that arrives while Caddy counts may be in only one of the numbers. The next poll sees both.
-    const isIdle = inFlight.count === 0 && inFlight.unnamed === 0;
-    if (isIdle && wasIdle) return { kind: "drained" };
-    wasIdle = isIdle;
-    if (performance.now() > deadlineMs)
-      return { kind: "timed_out", inFlight: inFlight.count + inFlight.unnamed };
-    await wait(pollMs);
+  } catch (error) {
+    if (signal?.aborted) return { kind: "given up", inFlight: 0 };
+    throw error;
   }
 }

@@ -1,5 +1,4 @@
 import { dirname } from "node:path";
-import { isNamedByCommit } from "#platform/docker/images";
 import { replaceFile } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { ProblemError } from "#problems";
@@ -69,20 +68,7 @@ export async function writeVersions(path: string, versions: readonly Version[]):
 /** Adds a good version. If the last one has the same images, the new one replaces it. */
 export function withVersion(versions: readonly Version[], version: Version): readonly Version[] {
   const last = versions.at(-1);
-  if (!last || !sameImages(last, version)) return [...versions, version];
-  return [...versions.slice(0, -1), { ...version, images: namedAsBefore(version.images, last.images) }];
-}
-
-/** A stack may still run an image by a name that the next build takes. The name by commit keeps that image. */
-function namedAsBefore(images: Version["images"], before: Version["images"]): Version["images"] {
-  const named = Object.entries(images).map(([service, image]) => {
-    const tag = before[service]?.tag ?? image.tag;
-    return [
-      service,
-      !isNamedByCommit(image.tag) && isNamedByCommit(tag) ? { ...image, tag } : image,
-    ] as const;
-  });
-  return Object.fromEntries(named);
+  return [...(last && sameImages(last, version) ? versions.slice(0, -1) : versions), version];
 }
 
 /**

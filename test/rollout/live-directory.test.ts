@@ -16,7 +16,7 @@ const onMachine: ComposeModel = {
   services: {},
   networks: { hotpush: { name: "hotpush-shop", external: true } },
 };
-const nothing = { livePath: undefined, env: {} };
+const nothing = { livePath: undefined };
 
 test("a project on the server has a directory of its own, beside Caddy's socket", async (t) => {
   const livePath = temporaryDirectory(t);
@@ -33,15 +33,15 @@ test("a project on the server has a directory of its own, beside Caddy's socket"
 test("a given directory counts on the server too", async (t) => {
   const path = join(temporaryDirectory(t), "shop");
   mkdirSync(path);
-  const found = await findLiveDirectory(emptyEngine, onMachine, { livePath: path, env: {} });
+  const found = await findLiveDirectory(emptyEngine, onMachine, { livePath: path });
   assert.deepEqual(found, { path, adminSocket: join(path, "../admin.sock"), project: "shop" });
 });
 
 test("without its server, or its directory there, a project is not rolled out", async (t) => {
-  const env = { SERVER_PATH: join(temporaryDirectory(t), "none") };
+  const livePath = join(temporaryDirectory(t), "none");
   const none = isProblem("live_file_not_writable", /^shop is on Hotpush's server .* has none/);
-  await assert.rejects(findLiveDirectory(emptyEngine, onMachine, { livePath: undefined, env }), none);
-  const engine = engineWithServer({ statePath: "/nowhere", livePath: env.SERVER_PATH });
+  await assert.rejects(findLiveDirectory(emptyEngine, onMachine, nothing), none);
+  const engine = engineWithServer({ statePath: "/nowhere", livePath });
   const missing = isProblem("live_file_not_writable", /none\/shop, .* docker start/);
   await assert.rejects(findLiveDirectory(engine, onMachine, nothing), missing);
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { serverStateAt } from "../../src/config/server.ts";
@@ -158,14 +158,6 @@ test("a project that joins another one's network is still itself", () => {
 test("the server is found by its containers", async () => {
   const engine = engineWithServer({ statePath: "/srv/state", livePath: "/srv/live" });
   const found = { ...serverStateAt("/srv/state"), live: "/srv/live" };
-  assert.deepEqual(await findServerState(engine, {}), found);
-});
-
-test("without its containers, the server is found by its files", async (t) => {
-  const path = join(temporaryDirectory(t), "hotpush");
-  const env = { SERVER_PATH: path };
-  assert.equal(await findServerState(emptyEngine, env), null);
-  mkdirSync(path);
-  writeFileSync(join(path, ".env"), "STATE_PATH=/srv/state\n");
-  assert.deepEqual(await findServerState(emptyEngine, env), serverStateAt("/srv/state"));
+  assert.deepEqual(await findServerState(engine), found);
+  assert.equal(await findServerState(emptyEngine), null);
 });

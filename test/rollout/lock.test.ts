@@ -29,13 +29,10 @@ async function lockPath(t: TestContext): Promise<string> {
   return join(directory, "state", "shop.lock");
 }
 
-test("a second roll-out is refused with the holder of the lock", async (t) => {
+test("a second roll-out is refused with the path of the lock", async (t) => {
   const path = await lockPath(t);
   const lock = await lockRollout(path, 0);
-  await assert.rejects(
-    lockRollout(path, 0),
-    isProblem("rollout_locked", new RegExp(`process ${process.pid}\\b`)),
-  );
+  await assert.rejects(lockRollout(path, 0), isProblem("rollout_locked", /It holds .*shop\.lock/));
   await lock.release();
   await (await lockRollout(path, 0)).release();
 });
@@ -102,7 +99,7 @@ test("a roll-out reports which other one it waits for, and how long it waited", 
   const other = await lockRollout(lockPath, 0);
   const waiting = lockRollout(lockPath, 60, { report: (event) => told.push(event), signal });
   await until("it is reported", () => told.length === 1);
-  const text = `waiting for another roll-out of this project (process ${process.pid}), 60 s at most`;
+  const text = "waiting for another roll-out of this project, 60 s at most";
   assert.deepEqual(told, [{ event: "note", service: null, text }]);
   await other.release();
   await (await waiting).release();
@@ -121,8 +118,7 @@ test("a waiting roll-out that is asked to stop says so, and stops waiting", asyn
   const other = await lockRollout(lockPath, 0);
   const stopping = new AbortController();
   const waiting = lockRollout(lockPath, 2, { report: () => stopping.abort(), signal: stopping.signal });
-  const told = new RegExp(`asked to stop while it waited for another one \\(process ${process.pid}\\)`);
-  await assert.rejects(waiting, isProblem("rollout_interrupted", told));
+  await assert.rejects(waiting, isProblem("rollout_interrupted", /asked to stop while it waited/));
   await other.release();
   await (await lockRollout(lockPath, 0)).release();
 });

@@ -105,7 +105,7 @@ test("requests to another project's service of the same name do not count", asyn
     "shop-web-1:8080": 3,
     "shop-web-2:8080": 2,
   });
-  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), { count: 3, unnamed: 0 });
+  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), 3);
 });
 
 test("before Caddy 2.11.2, only the service's own requests are those of an unknown container", async (t) => {
@@ -115,7 +115,7 @@ test("before Caddy 2.11.2, only the service's own requests are those of an unkno
     "{file./run/live/shop/web}:8080": 1,
     "{file./run/live/shop/web.2}:8080": 1,
   });
-  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), { count: 0, unnamed: 2 });
+  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), 2);
 });
 
 test("requests that went to the service's name on the server may be at any container", async (t) => {
@@ -124,7 +124,7 @@ test("requests that went to the service's name on the server may be at any conta
     "shop-web-2:8080": 1,
     "web.shop.containers.internal:8080": 4,
   });
-  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), { count: 0, unnamed: 5 });
+  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), 5);
 });
 
 test("the live files that Caddy reads are found in its configuration", async (t) => {
@@ -145,7 +145,7 @@ test("live files of other projects on the server are not this one's", async (t) 
   assert.deepEqual([...((await liveFilesRead(live)) ?? [])], ["web"]);
 });
 
-const quick = { ...checkLimits, pollMs: 5, timeoutMs: 2_000, answerMs: 200 };
+const quick = { ...checkLimits, pollMs: 5, timeoutMs: 2_000 };
 
 /** Answers with each of `statuses` in turn, then with the last for ever. */
 async function site(t: TestContext, statuses: readonly number[]): Promise<string> {
@@ -160,28 +160,11 @@ async function site(t: TestContext, statuses: readonly number[]): Promise<string
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
-test("three good answers in a row are good", async (t) => {
-  assert.deepEqual(await pollUntilGood(await site(t, [200]), quick), { kind: "good" });
-});
-
-test("a bad answer in between starts the count again", async (t) => {
-  assert.deepEqual(await pollUntilGood(await site(t, [200, 503, 200, 200, 503, 200]), quick), {
-    kind: "good",
-  });
-});
-
-test("five bad answers in a row fail the check, and the last is reported", async (t) => {
-  assert.deepEqual(await pollUntilGood(await site(t, [500]), quick), {
-    kind: "bad",
-    lastAnswer: "status 500",
-  });
-});
-
-test("a site that does not listen is bad", async (t) => {
-  const url = await site(t, [200]);
-  const { kind, ...told } = await pollUntilGood(url.replace(/\d+\/$/, "1/"), quick);
-  assert.equal(kind, "bad");
-  assert.match(JSON.stringify(told), /ECONNREFUSED|bad port/);
+test("a site is good after six good answers in a row, and bad after five bad ones", async (t) => {
+  assert.equal(await pollUntilGood(await site(t, [200, 503, 200, 200, 503, 200]), quick), null);
+  assert.equal(await pollUntilGood(await site(t, [500]), quick), "status 500");
+  const unheard = (await site(t, [200])).replace(/\d+\/$/, "1/");
+  assert.match(String(await pollUntilGood(unheard, quick)), /ECONNREFUSED/);
 });
 
 const limits = { settleMs: 5, pollMs: 5, timeoutMs: 200, blindMs: 20 };
@@ -193,79 +176,55 @@ async function caddy(t: TestContext, answer: (path: string) => unknown): Promise
   return live;
 }
 
-test("drain ends when the old container has no request left", async (t) => {
-  const counts = [3, 1, 0];
-  const live = await caddy(t, () => [
-    { address: "shop-app-1:8080", num_requests: counts.shift() ?? 0 },
-    { address: "shop-app-2:8080", num_requests: 70 },
-  ]);
-  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), { kind: "drained" });
-  assert.equal(counts.length, 0);
-});
-
-test("a count of zero is believed when the next one is zero too", async (t) => {
-  const counts = [0, 2, 0, 0, 1];
-  const live = await caddy(t, () => [{ address: "shop-app-1:8080", num_requests: counts.shift() }]);
-  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), { kind: "drained" });
-  assert.deepEqual(counts, [1]);
-});
-
-test("an upstream that Caddy no longer lists is drained", async (t) => {
-  const live = await caddy(t, () => null);
-  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), { kind: "drained" });
-});
-
-test("drain stops waiting at its limit and says how many requests were left", async (t) => {
-  const live = await caddy(t, () => [{ address: "shop-app-1:8080", num_requests: 2 }]);
-  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), { kind: "timed_out", inFlight: 2 });
-});
-
-for (const inFlight of [2, 0]) {
-  test(`drain stops waiting when aborted, and does not report the ${inFlight} in flight`, async (t) => {
-    const given = new AbortController();
-    const live = await caddy(t, () => {
-      given.abort();
-      return [{ address: "shop-app-1:8080", num_requests: inFlight }];
-    });
-    const forever = { ...limits, timeoutMs: 600_000 };
-    assert.deepEqual(await drain(live, "app", ["shop-app-1"], forever, given.signal), { kind: "given_up" });
-  });
+/** What a drain of shop-app-1 ends with if Caddy gives these counts in turn; the last one for ever. */
+async function drainOf(t: TestContext, counts: readonly unknown[], timeoutMs = 60_000) {
+  const rest = [...counts];
+  const live = await caddy(t, () => (rest.length > 1 ? rest.shift() : rest[0]));
+  writeFileSync(join(live.path, "app"), "shop-app-2");
+  return drain(live, "app", ["shop-app-1"], { ...limits, timeoutMs });
 }
 
-test("without an answer from Caddy, drain waits as long as the longest request", async (t) => {
-  const live = liveDirectory(t);
-  assert.deepEqual(await drain(live, "app", ["shop-app-1"], limits), {
-    kind: "blind",
-    waitedMs: 20,
-  });
-});
+const requests = (address: string, num_requests: number) => ({ address: `${address}:8080`, num_requests });
+const old = (count: number) => [requests("shop-app-1", count), requests("shop-app-2", 70)];
+const byFile = (count: number, other: string) => [
+  requests("{file./run/live/app}", count),
+  requests(other, 3),
+];
+const drained = { kind: "drained", inFlight: 0 };
 
-const byFile = { address: "{file./run/live/app}:8080", num_requests: 3 };
+test("a drain ends when two counts in a row are zero, or at its limit", async (t) => {
+  assert.deepEqual(await drainOf(t, [old(3), old(1), old(0)]), drained);
+  assert.deepEqual(await drainOf(t, [old(0), old(2), old(0), old(0), old(9)]), drained);
+  assert.deepEqual(await drainOf(t, [null]), drained, "an upstream that Caddy no longer lists");
+  assert.deepEqual(await drainOf(t, [old(2)], 100), { kind: "timed out", inFlight: 2 });
+});
 
 test("requests of which Caddy says no container (before 2.11.2) may be at the old one", async (t) => {
-  const old = await caddy(t, () => [byFile, { address: "grafana:3000", num_requests: 3 }]);
-  writeFileSync(join(old.path, "app"), "shop-app-2");
-  assert.deepEqual(await drain(old, "app", ["shop-app-1"], limits), { kind: "timed_out", inFlight: 3 });
-  const counted = [byFile, { address: "shop-app-2:8080", num_requests: 3 }];
-  const newer = await caddy(t, () => counted);
-  writeFileSync(join(newer.path, "app"), "shop-app-2");
-  assert.deepEqual(await drain(newer, "app", ["shop-app-1"], limits), { kind: "drained" });
+  assert.deepEqual(await drainOf(t, [byFile(3, "grafana")], 100), { kind: "timed out", inFlight: 3 });
+  assert.deepEqual(await drainOf(t, [byFile(3, "shop-app-2")]), drained);
+  const streams = Array.from({ length: 19 }, () => byFile(4, "shop-app-2"));
+  assert.deepEqual(await drainOf(t, [...streams, byFile(3, "shop-app-2")]), drained);
 });
 
-test("a stream that Caddy counts under no container is waited for up to the limit", async (t) => {
-  const counts = Array.from({ length: 20 }, (_, index) => (index < 19 ? 1 : 0));
-  const live = await caddy(t, () => [{ ...byFile, num_requests: counts.shift() ?? 0 }]);
-  const patient = { ...limits, timeoutMs: 60_000 };
-  assert.deepEqual(await drain(live, "app", ["shop-app-1"], patient), { kind: "drained" });
-  assert.equal(counts.length, 0);
+test("a drain that is aborted does not report the requests in flight", async (t) => {
+  for (const count of [2, 0]) {
+    const goesBack = new AbortController();
+    const live = await caddy(t, () => {
+      goesBack.abort();
+      return old(count);
+    });
+    const forever = { ...limits, timeoutMs: 600_000 };
+    const ended = await drain(live, "app", ["shop-app-1"], forever, goesBack.signal);
+    assert.deepEqual(ended, { kind: "given up", inFlight: 0 });
+  }
 });
 
-test("the label hotpush.drain-timeout also counts if Caddy does not report", () => {
-  assert.deepEqual(drainLimits(300_000), {
-    settleMs: 200,
-    pollMs: 50,
-    timeoutMs: 300_000,
-    blindMs: 300_000,
-  });
-  assert.deepEqual(drainLimits(null), { settleMs: 200, pollMs: 50, timeoutMs: 30_000, blindMs: 10_000 });
+test("without an answer from Caddy, a drain waits as long as the longest request", async (t) => {
+  const startedMs = performance.now();
+  const blind = { kind: "blind", inFlight: 0 };
+  assert.deepEqual(await drain(liveDirectory(t), "app", ["shop-app-1"], { ...limits, blindMs: 100 }), blind);
+  assert.ok(performance.now() - startedMs >= 100);
+  const { timeoutMs, blindMs } = drainLimits(300_000);
+  assert.deepEqual([timeoutMs, blindMs], [300_000, 300_000], "the label counts for both");
+  assert.deepEqual([drainLimits(null).timeoutMs, drainLimits(null).blindMs], [30_000, 10_000]);
 });

@@ -43,13 +43,6 @@ test("a version with the same images takes the last one's place", () => {
   assert.deepEqual(withVersion([a, b], version("later", "b")), [a, version("later", "b")]);
 });
 
-test("a version with the same images keeps the commit names of the last one", () => {
-  const [commit, image] = ["0123456789ab", { image: "shop-app", id: "sha256:1" }];
-  const first = { ...a, commit, images: { app: { ...image, tag: `shop-app:${commit}` } } };
-  const again = { ...b, images: { app: { ...image, tag: "shop-app:latest" } } };
-  assert.deepEqual(withVersion([first], again), [{ ...again, images: first.images }]);
-});
-
 test("the previous version is the last with other images", () => {
   assert.equal(previousVersion([a, b, c]), b);
   assert.equal(previousVersion([a, b, version("same", "b")])?.commit, "a");
