@@ -88,9 +88,8 @@ remove_left_locks() {
 replace_containers() {
   echo "==> Build and replace"
   if command -v hotpush >/dev/null; then
-    hotpush rollout || { code=$?; check_docker >/dev/null; exit "$code"; }
-    echo "==> Prune" # Of this project, but what `hotpush rollback` needs.
-    hotpush prune || echo "Could not prune; going on."
+    # It also removes old images of this project, but none that `hotpush rollback` needs.
+    hotpush rollout --prune || { code=$?; check_docker >/dev/null; exit "$code"; }
     return
   fi
   check_docker

@@ -33,7 +33,7 @@ export function renderBudget(measurements: readonly BudgetMeasurement[]): string
 }
 
 const text = `A small app, or six of them, behind Caddy gets a new version by \`docker compose up -d --build --wait\` and by
-\`hotpush rollout && hotpush prune\`, in turns on the same engine; each has its own project. Live means that all services answer
+\`hotpush rollout --prune\`, in turns on the same engine; each has its own project. Live means that all services answer
 with the new version through Caddy, asked every 20 ms. Compose does not remove old images; here the comparison of the column
 “Pruned” is with its end. The label \`hotpush.guard\` is 0. Medians.
 To repeat it alone: \`node bench/rollout/budget.ts\`.`;

@@ -11,20 +11,17 @@ export interface TimedEvent {
 
 /** As the script of examples/ does. */
 export async function rollOutAndPrune(project: ServicesProject): Promise<readonly TimedEvent[]> {
-  const { code, output } = await project.rollOut({ args: ["--json"] });
+  const { code, output } = await project.rollOut({ args: ["--json", "--prune"] });
   if (code !== 0) throw new Error(output);
   const rolledMs = Date.now();
-  await project.hotpush("prune");
   const events = output
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line));
   const steps = events.filter(({ event }) => event === "step");
-  const prune = { step: "prune", durationMs: Date.now() - rolledMs, atMs: Date.now() };
   return [
     ...steps.map(({ step, durationMs, at }) => ({ step, durationMs, atMs: Date.parse(at) })),
     { step: "rolled out", durationMs: 0, atMs: rolledMs },
-    prune,
   ];
 }
 

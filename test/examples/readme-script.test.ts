@@ -15,7 +15,7 @@ test("the script of the README deploys the commit, and fails if a step fails", a
   await putOnPath(project, "curl", '#!/bin/sh\necho "curl"; test -e ../answers\n');
   const down = await deploy(project, ["refs/heads/main", deployed]);
   assert.equal(down.code, 1, down.output);
-  assert.match(down.output, /^hotpush rollout\nhotpush prune\ncurl$/m);
+  assert.match(down.output, /^hotpush rollout --prune\ncurl$/m);
   assert.equal(await git(project, project.checkout, "rev-parse", "HEAD"), deployed);
   await putOnPath(project, "curl", "#!/bin/sh\n");
   assert.equal((await deploy(project, ["refs/heads/main", deployed])).code, 0);

@@ -16,97 +16,73 @@ type Past = Parameters<typeof planService>[0];
 const good = { commit: "1".repeat(40), finishedAt: "", images: {} };
 const nothingRan = { version: null, current: good, commit: "2".repeat(40) };
 
-const cases: readonly (readonly [
-  string,
-  Partial<RolloutService>,
-  readonly Partial<Container>[],
-  Action["kind"],
-])[] = [
-  ["nothing runs", {}, [], "start"],
-  ["the only container has ended", {}, [exited], "start"],
-  ["the image and the configuration are the same", {}, [{}], "leave"],
-  ["the image is another one", {}, [{ image: "sha256:0" }], "roll"],
-  ["the configuration is another one", {}, [{ configHash: "other" }], "roll"],
-  ["all is the same, but unhealthy", {}, [{ health: "unhealthy" }], "roll"],
-  ["there is one replica too few", { replicas: 2 }, [{}], "roll"],
-  ["there is one replica too many", { replicas: 1 }, [{ number: 1 }, { number: 2 }], "roll"],
-  ["one of two replicas is old", { replicas: 2 }, [{ number: 1 }, { number: 2, image: "sha256:0" }], "roll"],
-  [
-    "the image is another one, but a volume has no name",
-    {},
-    [{ image: "sha256:0", mounts: anonymous }],
-    "recreate",
-  ],
-  ["it is unhealthy, but a volume has no name", {}, [{ health: "unhealthy", mounts: anonymous }], "leave"],
-  [
-    "the image is another one and a volume has no name, but a label says how",
-    byLabel,
-    [{ image: "sha256:0", mounts: anonymous }],
-    "roll",
-  ],
-  ["the image is another one, and the volume has a name", {}, [{ image: "sha256:0", mounts: named }], "roll"],
-  ["two cannot run, and all is the same", { replacement: recreate }, [{}], "leave"],
-  [
-    "two cannot run, and the image is another one",
-    { replacement: recreate },
-    [{ image: "sha256:0" }],
-    "recreate",
-  ],
-  ["two cannot run, and none runs", { replacement: recreate }, [], "recreate"],
-  ["the migration never ran", { replacement: once }, [], "run"],
+type Case = readonly [
+  kind: Action["kind"],
+  containers: readonly Partial<Container>[],
+  service?: Partial<RolloutService>,
+  past?: Omit<Past, "service">,
 ];
 
-for (const [situation, service, containers, kind] of cases) {
-  test(`if ${situation}, the plan is to ${kind} the service`, () => {
+function assertPlans(cases: readonly Case[]): void {
+  for (const [kind, containers, service = {}, past = nothingRan] of cases) {
     const found = containers.map((container) => sampleContainer(container));
-    assert.equal(planService({ ...nothingRan, service: sampleService(service) }, found, upToDate).kind, kind);
-  });
+    const planned = planService({ ...past, service: sampleService(service) }, found, upToDate);
+    assert.equal(planned.kind, kind, JSON.stringify([service, containers]));
+  }
 }
 
-test("an image that is not here yet counts as another one", () => {
-  assert.equal(
-    planService({ ...nothingRan, service: sampleService() }, [sampleContainer()], {
-      ...upToDate,
-      imageId: null,
-    }).kind,
-    "roll",
-  );
+const image = { image: "sha256:0" };
+const single = { replacement: recreate };
+
+test("a service is left if its containers are complete, current and well; else replaced", () => {
+  assertPlans([
+    ["start", []],
+    ["start", [exited]],
+    ["leave", [{}]],
+    ["roll", [image]],
+    ["roll", [{ configHash: "other" }]],
+    ["roll", [{ health: "unhealthy" }]],
+    ["roll", [{}], { replicas: 2 }],
+    ["roll", [{ number: 1 }, { number: 2 }]],
+    ["roll", [{ number: 1 }, { number: 2, ...image }], { replicas: 2 }],
+    ["leave", [{}], single],
+    ["recreate", [image], single],
+    ["recreate", [], single],
+  ]);
+  const missing = planService({ ...nothingRan, service: sampleService() }, [sampleContainer()], {
+    ...upToDate,
+    imageId: null,
+  });
+  assert.equal(missing.kind, "roll", "an image that is not here yet counts as another one");
 });
 
-const migration = sampleService({ replacement: once });
-const seed = sampleService({ mayEnd: true });
-const ranBefore = { ...nothingRan, current: { ...good, ran: ["app"] } };
-const ranNow = { ...ranBefore, commit: good.commit.slice(0, 12) };
-const rollBack = { ...ranBefore, version: good };
+test("an only container with an anonymous volume is recreated, unless a label says how", () => {
+  assertPlans([
+    ["recreate", [{ ...image, mounts: anonymous }]],
+    ["leave", [{ health: "unhealthy", mounts: anonymous }]],
+    ["roll", [{ ...image, mounts: anonymous }], byLabel],
+    ["roll", [{ ...image, mounts: named }]],
+  ]);
+});
 
-const oneShots: readonly (readonly [
-  string,
-  RolloutService,
-  Partial<Container>,
-  Omit<Past, "service">,
-  Action["kind"],
-])[] = [
-  ["a migration that succeeded at another commit is run", migration, exited, ranBefore, "run"],
-  ["a migration that succeeded at this commit is left", migration, exited, ranNow, "leave"],
-  ["a migration that failed is run", migration, { ...exited, exitCode: 1 }, ranNow, "run"],
-  ["a migration of another image is run", migration, { ...exited, image: "sha256:0" }, ranNow, "run"],
-  ["a migration is skipped in a roll back", migration, { ...exited, image: "sha256:0" }, rollBack, "skip"],
-  [
-    "a migration that failed is skipped in a roll back",
-    migration,
-    { ...exited, exitCode: 1 },
-    rollBack,
-    "skip",
-  ],
-  ["a seed that succeeded at another commit is started", seed, exited, ranBefore, "start"],
-  ["a seed that succeeded at this commit is left", seed, exited, ranNow, "leave"],
-  ["a seed of another configuration is started", seed, { ...exited, configHash: "other" }, ranNow, "start"],
-  ["a seed is skipped in a roll back", seed, { ...exited, image: "sha256:0" }, rollBack, "skip"],
-  ["a server that somebody stopped is started", seed, exited, nothingRan, "start"],
-];
-
-for (const [claim, service, container, past, kind] of oneShots) {
-  test(claim, () => {
-    assert.equal(planService({ ...past, service }, [sampleContainer(container)], upToDate).kind, kind);
-  });
-}
+test("a one-shot service runs once for each commit, and not in a roll back", () => {
+  const [migration, seed] = [{ replacement: once }, { mayEnd: true }];
+  const ranBefore = { ...nothingRan, current: { ...good, ran: ["app"] } };
+  const ranNow = { ...ranBefore, commit: good.commit.slice(0, 12) };
+  const rollBack = { ...ranBefore, version: good };
+  const failed = { ...exited, exitCode: 1 };
+  assertPlans([
+    ["run", [], migration],
+    ["run", [exited], migration, ranBefore],
+    ["leave", [exited], migration, ranNow],
+    ["run", [failed], migration, ranNow],
+    ["run", [{ ...exited, ...image }], migration, ranNow],
+    ["skip", [{ ...exited, ...image }], migration, rollBack],
+    ["skip", [failed], migration, rollBack],
+    ["start", [exited], seed, ranBefore],
+    ["leave", [exited], seed, ranNow],
+    ["start", [{ ...exited, configHash: "other" }], seed, ranNow],
+    ["skip", [{ ...exited, ...image }], seed, rollBack],
+    ["start", [exited], seed, nothingRan],
+  ]);
+});

@@ -25,17 +25,10 @@ test("HOTPUSH_ENGINE decides, also if it is in .env beside the stack file", asyn
   assert.equal(await chooseEngine({ ...request, env: {} }), "swarm");
 });
 
-for (const [text, engine] of [
-  ["services: { app: { image: swarm } }", "compose"],
-  ["x-hotpush: { engine: swarm }", "swarm"],
-  ["x-hotpush: { stack: shop }", "compose"],
-] as const) {
-  test(`the engine of a file is ${engine}: ${text}`, async (t) => {
-    assert.equal(await engineOf(t, text), engine);
-  });
-}
-
-test("another engine is refused", async (t) => {
+test("x-hotpush in the file names the engine", async (t) => {
+  assert.equal(await engineOf(t, "services: { app: { image: swarm } }"), "compose");
+  assert.equal(await engineOf(t, "x-hotpush: { engine: swarm }"), "swarm");
+  assert.equal(await engineOf(t, "x-hotpush: { stack: shop }"), "compose");
   await assert.rejects(engineOf(t, "x-hotpush: { engine: nomad }"), isProblem("compose_invalid", /"nomad"/));
 });
 
@@ -70,55 +63,29 @@ function policyOf(said: ComposeService) {
   return service;
 }
 
-test("order and failure_action in the file win", () => {
+test("an update starts the new task first, unless the file or two tasks speak against it", () => {
   const { order, deploy } = policyOf({
     deploy: { update_config: { order: "stop-first", failure_action: "pause" } },
   });
-  assert.equal(order, "stop-first");
-  assert.deepEqual(deploy?.update_config, { order: "stop-first", failure_action: "pause" });
+  assert.deepEqual(deploy?.update_config, { order, failure_action: "pause" });
+  const port = (mode: string) => policyOf({ ports: [{ published: "80", target: 80, mode }] });
+  const labelled = policyOf({ deploy: { labels: { "hotpush.rollout": "recreate" } } });
+  const orders = [order, port("ingress").order, port("host").order, labelled.order];
+  assert.deepEqual(orders, ["stop-first", "start-first", "stop-first", "stop-first"]);
+  assert.equal(port("host").deploy, undefined);
+  const goesOn = { deploy: { update_config: { failure_action: "continue" } } };
+  assert.throws(() => policyOf(goesOn), isProblem("compose_invalid"), "a broken version would serve");
 });
 
-test("failure_action continue is refused: it would let a broken version serve", () => {
-  assert.throws(
-    () => policyOf({ deploy: { update_config: { failure_action: "continue" } } }),
-    isProblem("compose_invalid"),
-  );
-});
-
-test("a service with a host port is left as in the file: it cannot run twice", () => {
-  const { order, deploy } = policyOf({ ports: [{ published: "80", target: 80, mode: "host" }] });
-  assert.equal(order, "stop-first");
-  assert.equal(deploy, undefined);
-});
-
-test("a port that Swarm shares does not keep a second task from running", () => {
-  assert.equal(policyOf({ ports: [{ published: "80", target: 80, mode: "ingress" }] }).order, "start-first");
-});
-
-test("the label hotpush.rollout=recreate counts in the deploy section too", () => {
-  assert.equal(policyOf({ deploy: { labels: { "hotpush.rollout": "recreate" } } }).order, "stop-first");
-});
-
-test("the time-out grows with the rounds that the update takes", () => {
+test("the time-out grows with the rounds of an update, stop-first and a registry", () => {
   const labels = { "hotpush.healthy-timeout": "10s" };
   const timeoutMs = (parallelism: number) =>
     policyOf({ labels, deploy: { replicas: 4, update_config: { parallelism, monitor: "1s" } } })
       .updateTimeoutMs;
   assert.deepEqual([timeoutMs(1), timeoutMs(2), timeoutMs(0)], [61_000, 31_000, 16_000]);
-});
-
-test("with stop-first, each round also waits for the old task to stop", () => {
-  const labels = { "hotpush.healthy-timeout": "10s" };
   const update_config = { order: "stop-first", monitor: "1s" };
-  assert.equal(
-    policyOf({ labels, stop_grace_period: "30s", deploy: { update_config } }).updateTimeoutMs,
-    46_000,
-  );
-});
-
-test("an image from a registry gets two more minutes to reach a node", () => {
-  assert.equal(
-    policyOf({ image: "ghcr.io/shop/app" }).updateTimeoutMs - policyOf({}).updateTimeoutMs,
-    120_000,
-  );
+  const stopping = policyOf({ labels, stop_grace_period: "30s", deploy: { update_config } });
+  assert.equal(stopping.updateTimeoutMs, 46_000);
+  const pulled = policyOf({ image: "ghcr.io/shop/app" });
+  assert.equal(pulled.updateTimeoutMs - policyOf({}).updateTimeoutMs, 120_000);
 });
