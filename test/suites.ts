@@ -81,7 +81,6 @@ export const suites: Readonly<Record<string, Suite>> = {
       "rollout-migration",
       "rollout-recreate-failures",
       "rollout-services",
-      "rollout-scale",
       "rollout-failures",
       "first-deployment",
       "rollout-interrupted",

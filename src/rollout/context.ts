@@ -83,12 +83,11 @@ export interface ServiceRollout extends Rollout {
 }
 
 /**
- * How requests reach the new containers of a service: by a live file, by a proxy that watches Docker (`scale`), or
- * not at all, because no request comes through a proxy (a worker).
+ * How requests reach the new containers of a service: by a live file, or not at all, because no request comes through the proxy
+ * (a worker).
  */
 export type Traffic =
   | { readonly by: "live file"; readonly directory: LiveDirectory }
-  | { readonly by: "watching proxy" }
   | { readonly by: "nobody" };
 
 export function onService(rollout: Rollout, service: RolloutService): ServiceRollout {
@@ -98,9 +97,8 @@ export function onService(rollout: Rollout, service: RolloutService): ServiceRol
 /** How requests reach `service`. If the proxy does not report which files it reads, a live file is written: it does no harm. */
 export function trafficOf(
   { liveDirectory, liveFilesRead }: Pick<Rollout, "liveDirectory" | "liveFilesRead">,
-  { name, replacement }: RolloutService,
+  { name }: RolloutService,
 ): Traffic {
-  if (replacement.how === "scale") return { by: "watching proxy" };
   const isRead = liveFilesRead === null || liveFilesRead.has(name);
   return liveDirectory !== null && isRead ? { by: "live file", directory: liveDirectory } : { by: "nobody" };
 }
@@ -110,7 +108,7 @@ const drainedGraceS = 10;
 
 /**
  * The most seconds between SIGTERM and SIGKILL, even if a container's own stop grace period is longer. A container
- * that was not drained may be in the middle of its work, or still get requests from a proxy that watches Docker.
+ * that was not drained may be in the middle of its work.
  */
 export function longestGraceS({ by }: Traffic): number {
   return by === "live file" ? drainedGraceS : Number.POSITIVE_INFINITY;

@@ -47,12 +47,12 @@ export async function findLiveDirectory(
   const project = projectOnServer(model);
   if (project !== null) {
     const path = livePath || join(await liveRoot(engine, project), project);
-    if (!isAllowed(path, constants.W_OK)) throw notWritable(path, onMachine(path));
+    if (!isAllowed(path, constants.W_OK)) throw notWritable(path, true);
     return { path, adminSocket: join(dirname(path), socketName), project };
   }
   const path = livePath || (await ownDirectory(engine, model));
   if (path === null) return null;
-  if (!isAllowed(path, constants.W_OK)) throw notWritable(path, alone);
+  if (!isAllowed(path, constants.W_OK)) throw notWritable(path, false);
   return { path, adminSocket: join(path, socketName), project };
 }
 
@@ -68,9 +68,12 @@ async function liveRoot(engine: Engine, project: string): Promise<string> {
 /** The directory of a project with a proxy of its own. */
 async function ownDirectory(engine: Engine, model: ComposeModel): Promise<string | null> {
   if (await isMountedHere()) return liveMount;
-  const source = mountedSource(model);
-  if (source === null) return null;
-  return source.type === "bind" ? source.path : volumePath(engine, source.volume);
+  const mounts = Object.values(model.services).flatMap((service) => service.volumes ?? []);
+  const { type, source } = mounts.find(({ target }) => target === liveMount) ?? {};
+  if (source === undefined || type === "bind") return source ?? null;
+  const volume = model.volumes?.[source]?.name ?? `${model.name}_${source}`;
+  const found = await nullIfMissing(getJson<{ readonly Mountpoint: string }>(engine, `/volumes/${volume}`));
+  return found?.Mountpoint ?? null;
 }
 
 /** Whether this is a container with the live files mounted: the image has the directory even without them. */
@@ -79,32 +82,12 @@ async function isMountedHere(): Promise<boolean> {
   return hasMounts(await readFile("/proc/self/mountinfo", "utf8"), [liveMount]);
 }
 
-type Source =
-  | { readonly type: "bind"; readonly path: string }
-  | { readonly type: "volume"; readonly volume: string };
-
-function mountedSource(model: ComposeModel): Source | null {
-  const mounts = Object.values(model.services).flatMap((service) => service.volumes ?? []);
-  const live = mounts.find(({ target }) => target === liveMount);
-  if (live?.source === undefined) return null;
-  if (live.type === "bind") return { type: "bind", path: live.source };
-  return { type: "volume", volume: model.volumes?.[live.source]?.name ?? `${model.name}_${live.source}` };
-}
-
-async function volumePath(engine: Engine, volume: string): Promise<string | null> {
-  const found = await nullIfMissing(getJson<{ readonly Mountpoint: string }>(engine, `/volumes/${volume}`));
-  return found?.Mountpoint ?? null;
-}
-
-const alone = `In a container, mount the volume at ${liveMount} in Hotpush's own service; on the host, run as root.`;
-function onMachine(path: string): string {
-  return existsSync(path)
+function notWritable(path: string, isOnServer: boolean): ProblemError {
+  const alone = `In a container, mount the volume at ${liveMount} in Hotpush's own service; on the host, run as root.`;
+  const onServer = existsSync(path)
     ? "Run the command as the owner of the checkout or as root. Nothing was changed."
     : "It is missing; the service run makes it when it starts: docker start hotpush-run-1. Nothing was changed.";
-}
-
-function notWritable(path: string, advice: string): ProblemError {
-  const detail = `The live files are in ${path}, and this process cannot write there. ${advice}`;
+  const detail = `The live files are in ${path}, and this process cannot write there. ${isOnServer ? onServer : alone}`;
   return new ProblemError({ code: "live_file_not_writable", detail });
 }
 
@@ -113,7 +96,9 @@ function notWritable(path: string, advice: string): ProblemError {
  * the proxy, which may start after the services behind it.
  */
 export async function adoptLiveFiles(rollout: Rollout): Promise<void> {
-  const liveDirectory = rollout.liveDirectory ?? (await findAgain(rollout));
+  const { engine } = rollout;
+  const liveDirectory =
+    rollout.liveDirectory ?? (await findLiveDirectory(engine, await loadModel(rollout), rollout));
   if (liveDirectory === null) return;
   const now = { ...rollout, liveDirectory, liveFilesRead: await liveFilesRead(liveDirectory) };
   if (rollout.liveDirectory === null) await refuseForeignLiveFiles(now);
@@ -121,10 +106,6 @@ export async function adoptLiveFiles(rollout: Rollout): Promise<void> {
     if (service.replacement.how === "roll") await adopt(onService(now, service));
     else if (service.replicas > 0) await nameItself(liveDirectory, service.name);
   }
-}
-
-async function findAgain(rollout: Rollout): Promise<LiveDirectory | null> {
-  return findLiveDirectory(rollout.engine, await loadModel(rollout), rollout);
 }
 
 async function adopt(on: ServiceRollout): Promise<void> {

@@ -22,7 +22,6 @@ import {
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { isAllowed } from "#platform/files";
 import { ProblemError } from "#problems";
-import type { Containers } from "./context.ts";
 
 /**
  * Gives the compose project with its path on the host. In a container, the repository may be mounted at another path.
@@ -202,19 +201,13 @@ export function projectOnServer({ name, networks = {}, services }: ComposeModel)
  */
 export async function findServerState(engine: Engine): Promise<ServerState | null> {
   const containers = await listContainers(engine, serverComposeProject);
-  const path = statePathOfRun(containers);
-  if (path === null) return null;
-  const state = serverStateAt(path);
-  return { ...state, live: livePathOfCaddy(containers) ?? state.live };
-}
-
-function statePathOfRun(containers: Containers): string | null {
-  const run = containers.find(({ service }) => service === serverServices.run);
+  const [run, caddy] = [serverServices.run, serverServices.caddy].map((name) =>
+    containers.find(({ service }) => service === name),
+  );
   const prefix = "SERVER_STATE_PATH=";
-  return run?.environment.find((variable) => variable.startsWith(prefix))?.slice(prefix.length) || null;
-}
-
-function livePathOfCaddy(containers: Containers): string | null {
-  const caddy = containers.find(({ service }) => service === serverServices.caddy);
-  return caddy?.mounts.find(({ target }) => target === liveMount)?.source ?? null;
+  const path = run?.environment.find((variable) => variable.startsWith(prefix))?.slice(prefix.length);
+  if (!path) return null;
+  const live = caddy?.mounts.find(({ target }) => target === liveMount)?.source;
+  const state = serverStateAt(path);
+  return { ...state, live: live ?? state.live };
 }

@@ -196,33 +196,32 @@ export function parseGoDurationMs(text: string): number | null {
 /**
  * How a new container takes the place of the old one.
  * - `roll`: both run for a while; the live file switches the proxy, if it reads one for this service.
- * - `scale`: both run for a while; the proxy switches by itself (Traefik and others that watch Docker's health).
  * - `recreate`: the old one stops first, because two cannot run; the service is down in between.
  * - `run-once`: it runs to its end, and others wait for that (a migration).
  */
 export type Replacement =
   | { readonly how: "roll"; readonly isByLabel?: boolean }
-  | { readonly how: "scale" | "run-once" }
+  | { readonly how: "run-once" }
   | { readonly how: "recreate"; readonly reason: string };
 
 /**
  * Decides it from the compose file. A service that another one waits for runs once, whatever else the file says. For
- * the others, the label `hotpush.rollout` (`live`, `scale` or `recreate`) decides, or else whether two containers would
+ * the others, the label `hotpush.rollout` (`live` or `recreate`) decides, or else whether two containers would
  * clash, or write to one volume: nothing but a label shows that they may.
  *
  * @throws ProblemError `compose_invalid` if the label has another value
  */
 export function replacementOf(service: ComposeService, isAwaited: boolean): Replacement {
   const label = service.labels?.["hotpush.rollout"];
-  if (label !== undefined && !["live", "scale", "recreate"].includes(label)) {
-    const detail = `The label hotpush.rollout is "${label}", not one of live, scale, recreate.`;
+  if (label !== undefined && !["live", "recreate"].includes(label)) {
+    const detail = `The label hotpush.rollout is "${label}", neither live nor recreate.`;
     throw new ProblemError({ code: "compose_invalid", detail });
   }
   if (isAwaited) return { how: "run-once" };
   if (label === "recreate") return { how: "recreate", reason: "label hotpush.rollout=recreate" };
   const clash = clashOfTwo(service);
   if (clash !== null) return { how: "recreate", reason: clash };
-  if (label !== undefined) return label === "scale" ? { how: "scale" } : { how: "roll", isByLabel: true };
+  if (label !== undefined) return { how: "roll", isByLabel: true };
   const volume = writableVolume(service);
   return volume === null ? { how: "roll" } : { how: "recreate", reason: `volume ${volume.target}` };
 }

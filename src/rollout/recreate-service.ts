@@ -101,35 +101,30 @@ export async function rollBackRecreated(
   before: OldContainers,
   downMs: () => number,
 ): Promise<void> {
+  const { engine, service, signal } = on;
   if (before.specs.length === 0) return;
-  if (!on.signal.aborted) {
-    await timed(
-      on,
-      "roll back",
-      () => tryRollBack(on, before, downMs),
-      (text) => text,
-    );
+  if (signal.aborted) {
+    const advice = `To finish it: hotpush rollout ${service.name}`;
+    note(on, `was interrupted while it was recreated: ${await whatIsLeft(on)}. ${advice}`);
     return;
   }
-  const advice = `To finish it: hotpush rollout ${on.service.name}`;
-  note(on, `was interrupted while it was recreated: ${await whatIsLeft(on)}. ${advice}`);
-}
-
-async function tryRollBack(on: ServiceRollout, before: OldContainers, downMs: () => number): Promise<string> {
-  try {
-    const present = await containersOf(on);
-    const wasLeft = before.specs.every(({ id }) => present.some((one) => one.id === id && isServing(one)));
-    const ids = await recreateOld(on.engine, before, present);
-    if (wasLeft) return "the old version was not touched and serves";
-    const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
-    // Its line would look like one of the new version.
-    await waitAllReady({ ...on, report: () => {} }, back, { mayEnd: false });
-    return `the old version runs again; ${on.service.name} was away for ${formatDuration(downMs())}`;
-  } catch (error) {
-    const message = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
-    const reason = on.signal.aborted ? "the roll-out was asked to stop" : message;
-    return `the old version could not be brought back: ${reason}; ${await whatIsLeft(on)}`;
-  }
+  const rollBack = async () => {
+    try {
+      const present = await containersOf(on);
+      const wasLeft = before.specs.every(({ id }) => present.some((one) => one.id === id && isServing(one)));
+      const ids = await recreateOld(engine, before, present);
+      if (wasLeft) return "the old version was not touched and serves";
+      const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
+      // Its line would look like one of the new version.
+      await waitAllReady({ ...on, report: () => {} }, back, { mayEnd: false });
+      return `the old version runs again; ${service.name} was away for ${formatDuration(downMs())}`;
+    } catch (error) {
+      const message = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
+      const reason = signal.aborted ? "the roll-out was asked to stop" : message;
+      return `the old version could not be brought back: ${reason}; ${await whatIsLeft(on)}`;
+    }
+  };
+  await timed(on, "roll back", rollBack, (text) => text);
 }
 
 /**

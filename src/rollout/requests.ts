@@ -42,14 +42,8 @@ export async function withRequestsCounted<Result>(
   }
 }
 
-interface Counting {
-  /** Null if Caddy does not log requests. */
-  readonly count: RequestCount | null;
-  /** Reports the requests since the start. */
-  readonly end: () => Promise<void>;
-}
-
-async function startCounting(rollout: Counted): Promise<Counting | null> {
+/** @returns the count, null if Caddy does not log requests, and what ends and reports it; null without a proxy */
+async function startCounting(rollout: Counted) {
   const { engine, project, liveDirectory: live, liveFilesRead, report } = rollout;
   if (live === null || liveFilesRead === null || liveFilesRead.size === 0) return null;
   if (!(await logsRequests(live))) {
@@ -58,12 +52,12 @@ async function startCounting(rollout: Counted): Promise<Counting | null> {
     return { count: null, end: async () => report({ event: "requests", sites: null, missingLines }) };
   }
   const running = new Set((await listContainers(engine, project.name)).map(({ name }) => name));
-  const tally = createTally((name) => name.startsWith(`${project.name}-`) && !running.has(name));
+  const count = createTally((name) => name.startsWith(`${project.name}-`) && !running.has(name));
   const log = await followLog(
     requestsLog(live.project === null ? live.path : dirname(live.path), live.project),
   );
   const readLog = async () => {
-    for (const line of await log.read()) tally.add(line);
+    for (const line of await log.read()) count.add(line);
   };
   // Caddy logs requests as long as this file is there.
   const switchPath = join(live.path, countingFile);
@@ -71,18 +65,16 @@ async function startCounting(rollout: Counted): Promise<Counting | null> {
   const over = new AbortController();
   const polling = repeat(readLog, over.signal);
   polling.catch(() => {}); // `end` reports it.
-  return {
-    count: tally,
-    async end() {
-      await rm(switchPath, { force: true });
-      over.abort();
-      await polling;
-      await sleep(settleMs);
-      await readLog();
-      await log.close();
-      report({ event: "requests", sites: tally.sites(), missingLines: [] });
-    },
+  const end = async () => {
+    await rm(switchPath, { force: true });
+    over.abort();
+    await polling;
+    await sleep(settleMs);
+    await readLog();
+    await log.close();
+    report({ event: "requests", sites: count.sites(), missingLines: [] });
   };
+  return { count, end };
 }
 
 async function repeat(work: () => Promise<void>, over: AbortSignal): Promise<void> {

@@ -1,7 +1,6 @@
 import { availableParallelism } from "node:os";
 import { runCompose, scaleUpCommand, startFailure } from "#platform/compose";
-import { discardContainers, namesOf, removeContainer, stopContainer } from "#platform/docker/containers";
-import { waitReady } from "#platform/docker/health";
+import { discardContainers, namesOf, removeContainer } from "#platform/docker/containers";
 import { inspectImage, tagImage } from "#platform/docker/images";
 import { type CommandEnding, hasSucceeded } from "#platform/run-command";
 import {
@@ -37,7 +36,6 @@ export interface Replacement {
   healthyAfterMs: number | null;
   /** Whether requests may have gone to the new ones. */
   isSwitched: boolean;
-  isOldStopped: boolean;
   /** Whether it is why the roll-out fails. */
   hasFailed: boolean;
   /** What was seen of the last requests to the old ones. */
@@ -140,7 +138,7 @@ async function planUpdate(
 function replacementOf(on: ServiceRollout, old: Containers): Replacement {
   return {
     ...{ on, old, fresh: [], healthyAfterMs: null, drained: null, goesBack: new AbortController() },
-    ...{ isSwitched: false, isOldStopped: false, hasFailed: false },
+    ...{ isSwitched: false, hasFailed: false },
   };
 }
 
@@ -212,8 +210,7 @@ async function replace(
     if (old.length === 0) return { hasEnded: false };
     roll.drained = drainOld(on, old, roll.goesBack.signal);
     roll.drained.catch(() => {}); // It is awaited with the guard.
-    // Only if a live file has moved the traffic: otherwise the old ones may answer.
-    if (on.traffic.by === "live file") await checkNewVersion(on, fresh);
+    await checkNewVersion(on, fresh);
     return { hasEnded: false };
   } catch (error) {
     roll.hasFailed = !failed.aborted;
@@ -265,25 +262,6 @@ export async function guardReplacements(replacements: readonly Replacement[]): P
       }
     }),
   );
-  for (const roll of moved) await proveAlone(roll);
-}
-
-/**
- * Checks again if Caddy did not report that it reads the live file: the old containers may have answered so far, so they are
- * stopped first.
- *
- * @throws ProblemError `proxy_check_failed`
- */
-async function proveAlone(roll: Replacement): Promise<void> {
-  const { on, old, fresh } = roll;
-  const isProved = on.traffic.by === "live file" && on.liveFilesRead !== null;
-  if (isProved || on.service.checkUrl === null) return;
-  roll.isOldStopped = true;
-  const stop = () => Promise.all(old.map((one) => stopContainer(on.engine, one, Number.POSITIVE_INFINITY)));
-  await timed(on, "stop", stop, `${namesOf(old)} stopped`);
-  roll.hasFailed = true;
-  await checkNewVersion(on, fresh);
-  roll.hasFailed = false;
 }
 
 /** Stops and removes the old containers: from here on, only a roll back brings the old version back. */
@@ -339,8 +317,6 @@ async function undoReplacement(roll: Replacement): Promise<void> {
   if (isForAnother && !isSwitched) note(on, "is given up, because another service failed");
   if (isForAnother && isSwitched) note(on, "goes back to the old version, because another service failed");
   try {
-    if (roll.isOldStopped)
-      await timed(on, "roll back", () => startAgain(roll), `${namesOf(old)} started again`);
     if (isSwitched) {
       await switchTraffic(on, old).catch(() => {});
       const named = await namesReceiving(on);
@@ -354,14 +330,6 @@ async function undoReplacement(roll: Replacement): Promise<void> {
     const reason = error instanceof Error ? error.message : String(error);
     note(on, `could not go back: ${reason}`);
   }
-}
-
-async function startAgain({ on, old }: Replacement): Promise<void> {
-  const start = async ({ id }: { readonly id: string }) => {
-    await on.engine.post(`/containers/${id}/start`);
-    await waitReady(on.engine, id, on.service.healthyTimeoutMs);
-  };
-  await Promise.all(old.map(start));
 }
 
 /** Removes new containers that will not serve. The next roll-out removes what cannot be removed now. */

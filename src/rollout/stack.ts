@@ -51,13 +51,19 @@ export async function chooseEngine(
   // No commit is known yet, and the engine does not depend on it.
   const env = stackEnvironment(request.env, target.projectDirectory, "0".repeat(12));
   const { HOTPUSH_ENGINE: named } = env;
-  if (named) return engineName(named, "configuration_invalid", "HOTPUSH_ENGINE is");
+  if (named === "compose" || named === "swarm") return named;
+  if (named) {
+    const detail = `HOTPUSH_ENGINE is "${named}", neither compose nor swarm.`;
+    throw new ProblemError({ code: "configuration_invalid", detail });
+  }
   const files = stackFiles(target, env);
   if (!files.some((file) => isMarked(resolve(target.projectDirectory, file)))) return "compose";
   // If a file cannot be read, the roll-out itself reports that, with compose's message.
   const options = { env, user, signal, target: { ...target, files }, lockDescriptor: undefined };
   const model = await loadModel(options).catch(() => null);
-  return engineName(model?.["x-hotpush"]?.engine ?? "compose", "compose_invalid", "x-hotpush.engine is");
+  const marked = model?.["x-hotpush"]?.engine ?? "compose";
+  if (marked === "compose" || marked === "swarm") return marked;
+  throw invalid(`x-hotpush.engine is "${marked}", neither compose nor swarm.`);
 }
 
 /** Reading the text is faster than asking compose, which takes longer than all else before a roll-out. */
@@ -69,15 +75,6 @@ function isMarked(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-function engineName(
-  name: unknown,
-  code: "configuration_invalid" | "compose_invalid",
-  what: string,
-): "compose" | "swarm" {
-  if (name === "compose" || name === "swarm") return name;
-  throw new ProblemError({ code, detail: `${what} "${name}", neither compose nor swarm.` });
 }
 
 const stackFileNames = ["stack.yaml", "stack.yml", "docker-stack.yaml", "docker-stack.yml"];

@@ -239,16 +239,13 @@ async function finalStatus(url: URL, signal: AbortSignal, redirectsLeft = 10): P
   return finalStatus(new URL(headers.location, url), signal, redirectsLeft - 1);
 }
 
-/** A proxy that watches Docker needs a moment to see that the new container is healthy. */
-const proxyNoticesMs = 3_000;
-
 /** What the closing table shows for a service whose traffic has moved: only what the proxy reported. */
 export type DrainSummary = Pick<ServiceOutcome, "drainedMs" | "downtimeMs" | "reason">;
 
 /**
  * Waits until the proxy reports no request to `containers`, which get no new ones any more.
  *
- * @param signal ends the wait if the traffic goes back; the wait for a proxy that watches Docker is not ended
+ * @param signal ends the wait if the traffic goes back
  */
 export async function drainOld(
   on: ServiceRollout,
@@ -257,11 +254,6 @@ export async function drainOld(
 ): Promise<DrainSummary> {
   const { traffic, service } = on;
   if (traffic.by === "nobody") return { drainedMs: null, downtimeMs: null, reason: "not behind the proxy" };
-  if (traffic.by === "watching proxy") {
-    const wait = () => sleep(proxyNoticesMs);
-    const { durationMs } = await timed(on, "drain", wait, "the proxy has seen the new container");
-    return { drainedMs: durationMs, downtimeMs: null, reason: "not measured: the proxy watches Docker" };
-  }
   const limits = drainLimits(service.drainTimeoutMs);
   const work = () =>
     drain(

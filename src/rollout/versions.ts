@@ -40,14 +40,10 @@ export async function readVersions(path: string): Promise<readonly Version[]> {
     return versions;
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
-    if (error instanceof SyntaxError) throw damaged(path, error);
-    throw stateFault(path, error);
+    if (!(error instanceof SyntaxError)) throw stateFault(path, error);
+    const detail = `${path} is damaged (${error.message}). Put it back from a backup, or remove it: then no version from before is known to roll back to, and prune removes their images.`;
+    throw new ProblemError({ code: "state_unusable", detail }, error);
   }
-}
-
-function damaged(path: string, error: SyntaxError): ProblemError {
-  const detail = `${path} is damaged (${error.message}). Put it back from a backup, or remove it: then no version from before is known to roll back to, and prune removes their images.`;
-  return new ProblemError({ code: "state_unusable", detail }, error);
 }
 
 /**

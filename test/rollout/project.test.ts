@@ -118,6 +118,5 @@ test("two can run of any other service", () => {
   ];
   for (const service of rolled)
     assert.equal(replacementOf(service, false).how, "roll", JSON.stringify(service));
-  assert.deepEqual(replacementOf(labelled("scale"), false), { how: "scale" });
   assert.throws(() => replacementOf(labelled("rolling"), false), isProblem("compose_invalid", /"rolling"/));
 });
