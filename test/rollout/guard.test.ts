@@ -114,33 +114,22 @@ function engineWith(restarts: number) {
   return { get: answer, post: answer, delete: answer };
 }
 
-const kindOf = (now: readonly [bad: number, requests: number], before: readonly [number, number]) =>
-  judge({ bad: now[0], requests: now[1] }, { bad: before[0], requests: before[1] }).kind;
-
-test("with fewer than 50 requests nothing is judged, however many of them went wrong", () => {
-  assert.equal(kindOf([49, 49], [0, 1_000]), "too few");
-  assert.equal(kindOf([50, 50], [0, 1_000]), "worse");
-});
-
-test("a version that goes wrong as often as the one before is not worse", () => {
-  assert.equal(kindOf([10, 100], [100, 1_000]), "good");
-  assert.equal(kindOf([50, 50], [50, 50]), "good");
-  assert.equal(kindOf([0, 500], [0, 500]), "good");
-});
-
-test("two percentage points more are tolerated, and chance on top of them", () => {
-  assert.equal(kindOf([20, 1_000], [0, 1_000]), "good");
-  assert.equal(kindOf([33, 1_000], [0, 1_000]), "good");
-  assert.equal(kindOf([34, 1_000], [0, 1_000]), "worse");
-});
-
-test("of few requests more must go wrong than of many", () => {
-  assert.equal(kindOf([3, 50], [0, 1_000]), "good");
-  assert.equal(kindOf([4, 50], [0, 1_000]), "worse");
-});
-
-test("without requests to the version before, it counts as one without errors", () => {
-  assert.equal(kindOf([10, 100], [0, 0]), "worse");
+test("worse is two percentage points more and what chance explains, of fifty requests", () => {
+  const cases: readonly (readonly [now: readonly number[], before: readonly number[], kind: string])[] = [
+    [[49, 49], [0, 1_000], "too few"],
+    [[50, 50], [0, 1_000], "worse"],
+    [[10, 100], [100, 1_000], "good"],
+    [[50, 50], [50, 50], "good"],
+    [[0, 500], [0, 500], "good"],
+    [[33, 1_000], [0, 1_000], "good"],
+    [[34, 1_000], [0, 1_000], "worse"],
+    [[3, 50], [0, 1_000], "good"],
+    [[4, 50], [0, 1_000], "worse"],
+    [[10, 100], [0, 0], "worse"],
+  ];
+  const counted = ([bad = 0, requests = 0]: readonly number[]) => ({ bad, requests });
+  for (const [now, before, kind] of cases)
+    assert.equal(judge(counted(now), counted(before)).kind, kind, `${now} after ${before}`);
 });
 
 test("the counts are in the text", () => {

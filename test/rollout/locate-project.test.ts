@@ -51,19 +51,11 @@ const labels = {
 };
 const target = { projectDirectory: "/app", files: [] };
 
-test("the project that Hotpush belongs to keeps its name and its files", () => {
-  assert.deepEqual(projectOf({ labels }, target, "/srv/shop"), {
-    projectName: "store",
-    files: ["/srv/shop/prod.yaml"],
-  });
-});
-
-test("the usual files are left to compose to find", () => {
+test("the project that Hotpush belongs to keeps its name and its files, but the usual ones", () => {
+  const own = { projectName: "store", files: ["/srv/shop/prod.yaml"] };
+  assert.deepEqual(projectOf({ labels }, target, "/srv/shop"), own);
   const usual = { ...labels, "com.docker.compose.project.config_files": "/srv/shop/compose.yaml" };
-  assert.deepEqual(projectOf({ labels: usual }, target, "/srv/shop"), { projectName: "store", files: [] });
-});
-
-test("another project than Hotpush's own is left to its own name", () => {
+  assert.deepEqual(projectOf({ labels: usual }, target, "/srv/shop"), { ...own, files: [] });
   assert.deepEqual(projectOf({ labels }, target, "/srv/other"), {});
 });
 
@@ -116,19 +108,12 @@ test("by hand, the state of a project on the server is that of its script", asyn
   assert.equal(await findStatePath(engine, target, inRun), path);
 });
 
-test("a given STATE_PATH counts, as the script has it", async (t) => {
-  const { engine, target, env } = checkout(t);
-  assert.equal(await findStatePath(engine, target, { ...env, STATE_PATH: "/given" }), "/given");
-});
-
-test("another project keeps its state with the user's", async (t) => {
-  const { engine, target, env } = checkout(t, { name: "shop", services: {} });
-  assert.equal(await findStatePath(engine, target, env), "/somewhere/hotpush");
-});
-
-test("if this user cannot use that state, nothing happens", async (t) => {
+test("a given state counts, another project's is the user's, an unusable one is refused", async (t) => {
   const { engine, target, env, path } = checkout(t);
+  assert.equal(await findStatePath(engine, target, { ...env, STATE_PATH: "/given" }), "/given");
   await assert.rejects(findStatePath(engine, target, env), isProblem("state_unusable", new RegExp(path)));
+  const other = checkout(t, { name: "shop", services: {} });
+  assert.equal(await findStatePath(other.engine, other.target, other.env), "/somewhere/hotpush");
 });
 
 const external = (name: string) => ({ name, external: true });
@@ -138,17 +123,11 @@ function model(networks: NonNullable<ComposeModel["networks"]>, aliases: Record<
   return { name: "my_shop", services: { web: { networks: Object.fromEntries(joined) } }, networks };
 }
 
-test("the project is named by its external network, whatever the compose project is called", () => {
+test("a project is named by its external network, if it is its own and no reserved name", () => {
   assert.equal(projectOnServer(model({ proxy: external("hotpush-shop") })), "shop");
-});
-
-test("without such a network a project is not on the server", () => {
   assert.equal(projectOnServer({ name: "shop", services: {} }), null);
   assert.equal(projectOnServer(model({ default: { name: "hotpush-shop" } })), null);
   assert.equal(projectOnServer(model({ other: external("hotpush-front") })), null);
-});
-
-test("a project that joins another one's network is still itself", () => {
   const [blog, shop] = [external("hotpush-blog"), external("hotpush-shop")];
   const own = { shop: "web.shop.containers.internal", blog: "orders" };
   assert.equal(projectOnServer(model({ blog, shop }, own)), "shop");

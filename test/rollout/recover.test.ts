@@ -6,52 +6,23 @@ import { sampleContainer } from "./sample.ts";
 const one = sampleContainer({ number: 1 });
 const two = sampleContainer({ number: 2 });
 
-function names(containers: readonly { readonly name: string }[]): readonly string[] {
-  return containers.map(({ name }) => name);
-}
-
-test("killed before the switch: the old one serves, the new one is left over", () => {
-  const { live, leftover } = sortContainers([one, two], ["shop-app-1"], 1);
-  assert.deepEqual([names(live), names(leftover)], [["shop-app-1"], ["shop-app-2"]]);
-});
-
-test("killed after the switch: the new one serves, the old one is left over", () => {
-  const { live, leftover } = sortContainers([one, two], ["shop-app-2"], 1);
-  assert.deepEqual([names(live), names(leftover)], [["shop-app-2"], ["shop-app-1"]]);
-});
-
-test("the live file names nothing that runs: the older one that serves stays", () => {
-  const { live } = sortContainers(
-    [sampleContainer({ number: 1, health: "starting" }), two],
-    ["shop-app-9"],
-    1,
-  );
-  assert.deepEqual(names(live), ["shop-app-2"]);
-});
-
-test("nothing was ever switched: the oldest serve", () => {
-  assert.deepEqual(names(sortContainers([one, two], [], 1).live), ["shop-app-1"]);
-});
-
-test("if none is healthy, one that runs stays", () => {
+test("the running containers that the live files name stay, else the oldest that serve", () => {
   const starting = sampleContainer({ health: "starting" });
-  assert.deepEqual(names(sortContainers([starting], [], 1).live), ["shop-app-1"]);
-});
-
-test("the live file names an unhealthy one while another is healthy: that one stays", () => {
   const sick = sampleContainer({ number: 2, health: "unhealthy" });
-  const { live, leftover } = sortContainers([one, sick], ["shop-app-2"], 1);
-  assert.deepEqual([names(live), names(leftover)], [["shop-app-1"], ["shop-app-2"]]);
-});
-
-test("an ended container is a leftover", () => {
-  const { live, leftover } = sortContainers([sampleContainer({ status: "exited" })], ["shop-app-1"], 1);
-  assert.deepEqual([live.length, leftover.length], [0, 1]);
-});
-
-test("killed while switching three replicas: those that the files name stay", () => {
-  const containers = [1, 2, 3, 4, 5, 6].map((number) => sampleContainer({ number }));
-  const { live, leftover } = sortContainers(containers, ["shop-app-4", "shop-app-2", "shop-app-3"], 3);
-  assert.deepEqual(names(live), ["shop-app-4", "shop-app-2", "shop-app-3"]);
-  assert.deepEqual(names(leftover), ["shop-app-1", "shop-app-5", "shop-app-6"]);
+  const six = [1, 2, 3, 4, 5, 6].map((number) => sampleContainer({ number }));
+  const cases: readonly (readonly [string, Parameters<typeof sortContainers>, string])[] = [
+    ["killed before the switch", [[one, two], ["shop-app-1"], 1], "1 | 2"],
+    ["killed after the switch", [[one, two], ["shop-app-2"], 1], "2 | 1"],
+    ["the file names nothing that runs", [[starting, two], ["shop-app-9"], 1], "2 | 1"],
+    ["nothing was ever switched", [[one, two], [], 1], "1 | 2"],
+    ["none is healthy", [[starting], [], 1], "1 | "],
+    ["the file names a sick one", [[one, sick], ["shop-app-2"], 1], "1 | 2"],
+    ["it has ended", [[sampleContainer({ status: "exited" })], ["shop-app-1"], 1], " | 1"],
+    ["three replicas", [six, ["shop-app-4", "shop-app-2", "shop-app-3"], 3], "4 2 3 | 1 5 6"],
+  ];
+  for (const [claim, given, expected] of cases) {
+    const { live, leftover } = sortContainers(...given);
+    const numbers = [live, leftover].map((some) => some.map(({ number }) => number).join(" "));
+    assert.equal(numbers.join(" | "), expected, claim);
+  }
 });

@@ -16,43 +16,32 @@ const stops = " DRY-RUN MODE -  Container n1-app-1  Stopping ";
 const creates = " DRY-RUN MODE -  Container n1-app-2  Created ";
 const told = /^The network n1_default must be recreated, .*: docker compose down && docker compose up -d\. /;
 
-test("a network with the file's hash is right, without a dry run of compose", async (t) => {
-  const { refuse, wasAsked } = project(t, { hash }, stops);
-  await refuse();
-  assert.equal(wasAsked(), false);
-});
-
-test("a network without a hash is left alone by the compose that made it", async (t) => {
-  const { refuse, wasAsked } = project(t, { hash: undefined }, stops);
-  await refuse();
-  assert.equal(wasAsked(), false);
-});
-
-test("a network for which compose would stop containers is refused", async (t) => {
-  const { refuse } = project(t, { hash: "other" }, stops);
-  await assert.rejects(refuse(), isProblem("network_changed", told));
-});
-
-test("a network for which compose only computes another hash is left alone", async (t) => {
-  const { refuse, wasAsked } = project(t, { hash: "other" }, creates);
-  await refuse();
-  assert.equal(wasAsked(), true);
-});
-
-test("a renamed network is refused: the proxy is not in the new one", async (t) => {
-  const { refuse, wasAsked } = project(t, { hash, Name: "n1_old" }, creates);
-  await assert.rejects(refuse(), isProblem("network_changed", told));
-  assert.equal(wasAsked(), false);
-});
-
-test("one of its earlier name that was left behind is no matter", async (t) => {
-  const { refuse, wasAsked } = project(t, { hash, Name: "n1_old" }, creates, [{ hash, Name: network.name }]);
-  await refuse();
-  assert.equal(wasAsked(), false);
+test("a network that compose would recreate is refused, by a dry run if its hash differs", async (t) => {
+  const old = { hash, Name: "n1_old" };
+  const present = { hash, Name: network.name };
+  const cases: readonly (readonly [
+    found: readonly Found[],
+    says: string,
+    isRefused: boolean,
+    isAsked: boolean,
+  ])[] = [
+    [[{ hash }], stops, false, false],
+    [[{ hash: undefined }], stops, false, false],
+    [[{ hash: "other" }], stops, true, true],
+    [[{ hash: "other" }], creates, false, true],
+    [[old], creates, true, false],
+    [[old, present], creates, false, false],
+  ];
+  for (const [found, says, isRefused, isAsked] of cases) {
+    const { refuse, wasAsked } = project(t, found, says);
+    if (isRefused) await assert.rejects(refuse(), isProblem("network_changed", told));
+    else await refuse();
+    assert.equal(wasAsked(), isAsked, JSON.stringify([found, says]));
+  }
 });
 
 test("if the dry run of compose fails, nothing is started", async (t) => {
-  const { refuse } = project(t, { hash: "other" }, "no such image'; exit 1; echo '");
+  const { refuse } = project(t, [{ hash: "other" }], "no such image'; exit 1; echo '");
   await assert.rejects(
     refuse(),
     isProblem("container_start_failed", /^app was not started: .*in a dry run\.$/),
@@ -75,12 +64,12 @@ interface Found {
 }
 
 /** A docker that says what an `up` would do, which the real one says of real networks: test/e2e/rollout-services.test.ts. */
-function project(t: TestContext, found: Found, says: string, others: readonly Found[] = []) {
+function project(t: TestContext, found: readonly Found[], says: string) {
   const directory = temporaryDirectory(t);
   const askedPath = join(directory, "asked");
   writeScript(join(directory, "docker"), `#!/bin/sh\ntouch ${askedPath}\necho '${says}' >&2\n`);
   const none = async () => Buffer.alloc(0);
-  const get = async () => Buffer.from(JSON.stringify([found, ...others].map(listed)));
+  const get = async () => Buffer.from(JSON.stringify(found.map(listed)));
   const engine: Engine = { get, post: none, delete: none };
   const surroundings = {
     env: { PATH: [directory, process.env.PATH].join(delimiter) },
@@ -112,16 +101,11 @@ test("a directory that was in another home is refused, with the line to write", 
   assert.throws(() => ask("/root/pgdata", "/home/me/pgdata"), isProblem("compose_invalid", text));
 });
 
-for (const [what, source, there] of [
-  ["the same directory", "/root/pgdata", "/root/pgdata"],
-  ["a directory outside of any home", "/srv/pgdata", "/home/me/pgdata"],
-  ["a directory of the project, which has moved", "/root/shop/data", "/home/me/shop/data"],
-  ["another directory at home, which somebody has chosen", "/root/data-17", "/root/data-16"],
-] as const) {
-  test(`${what} is no other home`, () => ask(source, there));
-}
-
-test("on the first start there is nothing to lose", () => {
+test("only a directory that lay in another home is another one", () => {
+  ask("/root/pgdata", "/root/pgdata");
+  ask("/srv/pgdata", "/home/me/pgdata");
+  ask("/root/shop/data", "/home/me/shop/data"); // It has moved with the project.
+  ask("/root/data-17", "/root/data-16"); // Somebody has chosen it.
   refuseOtherHome(model("/root/pgdata"), place, []);
 });
 
