@@ -49,7 +49,7 @@ onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on ta
       for (let round = 1; round <= rollouts; round += 1) {
         const { code, output } = await deploy(`good-${round}`, "graceful");
         assert.equal(code, 0, output);
-        assert.match(output, /app\.2\.\w+ starting\n[\s\S]*app\.2\.\w+ running\n/);
+        assert.match(output, /app\.2\.\w+ starting\n[\s\S]*app\.2\.\w+ running\b/);
         assert.match(
           output,
           /^ +app +rolled +app\.1\.\w+, app\.2\.\w+ → app\.1\.\w+, app\.2\.\w+, healthy after/m,
