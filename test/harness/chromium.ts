@@ -12,22 +12,6 @@ const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/goo
 export const noChromium =
   program === undefined ? "no Chromium is installed: apt-get install chromium" : false;
 
-/** A tab of a browser without a window. */
-export interface Tab {
-  readonly open: (url: string) => Promise<void>;
-  /** Runs an expression in the page. @returns its value @throws Error if it throws */
-  readonly read: <Value>(expression: string) => Promise<Value>;
-  /** Waits until an expression is true of the page. */
-  readonly until: (expression: string, withinMs?: number) => Promise<void>;
-  readonly press: (key: string) => Promise<void>;
-  /** Turns the wheel in the middle of the window. */
-  readonly wheel: (deltaY: number) => Promise<void>;
-  /** Calls a method of the Chrome DevTools Protocol. */
-  readonly call: <Result>(method: string, parameters?: object) => Promise<Result>;
-  /** What the page has reported to its console as wrong, and errors that nothing caught. */
-  readonly faults: readonly string[];
-}
-
 export interface Browser {
   readonly newTab: (options?: { readonly width?: number; readonly height?: number }) => Promise<Tab>;
 }
@@ -116,7 +100,10 @@ interface Evaluated {
   };
 }
 
-async function newTab(connection: Connection, { width = 1280, height = 800 } = {}): Promise<Tab> {
+/** A tab of a browser without a window. */
+export type Tab = Awaited<ReturnType<typeof newTab>>;
+
+async function newTab(connection: Connection, { width = 1280, height = 800 } = {}) {
   const { targetId } = await connection.call<{ targetId: string }>("Target.createTarget", {
     url: "about:blank",
   });
@@ -149,20 +136,21 @@ async function newTab(connection: Connection, { width = 1280, height = 800 } = {
 
   return {
     ...{ call, read, faults, until: untilTrue },
-    async open(url) {
+    async open(url: string) {
       await call("Page.navigate", { url });
       await untilTrue(
         `document.readyState === "complete" && location.href.startsWith(${JSON.stringify(url)})`,
       );
     },
-    async press(key) {
+    async press(key: string) {
       const text = key.length === 1 ? { text: key } : key === "Enter" ? { text: "\r" } : {};
       const code = key === "Enter" ? { windowsVirtualKeyCode: 13 } : {};
       const modifiers = /^[A-Z]$/.test(key) ? 8 : 0;
       await call("Input.dispatchKeyEvent", { type: "keyDown", key, modifiers, ...text, ...code });
       await call("Input.dispatchKeyEvent", { type: "keyUp", key, modifiers, ...code });
     },
-    async wheel(deltaY) {
+    /** Turns the wheel in the middle of the window. */
+    async wheel(deltaY: number) {
       const place = { x: width / 2, y: height / 2, deltaX: 0, deltaY };
       await call("Input.dispatchMouseEvent", { type: "mouseWheel", ...place });
     },

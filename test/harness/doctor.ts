@@ -12,18 +12,6 @@ import { needs } from "./requirements.ts";
 import { mainPath, quickScript } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
-/** A set-up without a fault: a checkout with a remote, settings, and a home of its own. */
-export interface Place {
-  readonly root: string;
-  readonly repoPath: string;
-  readonly scriptPath: string;
-  readonly remotePath: string;
-  readonly statePath: string;
-  readonly envFile: string;
-  readonly home: string;
-  readonly temporaryPath: string;
-}
-
 export interface DoctorFault {
   readonly severity: "problem" | "warning";
   readonly text: string;
@@ -77,7 +65,10 @@ export function placeEnvironment({ home, temporaryPath }: Place): Record<string,
   };
 }
 
-export function makePlace(scope: Scope, within: string = temporaryDirectory(scope)): Place {
+/** A set-up without a fault: a checkout with a remote, settings, and a home of its own. */
+export type Place = ReturnType<typeof makePlace>;
+
+export function makePlace(scope: Scope, within: string = temporaryDirectory(scope)) {
   const root = join(within, "place");
   const place = {
     root,

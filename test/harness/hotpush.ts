@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
+import { execFile, execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -57,21 +57,10 @@ export async function untilAnswering({ child, statePath }: Target): Promise<void
   }
 }
 
-export interface RunningCommand {
-  readonly child: ChildProcess;
-  /** The lines of its output so far. */
-  readonly lines: readonly string[];
-  readonly errors: readonly string[];
-  readonly waitForLine: (pattern: RegExp) => Promise<string>;
-  readonly ended: Promise<number | null>;
-}
+export type RunningCommand = Awaited<ReturnType<typeof startCommand>>;
 
 /** Starts a command and leaves it running. */
-export async function startCommand(
-  scope: Scope,
-  target: Target,
-  ...args: readonly string[]
-): Promise<RunningCommand> {
+export async function startCommand(scope: Scope, target: Target, ...args: readonly string[]) {
   await untilAnswering(target);
   const child = spawn(launcher, args, { env: commandEnvironment(target), cwd: target.cwd ?? "/" });
   const [lines, errors]: [string[], string[]] = [[], []];
@@ -81,10 +70,12 @@ export async function startCommand(
   scope.after(() => child.kill("SIGKILL"));
   return {
     child,
+    /** The lines of its output so far. */
     lines,
     errors,
     ended,
-    waitForLine: (pattern) => until(`a line like ${pattern}`, () => lines.find((line) => pattern.test(line))),
+    waitForLine: (pattern: RegExp) =>
+      until(`a line like ${pattern}`, () => lines.find((line) => pattern.test(line))),
   };
 }
 
@@ -132,17 +123,9 @@ export async function runCli(
 export const noServer = { SERVER_PATH: "/hotpush-test/no-server" } as const;
 
 /** A real terminal of 80 columns, with a shell whose prompt is `ready>`. */
-export interface TestTerminal {
-  readonly type: (line: string) => void;
-  readonly press: (key: string) => void;
-  /** The visible lines of the screen. */
-  readonly screen: () => readonly string[];
-  /** The same with colour codes, and with wrapped lines joined. */
-  readonly raw: () => string;
-  readonly waitFor: (pattern: RegExp) => Promise<string>;
-}
+export type TestTerminal = ReturnType<typeof openTestTerminal>;
 
-export function openTestTerminal(scope: Scope, env: Readonly<Record<string, string>>): TestTerminal {
+export function openTestTerminal(scope: Scope, env: Readonly<Record<string, string>>) {
   const server = `hotpush-test-${randomBytes(6).toString("hex")}`;
   const tmux = (...args: readonly string[]) =>
     execFileSync("tmux", ["-L", server, "-f", "/dev/null", ...args], { encoding: "utf8", stdio: "pipe" });
@@ -158,11 +141,13 @@ export function openTestTerminal(scope: Scope, env: Readonly<Record<string, stri
   scope.after(() => tmux("kill-server"));
   const screen = () => tmux("capture-pane", "-p", "-t", "test").trimEnd().split("\n");
   return {
-    type: (line) => void tmux("send-keys", "-t", "test", line, "Enter"),
-    press: (key) => void tmux("send-keys", "-t", "test", key),
+    type: (line: string) => void tmux("send-keys", "-t", "test", line, "Enter"),
+    press: (key: string) => void tmux("send-keys", "-t", "test", key),
+    /** The visible lines of the screen. */
     screen,
+    /** The same with colour codes, and with wrapped lines joined. */
     raw: () => tmux("capture-pane", "-p", "-e", "-J", "-t", "test"),
-    waitFor: (pattern) =>
+    waitFor: (pattern: RegExp) =>
       until(`${pattern} on the screen`, () => {
         const text = screen().join("\n");
         return pattern.test(text) && text;

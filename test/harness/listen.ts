@@ -51,20 +51,16 @@ export interface ReceivedRequest {
   readonly json: any;
 }
 
-/** A server of somebody else, who is sent reports. */
-export interface NotifyTargetServer {
-  readonly url: string;
-  readonly requests: readonly ReceivedRequest[];
-  readonly waitFor: (count: number) => Promise<readonly ReceivedRequest[]>;
-}
-
 type Answer = (response: ServerResponse, request: ReceivedRequest) => void;
+
+/** A server of somebody else, who is sent reports. */
+export type NotifyTargetServer = Awaited<ReturnType<typeof startTarget>>;
 
 /** Starts a server that keeps what it is sent, and answers as `answer` does: 204 by default. */
 export async function startTarget(
   scope: Scope,
   answer: Answer = (response) => void response.writeHead(204).end(),
-): Promise<NotifyTargetServer> {
+) {
   const requests: ReceivedRequest[] = [];
   const server = createServer(async (request, response) => {
     response.on("error", () => {});
@@ -80,6 +76,6 @@ export async function startTarget(
   return {
     url: `http://127.0.0.1:${port}`,
     requests,
-    waitFor: (count) => until(`${count} requests`, () => requests.length >= count && requests),
+    waitFor: (count: number) => until(`${count} requests`, () => requests.length >= count && requests),
   };
 }

@@ -1,22 +1,6 @@
 import { type Delivery, deliver, githubPush, type WebhookReply } from "./delivery.ts";
 import { digestOf } from "./records.ts";
 
-/** Clients that push without pause, and the answers that they got. */
-export interface Load {
-  /** Every accepted push, by its digest, with the id in its answer. */
-  readonly accepted: ReadonlyMap<string, number>;
-  /** The digests of those that were accepted without one: `front` has stored them. */
-  readonly stored: ReadonlySet<string>;
-  /** Answers that contradict an earlier one to the same delivery. */
-  readonly contradictions: readonly string[];
-  /** How many pushes were sent, and how many were answered by each status. */
-  readonly sent: () => number;
-  readonly answers: ReadonlyMap<number, number>;
-  /** Directs the clients to a service. After a broken connection they wait for the next call. */
-  readonly aim: (url: string) => void;
-  readonly stop: () => Promise<void>;
-}
-
 /** One push in this many repeats an earlier one, unanswered or accepted. */
 const resendEvery = 8;
 
@@ -32,11 +16,11 @@ interface Sent {
   readonly delivery: Delivery;
 }
 
+/** Clients that push without pause, and the answers that they got. */
+export type Load = ReturnType<typeof startLoad>;
+
 /** Starts `count` clients, which wait for the address of a service. */
-export function startLoad(
-  count: number,
-  { paths = ["/webhook"], makePush = githubPush }: LoadOptions = {},
-): Load {
+export function startLoad(count: number, { paths = ["/webhook"], makePush = githubPush }: LoadOptions = {}) {
   const accepted = new Map<string, number>();
   const stored = new Set<string>();
   const contradictions: string[] = [];
@@ -82,12 +66,17 @@ export function startLoad(
 
   const clients = Array.from({ length: count }, client);
   return {
+    /** Every accepted push, by its digest, with the id in its answer. */
     accepted,
+    /** The digests of those that were accepted without one: `front` has stored them. */
     stored,
+    /** Answers that contradict an earlier one to the same delivery. */
     contradictions,
     answers,
+    /** How many pushes were sent, and how many were answered by each status. */
     sent: () => sent,
-    aim(target) {
+    /** Directs the clients to a service. After a broken connection they wait for the next call. */
+    aim(target: string) {
       url = target;
       aimed.resolve();
       aimed = Promise.withResolvers();

@@ -10,24 +10,6 @@ import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** A server with several projects, of which nothing runs yet. */
-export interface Machine {
-  readonly projectsPath: string;
-  readonly secretsPath: string;
-  readonly spoolPath: string;
-  /** The state directory of a role. */
-  readonly statePathOf: (role: Role) => string;
-  /** Writes the file of a project; `settings` are more lines of it. */
-  readonly addProject: (name: string, repoPath: string, settings?: Readonly<Record<string, string>>) => void;
-  /** Starts a role and waits until it serves. `wrapper` is a prefix of its command line, `code` another main.ts. */
-  readonly start: (
-    role: Role,
-    env?: Readonly<Record<string, string>>,
-    wrapper?: readonly string[],
-    code?: string,
-  ) => Promise<RunningRole>;
-}
-
 export type Role = "all" | "front" | "run";
 
 export interface RunningRole {
@@ -41,7 +23,10 @@ export interface RunningRole {
   readonly end: (signal?: NodeJS.Signals) => Promise<number | null>;
 }
 
-export function makeMachine(scope: Scope, directory: string = temporaryDirectory(scope)): Machine {
+/** A server with several projects, of which nothing runs yet. */
+export type Machine = ReturnType<typeof makeMachine>;
+
+export function makeMachine(scope: Scope, directory: string = temporaryDirectory(scope)) {
   const [projectsPath, secretsPath] = [join(directory, "projects"), join(directory, "secrets")];
   for (const path of [projectsPath, secretsPath]) mkdirSync(path);
   const statePathOf = (role: Role) => join(directory, role === "front" ? "front" : "state");
@@ -49,12 +34,19 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
   const frontSocket = join(statePathOf("run"), "front.sock");
   return {
     ...{ projectsPath, secretsPath, spoolPath, statePathOf },
-    addProject(name, repoPath, settings = {}) {
+    /** Writes the file of a project; `settings` are more lines of it. */
+    addProject(name: string, repoPath: string, settings: Readonly<Record<string, string>> = {}) {
       const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
       const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
       writeFileSync(join(projectsPath, `${name}.env`), lines.join(""));
     },
-    async start(role, env = {}, wrapper = [], code = mainPath) {
+    /** Starts a role and waits until it serves. `wrapper` is a prefix of its command line, `code` another main.ts. */
+    async start(
+      role: Role,
+      env: Readonly<Record<string, string>> = {},
+      wrapper: readonly string[] = [],
+      code = mainPath,
+    ) {
       const statePath = statePathOf(role);
       const [program = "", ...before] = [...wrapper, process.execPath];
       const child = spawn(program, [...before, code, ...(role === "all" ? [] : [role])], {
@@ -109,23 +101,9 @@ export async function startProjects(scope: Scope, scripts: Readonly<Record<strin
 }
 
 /** The files of a server, of which nothing runs. */
-export interface TestServer {
-  readonly path: string;
-  /** STATE_PATH of its `run`. */
-  readonly runStatePath: string;
-  /** The environment in which commands find it. */
-  readonly env: { readonly SERVER_PATH: string };
-  /** Writes the file of a project. @returns its path */
-  readonly addProject: (
-    name: string,
-    repoPath: string,
-    settings?: Readonly<Record<string, string>>,
-  ) => string;
-  /** Starts a service with its projects and the state of its `run`. */
-  readonly start: (role: Role) => Promise<RunningRole>;
-}
+export type TestServer = ReturnType<typeof makeServer>;
 
-export function makeServer(scope: Scope): TestServer {
+export function makeServer(scope: Scope) {
   const path = temporaryDirectory(scope);
   const [projectsPath, statePath] = [join(path, "projects"), join(path, "lib")];
   const runStatePath = join(statePath, "run");
@@ -135,13 +113,14 @@ export function makeServer(scope: Scope): TestServer {
   const machine = makeMachine(scope);
   return {
     ...{ path, runStatePath, env: { SERVER_PATH: path } },
-    addProject(name, repoPath, settings = {}) {
+    addProject(name: string, repoPath: string, settings: Readonly<Record<string, string>> = {}) {
       const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
       const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
       const file = join(projectsPath, `${name}.env`);
       writeFileSync(file, lines.join(""));
       return file;
     },
-    start: (role) => machine.start(role, { PROJECTS_PATH: projectsPath, STATE_PATH: runStatePath }),
+    /** Starts a service with its projects and the state of its `run`. */
+    start: (role: Role) => machine.start(role, { PROJECTS_PATH: projectsPath, STATE_PATH: runStatePath }),
   };
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Machine, makeMachine, type Role, type RunningRole } from "./machine.ts";
+import { makeMachine, type Role } from "./machine.ts";
 import { inOwnEtc } from "./mounts.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
@@ -14,26 +14,6 @@ export interface Owner {
   readonly repoPath: string;
 }
 
-/** A service that runs as root, on a machine with users that only it knows. */
-export interface SharedMachine {
-  readonly root: string;
-  /** The group of the Docker socket. */
-  readonly dockerGid: number;
-  /** A group that has all the owners. */
-  readonly commonGid: number;
-  readonly serverStatePath: string;
-  readonly projectsPath: string;
-  readonly secretsPath: string;
-  readonly statePath: string;
-  /** The directory for temporary files of all users. */
-  readonly temporaryPath: string;
-  /** Adds a project whose checkout belongs to a new user of the same name, with this script. */
-  readonly addOwner: (name: string, script: string, settings?: Readonly<Record<string, string>>) => Owner;
-  /** @param known the users in /etc/passwd; default: all owners */
-  readonly addProject: Machine["addProject"];
-  readonly start: (options?: StartOptions) => Promise<RunningRole>;
-}
-
 export interface StartOptions {
   readonly role?: Role;
   readonly env?: Readonly<Record<string, string>>;
@@ -44,7 +24,10 @@ const firstUid = 61_001;
 const dockerGid = 61_998;
 const commonGid = 61_999;
 
-export function makeSharedMachine(scope: Scope): SharedMachine {
+/** A service that runs as root, on a machine with users that only it knows. */
+export type SharedMachine = ReturnType<typeof makeSharedMachine>;
+
+export function makeSharedMachine(scope: Scope) {
   const root = temporaryDirectory(scope);
   chmodSync(root, 0o711);
   const machine = makeMachine(scope, root);
@@ -60,7 +43,8 @@ export function makeSharedMachine(scope: Scope): SharedMachine {
   return {
     ...{ root, dockerGid, commonGid, serverStatePath, projectsPath, secretsPath, temporaryPath },
     statePath: machine.statePathOf("all"),
-    addOwner(name, script, settings) {
+    /** Adds a project whose checkout belongs to a new user of the same name, with this script. */
+    addOwner(name: string, script: string, settings?: Readonly<Record<string, string>>) {
       const owner = makeOwner(root, name, firstUid + owners.length);
       owners.push(owner);
       writeScript(join(owner.repoPath, "deploy.sh"), `#!/bin/sh\n${script}\n`);
@@ -69,7 +53,7 @@ export function makeSharedMachine(scope: Scope): SharedMachine {
       return owner;
     },
     addProject: machine.addProject,
-    start({ role = "all", env = {}, known = owners } = {}) {
+    start({ role = "all", env = {}, known = owners }: StartOptions = {}) {
       const docker = { DOCKER_HOST: `unix://${socketPath}`, BUILDX_CONFIG: "/tmp/buildx" };
       const paths = { TMPDIR: temporaryPath, SERVER_STATE_PATH: serverStatePath };
       return machine.start(role, { ...docker, ...paths, ...env }, inOwnEtc(scope, entriesOf(known)));

@@ -14,15 +14,6 @@ import { LogReader } from "./processes.ts";
 import { endProcess, mainPath, type RunningService } from "./service.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
-/** The page of `hotpush front`, and a token for its API. */
-export interface RunningPage {
-  readonly port: number;
-  readonly pid: number;
-  readonly token: string;
-  /** Asks, and holds the answer to what the OpenAPI document says. */
-  readonly ask: (call: string, options?: AskOptions) => Promise<ApiAnswer>;
-}
-
 export interface AskOptions {
   readonly token?: string | null;
   readonly body?: object;
@@ -41,12 +32,11 @@ export interface PageOptions {
   readonly proxyPort?: number;
 }
 
+/** The page of `hotpush front`, and a token for its API. */
+export type RunningPage = Awaited<ReturnType<typeof startPage>>;
+
 /** Starts `hotpush front` beside `service`, as a process that has nothing of it but the socket. */
-export async function startPage(
-  scope: Scope,
-  service: RunningService,
-  { proxyPort }: PageOptions = {},
-): Promise<RunningPage> {
+export async function startPage(scope: Scope, service: RunningService, { proxyPort }: PageOptions = {}) {
   const port = await freePort();
   const directory = temporaryDirectory(scope);
   const projectsPath = join(directory, "projects");
@@ -171,18 +161,10 @@ export interface FormOptions {
 }
 
 /** A browser as far as HTTP goes: it keeps the cookie, and says where its forms come from. */
-export interface Visitor {
-  readonly cookie: string | null;
-  readonly get: (path: string, headers?: Readonly<Record<string, string>>) => Promise<Visited>;
-  readonly send: (
-    path: string,
-    fields: Readonly<Record<string, string>>,
-    options?: FormOptions,
-  ) => Promise<Visited>;
-}
+export type Visitor = ReturnType<typeof browse>;
 
 /** @param cookie as a `Cookie` header has it; null: the browser has none */
-export function browse({ port }: Pick<RunningPage, "port">, cookie: string | null): Visitor {
+export function browse({ port }: Pick<RunningPage, "port">, cookie: string | null) {
   const own = { host: `localhost:${port}`, ...(cookie && { cookie }) };
 
   async function request(method: string, path: string, headers: object, body?: string): Promise<Visited> {
@@ -200,11 +182,15 @@ export function browse({ port }: Pick<RunningPage, "port">, cookie: string | nul
     };
   }
 
-  const get: Visitor["get"] = (path, headers = {}) => request("GET", path, headers);
+  const get = (path: string, headers: Readonly<Record<string, string>> = {}) => request("GET", path, headers);
   return {
     cookie,
     get,
-    async send(path, fields, { headers = { origin: `http://localhost:${port}` }, token } = {}) {
+    async send(
+      path: string,
+      fields: Readonly<Record<string, string>>,
+      { headers = { origin: `http://localhost:${port}` }, token }: FormOptions = {},
+    ) {
       const proof = token === undefined ? tokenIn((await get("/account")).text) : token;
       const body = String(new URLSearchParams({ ...fields, ...(proof && { token: proof }) }));
       return await request("POST", path, headers, body);

@@ -9,16 +9,10 @@ import type { Scope } from "./temporary.ts";
 
 const bodyLimitBytes = 25 * 1024 ** 2;
 
-export interface RunningReceiver {
-  readonly port: number;
-  /** The pushes that were passed on to be recorded. */
-  readonly pushes: Push[];
-  /** Lines of the log at level error: faults that were answered with 500. */
-  readonly faults: string[];
-}
+export type RunningReceiver = Awaited<ReturnType<typeof startReceiver>>;
 
 /** The first stage alone, in this process but over real sockets. Its pushes are collected instead of recorded. */
-export async function startReceiver(scope: Scope): Promise<RunningReceiver> {
+export async function startReceiver(scope: Scope) {
   const pushes: Push[] = [];
   const faults: string[] = [];
   const log = pino({ level: "error" }, { write: (line: string) => faults.push(line) });

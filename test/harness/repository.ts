@@ -4,18 +4,10 @@ import { dirname, join } from "node:path";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 /** A repository that a service deploys, and its remote. */
-export interface Project {
-  readonly remotePath: string;
-  readonly repoPath: string;
-  /** Pushes an empty commit to the remote and gives its id. */
-  readonly commit: () => string;
-  /** Pushes a commit with this message and these files to the remote and gives its id. */
-  readonly push: (message: string, files?: Readonly<Record<string, string>>) => string;
-  readonly script: (text: string) => void;
-}
+export type Project = ReturnType<typeof makeProject>;
 
 /** A bare repository, a clone of it as REPO_PATH, and another clone to push from. */
-export function makeProject(scope: Scope): Project {
+export function makeProject(scope: Scope) {
   const root = temporaryDirectory(scope);
   const [remotePath, repoPath, workPath] = ["remote.git", "repository", "work"].map((name) =>
     join(root, name),
@@ -23,7 +15,8 @@ export function makeProject(scope: Scope): Project {
   git(root, "init", "--quiet", "--bare", "--initial-branch=main", remotePath);
   git(root, "clone", "--quiet", remotePath, workPath);
   git(workPath, "switch", "--quiet", "--orphan", "main");
-  const push: Project["push"] = (message, files = {}) => {
+  /** Pushes a commit with this message and these files to the remote and gives its id. */
+  const push = (message: string, files: Readonly<Record<string, string>> = {}) => {
     for (const [name, text] of Object.entries(files)) {
       mkdirSync(dirname(join(workPath, name)), { recursive: true });
       writeFileSync(join(workPath, name), text);
@@ -33,6 +26,7 @@ export function makeProject(scope: Scope): Project {
     git(workPath, "push", "--quiet", "origin", "main");
     return git(workPath, "rev-parse", "HEAD");
   };
+  /** The same with an empty commit. */
   const commit = () => push("a change");
   commit();
   git(root, "clone", "--quiet", remotePath, repoPath);
@@ -51,17 +45,10 @@ export function git(directory: string, ...args: readonly string[]): string {
 }
 
 /** A real git repository in a temporary directory. */
-export interface TestRepository {
-  readonly directory: string;
-  /** Runs git in it. @returns its output, trimmed */
-  readonly git: (...args: readonly string[]) => string;
-  readonly write: (path: string, text: string) => void;
-  /** Commits everything. @returns the commit */
-  readonly commit: (message?: string) => string;
-}
+export type TestRepository = ReturnType<typeof makeRepository>;
 
 /** Makes an empty one with the branch `main`; `name` is the name of its directory. */
-export function makeRepository(scope: Scope, name = "shop"): TestRepository {
+export function makeRepository(scope: Scope, name = "shop") {
   const directory = join(temporaryDirectory(scope), name);
   mkdirSync(directory);
   const who = ["-c", "user.name=Mara Köhler", "-c", "user.email=mara@example.org"];
@@ -72,6 +59,7 @@ export function makeRepository(scope: Scope, name = "shop"): TestRepository {
     mkdirSync(dirname(join(directory, path)), { recursive: true });
     writeFileSync(join(directory, path), text);
   };
+  /** Commits everything. @returns the commit */
   const commit = (message = "A change") => {
     git("add", "--all");
     git("commit", "--quiet", "--allow-empty", "--message", message);

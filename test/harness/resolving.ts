@@ -1,40 +1,22 @@
 import assert from "node:assert/strict";
-import type { Deployment } from "../../src/deployments/deployment.ts";
 import { settle } from "../../src/deployments/execute.ts";
 import type { CommitId, Push } from "../../src/deployments/push.ts";
 import { recordRequest } from "../../src/deployments/queue.ts";
 import { createResolver, type Decision, type ResolverOptions } from "../../src/deployments/resolve.ts";
 import { claimNext, findDeployment, putBack, transition } from "../../src/deployments/store.ts";
-import type { Store } from "../../src/platform/sqlite.ts";
-import { git, makeProject, type Project } from "./repository.ts";
+import { git, makeProject } from "./repository.ts";
 import { pushOf, record, temporaryStore } from "./store.ts";
 import type { Scope } from "./temporary.ts";
 
 const ref = "refs/heads/main";
 
 /** A resolver with a real remote and a real database, without scripts: each deployment ends as the test says. */
-export interface Resolving {
-  readonly project: Project;
-  readonly store: Store;
-  readonly resolver: ReturnType<typeof createResolver>;
-  /** Records the delivery of a push. @returns the number of its deployment */
-  readonly deliver: (commit: string, fields?: Partial<Push>) => number;
-  readonly request: (trigger: "manual" | "rollback" | "catch-up", commit: string) => number;
-  /** Decides about the next deployment, and ends it with `state` if it is deployed. */
-  readonly next: (state?: "succeeded" | "failed" | "cancelled") => Promise<Decision>;
-  /** The same for one that is deployed. @returns the commit that was */
-  readonly deploys: (state?: "succeeded" | "failed" | "cancelled") => Promise<string>;
-  /** Puts the branch at the remote where a force push would. */
-  readonly moveTo: (commit: string) => void;
-  /** Makes a commit beside the branch, at the remote. */
-  readonly aside: (parent: string, message?: string) => string;
-  readonly read: (id: number) => Deployment;
-}
+export type Resolving = ReturnType<typeof makeResolving>;
 
 export function makeResolving(
   scope: Scope,
   { searchPath, ...options }: Partial<ResolverOptions> & { readonly searchPath?: string } = {},
-): Resolving {
+) {
   const project = makeProject(scope);
   const store = temporaryStore(scope);
   const PATH = [searchPath, process.env.PATH].filter(Boolean).join(":");
@@ -64,20 +46,23 @@ export function makeResolving(
 
   return {
     ...{ project, store, resolver, next },
-    deliver: (commit, fields) =>
+    deliver: (commit: string, fields?: Partial<Push>) =>
       record(store, pushOf({ commit: commit as CommitId, ...fields })).deployment.id,
-    request: (trigger, commit) => store.transaction(() => recordRequest(store, { trigger, ref, commit })).id,
-    async deploys(state) {
+    request: (trigger: "manual" | "rollback" | "catch-up", commit: string) =>
+      store.transaction(() => recordRequest(store, { trigger, ref, commit })).id,
+    async deploys(state?: "succeeded" | "failed" | "cancelled") {
       const decision = await next(state);
       assert.equal(decision.kind, "deploy", JSON.stringify(decision));
       return decision.kind === "deploy" ? decision.commit : "";
     },
-    moveTo: (commit) => void git(project.remotePath, "update-ref", ref, commit),
-    aside(parent, message = "Aside") {
+    /** Puts the branch at the remote where a force push would. */
+    moveTo: (commit: string) => void git(project.remotePath, "update-ref", ref, commit),
+    /** Makes a commit beside the branch, at the remote. */
+    aside(parent: string, message = "Aside") {
       const tree = git(project.remotePath, "rev-parse", `${parent}^{tree}`);
       return git(project.remotePath, "commit-tree", tree, "-p", parent, "-m", message);
     },
-    read(id) {
+    read(id: number) {
       const deployment = findDeployment(store, id);
       assert.ok(deployment);
       return deployment;

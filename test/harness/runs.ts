@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
-import type { Deployment, Ending, Run, Runner } from "../../src/deployments/deployment.ts";
+import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
 import { mainRefs } from "../../src/deployments/push.ts";
 import { createRunner, type RunnerOptions } from "../../src/runner/runner.ts";
 import { createProjectScript, type ScriptSources } from "../../src/runner/script.ts";
@@ -13,28 +13,9 @@ import { commitOf } from "./store.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 /** A real runner in the test's own process, and its events. */
-export interface TestRunner {
-  readonly runner: Runner;
-  readonly repoPath: string;
-  readonly statePath: string;
-  /** The lines of the service's output. */
-  readonly lines: string[];
-  readonly steps: string[];
-  /** Starts `script` for a new deployment, or for the one with `id`. */
-  readonly start: (
-    script: string,
-    id?: number,
-  ) => Promise<{ readonly deployment: Deployment; readonly run: Run }>;
-  /** Starts `script` and waits until it ends. */
-  readonly run: (script: string, id?: number) => Promise<Ending>;
-  /** The log file of the deployment that was started last. */
-  readonly log: () => string;
-}
+export type TestRunner = ReturnType<typeof createTestRunner>;
 
-export function createTestRunner(
-  scope: Scope,
-  options: Partial<RunnerOptions & ScriptSources> = {},
-): TestRunner {
+export function createTestRunner(scope: Scope, options: Partial<RunnerOptions & ScriptSources> = {}) {
   const statePath = join(temporaryDirectory(scope), "state");
   const repoPath = options.repoPath ?? temporaryDirectory(scope);
   mkdirSync(statePath);
@@ -68,16 +49,20 @@ export function createTestRunner(
     runner,
     repoPath,
     statePath,
+    /** The lines of the service's output. */
     lines,
     steps,
+    /** Starts `script` for a new deployment, or for the one with `id`. */
     start,
-    async run(script, id) {
+    /** Starts `script` and waits until it ends. */
+    async run(script: string, id?: number) {
       const { deployment, run } = await start(script, id);
       const ending = await run.ended;
       runner.tidy(deployment.id);
       assert.notEqual(ending.state, "not_started");
       return ending as Ending;
     },
+    /** The log file of the deployment that was started last. */
     log: () => readLog(statePath, last),
   };
 }

@@ -12,22 +12,6 @@ const run = promisify(execFile);
 const script = join(import.meta.dirname, "clean-server.sh");
 const sources = join(import.meta.dirname, "../..");
 
-/** A server with Docker, git and npm, on which nobody has used Hotpush (clean-server.sh). */
-export interface CleanServer {
-  /** Its IPv4 address, at which this machine reaches it as git hosts and visitors do. */
-  readonly address: string;
-  /**
-   * Runs a command in a directory of the server, as root types it.
-   *
-   * @param answers if given, it runs on a terminal, and each question is answered in this order
-   */
-  readonly type: (directory: string, command: string, answers?: readonly Answer[]) => Promise<Typed>;
-  /** Where this machine sees a file of the server. */
-  readonly file: (path: string) => string;
-  /** Ends every process on it, and removes it. The end of this process does so too, also by SIGKILL. */
-  readonly end: () => Promise<void>;
-}
-
 export interface Answer {
   readonly question: RegExp;
   readonly text: string;
@@ -52,13 +36,16 @@ function isInstalled(program: string): boolean {
   return (process.env.PATH ?? "").split(":").some((directory) => existsSync(join(directory, program)));
 }
 
+/** A server with Docker, git and npm, on which nobody has used Hotpush (clean-server.sh). */
+export type CleanServer = Awaited<ReturnType<typeof startCleanServer>>;
+
 /**
  * Starts one.
  *
  * @param labEnv of a Docker from which it copies the base images
  * @throws Error if it does not start
  */
-export async function startCleanServer(labEnv: NodeJS.ProcessEnv): Promise<CleanServer> {
+export async function startCleanServer(labEnv: NodeJS.ProcessEnv) {
   const child = spawn(script, ["serve"], { env: labEnv, stdio: ["pipe", "pipe", "pipe"] });
   let said = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
@@ -71,9 +58,13 @@ export async function startCleanServer(labEnv: NodeJS.ProcessEnv): Promise<Clean
   if (address === undefined || pid === undefined)
     throw new Error(`There is no clean server: ${line} ${said}`);
   return {
+    /** Its IPv4 address, at which this machine reaches it as git hosts and visitors do. */
     address,
-    type: (directory, command, answers) => typeIn(["--all", "--target", pid], directory, command, answers),
-    file: (path) => `/proc/${pid}/root${path}`,
+    type: (directory: string, command: string, answers?: readonly Answer[]) =>
+      typeIn(["--all", "--target", pid], directory, command, answers),
+    /** Where this machine sees a file of the server. */
+    file: (path: string) => `/proc/${pid}/root${path}`,
+    /** Ends every process on it, and removes it. The end of this process does so too, also by SIGKILL. */
     async end() {
       child.stdin.end();
       await ended;

@@ -8,36 +8,16 @@ import { projectNetwork, serverComposeProject, serverFilesAt } from "../../src/c
 import { launcher } from "../harness/hotpush.ts";
 import { freePort } from "../harness/listen.ts";
 import { git, makeRemote } from "./newcomer.ts";
-import { dockerIn, type Ending, endOf, removeFromEngine } from "./project.ts";
+import { dockerIn, endOf, removeFromEngine } from "./project.ts";
 
 const run = promisify(execFile);
 const name = "shop";
 
 /** A machine without Hotpush, and a checkout of a project that runs there and publishes a port. */
-export interface FirstProject {
-  readonly checkout: string;
-  readonly files: ReturnType<typeof serverFilesAt>;
-  /** Where the project answers, with Hotpush and without. */
-  readonly appUrl: string;
-  /** The port that Caddy gets for http. */
-  readonly httpPort: number;
-  /** Runs `hotpush` with these arguments. */
-  readonly hotpush: (...args: readonly string[]) => Promise<Ending>;
-  /** As `hotpush init --yes`, by another entry than Hotpush's, or with other variables. */
-  readonly init: (entry?: string, env?: NodeJS.ProcessEnv) => Promise<Ending>;
-  /** Runs a command line as a person types it in the checkout. @returns its standard output; throws if it fails */
-  readonly type: (command: string) => Promise<string>;
-  readonly docker: (...args: readonly string[]) => Promise<string>;
-  /** Removes all that `init` makes, and starts the project as it was. */
-  readonly reset: () => Promise<void>;
-  readonly remove: () => Promise<void>;
-}
+export type FirstProject = Awaited<ReturnType<typeof makeFirstProject>>;
 
 /** @param serverPath SERVER_PATH; by default in a directory of its own */
-export async function makeFirstProject(
-  labEnv: NodeJS.ProcessEnv,
-  serverPath?: string,
-): Promise<FirstProject> {
+export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: string) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   const files = serverFilesAt(serverPath ?? join(directory, "etc"));
   const [app, http, https] = [await freePort(), await freePort(), await freePort()];
@@ -72,8 +52,11 @@ export async function makeFirstProject(
   const main = join(import.meta.dirname, "hotpush.ts");
   return {
     ...{ checkout, files, docker, type, httpPort: http, appUrl: `http://127.0.0.1:${app}/` },
-    hotpush: (...args) => start(main, args),
-    init: (entry = main, more = {}) => start(entry, ["init", "--yes"], more),
+    /** Runs `hotpush` with these arguments. */
+    hotpush: (...args: readonly string[]) => start(main, args),
+    /** As `hotpush init --yes`, by another entry than Hotpush's, or with other variables. */
+    init: (entry = main, more: NodeJS.ProcessEnv = {}) => start(entry, ["init", "--yes"], more),
+    /** Removes all that `init` makes, and starts the project as it was. */
     async reset() {
       await clear();
       await docker("compose", "up", "--detach", "--wait");

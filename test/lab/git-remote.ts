@@ -9,21 +9,15 @@ import type { TestProject } from "./project.ts";
 
 const run = promisify(execFile);
 
-/** A git remote that delivers each push as a git host does, and a clone of it. */
-export interface GitRemote {
-  /** Commits what `change` does in the clone, and pushes it. @returns the commit */
-  readonly push: (change: (clone: string) => Promise<void>) => Promise<string>;
-  /** Pushes a commit whose delivery gets lost. @returns the commit */
-  readonly pushUntold: (change: (clone: string) => Promise<void>) => Promise<string>;
-  readonly remove: () => Promise<void>;
-}
-
 export function remotePath({ directory }: Pick<TestProject, "directory">): string {
   return `${directory}-remote.git`;
 }
 
+/** A git remote that delivers each push as a git host does, and a clone of it. */
+export type GitRemote = Awaited<ReturnType<typeof makeGitRemote>>;
+
 /** Makes the project's directory a checkout of a new remote, whose pushes are delivered through the proxy. */
-export async function makeGitRemote(project: Pick<TestProject, "directory" | "origin">): Promise<GitRemote> {
+export async function makeGitRemote(project: Pick<TestProject, "directory" | "origin">) {
   const { directory, origin } = project;
   const bare = remotePath(project);
   const clone = `${directory}-clone`;
@@ -44,8 +38,8 @@ export async function makeGitRemote(project: Pick<TestProject, "directory" | "or
     return git(clone, "rev-parse", "HEAD");
   };
   return {
-    push: (change) => push(change, true),
-    pushUntold: (change) => push(change, false),
+    push: (change: (clone: string) => Promise<void>) => push(change, true),
+    pushUntold: (change: (clone: string) => Promise<void>) => push(change, false),
     async remove() {
       for (const path of [bare, clone]) await rm(path, { recursive: true, force: true });
     },

@@ -142,37 +142,29 @@ export async function takeEngine(company: Company): Promise<() => Promise<void>>
 const liveRestoreSetting = /"live-restore": (\w+)/;
 
 /** The engine of the lab, which a test may kill. */
-export interface OwnEngine {
-  /** Kills it (SIGKILL). With `liveRestore`, containers keep running. */
-  readonly kill: () => Promise<void>;
-  /** Starts it with the settings that it had. Does nothing if it runs. */
-  readonly start: () => Promise<void>;
-  /** Makes it a Swarm manager, if it is not one. */
-  readonly joinSwarm: () => Promise<void>;
-  /** Leaves the Swarm. The engine forgets the names of all running containers, so no other test may run. */
-  readonly leaveSwarm: () => Promise<void>;
-  /** Whether containers survive their engine; excludes a Swarm. */
-  readonly liveRestore: (isOn: boolean) => Promise<void>;
-}
+export type OwnEngine = NonNullable<ReturnType<typeof ownEngine>>;
 
 /** @returns null if the Docker in use is somebody else's */
-export function ownEngine(labEnv: NodeJS.ProcessEnv): OwnEngine | null {
+export function ownEngine(labEnv: NodeJS.ProcessEnv) {
   const { DOCKER_HOST = "", ...env } = labEnv;
   const directory = dirname(DOCKER_HOST.replace("unix://", ""));
   if (!existsSync(join(directory, "dockerd.pid"))) return null;
   const config = join(directory, "daemon.json");
   const pid = async () => Number(await readFile(join(directory, "dockerd.pid"), "utf8"));
   return {
+    /** Kills it (SIGKILL). With `liveRestore`, containers keep running. */
     kill: async () => {
       const victim = await pid();
       process.kill(victim, "SIGKILL");
       await until("the end of the engine", () => isGone(victim));
     },
+    /** Starts it with the settings that it had. Does nothing if it runs. */
     start: async () => {
       // A member of a Swarm refuses to start with live-restore.
       const [, isOn = "false"] = liveRestoreSetting.exec(await readFile(config, "utf8")) ?? [];
       await run(script, ["up"], { env: { ...env, LAB: directory, LIVE_RESTORE: isOn }, timeout: 60_000 });
     },
+    /** Makes it a Swarm manager, if it is not one. */
     joinSwarm: async () => {
       if (await isInSwarm(labEnv)) return;
       await swarm(labEnv, "init", "--advertise-addr", "127.0.0.1").catch(async (error: unknown) => {
@@ -180,10 +172,12 @@ export function ownEngine(labEnv: NodeJS.ProcessEnv): OwnEngine | null {
         if (!(await isInSwarm(labEnv))) throw error;
       });
     },
+    /** Leaves the Swarm. The engine forgets the names of all running containers, so no other test may run. */
     leaveSwarm: async () => {
       if (await isInSwarm(labEnv)) await swarm(labEnv, "leave", "--force");
     },
-    liveRestore: async (isOn) => {
+    /** Whether containers survive their engine; excludes a Swarm. */
+    liveRestore: async (isOn: boolean) => {
       const text = await readFile(config, "utf8");
       await writeFile(config, text.replace(liveRestoreSetting, `"live-restore": ${isOn}`));
       process.kill(await pid(), "SIGHUP");

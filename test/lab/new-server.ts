@@ -18,29 +18,9 @@ const root = join(import.meta.dirname, "../..");
 const names = pathToFileURL(join(import.meta.dirname, "test-names.js")).href;
 
 /** A server on which `hotpush init` makes the server in a temporary directory. */
-export interface NewServer {
-  /** SERVER_PATH */
-  readonly path: string;
-  readonly docker: (...args: readonly string[]) => Promise<string>;
-  /** Makes a bare remote and a checkout of it, whose host name is `<name>.test`. */
-  readonly addCheckout: (name: string, files: Readonly<Record<string, string>>) => Promise<TestCheckout>;
-  /** Gives `run` the directory of all checkouts, as a person may do by hand, so that no further one is added alone. */
-  readonly addCheckoutPath: () => Promise<void>;
-  readonly remove: () => Promise<void>;
-}
+export type NewServer = Awaited<ReturnType<typeof makeNewServer>>;
 
-export interface TestCheckout {
-  readonly name: string;
-  readonly directory: string;
-  /** Runs a command as a person types it. @returns its standard output */
-  readonly type: (command: string) => Promise<string>;
-  /** The page at its host name, through Caddy. */
-  readonly page: () => Promise<string>;
-  /** Pushes another version of the app to the remote, and reports it as the git host does. @returns the answer's status */
-  readonly push: (version: number) => Promise<number>;
-}
-
-export async function makeNewServer(labEnv: NodeJS.ProcessEnv): Promise<NewServer> {
+export async function makeNewServer(labEnv: NodeJS.ProcessEnv) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   const path = join(directory, "etc");
   const env = {
@@ -53,13 +33,16 @@ export async function makeNewServer(labEnv: NodeJS.ProcessEnv): Promise<NewServe
     (await run("docker", args, { env, cwd: directory })).stdout.trim();
   const checkouts: TestCheckout[] = [];
   return {
+    /** SERVER_PATH */
     path,
     docker,
-    async addCheckout(name, files) {
+    /** Makes a bare remote and a checkout of it, whose host name is `<name>.test`. */
+    async addCheckout(name: string, files: Readonly<Record<string, string>>) {
       const checkout = await makeCheckout(join(directory, name), name, files, { env, path });
       checkouts.push(checkout);
       return checkout;
     },
+    /** Gives `run` the directory of all checkouts, as a person may do by hand, so that no further one is added alone. */
     async addCheckoutPath() {
       const file = serverFilesAt(path).composeFile;
       await writeFile(file, withCheckoutPath(await readFile(file, "utf8"), directory, false));
@@ -83,12 +66,14 @@ async function removeImages(docker: NewServer["docker"], project: string): Promi
   if (images !== "") await docker("rmi", "--force", ...new Set(images.split("\n")));
 }
 
+export type TestCheckout = Awaited<ReturnType<typeof makeCheckout>>;
+
 async function makeCheckout(
   place: string,
   name: string,
   files: Readonly<Record<string, string>>,
   { env, path }: { readonly env: NodeJS.ProcessEnv; readonly path: string },
-): Promise<TestCheckout> {
+) {
   const [developer, directory] = [join(place, "developer"), join(place, name)];
   await cp(join(root, "examples/compose/app"), join(developer, "app"), { recursive: true });
   for (const [file, content] of Object.entries(files)) {
@@ -102,9 +87,10 @@ async function makeCheckout(
   await git(place, "clone", "--quiet", `${name}.git`, name);
   return {
     ...{ name, directory },
-    type: async (command) => (await run("bash", ["-c", command], { cwd: directory, env })).stdout,
+    type: async (command: string) => (await run("bash", ["-c", command], { cwd: directory, env })).stdout,
+    /** The page at its host name, through Caddy. */
     page: async () => (await ask(`${name}.test`, "GET", "/")).body,
-    async push(version) {
+    async push(version: number) {
       const server = join(developer, "app/server.js");
       await writeFile(server, (await readFile(server, "utf8")).replace(/version \d+/, `version ${version}`));
       const before = await git(developer, "rev-parse", "HEAD");

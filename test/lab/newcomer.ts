@@ -83,17 +83,6 @@ export async function git(directory: string, ...args: readonly string[]): Promis
   return (await run("git", ["-C", directory, ...ada, ...args])).stdout.trim();
 }
 
-/** A machine with nothing but an engine, on which somebody sets up projects one after the other. */
-export interface NewMachine {
-  /** Where Caddy answers for all of them. */
-  readonly origin: string;
-  /** STATE_PATH of `run`. */
-  readonly runStatePath: string;
-  /** Sets a project up, as the README says. It has a service `web`, and `others`. */
-  readonly setUp: (name: string, others?: OtherServices) => Promise<Newcomer>;
-  readonly remove: () => Promise<void>;
-}
-
 /** A project in its own checkout, with its own remote, set up by `init`. */
 export interface Newcomer {
   readonly host: string;
@@ -109,7 +98,10 @@ export interface Newcomer {
 /** By name, as in a compose file. */
 export type OtherServices = Readonly<Record<string, object>>;
 
-export async function makeNewMachine(labEnv: NodeJS.ProcessEnv): Promise<NewMachine> {
+/** A machine with nothing but an engine, on which somebody sets up projects one after the other. */
+export type NewMachine = Awaited<ReturnType<typeof makeNewMachine>>;
+
+export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   const [http, https] = [await freePort(), await freePort()];
   const origin = `http://127.0.0.1:${http}`;

@@ -24,25 +24,6 @@ export type Behaviour =
   | "broken"
   | "falls";
 
-/** A compose project on a real engine: an app behind Caddy, and two other services. */
-export interface TestProject {
-  readonly name: string;
-  readonly directory: string;
-  readonly origin: string;
-  readonly env: NodeJS.ProcessEnv;
-  /** Writes the sources of a version of the app; the roll-out names it `commit`. */
-  readonly write: (version: string, behaviour: Behaviour) => Promise<void>;
-  readonly rollOut: (options?: RolloutOptions) => Promise<Ending>;
-  readonly spawnRollout: (options?: RolloutOptions) => ChildProcess;
-  readonly hotpush: (...args: readonly string[]) => Promise<Ending>;
-  readonly docker: (...args: readonly string[]) => Promise<string>;
-  /** The containers of a service with their ids, running or not. */
-  readonly containers: (service: string) => Promise<readonly string[]>;
-  /** The directory of the live files on the host. */
-  readonly livePath: () => Promise<string>;
-  readonly remove: () => Promise<void>;
-}
-
 export interface RolloutOptions {
   readonly args?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
@@ -53,8 +34,11 @@ export interface Ending {
   readonly output: string;
 }
 
+/** A compose project on a real engine: an app behind Caddy, and two other services. */
+export type TestProject = Awaited<ReturnType<typeof makeProject>>;
+
 /** Makes a project with a unique name in a temporary directory; `remove` deletes its containers, images and files. */
-export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProject> {
+export async function makeProject(labEnv: NodeJS.ProcessEnv) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-e2e-"));
   const name = basename(directory).toLowerCase();
   const port = await freePort();
@@ -74,13 +58,16 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProjec
     directory,
     origin: `http://127.0.0.1:${port}`,
     env,
-    write: (version, behaviour) =>
+    /** Writes the sources of a version of the app; the roll-out names it `commit`. */
+    write: (version: string, behaviour: Behaviour) =>
       writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
     spawnRollout,
-    rollOut: (options) => endOf(spawnRollout(options)),
-    hotpush: (...args) => endOf(spawnHotpush(directory, env, args)),
+    rollOut: (options?: RolloutOptions) => endOf(spawnRollout(options)),
+    hotpush: (...args: readonly string[]) => endOf(spawnHotpush(directory, env, args)),
     docker,
-    containers: (service) => listContainers(docker, name, service),
+    /** The containers of a service with their ids, running or not. */
+    containers: (service: string) => listContainers(docker, name, service),
+    /** The directory of the live files on the host. */
     livePath: () => docker("volume", "inspect", `${name}_live`, "--format", "{{.Mountpoint}}"),
     remove: async () => {
       await removeFromEngine(docker, name);
@@ -89,7 +76,7 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv): Promise<TestProjec
   };
 }
 
-type Docker = TestProject["docker"];
+export type Docker = (...args: readonly string[]) => Promise<string>;
 
 /** Runs docker in `directory`. */
 export function dockerIn(directory: string, env: NodeJS.ProcessEnv): Docker {

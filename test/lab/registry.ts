@@ -3,22 +3,16 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** An image registry in memory, on an address that engines trust without TLS, such as a loopback address. */
-export interface Registry {
-  /** `<address>:<port>`, the first part of the names of its images. */
-  readonly host: string;
-  /** The tags that were pushed, as `name:tag`. */
-  readonly pushed: () => readonly string[];
-  readonly close: () => void;
-}
-
 interface Stored {
   readonly type: string;
   readonly bytes: Buffer;
 }
 
+/** An image registry in memory, on an address that engines trust without TLS, such as a loopback address. */
+export type Registry = Awaited<ReturnType<typeof startRegistry>>;
+
 /** Serves the part of https://github.com/opencontainers/distribution-spec that an engine needs to push and pull. */
-export async function startRegistry(address: string = "127.0.0.1"): Promise<Registry> {
+export async function startRegistry(address: string = "127.0.0.1") {
   const stored = new Map<string, Stored>();
   const tags = new Set<string>();
   const uploads = new Map<string, Buffer>();
@@ -68,7 +62,9 @@ export async function startRegistry(address: string = "127.0.0.1"): Promise<Regi
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   return {
+    /** `<address>:<port>`, the first part of the names of its images. */
     host: `${address}:${port}`,
+    /** The tags that were pushed, as `name:tag`. */
     pushed: () => [...tags].filter((tag) => !tag.includes("sha256:")),
     close: () => {
       server.close();

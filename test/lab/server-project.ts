@@ -1,6 +1,6 @@
 import "../harness/environment.ts";
 import assert from "node:assert/strict";
-import { type ChildProcess, execFile } from "node:child_process";
+import { execFile } from "node:child_process";
 import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,11 +16,10 @@ import { sendHttp } from "../../src/platform/http.ts";
 import { countingLines, indented } from "../../src/rollout/caddy-lines.ts";
 import { openRequestsDirectory } from "../../src/setup/reconcile.ts";
 import { freePort } from "../harness/listen.ts";
-import { type LoadResult, underLoad } from "./load.ts";
+import { underLoad } from "./load.ts";
 import {
   type Behaviour,
   dockerIn,
-  type Ending,
   endOf,
   listContainers,
   removeFromEngine,
@@ -28,34 +27,14 @@ import {
 } from "./project.ts";
 
 /** A checkout on the server, with one service, `web`. */
-export interface ServerProject {
-  readonly name: string;
-  readonly origin: string;
-  readonly directory: string;
-  /** Writes the sources of a version. */
-  readonly write: (version: string, behaviour: Behaviour) => Promise<void>;
-  /** Starts a command of Hotpush as its deploy script does. */
-  readonly script: (...args: readonly string[]) => ChildProcess;
-  /** The same as root does by hand, without a state directory; or as another user. */
-  readonly byHand: (args: readonly string[], user?: Owner | null) => ChildProcess;
-  /** Writes a version and rolls it out as a script; each has a commit of its own. */
-  readonly deploy: (version: string, behaviour: Behaviour, ...args: readonly string[]) => Promise<Ending>;
-  readonly docker: (...args: readonly string[]) => Promise<string>;
-  /** The names of its containers, running or not. */
-  readonly containers: () => Promise<readonly string[]>;
-  /** The version that answers through the proxy. */
-  readonly version: () => Promise<string>;
-  /** Does `work` under load; no request may fail. */
-  readonly underLoad: (work: () => Promise<void>) => Promise<LoadResult>;
-  readonly remove: () => Promise<void>;
-}
+export type ServerProject = Awaited<ReturnType<typeof makeServerProject>>;
 
 /** Adds a project to the server. Nothing of it runs yet. */
 export async function makeServerProject(
   machine: Machine,
   name: string,
   { owner = null, replicas = 1 }: { readonly owner?: Owner | null; readonly replicas?: number } = {},
-): Promise<ServerProject> {
+) {
   const origin = `http://127.0.0.1:${await machine.add(name, owner, replicas)}`;
   const directory = await mkdtemp(join(tmpdir(), `hotpush-${name}-`));
   await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
@@ -79,32 +58,39 @@ export async function makeServerProject(
   await chmod(directory, 0o755);
   if (owner !== null) await chown(directory, owner.uid, owner.gid);
   const docker = dockerIn(directory, machine.env);
-  const write: ServerProject["write"] = (version, behaviour) =>
+  const write = (version: string, behaviour: Behaviour) =>
     writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour }));
-  const script: ServerProject["script"] = (...args) => spawnAs(scriptEnv, args, owner);
+  const script = (...args: readonly string[]) => spawnAs(scriptEnv, args, owner);
   let commit = 0;
   return {
     name,
     origin,
     directory,
+    /** Writes the sources of a version. */
     write,
+    /** Starts a command of Hotpush as its deploy script does. */
     script,
-    byHand: (args, user = null) => spawnAs(byHandEnv, args, user),
-    deploy: async (version, behaviour, ...args) => {
+    /** The same as root does by hand, without a state directory; or as another user. */
+    byHand: (args: readonly string[], user: Owner | null = null) => spawnAs(byHandEnv, args, user),
+    /** Writes a version and rolls it out as a script; each has a commit of its own. */
+    deploy: async (version: string, behaviour: Behaviour, ...args: readonly string[]) => {
       await write(version, behaviour);
       commit += 1;
       const digits = commit.toString(16).padStart(12, "0").padEnd(40, "c");
       return endOf(script("rollout", "--commit", digits, ...args));
     },
     docker,
+    /** The names of its containers, running or not. */
     containers: async () =>
       (await listContainers(docker, name, "web")).map((line) => line.split(" ")[0] ?? ""),
+    /** The version that answers through the proxy. */
     version: async () => {
       const response = await fetch(origin, { headers: { connection: "close" } });
       assert.equal(response.status, 200);
       return (await response.text()).split(" ")[0] ?? "";
     },
-    underLoad: (work) => underLoad(origin, work),
+    /** Does `work` under load; no request may fail. */
+    underLoad: (work: () => Promise<void>) => underLoad(origin, work),
     remove: async () => {
       await removeFromEngine(docker, name);
       await rm(directory, { recursive: true, force: true });
@@ -148,23 +134,6 @@ networks:
 
 const run = promisify(execFile);
 
-/** What a roll-out needs of the server: Caddy, with the sites, networks and live directories of its projects. */
-export interface Machine {
-  /** Names the server's directory, as a command by hand needs it. */
-  readonly env: NodeJS.ProcessEnv;
-  /** SERVER_PATH */
-  readonly path: string;
-  /** Adds a project with a service `web`. @returns the port at which Caddy serves it */
-  readonly add: (project: string, owner: Owner | null, replicas: number) => Promise<number>;
-  /** The name in a live file. */
-  readonly live: (project: string, file: string) => Promise<string>;
-  /** How many requests Caddy has in flight by the live files of a project. */
-  readonly inFlight: (project: string) => Promise<number>;
-  /** STATE_PATH of the project's scripts. */
-  readonly statePathOf: (project: string) => string;
-  readonly remove: () => Promise<void>;
-}
-
 /** The user whose checkout a project is. */
 export interface Owner {
   readonly uid: number;
@@ -172,8 +141,11 @@ export interface Owner {
   readonly gid: number;
 }
 
+/** What a roll-out needs of the server: Caddy, with the sites, networks and live directories of its projects. */
+export type Machine = Awaited<ReturnType<typeof makeMachine>>;
+
 /** Starts a server on the engine, which may have only one, with room for as many projects as there are `ports`. */
-export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: number): Promise<Machine> {
+export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: number) {
   const path = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   await chmod(path, 0o755);
   const env = { ...labEnv, SERVER_PATH: path };
@@ -183,7 +155,8 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
   const docker = (...args: readonly string[]) => run("docker", args, { env, cwd: path });
   const projects: string[] = [];
 
-  const add: Machine["add"] = async (project, owner, replicas) => {
+  /** Adds a project with a service `web`. @returns the port at which Caddy serves it */
+  const add = async (project: string, owner: Owner | null, replicas: number) => {
     const port = ports[projects.push(project) - 1];
     if (port === undefined) throw new Error("no port is left");
     await docker("network", "create", projectNetwork(project));
@@ -207,12 +180,18 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
   await writeFile(files.envFile, `STATE_PATH=${state.path}\n`);
   await docker("compose", "up", "--detach", "--wait");
   return {
+    /** Names the server's directory, as a command by hand needs it. */
     env,
+    /** SERVER_PATH */
     path,
     add,
-    live: async (project, file) => (await readFile(join(state.live, project, file), "utf8")).trim(),
-    inFlight: (project) => inFlight(adminSocket, project),
-    statePathOf: (project) => join(state.projects, project),
+    /** The name in a live file. */
+    live: async (project: string, file: string) =>
+      (await readFile(join(state.live, project, file), "utf8")).trim(),
+    /** How many requests Caddy has in flight by the live files of a project. */
+    inFlight: (project: string) => inFlight(adminSocket, project),
+    /** STATE_PATH of the project's scripts. */
+    statePathOf: (project: string) => join(state.projects, project),
     remove: async () => {
       await docker("compose", "down", "--volumes");
       for (const project of projects) await docker("network", "rm", projectNetwork(project)).catch(() => {});

@@ -1,31 +1,15 @@
 import "../harness/environment.ts";
-import { type ChildProcess, execFile } from "node:child_process";
+import { execFile } from "node:child_process";
 import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { freePort } from "../harness/listen.ts";
 import { until } from "../harness/until.ts";
-import { type Behaviour, type Ending, endOf, spawnHotpush } from "./project.ts";
+import { type Behaviour, type Docker, endOf, spawnHotpush } from "./project.ts";
 
 const run = promisify(execFile);
 const example = join(import.meta.dirname, "../../examples/swarm");
-
-/** The stack of examples/swarm on a real Swarm, with the tests' app. Without Hotpush in it, Hotpush runs outside. */
-export interface TestStack {
-  readonly name: string;
-  readonly directory: string;
-  readonly origin: string;
-  /** Writes the sources of a version of the app. */
-  readonly write: (version: string, behaviour: Behaviour) => Promise<void>;
-  readonly edit: (from: string | RegExp, to: string) => Promise<void>;
-  readonly spawnHotpush: (...args: readonly string[]) => ChildProcess;
-  readonly hotpush: (...args: readonly string[]) => Promise<Ending>;
-  readonly docker: (...args: readonly string[]) => Promise<string>;
-  /** The ids of the tasks of a service that Swarm wants to run. */
-  readonly tasks: (service: string) => Promise<readonly string[]>;
-  readonly remove: () => Promise<void>;
-}
 
 export interface StackOptions {
   /** Whether Hotpush is a service of the stack. */
@@ -34,8 +18,11 @@ export interface StackOptions {
   readonly origin?: string;
 }
 
+/** The stack of examples/swarm on a real Swarm, with the tests' app. Without Hotpush in it, Hotpush runs outside. */
+export type TestStack = Awaited<ReturnType<typeof makeStack>>;
+
 /** Copies the example to a temporary directory, with a unique name; `remove` deletes everything. */
-export async function makeStack(labEnv: NodeJS.ProcessEnv, options: StackOptions = {}): Promise<TestStack> {
+export async function makeStack(labEnv: NodeJS.ProcessEnv, options: StackOptions = {}) {
   const { withHotpush = false, origin = `http://127.0.0.1:${await freePort()}` } = options;
   const directory = await mkdtemp(join(tmpdir(), "hotpush-swarm-"));
   const name = basename(directory).toLowerCase();
@@ -56,11 +43,13 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv, options: StackOptions
     origin,
     edit,
     docker,
-    write: (version, behaviour) =>
+    /** Writes the sources of a version of the app. */
+    write: (version: string, behaviour: Behaviour) =>
       writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
-    spawnHotpush: (...args) => spawnHotpush(directory, env, args),
-    hotpush: (...args) => endOf(spawnHotpush(directory, env, args)),
-    tasks: async (service) => {
+    spawnHotpush: (...args: readonly string[]) => spawnHotpush(directory, env, args),
+    hotpush: (...args: readonly string[]) => endOf(spawnHotpush(directory, env, args)),
+    /** The ids of the tasks of a service that Swarm wants to run. */
+    tasks: async (service: string) => {
       const wanted = ["--filter", "desired-state=running", "--format", "{{.ID}}"];
       return (await docker("service", "ps", `${name}_${service}`, ...wanted)).split("\n").sort();
     },
@@ -79,7 +68,9 @@ async function copyExample(directory: string, origin: string): Promise<void> {
   await writeFile(join(directory, ".env"), `SITE=:80\n${ports}CHECK_URL=${origin}/\n`);
 }
 
-function editorOf(path: string): TestStack["edit"] {
+type Edit = (from: string | RegExp, to: string) => Promise<void>;
+
+function editorOf(path: string): Edit {
   return async (from, to) => {
     const text = await readFile(path, "utf8");
     const edited = text.replaceAll(from, to);
@@ -89,7 +80,7 @@ function editorOf(path: string): TestStack["edit"] {
 }
 
 /** Sets a unique name, a cheap health check, and shorter time-outs than in a real stack. */
-async function suitTests(edit: TestStack["edit"], name: string): Promise<void> {
+async function suitTests(edit: Edit, name: string): Promise<void> {
   await edit(/\bshop\b/g, name);
   await edit('"node", "healthcheck.js"', '"./healthcheck.sh"');
   await edit("start_period: 30s", "start_period: 2s");
@@ -98,7 +89,7 @@ async function suitTests(edit: TestStack["edit"], name: string): Promise<void> {
   await edit("monitor: 5s", "monitor: 2s");
 }
 
-async function removeFromSwarm(docker: TestStack["docker"], name: string): Promise<void> {
+async function removeFromSwarm(docker: Docker, name: string): Promise<void> {
   await docker("stack", "rm", name).catch(() => {});
   const label = `label=com.docker.stack.namespace=${name}`;
   const isGone = async () => (await docker("ps", "--all", "--quiet", "--filter", label)) === "";
@@ -119,20 +110,10 @@ const subnet = "192.168.77";
 export const hostAddress = `${subnet}.253`;
 
 /** A Swarm of three real nodes on this machine (swarm-lab.sh). Node 1 is its manager. */
-export interface SwarmNodes {
-  readonly address: (node: number) => string;
-  /** To reach the engine of a node. */
-  readonly env: (node: number) => NodeJS.ProcessEnv;
-  readonly docker: (node: number, ...args: readonly string[]) => Promise<string>;
-  /** `kill`: the engine only. `lose`: its power. */
-  readonly lab: (verb: "kill" | "lose" | "start", node: number) => Promise<void>;
-  /** Waits until the manager sees the node so. */
-  readonly untilNode: (node: number, status: "Ready" | "Down") => Promise<void>;
-  readonly remove: () => Promise<void>;
-}
+export type SwarmNodes = Awaited<ReturnType<typeof startNodes>>;
 
 /** Starts three engines, which are in no Swarm yet, out of the programs and images of the lab's own engine. */
-export async function startNodes(labEnv: NodeJS.ProcessEnv): Promise<SwarmNodes> {
+export async function startNodes(labEnv: NodeJS.ProcessEnv) {
   const directory = join(tmpdir(), "hotpush-swarm-lab");
   const own = { ...labEnv, LAB: dirname((labEnv.DOCKER_HOST ?? "").replace("unix://", "")), DIR: directory };
   const lab = async (verb: string, ...args: readonly string[]) => {
@@ -147,10 +128,12 @@ export async function startNodes(labEnv: NodeJS.ProcessEnv): Promise<SwarmNodes>
   await lab("down");
   await lab("up");
   return {
-    address: (node) => `${subnet}.${node}`,
+    address: (node: number) => `${subnet}.${node}`,
     ...{ env, docker },
-    lab: (verb, node) => lab(verb, String(node)),
-    async untilNode(node, status) {
+    /** `kill`: the engine only. `lose`: its power. */
+    lab: (verb: "kill" | "lose" | "start", node: number) => lab(verb, String(node)),
+    /** Waits until the manager sees the node so. */
+    async untilNode(node: number, status: "Ready" | "Down") {
       const state = () => docker(1, "node", "inspect", `node${node}`, "--format", "{{.Status.State}}");
       await until(`node ${node} ${status}`, async () => (await state()) === status.toLowerCase(), 60_000);
     },
