@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { createServer, type RequestListener, request } from "node:http";
 import { type TestContext, test } from "node:test";
-import { makePlace, type Place, probe, setSettings, unusedPort } from "../harness/doctor.ts";
-import { listenHere } from "../harness/listen.ts";
+import { makePlace, type Place, probe, setSettings } from "../harness/doctor.ts";
+import { freePort, listenHere } from "../harness/listen.ts";
 import { startService } from "../harness/service.ts";
+
+const nobodysPort = await freePort();
 
 /** What a proxy in front of the service does with a request; null: it passes it on. */
 type ProxyRule = () => { status: number; headers?: Record<string, string> } | null;
@@ -45,7 +47,7 @@ test("public-url: passes if the proxy passes deliveries on", async (t) => {
 
 test("public-url: WEBHOOK_URL is not tried if the service does not run", async (t) => {
   const place = makePlace(t);
-  setSettings(place, { WEBHOOK_URL: `http://127.0.0.1:${unusedPort + 3}/webhook` });
+  setSettings(place, { WEBHOOK_URL: `http://127.0.0.1:${nobodysPort}/webhook` });
   assert.equal((await probe(place, "public-url")).outcome, "skipped");
 });
 
@@ -70,6 +72,6 @@ for (const [what, rule, hasLine] of proxies) {
 
 test("public-url: no answer and an unknown name are found", async (t) => {
   const place = makePlace(t);
-  for (const url of [`http://127.0.0.1:${unusedPort + 3}`, "https://shop.invalid"])
+  for (const url of [`http://127.0.0.1:${nobodysPort}`, "https://shop.invalid"])
     assert.equal((await probeUrl(place, url)).faults[0]?.severity, "problem");
 });

@@ -7,7 +7,7 @@ import { type TestContext, type TestOptions, test } from "node:test";
 import { isInContainer } from "../../src/platform/docker/mounts.ts";
 import { testSecret } from "./delivery.ts";
 import { noServer } from "./hotpush.ts";
-import { listenAt } from "./listen.ts";
+import { freePort, listenAt } from "./listen.ts";
 import { needs } from "./requirements.ts";
 import { mainPath, quickScript } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
@@ -94,8 +94,8 @@ export function makePlace(scope: Scope, within: string = temporaryDirectory(scop
   return place;
 }
 
-/** A port for this test only: below those that the system assigns, and different in each test process. */
-export const unusedPort = 12_000 + (process.pid % 20_000);
+/** A port at which nothing listens, for this test only. */
+export const unusedPort = await freePort();
 
 function settingsOf({ repoPath, statePath }: Place): string {
   const values = {

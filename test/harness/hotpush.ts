@@ -132,7 +132,7 @@ export function openTestTerminal(scope: Scope, env: Readonly<Record<string, stri
   const variables = {
     ...noServer,
     ...env,
-    PATH: `${dirname(launcher)}:${process.env.PATH}`,
+    PATH: `${dirname(launcher)}:${env.PATH ?? process.env.PATH}`,
     PS1: "ready> ",
   };
   const settings = Object.entries(variables).map(([name, value]) => `${name}=${value}`);

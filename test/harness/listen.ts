@@ -28,18 +28,30 @@ async function listenOn(scope: Scope, server: Server, options: ListenOptions): P
   });
 }
 
-/** A free port below those of outgoing connections (32,768 and up). */
+/**
+ * A free port below those of outgoing connections (32,768 and up). No other test gets it before this process ends: an
+ * abstract socket with its number reserves it, also for a program that is yet to listen there.
+ */
 export async function freePort(): Promise<number> {
   const port = randomInt(20_000, 32_000);
-  const server = createTcpServer().listen(port, "127.0.0.1");
-  try {
-    await once(server, "listening");
-  } catch {
-    return freePort();
-  }
+  const reservation = await tryListen(`\0hotpush-test-port-${port}`);
+  const server = reservation && (await tryListen(port));
+  if (reservation === null || server === null) return freePort();
+  reservation.unref();
   server.close();
   await once(server, "close");
   return port;
+}
+
+/** @returns null if somebody else listens there */
+async function tryListen(place: string | number): Promise<Server | null> {
+  const server = createTcpServer();
+  if (typeof place === "number") server.listen(place, "127.0.0.1");
+  else server.listen(place);
+  return await once(server, "listening").then(
+    () => server,
+    () => null,
+  );
 }
 
 export interface ReceivedRequest {

@@ -2,7 +2,8 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Place, placeEnvironment, setSettings, unusedPort } from "./doctor.ts";
+import { type Place, placeEnvironment, setSettings } from "./doctor.ts";
+import { freePort } from "./listen.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
@@ -43,7 +44,7 @@ export function sshUrl({ port }: SshServer, path: string): string {
 
 /** Starts it with its files in a new directory, without any authorized key yet. */
 export async function startSshServer(scope: Scope, directory: string): Promise<SshServer> {
-  const port = unusedPort + 1;
+  const port = await freePort();
   const at = (name: string) => join(directory, name);
   const sshd = { port, hostKey: at("host_key"), authorizedKeys: at("authorized_keys") };
   mkdirSync(directory);
