@@ -18,38 +18,15 @@ const tokens = [page.token, await makeToken(service, "read"), `hpt_${"A".repeat(
 
 const paths = [
   ...rows.map(([, { path }]) => `/api${path.replaceAll(/:(\w+)/g, "{$1}")}`),
-  ...[
-    "/",
-    "/sign-in",
-    "/sign-out",
-    "/account",
-    "/metrics",
-    "/health",
-    "/projects/{project}",
-    "/deployments/{id}",
-  ],
-  ...[
-    "/projects/{project}/deploy",
-    "/projects/{project}/pause",
-    "/deployments/{id}/cancel",
-    "/assets/{project}",
-  ],
-  ...["/api/openapi.json", "/api/"],
+  ..."/ /sign-in /sign-out /sessions /metrics /health /projects/{project} /deployments/{id} /api/openapi.json /api/".split(
+    " ",
+  ),
+  ..."/projects/{project}/deploy /projects/{project}/pause /deployments/{id}/cancel /assets/{project}".split(
+    " ",
+  ),
 ];
 const piece = fc.oneof(
-  fc.constantFrom(
-    "1",
-    "latest",
-    "default",
-    "0",
-    "-1",
-    "99999999999999999999",
-    "..",
-    "%2e%2e",
-    "%",
-    "%00",
-    "//",
-  ),
+  fc.constantFrom(..."1 latest default 0 -1 99999999999999999999 .. %2e%2e % %00 //".split(" ")),
   fc.string({ maxLength: 12 }),
 );
 const known = fc
@@ -106,18 +83,7 @@ const header = fc.constantFrom(
     "Upgrade: websocket",
   ],
 );
-const method = fc.constantFrom(
-  "GET",
-  "GET",
-  "POST",
-  "POST",
-  "HEAD",
-  "PUT",
-  "DELETE",
-  "OPTIONS",
-  "PURGE",
-  "CONNECT",
-);
+const method = fc.constantFrom(..."GET GET POST POST HEAD PUT DELETE OPTIONS PURGE CONNECT".split(" "));
 
 /** Calls of the table with members that fit, or nearly; `hold` would keep the service from deploying, `endToken` take the tokens. */
 const fitting = fc

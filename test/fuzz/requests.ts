@@ -84,14 +84,6 @@ export const forgedPush: fc.Arbitrary<string> = fc
     return onTheWire({ headers: { ...headers, [header]: prefix + digest }, body });
   });
 
-/** Bytes that resemble HTTP; each needs a connection of its own. */
-export const anyBytes: fc.Arbitrary<string> = fc.oneof(
-  fc.string({ unit: "binary-ascii", maxLength: 200 }),
-  fc
-    .tuple(wellFormedUnsigned, fc.nat(), fc.string({ unit: "binary-ascii", minLength: 1, maxLength: 3 }))
-    .map(([wire, at, junk]) => wire.slice(0, at % wire.length) + junk + wire.slice((at % wire.length) + 1)),
-);
-
 const oddValues: readonly unknown[] = [
   null,
   true,

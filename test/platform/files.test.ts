@@ -6,13 +6,10 @@ import {
   closeSync,
   copyFileSync,
   fsyncSync,
-  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
-  statSync,
-  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -68,36 +65,6 @@ test("on a full disk the old text stays, and nothing is left beside it", needs("
   assert.throws(() => replaceFile(path, "x".repeat(100_000), plain), { code: "ENOSPC" });
   assert.equal(readFileSync(path, "utf8"), "old");
   assert.deepEqual(readdirSync(directory), before);
-});
-
-for (const [mask, mode] of [
-  [0o077, 0o755],
-  [0, 0o600],
-] as const) {
-  test(`the mode is the requested one, even if the user's mask is ${mask.toString(8)}`, (t) => {
-    const path = join(temporaryDirectory(t), "file");
-    const before = process.umask(mask);
-    t.after(() => process.umask(before));
-    replaceFile(path, "text", { mode, owner: null });
-    assert.equal(statSync(path).mode & 0o777, mode);
-  });
-}
-
-test("root gives it to the owner that was asked for", needs("root"), (t) => {
-  const path = join(temporaryDirectory(t), "file");
-  replaceFile(path, "text", { mode: 0o600, owner: { uid: 12, gid: 34 } });
-  const { uid, gid } = statSync(path);
-  assert.deepEqual({ uid, gid }, { uid: 12, gid: 34 });
-});
-
-test("of a link, the link is replaced", (t) => {
-  const directory = temporaryDirectory(t);
-  const [path, target] = [join(directory, "file"), join(directory, "target")];
-  writeFileSync(target, "old");
-  symlinkSync(target, path);
-  replaceFile(path, "new", plain);
-  assert.equal(lstatSync(path).isFile(), true);
-  assert.equal(readFileSync(target, "utf8"), "old");
 });
 
 function sync(path: string): void {

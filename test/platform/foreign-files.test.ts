@@ -24,8 +24,7 @@ import {
   replaceForeignFile,
   statForeignFile,
 } from "../../src/platform/foreign-files.ts";
-import { readUser } from "../../src/platform/users.ts";
-import { needs, nobody } from "../harness/requirements.ts";
+import { needs } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 const asRoot = needs("otherUser");
@@ -101,25 +100,6 @@ test("root follows a link of another user only to what that user can reach", asR
   assert.equal(read(join(ours, "link")), "of root\n");
   linkOf(join(theirs, "a"), "b");
   assert.throws(() => read(linkOf(join(theirs, "b"), "a")), { code: "ELOOP" });
-});
-
-test("a link also leads to what only a group of its owner can read", asRoot, (t) => {
-  const { theirs, ours } = makePlace(t);
-  const link = linkOf(join(theirs, ".env"), join(ours, "secret"));
-  const read = () => readForeignFile(link, { mostBytes }).toString();
-  const { gid, groups } = readUser(nobody, -1);
-  lchownSync(link, nobody, gid);
-  for (const [path, mode] of [
-    [ours, 0o710],
-    [join(ours, "secret"), 0o640],
-  ] as const) {
-    chmodSync(path, mode);
-    assert.throws(read, { code: "EPERM" });
-    chownSync(path, 0, groups[0] ?? gid);
-  }
-  assert.equal(read(), "of root\n");
-  chmodSync(join(ours, "secret"), 0o604);
-  assert.throws(read, { code: "EPERM" });
 });
 
 test("who could exchange what is at a path decides about it, also if nothing is there", asRoot, (t) => {

@@ -83,19 +83,6 @@ test("a script that cannot be started is reported with its problem", async (t) =
   assert.match(String(would.fail?.detail), /deploy\.sh does not exist/);
 });
 
-test("what is not signed, a header or a query, makes no dry run", async (t) => {
-  const service = await startService(t);
-  const { headers, body } = githubPush();
-  const marked = { ...headers, "x-hotpush-dry-run": "true", hotpush: '{"dryRun":true}' };
-  const response = await fetch(`${service.url}/webhook?dryRun=true&hotpush=dryRun`, {
-    method: "POST",
-    headers: marked,
-    body: body as string,
-  });
-  assert.equal(response.status, 202);
-  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
-});
-
 test("a marker that is not whole is refused: it is neither a dry run nor a push", async (t) => {
   const service = await startService(t);
   for (const hotpush of [

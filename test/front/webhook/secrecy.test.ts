@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deliver, githubDelivery, githubPush, sign, testSecret } from "../../harness/delivery.ts";
 import { contentsOf, printedBy } from "../../harness/secrecy.ts";
-import { spawnService, startService } from "../../harness/service.ts";
+import { startService } from "../../harness/service.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const previousSecret = "a-previous-secret-of-some-length-0123456789";
@@ -67,23 +66,6 @@ test("the secret is in no output, answer, log or database, whatever happens", as
   assertNowhere(seen, [testSecret, previousSecret]);
   for (const { body } of deliveries)
     assertNowhere(seen, [sign(body), createHmac("sha256", previousSecret).update(body).digest("hex")]);
-});
-
-test("a refused configuration does not show the secret", async (t) => {
-  const directory = temporaryDirectory(t);
-  const faulty = [
-    { WEBHOOK_PORT: "nonsense", WEBHOOK_SECRET_PREVIOUS: previousSecret },
-    { WEBHOOK_SECRET_FILE: "/nowhere" },
-    { STATE_PATH: "/dev/null/state" },
-    { WEBHOOK_HOST: "192.0.2.1" },
-  ];
-  for (const env of faulty) {
-    const service = spawnService(t, { env, statePath: directory, repoPath: directory });
-    const [code] = await once(service.child, "close");
-    assert.equal(code, 78);
-    assert(service.log.otherText.length > 0);
-    assertNowhere(printedBy(service), [testSecret, previousSecret]);
-  }
 });
 
 test("a crash says what happened and not the secret", async (t) => {

@@ -133,19 +133,6 @@ test("a push that cannot be written is not promised, and leaves nothing", async 
   assert.equal((await spool.add("shop", pushOf())).kind, "stored");
 });
 
-test("a thousand pushes at once all reach the disk, and leave it when they are recorded", async (t) => {
-  const place = placeIn(temporaryDirectory(t));
-  const spool = await open(t, place);
-  const offered = new Set<string>();
-  await startRun(t, place, (_, { ids }) => {
-    for (const id of ids) offered.add(id);
-    return { pushes: ids.map((id) => ({ id, record: recordOf(1) })) };
-  });
-  await Promise.all(Array.from({ length: 1_000 }, () => spool.add("shop", pushOf())));
-  await until("all have left", () => waitingIn(place) === 0, 30_000);
-  assert.equal(offered.size, 1_000);
-});
-
 test("a dry run is asked for and not stored, and the use of a secret is passed on", async (t) => {
   const place = placeIn(temporaryDirectory(t));
   const spool = await open(t, place);

@@ -23,13 +23,8 @@ const malformedHex: Readonly<Record<string, string>> = {
   "an empty one": "",
   "a prefix alone": "sha256=",
   "SHA-1": `sha1=${githubDigest.slice(0, 40)}`,
-  "SHA-256 named SHA-1": `sha1=${githubDigest}`,
-  "one without its prefix": githubDigest,
-  "a prefix in upper case": `SHA256=${githubDigest}`,
   "a digit short": `sha256=${githubDigest.slice(1)}`,
   "a digit long": `sha256=${githubDigest}0`,
-  "not hex at its end": `sha256=${githubDigest.slice(2)}zz`,
-  "followed by what is not hex": `sha256=${githubDigest}zz`,
   "padded with a space": `sha256= ${githubDigest}`,
   "ended by a newline": `sha256=${githubDigest}\n`,
   "64 letters of two bytes": `sha256=${"é".repeat(64)}`,
@@ -92,8 +87,6 @@ const malformedStandard: Readonly<Record<string, IncomingHttpHeaders>> = {
   "a version without a signature": { "webhook-signature": "v1," },
   "a digest that is too short": { "webhook-signature": "v1,g0hM9SsE+OTPJTGt" },
   "base64 without its padding": { "webhook-signature": right.slice(0, -1) },
-  "base64 with bits to spare that are not zero": { "webhook-signature": right.replace("OE=", "OF=") },
-  "base64 of the kind for addresses": { "webhook-signature": right.replace("+", "-") },
   hex: { "webhook-signature": `v1,${"a".repeat(64)}` },
   "one malformed signature beside a right one": { "webhook-signature": `v1,x ${right}` },
   "two signature headers": { "webhook-signature": `${right}, ${right}` },
@@ -101,8 +94,6 @@ const malformedStandard: Readonly<Record<string, IncomingHttpHeaders>> = {
   "an id with a full stop": { "webhook-id": "msg.1614265330" },
   "no timestamp": { "webhook-timestamp": undefined },
   "a timestamp with a full stop": { "webhook-timestamp": "1614265330.5" },
-  "a timestamp below zero": { "webhook-timestamp": "-1614265330" },
-  "a timestamp with an exponent": { "webhook-timestamp": "1e9" },
   "a timestamp beyond exact numbers": { "webhook-timestamp": "1".repeat(16) },
 };
 
@@ -122,20 +113,6 @@ test("of several signatures of Standard Webhooks one right one is enough, and it
   });
   const secret = "whsec_dGVzdHRlc3R0ZXN0dGVzdHRlc3R0ZXN0dGVzdHRlc3Q=";
   assert.equal(verdict(gitlab, [secret], '{"object_kind":"push"}'), "current");
-});
-
-test("a flipped bit of a Standard Webhooks body, and another id or time, are refused", () => {
-  const id = fc.stringMatching(/^[^.]{1,40}$/);
-  fc.assert(
-    fc.property(fc.nat(), fc.nat(7), fc.nat(9_999_999_999), id, (position, bit, time, id) => {
-      const body = flipped(Buffer.from(standardBody), position, bit);
-      assert.equal(verdict(standard(), [standardSecret], body), null);
-      const later = standard({ "webhook-timestamp": String(time) });
-      assert.equal(verdict(later, [standardSecret], standardBody), null);
-      assert.equal(verdict(standard({ "webhook-id": id }), [standardSecret], standardBody), null);
-    }),
-    { numRuns: 2_000 },
-  );
 });
 
 test("a Standard Webhooks timestamp is taken within five minutes of our clock, both ways", () => {

@@ -2,14 +2,13 @@ import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { removeContainer, stopContainer } from "../../../src/platform/docker/containers.ts";
+import { removeContainer } from "../../../src/platform/docker/containers.ts";
 import { connectEngine } from "../../../src/platform/docker/engine.ts";
 import { plainLog } from "../../../src/platform/docker/health.ts";
 import { namesRegistry } from "../../../src/platform/docker/images.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { isProblem } from "../../harness/problems.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
-import { sampleContainer } from "../../rollout/sample.ts";
 
 /** An engine on a socket of its own that answers as `listener` says. */
 async function engine(t: TestContext, listener: RequestListener, answerTimeoutMs?: number) {
@@ -33,13 +32,6 @@ test("a missing socket is reported with what to do", async () => {
   await assert.rejects(nowhere.get("/info"), isProblem("docker_unreachable", /Mount it into the container/));
 });
 
-test("an address of another kind is refused", () => {
-  assert.throws(
-    () => connectEngine("ssh://host"),
-    isProblem("docker_unreachable", /only unix:\/\/ and tcp:\/\//),
-  );
-});
-
 test("removing a container that is gone already is fine", async (t) => {
   const empty = await engine(t, (_, response) =>
     response.writeHead(404).end('{"message":"No such container"}'),
@@ -61,17 +53,6 @@ test("log lines are taken out of the engine's frames", () => {
 test("an engine that does not answer is reported, with the time waited", async (t) => {
   const hung = await engine(t, () => {}, 50);
   await assert.rejects(hung.get("/info"), isProblem("docker_unreachable", /no answer within 0\.05 s/));
-});
-
-test("a container that takes its stop grace period to end is waited for", async (t) => {
-  const answerTimeoutMs = 50;
-  const slow = await engine(
-    t,
-    (_, response) => setTimeout(() => response.writeHead(204).end(), 4 * answerTimeoutMs),
-    answerTimeoutMs,
-  );
-  await stopContainer(slow, sampleContainer({ stopGraceS: 300 }), 600);
-  await assert.rejects(stopContainer(slow, sampleContainer({ stopGraceS: 300 }), 0));
 });
 
 test("a registry in an image's name has a dot or a port, or is localhost", () => {
