@@ -24,33 +24,6 @@ onEngine("services of other kinds on a real engine", (env) => {
     return writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ services }));
   }
 
-  test("a migration completes before its dependents start, once for each commit", async () => {
-    await alsoHas(migration("echo migrated"));
-    const first = await project.deploy("migrated", "graceful");
-    assert.equal(first.code, 0, first.output);
-    assert.match(first.output, /migrate +run .* ended with exit code 0[\s\S]*app +start /);
-    assert.match(first.output, /^ +migrate +ran +to its end/m);
-    const next = await project.deploy("migrated-too", "graceful");
-    assert.match(next.output, /^ +migrate +ran +to its end/m);
-    const again = await project.rollOut({ args: ["--commit", commitOf(next.output)] });
-    assert.equal(again.code, 0, again.output);
-    assert.match(again.output, /^ +migrate +unchanged/m);
-  });
-
-  test("a failed migration ends the roll-out with its log, and the old version serves", async () => {
-    await project.serving("known");
-    await alsoHas(migration("echo 'the table orders is locked'; exit 3"));
-    const containers = await project.containers("app");
-    await project.underLoad(async () => {
-      const { code, output } = await project.deploy("not-migrated", "graceful");
-      assert.equal(code, 1, output);
-      assert.match(output, /FAILED: migrate should run to its end, but container \S+ ended with exit code 3/);
-      assert.match(output, /the table orders is locked/);
-    });
-    assert.deepEqual(await project.containers("app"), containers);
-    assert.equal(await project.version(), "known");
-  });
-
   test("images that are not built here are pulled again only with --pull", async () => {
     const image = `${registry.host}/cache:1`;
     await push(image, "one");
@@ -153,13 +126,3 @@ onEngine("services of other kinds on a real engine", (env) => {
     return project.docker("image", "inspect", "--format", "{{.Id}}", `${project.name}-cache:${content}`);
   }
 });
-
-/** Its first twelve digits. */
-function commitOf(output: string): string {
-  return /^Rolling out \S+ at ([0-9a-f]{12})/m.exec(output)?.[1] ?? "";
-}
-
-function migration(command: string): Readonly<Record<string, unknown>> {
-  const migrate = { image: "debian:trixie-slim", command: ["sh", "-c", command] };
-  return { migrate, app: { depends_on: { migrate: { condition: "service_completed_successfully" } } } };
-}

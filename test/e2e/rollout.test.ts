@@ -98,14 +98,6 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     assert.equal(await readLive(project), now[0]?.split(" ")[0]);
   });
 
-  test("an app that dies on SIGTERM loses no request", async () => {
-    await project.deploy("dying", "dies-on-sigterm");
-    await project.underLoad(async () => {
-      const { code, output } = await project.deploy("after-dying", "graceful");
-      assert.equal(code, 0, output);
-    });
-  });
-
   test("a service not behind the proxy is reported as such; a caller that retries loses nothing", async () => {
     await addApi("api-1");
     assert.equal((await project.rollOut({ args: ["api"] })).code, 0);

@@ -37,14 +37,6 @@ test("a second roll-out is refused with the path of the lock", async (t) => {
   await (await lockRollout(path, 0)).release();
 });
 
-test("a second roll-out that waits gets the lock when the first is done", async (t) => {
-  const path = await lockPath(t);
-  const lock = await lockRollout(path, 0);
-  const second = lockRollout(path, 10);
-  await lock.release();
-  await (await second).release();
-});
-
 test("a missing flock is reported as such, not as an unusable state directory", async (t) => {
   const { PATH } = process.env;
   t.after(() => {
@@ -105,12 +97,6 @@ test("a roll-out reports which other one it waits for, and how long it waited", 
   await (await waiting).release();
   const last = told.at(-1);
   assert.ok(last?.event === "step" && last.step === "lock" && last.durationMs >= 0);
-});
-
-test("a roll-out that need not wait says nothing of the lock", async (t) => {
-  const lockPath = join(temporaryDirectory(t), "shop.lock");
-  const report = () => assert.fail("something was reported");
-  await (await lockRollout(lockPath, 60, { report, signal })).release();
 });
 
 test("a waiting roll-out that is asked to stop says so, and stops waiting", async (t) => {
@@ -178,12 +164,9 @@ function blockedPath(t: TestContext): string {
   return join(blocked, "rollout/shop.json");
 }
 
-test("a lock that cannot be made is reported with its path", async (t) => {
+test("a state that cannot be used is reported with its path", async (t) => {
   const told = /state\/rollout\/shop\.json cannot be used \(ENOTDIR: .* STATE_PATH .* Nothing was changed\.$/;
   await assert.rejects(lockRollout(blockedPath(t), 0), isProblem("state_unusable", told));
-});
-
-test("versions that cannot be read are reported with their path", async (t) => {
   await assert.rejects(readVersions(blockedPath(t)), isProblem("state_unusable", /ENOTDIR/));
 });
 
@@ -197,31 +180,28 @@ test("a version that serves and cannot be recorded is said to serve", needs("mou
   await assert.rejects(recorded, isProblem("state_unusable", told));
 });
 
-for (const args of [["rollout"], ["rollout", "--back"], ["rollout", "--to", "3f2c1a9"]]) {
-  test(`hotpush ${args.join(" ")} --json over a state directory that is none ends with the event failed`, async (t) => {
-    const place = makePlace(t);
-    writeFileSync(place.statePath, "");
-    const { code, stdout } = await run(place, await startEngine(t, place, {}), ...args);
-    const last: { readonly event: string; readonly code: string } = JSON.parse(
-      stdout.trimEnd().split("\n").at(-1) ?? "",
-    );
-    assert.deepEqual([last.event, last.code, code], ["failed", "state_unusable", 1]);
-  });
-}
-
-const unrecorded =
-  "a roll-out whose version cannot be recorded ends with the event failed, which says that it serves";
-
-test(unrecorded, needs("mount"), async (t) => {
-  const place = { ...makePlace(t), statePath: mountTmpfs(t, 1024 ** 2) };
-  const engine = await startEngine(t, place, {});
-  const first = await run(place, engine, "rollout", "--no-build");
-  assert.equal(first.code, 0, first.stdout);
-  fillDisk(place.statePath);
-  const { code, stdout } = await run(place, engine, "rollout", "--no-build");
-  assert.match(stdout.trimEnd().split("\n").at(-1) ?? "", /"failed","code":"state_unusable".* serves, but/);
-  assert.equal(code, 1);
+test("over a state directory that is none, a roll-out ends with the event failed", async (t) => {
+  const place = makePlace(t);
+  writeFileSync(place.statePath, "");
+  const { code, stdout } = await run(place, await startEngine(t, place, {}), "rollout", "--back");
+  const last = JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "");
+  assert.deepEqual([last.event, last.code, code], ["failed", "state_unusable", 1]);
 });
+
+test(
+  "a roll-out that cannot record its version fails, and says that it serves",
+  needs("mount"),
+  async (t) => {
+    const place = { ...makePlace(t), statePath: mountTmpfs(t, 1024 ** 2) };
+    const engine = await startEngine(t, place, {});
+    const first = await run(place, engine, "rollout", "--no-build");
+    assert.equal(first.code, 0, first.stdout);
+    fillDisk(place.statePath);
+    const { code, stdout } = await run(place, engine, "rollout", "--no-build");
+    assert.match(stdout.trimEnd().split("\n").at(-1) ?? "", /"failed","code":"state_unusable".* serves, but/);
+    assert.equal(code, 1);
+  },
+);
 
 test("a roll-out with a damaged list of versions changes nothing", async (t) => {
   const place = makePlace(t);

@@ -26,28 +26,22 @@ const seen = { healthyAfterMs: 2_140, drainedMs: 510, downtimeMs: 0, reason: "at
 const app = { name: "app" };
 const none = { drainedMs: null, downtimeMs: null, reason: null };
 
+const both = { old, new: fresh };
+const recreated = { ...seen, drainedMs: null, downtimeMs: 4_100, reason: "publishes port 5432" };
 const outcomes = [
   [
-    outcomeOf(app, "rolled", { old, new: fresh }, seen),
+    outcomeOf(app, "rolled", both, seen),
     "rolled shop-app-3 → shop-app-4, healthy after 2.1 s, drained in 510 ms, downtime none (at the proxy)",
   ],
   [
-    outcomeOf(
-      app,
-      "recreated",
-      { old, new: fresh },
-      { ...seen, drainedMs: null, downtimeMs: 4_100, reason: "publishes port 5432" },
-    ),
+    outcomeOf(app, "recreated", both, recreated),
     "recreated shop-app-3 → shop-app-4, healthy after 2.1 s, downtime 4.1 s (publishes port 5432)",
   ],
   [
-    outcomeOf(app, "rolled", { old, new: fresh }, { ...seen, ...none, reason: "not behind the proxy" }),
+    outcomeOf(app, "rolled", both, { ...seen, ...none, reason: "not behind the proxy" }),
     "rolled shop-app-3 → shop-app-4, healthy after 2.1 s, downtime not behind the proxy",
   ],
-  [
-    outcomeOf(app, "started", { new: fresh }, { ...seen, ...none }),
-    "started shop-app-4 (first start), healthy after 2.1 s",
-  ],
+  [outcomeOf(app, "started", { new: fresh }, {}), "started shop-app-4 (first start)"],
   [outcomeOf(app, "removed", { old }), "removed shop-app-3 (no replicas)"],
   [outcomeOf(app, "skipped", {}), "skipped not run in a roll back"],
   [ranOutcome(app, []), "ran to its end"],
@@ -63,14 +57,14 @@ test("the end says of each service how it was replaced, and for how long it was 
 });
 
 test("a step is a line with its duration", () => {
-  const lines = linesOf({
+  const step = {
     event: "step",
     service: "app",
     step: "drain",
     durationMs: 510,
     detail: "none left",
-  });
-  assert.deepEqual(lines, ["  app            drain       510 ms  none left"]);
+  } as const;
+  assert.deepEqual(linesOf(step), ["  app            drain       510 ms  none left"]);
 });
 
 const names = ["storefront-production-web-frontend-12", "storefront-production-web-frontend-13"];

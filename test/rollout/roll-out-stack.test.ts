@@ -44,112 +44,52 @@ const paused = /Swarm paused the update of app/;
 const checked: ComposeService = { healthcheck: {}, labels: { "hotpush.healthy-timeout": "10s" } };
 const mayEnd: ComposeService = { ...checked, deploy: { restart_policy: { condition: "none" } } };
 
-interface Case {
-  readonly claim: string;
-  readonly before?: SwarmService | null;
-  readonly now: SwarmService;
-  readonly atMs?: number;
-  readonly said?: ComposeService;
-  readonly expected: string | RegExp;
-}
+type Case = readonly [
+  claim: string,
+  expected: string | RegExp,
+  now: SwarmService,
+  more?: { readonly before?: SwarmService | null; readonly atMs?: number; readonly said?: ComposeService },
+];
+
+const changed = (state?: string) => sample(state ? update(state) : {}, "two");
+const isNew = { before: null };
+const platforms = { Placement: { Platforms: [{ OS: "linux" }] } };
+const resolved = {
+  Spec: { ...sample().Spec, TaskTemplate: { ...sample().Spec.TaskTemplate, ...platforms } },
+};
+const wentEarlier = sample(update("rollback_completed"));
+const pausedEarlier = sample(update("paused"));
 
 const cases: readonly Case[] = [
-  ...(
-    [
-      ["updating", "pending"],
-      ["completed", "updated"],
-      ["rollback_started", "pending"],
-      ["rollback_completed", went],
-      ["paused", paused],
-      ["rollback_paused", paused],
-    ] as const
-  ).map(([state, expected]) => ({
-    claim: `an update since the deploy that is ${state}`,
-    now: sample(update(state), "two"),
-    expected,
-  })),
-  { claim: "a roll back within one poll", now: sample(update("rollback_completed")), expected: went },
-  {
-    claim: "a change with an earlier update's status",
-    now: sample(update("completed", "09:00"), "two"),
-    expected: "pending",
-  },
-  { claim: "a change without a status", before: sample(), now: sample({}, "two"), expected: "pending" },
-  {
-    claim: "a change without new tasks, later",
-    before: sample(),
-    now: sample({}, "two"),
-    atMs: 10_000,
-    expected: "unchanged",
-  },
-  { claim: "no change, with an old status", now: old, expected: "unchanged" },
-  {
-    claim: "no change, rolled back earlier",
-    before: sample(update("rollback_completed")),
-    now: sample(update("rollback_completed")),
-    expected: "unchanged",
-  },
-  {
-    claim: "no change, paused earlier",
-    before: sample(update("paused")),
-    now: sample(update("paused")),
-    expected: paused,
-  },
-  { claim: "no change, a task is missing", before: sample(), now: sample(oneRuns), expected: "pending" },
-  { claim: "a new service that is healthy", before: null, now: sample(), expected: "started" },
-  {
-    claim: "a new one without a check after 2.9 s",
-    before: null,
-    now: sample(),
-    atMs: 2_900,
-    said: {},
-    expected: "pending",
-  },
-  {
-    claim: "a new one without a check after 3 s",
-    before: null,
-    now: sample(),
-    atMs: 3_000,
-    said: {},
-    expected: "started",
-  },
-  { claim: "a new one, a task is missing", before: null, now: sample(oneRuns), expected: "pending" },
-  {
-    claim: "a new one, a task failed",
-    before: null,
-    now: sample(tasks("failed")),
-    expected: /app could not be started/,
-  },
-  {
-    claim: "a new one, a task ended",
-    before: null,
-    now: sample(tasks("complete")),
-    expected: /app could not be started/,
-  },
-  {
-    claim: "a service that may end",
-    before: sample(),
-    now: sample(oneRuns),
-    said: mayEnd,
-    expected: "unchanged",
-  },
-  { claim: "a job", before: null, now: sample({ ...oneRuns, ...job }), expected: "unchanged" },
-  {
-    claim: "an update that takes too long",
-    now: sample(update("updating"), "two"),
-    atMs: 21_000,
-    expected: /not done after 21 s/,
-  },
-  {
-    claim: "a roll back has as much time again",
-    now: sample(update("rollback_started"), "two"),
-    atMs: 39_000,
-    expected: "pending",
-  },
+  ["an update goes on", "pending", changed("updating")],
+  ["an update is done", "updated", changed("completed")],
+  ["Swarm goes back", "pending", changed("rollback_started")],
+  ["Swarm went back", went, changed("rollback_completed")],
+  ["Swarm paused an update", paused, changed("paused")],
+  ["Swarm paused a roll back", paused, changed("rollback_paused")],
+  ["a roll back within one poll", went, sample(update("rollback_completed"))],
+  ["a change, an earlier status", "pending", sample(update("completed", "09:00"), "two")],
+  ["a change, no status", "pending", changed(), { before: sample() }],
+  ["a change without new tasks", "unchanged", changed(), { before: sample(), atMs: 10_000 }],
+  ["no change, an earlier status", "unchanged", old],
+  ["no change but the image's platforms", "unchanged", sample(resolved), { before: sample() }],
+  ["no change, rolled back earlier", "unchanged", wentEarlier, { before: wentEarlier }],
+  ["no change, paused earlier", paused, pausedEarlier, { before: pausedEarlier }],
+  ["no change, a task is missing", "pending", sample(oneRuns), { before: sample() }],
+  ["new and healthy", "started", sample(), isNew],
+  ["new, without a check", "pending", sample(), { ...isNew, atMs: 2_900, said: {} }],
+  ["new, without a check, steady", "started", sample(), { ...isNew, atMs: 3_000, said: {} }],
+  ["new, a task is missing", "pending", sample(oneRuns), isNew],
+  ["new, a task failed", /could not be started/, sample(tasks("failed")), isNew],
+  ["new, a task ended", /could not be started/, sample(tasks("complete")), isNew],
+  ["it may end", "unchanged", sample(oneRuns), { before: sample(), said: mayEnd }],
+  ["a job", "unchanged", sample({ ...oneRuns, ...job }), isNew],
+  ["an update takes too long", /not done after 21 s/, changed("updating"), { atMs: 21_000 }],
+  ["a roll back has as much time again", "pending", changed("rollback_started"), { atMs: 39_000 }],
 ];
 
 test("each state of a service since the deploy is judged", () => {
-  for (const { claim, before = old, now, atMs = 1_000, said = checked, expected } of cases) {
+  for (const [claim, expected, now, { before = old, atMs = 1_000, said = checked } = {}] of cases) {
     const services = { app: { image: "app", build: {}, ...said } };
     const [service] = readStack({ name: "shop", services }).services;
     assert.ok(service);
