@@ -8,7 +8,6 @@ import { oneShotsOf } from "./plan.ts";
 import { type RolloutProject, type RolloutService, readProject } from "./project.ts";
 import { pruneBeside, pruneProject } from "./prune.ts";
 import { recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
-import { recoverService } from "./recover.ts";
 import { refuseOtherHome } from "./refuse-compose-file.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
 import { withRequestsCounted } from "./requests.ts";
@@ -16,6 +15,7 @@ import {
   finishReplacement,
   guardReplacements,
   type Progress,
+  recoverService,
   removeService,
   undo,
   updateWave,

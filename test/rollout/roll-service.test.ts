@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { longestGraceS } from "../../src/rollout/context.ts";
 import { ranOutcome, unchangedOutcome } from "../../src/rollout/report.ts";
-import { restoreImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
+import { restoreImageNames, sortContainers, wavesOf } from "../../src/rollout/roll-service.ts";
 import { sampleContainer, sampleService, watchedEngine } from "./sample.ts";
 
 test("only a container that was drained has less than its own stop grace period", () => {
@@ -50,4 +50,26 @@ test("services come in waves: after all that they depend on, and some at once", 
     wavesOf(services, mostAtOnce).map((wave) => wave.map(({ name }) => name).join(" "));
   assert.deepEqual(wavesIn(9), ["db cache", "migrate worker", "app"]);
   assert.deepEqual(wavesIn(1), ["db", "cache", "migrate", "worker", "app"]);
+});
+
+test("the running containers that the live files name stay, else the oldest that serve", () => {
+  const [one, two] = [sampleContainer({ number: 1 }), sampleContainer({ number: 2 })];
+  const starting = sampleContainer({ health: "starting" });
+  const sick = sampleContainer({ number: 2, health: "unhealthy" });
+  const six = [1, 2, 3, 4, 5, 6].map((number) => sampleContainer({ number }));
+  const cases: readonly (readonly [string, Parameters<typeof sortContainers>, string])[] = [
+    ["killed before the switch", [[one, two], ["shop-app-1"], 1], "1 | 2"],
+    ["killed after the switch", [[one, two], ["shop-app-2"], 1], "2 | 1"],
+    ["the file names nothing that runs", [[starting, two], ["shop-app-9"], 1], "2 | 1"],
+    ["nothing was ever switched", [[one, two], [], 1], "1 | 2"],
+    ["none is healthy", [[starting], [], 1], "1 | "],
+    ["the file names a sick one", [[one, sick], ["shop-app-2"], 1], "1 | 2"],
+    ["it has ended", [[sampleContainer({ status: "exited" })], ["shop-app-1"], 1], " | 1"],
+    ["three replicas", [six, ["shop-app-4", "shop-app-2", "shop-app-3"], 3], "4 2 3 | 1 5 6"],
+  ];
+  for (const [claim, given, expected] of cases) {
+    const { live, leftover } = sortContainers(...given);
+    const numbers = [live, leftover].map((some) => some.map(({ number }) => number).join(" "));
+    assert.equal(numbers.join(" | "), expected, claim);
+  }
 });
