@@ -70,17 +70,12 @@ async function openStack(context: LockedContext): Promise<StackRollout> {
   return { ...context, ...result, own, project: withoutOwn(result.project, own) };
 }
 
-/** Else Swarm would roll back to the unverified version of an earlier, killed roll-out if the new one fails. */
+/** Lets Swarm finish the update of an earlier, killed roll-out: else it would go back to that version if the new one fails. */
 async function recoverStack(rollout: StackRollout): Promise<void> {
   const present = await readStackState(rollout.engine, rollout.project.name);
   for (const service of rollout.project.services) {
     if (!isUnderWay(present.get(service.name))) continue;
-    const finish = async () => {
-      const ended = await waitForUpdate(rollout, service);
-      if (ended?.UpdateStatus?.State !== "updating") return ended;
-      await rollBackService(rollout.engine, ended);
-      return waitForUpdate(rollout, service);
-    };
+    const finish = () => waitForUpdate(rollout, service);
     const text = (ended: SwarmService | undefined) =>
       `an update of an earlier roll-out: ${ended?.UpdateStatus?.State ?? "gone"}`;
     await timed({ ...rollout, service }, "recover", finish, text);
@@ -163,7 +158,10 @@ async function chooseImage(
     throw imageIsGone(name, good, version);
   }
   const id = isBuilt ? (await inspectImage(engine, image))?.id : undefined;
-  if (id === undefined || running?.id === id) return id && running?.tag; // The nodes pull what is not built.
+  if (id === undefined) return undefined; // The nodes pull it.
+  // The next build takes the name in the file, if that has no commit.
+  const isLasting = running?.tag !== image || isNamedByCommit(image);
+  if (running?.id === id && isLasting) return running.tag;
   const tag = await tagByCommit(engine, image, id, commit);
   // If the stack file names images by commit itself, this commit may have given another image than before.
   return tag === running?.tag ? tagByCommit(engine, image, id, id.replace("sha256:", "")) : tag;
