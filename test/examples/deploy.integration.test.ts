@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
+import { listenHere } from "../harness/listen.ts";
 import {
   commit,
   deploy,
@@ -14,6 +16,7 @@ import {
   type Project,
   page,
   push,
+  putOnPath,
   realGit,
   recordGit,
 } from "./project.ts";
@@ -187,6 +190,113 @@ test("it can be run by hand, from anywhere, and names its log", async (t) => {
   const path = /^Log: (.*)$/m.exec(stderr)?.[1] ?? "";
   assert.ok(path.startsWith(join(project.root, "tmp")), stderr);
   assert.equal(await readFile(path, "utf8"), stdout);
+});
+
+test("arguments of any other shape are refused before git is called", async (t) => {
+  const project = await makeProject(t);
+  const commitId = "a".repeat(40);
+  const refused = [
+    [],
+    [main],
+    [main, commitId, "more"],
+    ["main", commitId],
+    ["refs/heads/main2", commitId],
+    ["refs/heads/", commitId],
+    ["refs/tags/main", commitId],
+    ["refs/heads/main\n", commitId],
+    ["refs/heads/main\nrefs/heads/x", commitId],
+    ["--upload-pack=touch x", commitId],
+    ["$(touch x)", commitId],
+    [main, "$(touch x)"],
+    [main, "`touch x`"],
+    [main, "--upload-pack=touch x"],
+    [main, "HEAD"],
+    [main, "a".repeat(39)],
+    [main, "a".repeat(41)],
+    [main, "A".repeat(40)],
+    [main, `${commitId}\n`],
+    [main, `${commitId};touch x`],
+  ];
+  for (const args of refused) {
+    const { code, output } = await deploy(project, args);
+    assert.equal(code, 1, JSON.stringify(args));
+    assert.match(output, /^FAILED: Usage: deploy\.sh refs\/heads\/main\|master <commit of .*\n$/);
+  }
+  assert.deepEqual(await gitCalls(project), []);
+  assert.equal(await git(project, project.checkout, "status", "--porcelain"), "");
+});
+
+test("a directory inside somebody else's checkout is refused, and that checkout left alone", async (t) => {
+  const project = await makeProject(t);
+  const inner = join(project.checkout, "inner");
+  await mkdir(inner);
+  await writeFile(join(project.checkout, "page.txt"), "edited\n");
+  const head = await git(project, project.checkout, "rev-parse", "HEAD");
+  const { code, output } = await deploy(project, [main, head], { REPO_PATH: inner });
+  assert.equal(code, 1);
+  assert.match(output, /inner is not the root of a git checkout/);
+  assert.equal(await page(project), "edited\n");
+});
+
+for (const lookAlike of ["refs/heads/refs/heads/main", "refs/tags/refs/heads/main"]) {
+  test(`a remote without main is refused, though it has ${lookAlike}`, async (t) => {
+    const project = await makeProject(t);
+    const head = await git(project, project.checkout, "rev-parse", "HEAD");
+    const tip = await commit(project, { "page.txt": "not main\n" });
+    await git(project, project.clone, "push", "--quiet", "origin", `${tip}:${lookAlike}`);
+    await git(project, project.remote, "update-ref", "-d", main);
+    const { code, output } = await deploy(project, [main, head]);
+    assert.equal(code, 1, output);
+    assert.match(output, /FAILED: .* has no branch main/);
+    assert.equal(await page(project), "first\n");
+  });
+}
+
+test("a missing git is a sentence with what to do", async (t) => {
+  const project = await makeProject(t);
+  for (const name of ["bash", "env", "dirname", "tee"]) {
+    await symlink(
+      execFileSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim(),
+      join(project.root, "tmp", name),
+    );
+  }
+  const { code, output } = await deploy(project, [main, "a".repeat(40)], { PATH: join(project.root, "tmp") });
+  assert.equal(code, 1);
+  assert.equal(
+    output,
+    "==> Pull\nFAILED: git is missing. Install it (Debian: apt-get install git) and deploy again.\n",
+  );
+});
+
+test("a private remote without credentials fails without asking for any", async (t) => {
+  const project = await makeProject(t);
+  const server = createServer((_request, response) => {
+    response.writeHead(401, { "WWW-Authenticate": 'Basic realm="git"' }).end();
+  });
+  const url = `http://127.0.0.1:${await listenHere(t, server)}/shop.git`;
+  await git(project, project.checkout, "remote", "set-url", "origin", url);
+  const { code, output } = await deploy(project, [main, "a".repeat(40)]);
+  assert.equal(code, 1);
+  assert.match(output, /terminal prompts disabled/);
+  assert.match(output, /FAILED: git could not fetch main from origin, for the reason above/);
+});
+
+test("the script of the README deploys the commit, and fails if a step fails", async (t) => {
+  const readme = await readFile(join(import.meta.dirname, "../../README.md"), "utf8");
+  const script = /```bash\n([\s\S]*?)```/.exec(readme)?.[1] ?? "";
+  const project = await makeProject(t, { "deploy.sh": script });
+  const deployed = await commit(project, { "page.txt": "second\n" });
+  await push(project);
+  await putOnPath(project, "hotpush", '#!/bin/sh\necho "hotpush $*"\n');
+  await putOnPath(project, "curl", '#!/bin/sh\necho "curl"; test -e ../answers\n');
+  const down = await deploy(project, ["refs/heads/main", deployed]);
+  assert.equal(down.code, 1, down.output);
+  assert.match(down.output, /^hotpush rollout --prune\ncurl$/m);
+  assert.equal(await git(project, project.checkout, "rev-parse", "HEAD"), deployed);
+  await putOnPath(project, "curl", "#!/bin/sh\n");
+  assert.equal((await deploy(project, ["refs/heads/main", deployed])).code, 0);
+  assert.equal((await deploy(project, ["refs/heads/main", "0".repeat(40)])).code, 128);
+  assert.equal((await deploy(project, ["refs/heads/master", deployed])).code, 128);
 });
 
 function lockOf({ checkout }: Project, name: string): string {
