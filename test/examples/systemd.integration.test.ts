@@ -174,7 +174,7 @@ function startSystemd(
   });
   const read = (unit: string) => (existsSync(logPath(unit)) ? readFileSync(logPath(unit), "utf8") : "");
   return {
-    logOf: (unit) =>
+    logOf: (unit: string) =>
       read(unit)
         .split("\n")
         .filter((line) => line.startsWith("{"))
