@@ -1,7 +1,4 @@
-import type { AddressInfo } from "node:net";
 import process from "node:process";
-import type { ProjectSettings } from "#config/project";
-import type { ServiceSettings } from "#config/service";
 import type { RunningFront } from "#front/front";
 import { cleanOutput } from "#platform/terminal";
 import type { Log } from "./log.ts";
@@ -19,13 +16,6 @@ const roles: ReadonlyMap<string | undefined, Role> = new Map([
   ["run", "run"],
 ]);
 
-/** Everything that a role needs is loaded at the same time: the start is faster than if each part loads the next. */
-const loadRole: Readonly<Record<Role, () => readonly Promise<unknown>[]>> = {
-  all: () => [import("./run.ts"), import("#front/front")],
-  front: () => [import("#front/front")],
-  run: () => [import("./run.ts")],
-};
-
 cleanOutput(process.stdout, process.stderr);
 try {
   const command = process.argv.slice(2);
@@ -39,12 +29,14 @@ try {
 }
 
 async function main(role: Role): Promise<void> {
-  // Loaded here because a command needs none of it and must answer at once.
-  const [{ withDotenv }, { loadConfig }, { openLog }] = await Promise.all([
+  // Loaded here because a command needs none of it and must answer at once; and together, which is faster than one by one.
+  const [{ withDotenv }, { loadConfig }, { openLog }, projectFiles, runHalf, frontHalf] = await Promise.all([
     import("#platform/env-file"),
     import("./config.ts"),
     import("./log.ts"),
-    ...loadRole[role](),
+    import("#config/project-files"),
+    role === "front" ? null : import("./run.ts"),
+    role === "run" ? null : import("#front/front"),
   ]);
   const env = withDotenv(process.env, process.cwd());
   const { service, project, warnings } = loadConfig(env);
@@ -57,73 +49,39 @@ async function main(role: Role): Promise<void> {
   // debugger, which lets any user of the machine run code in the service.
   for (const signal of ["SIGHUP", "SIGPIPE", "SIGUSR1"] as const) process.on(signal, () => {});
   const stopping = new AbortController();
-  const running = await start(role, { service, project, env, log, stopping: stopping.signal });
-  const close = () => {
-    stopping.abort();
-    return running.close();
-  };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.on(signal, () => stop(signal, close, log, service.shutdownGraceMs));
-  }
-  if (running.address === null) {
-    log.info({ event: "service.started" }, "Hotpush runs deployments");
-    return;
-  }
-  const { address, port } = running.address;
-  log.info({ event: "service.started", address, port }, `Hotpush listens on ${address}:${port}`);
-}
-
-interface Start {
-  readonly service: ServiceSettings;
-  readonly project: ProjectSettings | null;
-  readonly env: NodeJS.ProcessEnv;
-  readonly log: Log;
-  readonly stopping: AbortSignal;
-}
-
-interface RunningService {
-  /** The webhook's; null: it has no port. */
-  readonly address: AddressInfo | null;
-  readonly close: () => Promise<void>;
-}
-
-/** Starts `run` first, so that the first push finds it. */
-async function start(role: Role, options: Start): Promise<RunningService> {
-  const { service, project, env, log, stopping } = options;
   const { projectsPath } = service;
   if (role !== "all" && projectsPath === null) {
     const detail = `PROJECTS_PATH is not set: hotpush ${role} serves the projects of a directory. Without it, run: hotpush`;
     throw new ProblemError({ code: "configuration_invalid", detail });
   }
-  const { onlyProject, readProjectFiles } = await import("#config/project-files");
   const secretsPath = role === "front" ? null : service.secretsPath;
   const files = project
-    ? onlyProject(project)
-    : readProjectFiles({ projectsPath: projectsPath ?? "", secretsPath, log });
-  let front: RunningFront | null = null;
-  const shared = { service, files, stopping, log };
-  const run =
-    role === "front"
-      ? null
-      : await (await import("./run.ts")).startRun({
-          ...{ ...shared, env, isSplit: role === "run" },
-          address: () => front?.address ?? null,
-        });
-  if (role !== "run") {
-    const { startFront } = await import("#front/front");
-    front = await startFront({
-      ...{ ...shared, askRun: run?.answerFront() ?? null },
-      findFault: () => run?.findFault() ?? null,
-    });
-  }
-  return {
-    address: front?.address ?? null,
-    async close() {
-      await run?.stop();
-      await front?.close();
-      await run?.close();
-    },
+    ? projectFiles.onlyProject(project)
+    : projectFiles.readProjectFiles({ projectsPath: projectsPath ?? "", secretsPath, log });
+  const shared = { service, files, stopping: stopping.signal, log };
+  let front: RunningFront | undefined;
+  // `run` first, so that the first push finds it.
+  const run = await runHalf?.startRun({
+    ...{ ...shared, env, isSplit: role === "run", address: () => front?.address ?? null },
+  });
+  front = await frontHalf?.startFront({
+    ...{ ...shared, askRun: run?.answerFront() ?? null, findFault: () => run?.findFault() ?? null },
+  });
+  const close = async () => {
+    stopping.abort();
+    await run?.stop();
+    await front?.close();
+    await run?.close();
   };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.on(signal, () => stop(signal, close, log, service.shutdownGraceMs));
+  }
+  if (front === undefined) {
+    log.info({ event: "service.started" }, "Hotpush runs deployments");
+    return;
+  }
+  const { address, port } = front.address;
+  log.info({ event: "service.started", address, port }, `Hotpush listens on ${address}:${port}`);
 }
 
 /** A child process inherits the environment by default, so no secret stays in it. */

@@ -1,26 +1,25 @@
 import * as v from "valibot";
 
-/** The requests to one host name that went through the proxy while a roll-out lasted, by Caddy's own log of them. */
-export interface SiteRequests {
-  readonly host: string;
-  readonly requests: number;
+const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+/** What containers answered, and how much of it with 5xx. */
+const answers = v.object({ answers: count, serverErrors: count });
+const siteRequests = v.object({
+  host: v.pipe(v.string(), v.maxLength(253), v.regex(/^[\x21-\x7e ]+$/)),
+  requests: count,
   /** Those that got no answer of the app: Caddy answered that it has none. */
-  readonly failed: number;
+  failed: count,
   /** Those whose answer broke off in its middle: the app or the client ended it, and Caddy's log does not say which. */
-  readonly brokeOff: number;
+  brokeOff: count,
   /** Clients that left before their answer. Their requests did not fail. */
-  readonly left: number;
-  /** What the containers answered that ran before the roll-out. */
-  readonly before: Answers;
-  /** What the new ones answered. */
-  readonly after: Answers;
-}
+  left: count,
+  /** What the containers answered that ran before the roll-out, and what the new ones did. */
+  ...{ before: answers, after: answers },
+});
 
-export interface Answers {
-  readonly answers: number;
-  /** Those with 5xx. */
-  readonly serverErrors: number;
-}
+export type Answers = Readonly<v.InferOutput<typeof answers>>;
+
+/** The requests to one host name that went through the proxy while a roll-out lasted, by Caddy's own log of them. */
+export type SiteRequests = Readonly<v.InferOutput<typeof siteRequests>>;
 
 /** Describes the requests to one host for a person, in one line. */
 export function requestsText(site: SiteRequests): string {
@@ -57,16 +56,6 @@ function number(count: number): string {
   return count.toLocaleString("en-US");
 }
 
-const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
-const answers = v.object({ answers: count, serverErrors: count });
-const siteRequests = v.object({
-  ...{
-    host: v.pipe(v.string(), v.maxLength(253), v.regex(/^[\x21-\x7e ]+$/)),
-    requests: count,
-    failed: count,
-  },
-  ...{ brokeOff: count, left: count, before: answers, after: answers },
-});
 const sites = v.pipe(v.array(siteRequests), v.maxLength(50));
 
 /** The value as the requests to some hosts, or null if it is something else: a deploy script may have written it. */

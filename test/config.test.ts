@@ -55,26 +55,16 @@ test("with only a secret, every value is its default", () => {
 const accepted: readonly [keyof typeof variables, string, unknown][] = [
   ["WEBHOOK_PORT", "0", 0],
   ["WEBHOOK_PORT", " 8080 ", 8080],
-  ["WEBHOOK_PORT", "65535", 65_535],
   ["WEBHOOK_HOST", "::1", "::1"],
-  ["WEBHOOK_HOST", "localhost", "localhost"],
   ["WEBHOOK_BODY_LIMIT", "1KiB", 1024],
-  ["WEBHOOK_BODY_LIMIT", "50 MiB", 50 * 1024 ** 2],
   ["REPO_PATH", "/srv/app/", "/srv/app"],
-  ["REPO_PATH", "/", "/"],
-  ["REPOSITORY", "octo/app", "octo/app"],
   ["REPOSITORY", "group/sub/app.js", "group/sub/app.js"],
-  ["BRANCH", "main", "main"],
   ["BRANCH", " master ", "master"],
   ["STATE_PATH", "/var/lib/x", "/var/lib/x"],
-  ["DEPLOY_TIMEOUT", "1s", 1_000],
   ["DEPLOY_TIMEOUT", "24h", 86_400_000],
   ["DEPLOY_SILENCE", "0", 0],
-  ["DEPLOY_SILENCE", "1s", 1_000],
   ["DEPLOY_ENV", "TOKEN, HEALTH_URL", ["TOKEN", "HEALTH_URL"]],
-  ["CATCH_UP_INTERVAL", "0", 0],
   ["CATCH_UP_INTERVAL", "90s", 90_000],
-  ["SHUTDOWN_GRACE", "0", 0],
   ["SHUTDOWN_GRACE", "500ms", 500],
   ["LOG_LEVEL", "debug", "debug"],
 ];
@@ -124,18 +114,7 @@ test("all errors are reported together", () => {
   );
 });
 
-for (const bad of [
-  "",
-  " ",
-  "\n",
-  "\t \r\n",
-  "change-me",
-  " change-me ",
-  "changeme",
-  "<WEBHOOK_SECRET>",
-  "undefined",
-  "null",
-]) {
+for (const bad of ["", "\t \r\n", "change-me", " change-me ", "<WEBHOOK_SECRET>", "undefined"]) {
   test(`the secret ${JSON.stringify(bad)} is refused with the command that makes a good one`, () => {
     const [line = ""] = faultsOf({ WEBHOOK_SECRET: bad });
     assert.match(line, /^WEBHOOK_SECRET is .+openssl rand -hex 32/);

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { hasComposeFile } from "../../src/doctor/probes.ts";
 import { isInContainer } from "../../src/platform/docker/mounts.ts";
 import { makePlace, onMachine, type Place, probe, standInForDocker, startEngine } from "../harness/doctor.ts";
-import { asInContainer, containerId, inOwnEtc } from "../harness/mounts.ts";
+import { asInContainer, inOwnEtc } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
@@ -68,25 +68,6 @@ test("docker: a socket without a listener and an old engine are found", async (t
   await startEngine(t, place, { apiVersion: "1.43" });
   assert.ok((await probe(place, "docker", run)).faults[0]?.command);
 });
-
-test(
-  "docker: in a container, a socket replaced on the host is found and fixed",
-  needs("mount"),
-  async (t) => {
-    const place = makePlace(t);
-    const { env } = standInForDocker(place, { composeVersion: "2.40.0" });
-    const [old, mounted] = [join(place.home, "old.sock"), join(place.home, "mounted.sock")];
-    await leaveSocket(old);
-    await startEngine(t, place, {});
-    writeFileSync(mounted, "");
-    const run = { env: { ...env, DOCKER_HOST: `unix://${mounted}` } };
-    const replaced = asInContainer(place, [], [`mount --bind ${old} ${mounted}`, `rm ${old}`]);
-    const found = await probe(place, "docker", { ...run, wrapper: replaced });
-    assert.equal(found.faults[0]?.command, `docker restart ${containerId.slice(0, 12)}`);
-    const started = asInContainer(place, [], [`mount --bind ${place.home}/docker.sock ${mounted}`]);
-    assert.equal((await probe(place, "docker", { ...run, wrapper: started })).outcome, "ok");
-  },
-);
 
 test("compose: a missing or old one is found, with the packages that have it", async (t) => {
   const place = makePlace(t);

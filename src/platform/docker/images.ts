@@ -3,8 +3,6 @@ import { type Engine, getJson, nullIfMissing } from "./engine.ts";
 export interface Image {
   readonly id: string;
   readonly tags: readonly string[];
-  readonly sizeBytes: number;
-  readonly createdAtMs: number;
 }
 
 /** The image that `reference` (a name, a tag or an id) stands for, or null if it is not on this machine. */
@@ -12,15 +10,12 @@ export async function inspectImage(engine: Engine, reference: string): Promise<I
   const path = `/images/${encodeURIComponent(reference)}/json`;
   const found = await nullIfMissing(getJson<Inspected>(engine, path));
   if (found === null) return null;
-  const { Id, RepoTags, Size, Created } = found;
-  return { id: Id, tags: RepoTags ?? [], sizeBytes: Size, createdAtMs: Date.parse(Created) };
+  return { id: found.Id, tags: found.RepoTags ?? [] };
 }
 
 interface Inspected {
   readonly Id: string;
   readonly RepoTags: readonly string[] | null;
-  readonly Size: number;
-  readonly Created: string;
 }
 
 /** Gives the image `id` the additional name `reference`, taking it from any other image. */
