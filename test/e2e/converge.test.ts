@@ -96,10 +96,7 @@ onEngine(
       await once(server, "listening");
       const taken = await project.init();
       assert.equal(taken.code, 1);
-      assert.match(
-        taken.output,
-        new RegExp(`port ${project.httpPort}, which the program .+ \\(process ${process.pid}\\) has`),
-      );
+      assert.match(taken.output, new RegExp(`port ${project.httpPort}, which another program has`));
       server.close();
       await once(server, "close");
 
@@ -130,7 +127,7 @@ onEngine(
       await once(holder.stdout, "data");
       const { code, output } = await project.init();
       assert.equal(code, 1);
-      assert.match(output, new RegExp(`which the program .+ \\(process ${holder.pid}\\) has`));
+      assert.match(output, /which another program has/);
       holder.kill("SIGKILL");
       await once(holder, "close");
       await assertWorks();
