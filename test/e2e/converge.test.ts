@@ -7,12 +7,10 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
-import type { WholeStatusJson } from "../../src/calls/shapes.ts";
 import { setupSteps } from "../../src/setup/init.ts";
 import { ownImage } from "../../src/setup/start.ts";
 import { fillDisk, mountTmpfs } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
-import { until } from "../harness/until.ts";
 import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
@@ -46,18 +44,6 @@ onEngine(
       }
       writeFileSync(composeFile, good);
       await assertWorks();
-    });
-
-    test("status fails as long as no push can come in", async () => {
-      await project.docker("stop", "hotpush-front-1");
-      const isBad = async () => (await project.hotpush("status")).code === 1;
-      await until("status notices", isBad, 20_000);
-      const { output } = await project.hotpush("status", "--json");
-      const { health, inbox } = JSON.parse(output.trim()) as WholeStatusJson;
-      assert.equal(health.isHealthy, false);
-      assert.notEqual(inbox?.failure, null);
-      await assertWorks();
-      assert.equal((await project.hotpush("status")).code, 0);
     });
 
     test(

@@ -1,5 +1,5 @@
 import "../harness/environment.ts";
-import { execFile } from "node:child_process";
+import { type ChildProcess, execFile } from "node:child_process";
 import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -51,8 +51,12 @@ export interface ServerLab {
   readonly remove: () => Promise<void>;
 }
 
-/** Builds the images and starts the server without projects. */
-export async function startServer(labEnv: NodeJS.ProcessEnv): Promise<ServerLab> {
+/**
+ * Builds the images and starts the server without projects.
+ *
+ * @param image of Hotpush, if that is built already
+ */
+export async function startServer(labEnv: NodeJS.ProcessEnv, image?: string): Promise<ServerLab> {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-server-"));
   const files = serverFilesAt(join(directory, "etc"));
   const state = serverStateAt(join(directory, "state"));
@@ -61,9 +65,9 @@ export async function startServer(labEnv: NodeJS.ProcessEnv): Promise<ServerLab>
   const compose: ServerLab["compose"] = (...args) => dockerIn(files.path, labEnv)("compose", ...args);
   const names: string[] = [];
   const started = new Set<string>();
-  await buildImage(labEnv, hotpushImage);
+  if (image === undefined) await buildImage(labEnv, hotpushImage);
   await docker("build", "--quiet", "--tag", appImage, await appSources(directory));
-  writeServer(files, state, { directory, port, socket: socketOf(labEnv) });
+  writeServer(files, state, { directory, port, socket: socketOf(labEnv), image: image ?? hotpushImage });
   await compose("up", "--detach", "--wait");
   const caddyNetworks = async () => {
     const format = '{{range $name, $_ := .NetworkSettings.Networks}}{{$name}}{{"\\n"}}{{end}}';
@@ -94,7 +98,7 @@ export async function startServer(labEnv: NodeJS.ProcessEnv): Promise<ServerLab>
       for (const name of started) await removeFromEngine(docker, name);
       await compose("down", "--timeout", "1");
       await removeNetworks(docker);
-      await removeImage(labEnv, hotpushImage);
+      if (image === undefined) await removeImage(labEnv, hotpushImage);
       // With the names that roll-outs have given it.
       await docker("image", "rm", "--force", await docker("images", "--quiet", appImage));
       await rm(directory, { recursive: true, force: true });
@@ -118,15 +122,20 @@ interface Place {
   readonly directory: string;
   readonly port: number;
   readonly socket: string;
+  readonly image: string;
 }
 
-function writeServer(files: ServerFiles, state: ServerState, { directory, port, socket }: Place): void {
+function writeServer(
+  files: ServerFiles,
+  state: ServerState,
+  { directory, port, socket, image }: Place,
+): void {
   const paths = [files.sitesPath, files.projectsPath, files.secretsPath];
   for (const path of [...paths, ...Object.values(state)]) mkdirSync(path, { recursive: true });
   chownSync(state.front, frontUid, frontUid);
   writeFileSync(join(state.live, "closing"), "no");
   const settings = {
-    HOTPUSH_IMAGE: hotpushImage,
+    HOTPUSH_IMAGE: image,
     SERVER_PATH: files.path,
     STATE_PATH: state.path,
     FRONT_USER: `${frontUid}:${frontUid}`,
@@ -151,11 +160,14 @@ export const frontUid = 9000;
 /** A project with one service, behind Caddy at an address of its own. */
 export interface LabProject {
   readonly name: string;
+  readonly checkout: string;
   readonly origin: string;
   readonly liveFile: string;
   readonly siteFile: string;
   /** In the directory of the project. */
   readonly compose: (...args: readonly string[]) => Promise<string>;
+  /** Starts a command of Hotpush in its directory. */
+  readonly start: (...args: readonly string[]) => ChildProcess;
   /** Runs `hotpush rollout` in its directory, with an image of its own for each version. */
   readonly deploy: (version: string) => Promise<Ending>;
   /** Runs `hotpush rollout --back` in its directory. */
@@ -182,10 +194,9 @@ export function writeProject(name: string, place: ProjectPlace): LabProject {
   const checkout = join(directory, name);
   const writeCompose = (source: object) =>
     writeFileSync(join(checkout, "compose.yaml"), JSON.stringify(composeFile(name, source)));
-  const rollOut = (...args: readonly string[]) => {
-    const own = { SERVER_PATH: files.path, STATE_PATH: "", HOTPUSH_MIN_FREE: "1 MiB" };
-    return endOf(spawnHotpush(checkout, { ...env, ...own }, ["rollout", ...args]));
-  };
+  const own = { SERVER_PATH: files.path, STATE_PATH: "", HOTPUSH_MIN_FREE: "1 MiB" };
+  const start = (...args: readonly string[]) => spawnHotpush(checkout, { ...env, ...own }, args);
+  const rollOut = (...args: readonly string[]) => endOf(start("rollout", ...args));
   const [siteFile, file] = [join(files.sitesPath, `${name}.caddy`), join(files.projectsPath, `${name}.env`)];
   mkdirSync(checkout);
   writeCompose({ image: appImage });
@@ -194,10 +205,11 @@ export function writeProject(name: string, place: ProjectPlace): LabProject {
     `http://${host} {\n\timport deliveries ${name}\n\timport service ${name} web 8080\n}\n`,
   );
   const settings = { REPO_PATH: checkout, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0" };
-  writeFileSync(file, linesOf(settings));
+  const webhook = { WEBHOOK_URL: `http://${host}:${port}/webhook` };
+  writeFileSync(file, linesOf({ ...settings, ...webhook }));
   chownSync(file, 0, frontUid);
   return {
-    ...{ name, siteFile },
+    ...{ name, checkout, siteFile, start },
     origin: `http://${host}:${port}`,
     liveFile: join(state.live, name, "web"),
     compose(...args) {
