@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import { type CliEnding, type CliOptions, runCli } from "../harness/hotpush.ts";
+import { type CliOptions, type CommandResult, runCli } from "../harness/hotpush.ts";
 import { makeRepository, type TestRepository } from "../harness/repository.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
@@ -25,7 +25,7 @@ const ports = { HTTP_PORT: "48180", HTTPS_PORT: "48181" };
 export interface InitProject {
   readonly repository: TestRepository;
   /** Runs `hotpush init` in the repository, unless `more` says otherwise. */
-  readonly init: (args?: readonly string[], more?: Partial<CliOptions>) => Promise<CliEnding>;
+  readonly init: (args?: readonly string[], more?: Partial<CliOptions>) => Promise<CommandResult>;
   /** The text of one of its files. */
   readonly read: (file: string) => string;
   readonly env: Readonly<Record<"PATH" | "DOCKER_HOST" | "SERVER_PATH" | "HTTP_PORT" | "HTTPS_PORT", string>>;

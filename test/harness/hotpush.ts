@@ -1,6 +1,5 @@
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
@@ -28,11 +27,35 @@ export type Target = Pick<RunningService, "statePath"> &
 /** Runs a command of `hotpush` against the service of `target`, without a terminal. */
 export async function hotpush(target: Target, ...args: readonly string[]): Promise<CommandResult> {
   await untilAnswering(target);
-  return await new Promise((resolve) => {
-    const options = { env: commandEnvironment(target), cwd: target.cwd ?? "/", maxBuffer: 64 * 1024 ** 2 };
-    execFile(launcher, args, options, (error, stdout, stderr) =>
+  return await run(args, { env: commandEnvironment(target), cwd: target.cwd ?? "/" });
+}
+
+export interface CliOptions {
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Standard input. */
+  readonly input?: string;
+}
+
+/** Runs the command line in `cwd`, which is its HOME. Of the environment of the tests it gets the PATH. */
+export function runCli(
+  args: readonly string[],
+  { cwd, env = {}, input }: CliOptions,
+): Promise<CommandResult> {
+  return run(args, { cwd, env: { PATH: process.env.PATH, HOME: cwd, ...noServer, ...env } }, input);
+}
+
+function run(
+  args: readonly string[],
+  options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
+  input = "",
+): Promise<CommandResult> {
+  return new Promise((resolve) => {
+    const all = { ...options, maxBuffer: 64 * 1024 ** 2 };
+    const child = execFile(launcher, args, all, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
     );
+    child.stdin?.on("error", () => {}).end(input);
   });
 }
 
@@ -82,41 +105,6 @@ export async function startCommand(scope: Scope, target: Target, ...args: readon
 export function commandEnvironment({ statePath, env }: Target): NodeJS.ProcessEnv {
   const { PATH, DOCKER_HOST } = process.env;
   return { PATH, DOCKER_HOST, HOME: "/", ...noServer, STATE_PATH: statePath, ...env };
-}
-
-export interface CliOptions {
-  readonly cwd: string;
-  /** In addition to PATH and HOME; the environment of the tests is not passed on. */
-  readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Standard input. */
-  readonly input?: string;
-}
-
-export interface CliEnding {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs the real command line in a process of its own. */
-export async function runCli(
-  args: readonly string[],
-  { cwd, env = {}, input }: CliOptions,
-): Promise<CliEnding> {
-  const child = spawn(launcher, args, {
-    cwd,
-    env: { PATH: process.env.PATH, HOME: cwd, ...noServer, ...env },
-  });
-  let [stdout, stderr] = ["", ""];
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
-    stderr += text;
-  });
-  child.stdin.on("error", () => {}).end(input ?? "");
-  const [code]: (number | null)[] = await once(child, "close");
-  return { code: code ?? null, stdout, stderr };
 }
 
 /** For commands of tests: the server that this machine may have is not theirs. */

@@ -15,7 +15,7 @@ import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { readVersions, writeVersions } from "../../src/rollout/versions.ts";
 import { readProcesses } from "../../src/runner/processes.ts";
 import { makePlace, type Place, standInForDocker, startEngine } from "../harness/doctor.ts";
-import { type CliEnding, runCli } from "../harness/hotpush.ts";
+import { type CommandResult, runCli } from "../harness/hotpush.ts";
 import { listenAt } from "../harness/listen.ts";
 import { fillDisk, mountTmpfs } from "../harness/mounts.ts";
 import { isProblem } from "../harness/problems.ts";
@@ -215,7 +215,7 @@ test("a roll-out with a damaged list of versions changes nothing", async (t) => 
 });
 
 /** Rolls out a project without services. */
-async function run(place: Place, engine: string, ...args: readonly string[]): Promise<CliEnding> {
+async function run(place: Place, engine: string, ...args: readonly string[]): Promise<CommandResult> {
   const { repoPath, statePath } = place;
   const { env } = standInForDocker(place, {});
   const DOCKER_HOST = `unix://${engine}`;
