@@ -215,6 +215,7 @@ export async function readContainerSpec(engine: Engine, id: string): Promise<Con
   const found = await nullIfMissing(getJson<InspectedSpec>(engine, `/containers/${id}/json`));
   if (found === null) return null;
   const { Id, Name, Image, Config, HostConfig, Mounts, NetworkSettings } = found;
+  const bound = HostConfig.Binds?.map((bind) => bind.split(":")[1]);
   const sharesNetwork = HostConfig.NetworkMode.startsWith("container:");
   const request = {
     ...Config,
@@ -226,11 +227,12 @@ export async function readContainerSpec(engine: Engine, id: string): Promise<Con
     // As they are, so that anonymous volumes keep their generated names: else the new container would get empty ones.
     HostConfig: {
       ...HostConfig,
-      Binds: null,
-      Mounts: Mounts.map(({ Type, Name, Source, Destination, RW }) => ({
-        ...HostConfig.Mounts?.find(({ Target }) => Target === Destination),
-        ...{ Type, Source: Type === "volume" ? Name : Source, Target: Destination, ReadOnly: !RW },
-      })),
+      Mounts: Mounts.filter(({ Destination }) => !bound?.includes(Destination)).map(
+        ({ Type, Name, Source, Destination, RW }) => ({
+          ...HostConfig.Mounts?.find(({ Target }) => Target === Destination),
+          ...{ Type, Source: Type === "volume" ? Name : Source, Target: Destination, ReadOnly: !RW },
+        }),
+      ),
     },
     NetworkingConfig: { EndpointsConfig: endpointsOf(NetworkSettings.Networks ?? {}) },
   };
@@ -250,6 +252,7 @@ interface InspectedSpec {
   };
   readonly HostConfig: Members & {
     readonly NetworkMode: string;
+    readonly Binds: readonly string[] | null;
     readonly Mounts?: readonly { readonly Target: string }[] | null;
   };
   readonly Mounts: readonly {
