@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { checks } from "../../src/doctor/examine.ts";
 
 const root = join(import.meta.dirname, "..");
-const files = globSync(["doctor/*.ts", "e2e/server-doctor.test.ts"], { cwd: root });
+const files = globSync(["doctor/*.ts", "e2e/server-page.test.ts"], { cwd: root });
 const tests = files
   .filter((file) => file !== "doctor/table.test.ts")
   .map((file) => readFileSync(join(root, file), "utf8"))
