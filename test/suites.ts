@@ -17,7 +17,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     patterns: ["test/**/*.test.ts"],
     exclude: ["**/*.integration.test.ts", "test/e2e/**", "test/faults/**", "test/fuzz/**"],
     filesAtATime: 4,
-    first: [],
+    first: ["deployments/resolve", "webhook/answers", "doctor/signers", "deployments/queue", "test-command"],
     inTurn: [],
     alone: [],
     needsEngine: false,
