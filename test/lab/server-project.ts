@@ -221,9 +221,17 @@ function serverCompose(ports: readonly number[]): object {
       start_interval: "200ms",
     },
   };
+  // A roll-out finds the server's directories by the container of run, also a stopped one. Nothing else of it is needed.
+  const run = {
+    image: "caddy:2",
+    command: ["sleep", "infinity"],
+    init: true,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: compose replaces it
+    environment: { SERVER_STATE_PATH: "${STATE_PATH}" },
+  };
   return {
     name: serverComposeProject,
-    services: { caddy },
+    services: { caddy, run },
     networks: { hotpush: { name: serverComposeProject } },
   };
 }
