@@ -164,16 +164,15 @@ onEngine("a roll-out on a real engine, under load", (env) => {
 
   test("with --prune, old images go meanwhile, but not the tag of a commit that changed none", async () => {
     for (const version of ["one", "two", "three"]) await project.serving(version);
-    for (const round of ["first", "again"]) {
+    // The first time the version is not recorded yet, so one version more stays than with a prune afterwards.
+    for (const imageCount of [4, 3]) {
       const { code, output } = await project.deploy("four", "graceful", { args: ["--prune"] });
       assert.equal(code, 0, output);
       assert.match(output, / prune .* removed, /);
-      assert.equal((await imagesOfApp()).size, 4, "those of one version more than by a prune afterwards");
+      assert.equal((await imagesOfApp()).size, imageCount, output);
       const commit = /^Rolling out \S+ at (\w+)/m.exec(output)?.[1];
-      assert.ok(await isThere(`${project.name}-app:${commit}`), `${round}: ${output}`);
+      assert.ok(await isThere(`${project.name}-app:${commit}`), output);
     }
-    assert.equal((await project.hotpush("prune")).code, 0);
-    assert.equal((await imagesOfApp()).size, 3);
   });
 
   test("prune keeps the image of a service in an inactive profile, even if its env file is missing", async () => {
