@@ -95,15 +95,8 @@ function isAnonymous({ type, name }: ContainerMount): boolean {
   return type === "volume" && /^[0-9a-f]{64}$/.test(name);
 }
 
-/** The one-shot services that ran to their end, by name. */
-export interface OneShots {
-  /** At the commit of the last good version. */
-  readonly known: readonly string[];
-  /** The same, if that commit is the one being rolled out now; else empty. */
-  readonly ranAtCommit: readonly string[];
-}
-
-export function oneShotsOf({ current, commit }: Pick<RolloutContext, "current" | "commit">): OneShots {
+/** The one-shot services that ran to their end at the commit of the last good version; none at this one if it is another. */
+export function oneShotsOf({ current, commit }: Pick<RolloutContext, "current" | "commit">) {
   const known = current?.ran ?? [];
   // Compares the digits in image names: a given commit may be shortened to those.
   const isSame = current?.commit.slice(0, 12) === commit.slice(0, 12);

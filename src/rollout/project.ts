@@ -144,7 +144,7 @@ const shortestMs = 60_000;
  * How long a new container may take to be healthy without a label: a minute, or as long as Docker's own health check
  * needs to call it unhealthy, plus 10 s.
  */
-export function defaultHealthyTimeoutMs(healthcheck: ComposeHealthcheck | undefined): number {
+function defaultHealthyTimeoutMs(healthcheck: ComposeHealthcheck | undefined): number {
   return Math.max(shortestMs, untilUnhealthyMs(healthcheck) + 10_000);
 }
 
@@ -163,7 +163,7 @@ function untilUnhealthyMs(healthcheck: ComposeHealthcheck | undefined): number {
  * @returns milliseconds, or null if the service has no such label
  * @throws ProblemError `compose_invalid` unless it is a duration above zero
  */
-export function durationLabelMs({ labels }: Pick<ComposeService, "labels">, label: string): number | null {
+function durationLabelMs({ labels }: Pick<ComposeService, "labels">, label: string): number | null {
   const text = labels?.[label];
   if (text === undefined) return null;
   const ms = parseDurationMs(text);

@@ -419,7 +419,7 @@ export async function recoverService(on: ServiceRollout): Promise<Containers> {
 }
 
 /** Removes the containers of a service that is down, now that new ones can take their place. */
-export async function removeLeftovers(on: ServiceRollout): Promise<void> {
+async function removeLeftovers(on: ServiceRollout): Promise<void> {
   const leftover = await containersOf(on);
   if (leftover.length === 0) return;
   const clear = async () => {

@@ -86,7 +86,7 @@ async function liveFiles(directory: string, service: string): Promise<readonly s
 }
 
 /** Whether `file` is the name of a live file of `service`: `app`, `app.2`, `app.3`, but not `app.02`. */
-export function isLiveFileOf(service: string, file: string): boolean {
+function isLiveFileOf(service: string, file: string): boolean {
   const rest = file.startsWith(service) ? file.slice(service.length) : null;
   return rest === "" || (rest !== null && /^\.(?:[2-9]|[1-9]\d+)$/.test(rest));
 }
@@ -297,7 +297,7 @@ export interface DrainLimits {
 }
 
 /** How long the requests and streams of an old container may take to end, without a label. */
-export const defaultDrainTimeoutMs = 30_000;
+const defaultDrainTimeoutMs = 30_000;
 const longestRequestMs = 10_000;
 
 /** The limits of a drain, from the label `hotpush.drain-timeout` in milliseconds; null without the label. */

@@ -5,24 +5,18 @@ import type { Containers, ServiceRollout } from "./context.ts";
 import { timed } from "./report.ts";
 import { type CheckLimits, checkThroughProxy } from "./switch-traffic.ts";
 
-export interface AllReady {
-  /** Milliseconds until the last one was ready. */
-  readonly healthyAfterMs: number;
-  /** Whether all ran to their end instead, with exit code 0. */
-  readonly haveEnded: boolean;
-}
-
 /**
  * Waits until all of `containers` are ready.
  *
  * @param mayEnd whether exit code 0 is acceptable too: the service may be a one-shot one
+ * @returns the milliseconds until the last one was ready, and whether all ran to their end instead, with exit code 0
  * @throws ProblemError `container_not_healthy` with the last health output and log lines of the first one that is not
  */
 export async function waitAllReady(
   on: ServiceRollout,
   containers: Containers,
   { mayEnd }: { readonly mayEnd: boolean },
-): Promise<AllReady> {
+) {
   const { engine, service, signal } = on;
   const waitFor = async (container: Container) => {
     const readiness = await waitReady(engine, container.id, service.healthyTimeoutMs, signal);

@@ -1,13 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ComposeService } from "../../src/platform/compose-model.ts";
-import {
-  defaultHealthyTimeoutMs,
-  durationLabelMs,
-  parseGoDurationMs,
-  readProject,
-  replacementOf,
-} from "../../src/rollout/project.ts";
+import { parseGoDurationMs, readProject, replacementOf } from "../../src/rollout/project.ts";
 import { isProblem } from "../harness/problems.ts";
 
 function readServices(services: Readonly<Record<string, ComposeService>>) {
@@ -58,11 +52,17 @@ test("Go's durations are read", () => {
   assert.deepEqual(texts.map(parseGoDurationMs), known);
 });
 
-test("the time-out is a minute, or covers Docker's own verdict", () => {
-  assert.equal(defaultHealthyTimeoutMs(undefined), 60_000);
-  assert.equal(defaultHealthyTimeoutMs({ interval: "1s", timeout: "1s", start_period: "5s" }), 60_000);
-  const healthcheck = { start_period: "2m", interval: "10s", timeout: "5s", retries: 4 };
-  assert.equal(defaultHealthyTimeoutMs(healthcheck), 120_000 + 4 * 15_000 + 10_000);
+test("a container may take a minute, or until Docker's verdict, or as the label says", () => {
+  const label = "hotpush.healthy-timeout";
+  const timeoutMs = (app: ComposeService) => readServices({ app })[0]?.healthyTimeoutMs;
+  assert.equal(timeoutMs({}), 60_000);
+  const quick = { interval: "1s", timeout: "1s", start_period: "5s" };
+  assert.equal(timeoutMs({ healthcheck: quick }), 60_000);
+  const slow = { start_period: "2m", interval: "10s", timeout: "5s", retries: 4 };
+  assert.equal(timeoutMs({ healthcheck: slow }), 120_000 + 4 * 15_000 + 10_000);
+  assert.equal(timeoutMs({ healthcheck: slow, labels: { [label]: "90s" } }), 90_000);
+  for (const text of ["90", "0s", "", "soon"])
+    assert.throws(() => timeoutMs({ labels: { [label]: text } }), isProblem("compose_invalid"), text);
 });
 
 test("a new version is guarded for 10 s, or as the label says, and not at all with 0", () => {
@@ -70,15 +70,6 @@ test("a new version is guarded for 10 s, or as the label says, and not at all wi
   const labels = [{}, { "hotpush.guard": "1m" }, { "hotpush.guard": "0" }];
   assert.deepEqual(labels.map(guardOf), [10_000, 60_000, 0]);
   assert.throws(() => guardOf({ "hotpush.guard": "long" }), isProblem("compose_invalid"));
-});
-
-test("a label with a duration is read, and refused if it has none", () => {
-  const label = "hotpush.healthy-timeout";
-  const read = (labels?: Readonly<Record<string, string>>) =>
-    durationLabelMs(labels ? { labels } : {}, label);
-  assert.deepEqual([read({ [label]: "90s" }), read({}), read()], [90_000, null, null]);
-  for (const text of ["90", "0s", "", "soon"])
-    assert.throws(() => read({ [label]: text }), isProblem("compose_invalid"), text);
 });
 
 const volume = { type: "volume", source: "data", target: "/app/data" };
