@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { BlockList } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import type { ServiceSettings } from "#config/service";
 import type { Log } from "#log";
 import { problemAnswer, type Refusal, sendAnswer } from "#platform/http-answer";
@@ -29,16 +30,20 @@ const mostOfVisitor = 256;
 /** The HTTP server of the page. It does not listen yet. */
 export function createPage(settings: PageSettings, run: RunClient, log: Log): Server {
   const enter = createPlaces();
+  let lastTurn = Promise.resolve();
   return createPublicServer({ keepAliveTimeout }, log, async (request, response) => {
     const refusal = checkHead(request) ?? (declaredBytes(request) > longestBodyBytes ? tooLarge : null);
     if (refusal) return sendAnswer(response, problemAnswer(refusal));
     const address = readAddress(request.url);
     const visit = visitOf(request, address, settings);
     const detail = `This session or token has ${mostOfVisitor} requests open. Close some of them.`;
-    const answer = enter(visit, response)
-      ? await answerVisit(request, address, visit, settings, run).catch(problemOf)
-      : problemPage({ code: "too_many_requests", detail });
-    await sendPage(response, answer);
+    if (!enter(visit, response))
+      return await sendPage(response, problemPage({ code: "too_many_requests", detail }));
+    // One request begins in each turn of the event loop: a flood of the page must not keep pushes waiting.
+    lastTurn = lastTurn.then(() => setImmediate());
+    await lastTurn;
+    if (response.destroyed) return;
+    await sendPage(response, await answerVisit(request, address, visit, settings, run).catch(problemOf));
   });
 }
 
