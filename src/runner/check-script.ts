@@ -60,7 +60,7 @@ function checkFile(script: string): Problem | null {
     return { code: "script_not_readable", detail };
   }
   if (entry !== "file") {
-    const what = entry === "missing" ? "does not exist" : "is no file, or a link to none";
+    const what = entry === "missing" ? "does not exist, or is a link to nothing" : "is no file";
     const detail = `${script} ${what}. Copy examples/deploy.sh there, run: chmod +x deploy.sh, and commit it.`;
     return { code: "script_missing", detail };
   }

@@ -20,7 +20,7 @@ export const brokenScripts: readonly BrokenSetUp[] = [
   {
     name: "a script that is a link to nothing",
     code: "script_missing",
-    cure: /or a link to none\. Copy examples/,
+    cure: /or is a link to nothing\. Copy examples/,
     make({ repoPath, scriptPath }) {
       mkdirSync(repoPath);
       symlinkSync("scripts/deploy.sh", scriptPath);
@@ -33,7 +33,7 @@ export const brokenScripts: readonly BrokenSetUp[] = [
   {
     name: "a directory in place of the script",
     code: "script_missing",
-    cure: /is no file, .*Copy examples/,
+    cure: /is no file\. Copy examples/,
     make: ({ scriptPath }) => void mkdirSync(scriptPath, { recursive: true }),
     repair({ scriptPath }) {
       rmSync(scriptPath, { recursive: true });
