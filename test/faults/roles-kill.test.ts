@@ -8,9 +8,10 @@ import { deliver, githubPush } from "../harness/delivery.ts";
 import { type Load, startLoad } from "../harness/load.ts";
 import { type Machine, makeMachine, type RunningRole } from "../harness/machine.ts";
 import type { LogLine } from "../harness/processes.ts";
-import { isGone } from "../harness/processes.ts";
+import { injectFault, isGone, triedCalls } from "../harness/processes.ts";
 import { digestOf, readRecorded, readSpool } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
+import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -120,6 +121,58 @@ test(`${kills} kills of front and run under load lose nothing and let no scripts
       `${load.accepted.size + load.stored.size} accepted, 0 lost, ${starts.size} scripts, 0 overlaps`,
   );
 });
+
+/** The calls that write: those of the spool are made by a thread of the pool, those of the database by the main one. */
+const writes = "openat,write,pwrite64,fsync,fdatasync,rename,unlink,ftruncate";
+/** More than a push takes of either half. */
+const mostSteps = 60;
+
+for (const [role, leastKills] of [
+  ["front", 2],
+  ["run", 6],
+] as const)
+  test(`a push is recorded once if ${role} is killed at any step of it`, needs("strace"), async (t) => {
+    const site = makeSite(t);
+    for (const path of site.checkouts.values()) writeScript(join(path, "deploy.sh"), "#!/bin/sh\n");
+    // One thread does all work on files, so that its steps have an order.
+    const start = (name: "front" | "run") => site.machine.start(name, { UV_THREADPOOL_SIZE: "1" });
+    const running = { front: await start("front"), run: await start("run") };
+    let [pushes, kills] = [0, 0];
+    for (const step of triedCalls(mostSteps)) {
+      const { headers, body } = githubPush({ after: site.commits.at(-1) ?? "" });
+      // As a git host does: once.
+      const send = () => fetch(running.front.urlOf("shop"), { method: "POST", headers, body: `${body}` });
+      const { child } = running[role];
+      const cease = await injectFault(t, child.pid ?? 0, `${writes}:signal=KILL:when=${step}`, "-f");
+      const isAccepted = await send().then(
+        ({ status }) => status === 202,
+        () => false,
+      );
+      pushes += 1;
+      await until("its end", () => hasEnded(child) || isTaken(site, pushes));
+      // Past the last step it still runs.
+      const isKilled = hasEnded(child);
+      if (!isKilled) await running[role].end("SIGKILL");
+      await cease();
+      if (!isKilled) break;
+      kills += 1;
+      running[role] = await start(role);
+      // What got no answer is sent again by a person.
+      if (!isAccepted) assert.ok((await send()).ok, `step ${step}`);
+      await until(`step ${step}: the push is recorded`, () => isTaken(site, pushes));
+    }
+    t.diagnostic(`${pushes} pushes, ${kills} kills of ${role}`);
+    assert.ok(kills >= leastKills, `only ${kills} kills`);
+  });
+
+/** Whether there are so many deployments, and nothing waits in the spool. */
+function isTaken({ machine }: Site, count: number): boolean {
+  const deployments = readRecorded(machine.statePathOf("run"), ({ all }) => all("SELECT 1 FROM deployments"));
+  assert.ok(deployments.length <= count, "a push was recorded twice");
+  return deployments.length === count && readSpool(machine.spoolPath).size === 0;
+}
+
+const hasEnded = ({ exitCode, signalCode }: RunningRole["child"]) => exitCode !== null || signalCode !== null;
 
 test("a script that dies with run each time is started three times", async (t) => {
   const site = makeSite(t);

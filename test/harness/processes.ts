@@ -141,9 +141,14 @@ export function straced(fault: string, ...options: readonly "-f"[]): string[] {
 }
 
 /** Makes system calls of a running process fail, as `straced` does, until the returned function is called. */
-export async function injectFault(scope: Scope, pid: number, fault: string): Promise<() => Promise<void>> {
+export async function injectFault(
+  scope: Scope,
+  pid: number,
+  fault: string,
+  ...threads: readonly "-f"[]
+): Promise<() => Promise<void>> {
   const [calls] = fault.split(":");
-  const options = ["-o", "/dev/null", "-e", `trace=${calls}`, "-e", `inject=${fault}`];
+  const options = [...threads, "-o", "/dev/null", "-e", `trace=${calls}`, "-e", `inject=${fault}`];
   const tracer = spawn("strace", ["-p", String(pid), ...options], { stdio: ["ignore", "ignore", "pipe"] });
   const ended = once(tracer, "exit");
   scope.after(() => tracer.kill("SIGKILL"));
