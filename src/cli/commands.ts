@@ -2,104 +2,66 @@ import { Command } from "commander";
 import { readVersion } from "#version";
 import { type CommandContext, type MakeCommand, newCommand } from "./command.ts";
 
+/** The makers of a file's commands, by their names. */
+type CommandFile = { readonly commands: Readonly<Record<string, MakeCommand>> };
+
 /** Its code is loaded only if it is called. */
-type CommandRow = readonly [summary: string, load: () => Promise<MakeCommand>];
+type CommandRow = readonly [summary: string, load: () => Promise<CommandFile>];
 
 /** Every command, in the groups and the order in which help shows them. */
 const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
   "Set up:": {
-    init: [
-      "Set up everything that a push needs to deploy this project",
-      async () => (await import("./init.ts")).makeInitCommand,
-    ],
-    send: [
-      "Send a signed test push or ping; --dry-run runs nothing",
-      async () => (await import("./send.ts")).makeSendCommand,
-    ],
+    init: ["Set up everything that a push needs to deploy this project", () => import("./init.ts")],
+    send: ["Send a signed test push or ping; --dry-run runs nothing", () => import("./send.ts")],
     doctor: [
       "Find what would keep a push from being deployed, and how to fix it",
-      async () => (await import("./doctor.ts")).makeDoctorCommand,
+      () => import("./doctor.ts"),
     ],
-    notify: [
-      "Send a test message to each target of notifications",
-      async () => (await import("./open.ts")).makeNotifyCommand,
-    ],
-    secret: [
-      "Replace the secret while the old one still works",
-      async () => (await import("./secret.ts")).makeSecretCommand,
-    ],
-    upgrade: [
-      "Make this server run this version of Hotpush",
-      async () => (await import("./upgrade.ts")).makeUpgradeCommand,
-    ],
-    remove: [
-      "Stop serving a project on this server",
-      async () => (await import("./remove.ts")).makeRemoveCommand,
-    ],
-    completion: [
-      "Print the completion script for bash, zsh or fish",
-      async () => (await import("./completion.ts")).makeCompletionCommand,
-    ],
+    notify: ["Send a test message to each target of notifications", () => import("./open.ts")],
+    secret: ["Replace the secret while the old one still works", () => import("./secret.ts")],
+    upgrade: ["Make this server run this version of Hotpush", () => import("./upgrade.ts")],
+    remove: ["Stop serving a project on this server", () => import("./remove.ts")],
+    completion: ["Print the completion script for bash, zsh or fish", () => import("./completion.ts")],
   },
   "Watch and act:": {
-    status: [
-      "Show what is running, what is waiting, and the service's health",
-      async () => (await import("./status.ts")).makeStatusCommand,
-    ],
-    history: ["List the newest deployments", async () => (await import("./history.ts")).makeHistoryCommand],
-    logs: ["Print the output of a deployment", async () => (await import("./history.ts")).makeLogsCommand],
-    projects: [
-      "List the projects and what is live of each",
-      async () => (await import("./history.ts")).makeProjectsCommand,
-    ],
-    deploy: ["Deploy the branch without a push", async () => (await import("./deploy.ts")).makeDeployCommand],
-    cancel: [
-      "Cancel a running or queued deployment",
-      async () => (await import("./deploy.ts")).makeCancelCommand,
-    ],
-    pause: ["Pause the deployments of a project", async () => (await import("./deploy.ts")).makePauseCommand],
-    resume: [
-      "Resume the deployments of a project",
-      async () => (await import("./deploy.ts")).makeResumeCommand,
-    ],
+    status: ["Show what is running, what is waiting, and the service's health", () => import("./status.ts")],
+    history: ["List the newest deployments", () => import("./history.ts")],
+    logs: ["Print the output of a deployment", () => import("./history.ts")],
+    projects: ["List the projects and what is live of each", () => import("./history.ts")],
+    deploy: ["Deploy the branch without a push", () => import("./deploy.ts")],
+    cancel: ["Cancel a running or queued deployment", () => import("./deploy.ts")],
+    pause: ["Pause the deployments of a project", () => import("./deploy.ts")],
+    resume: ["Resume the deployments of a project", () => import("./deploy.ts")],
   },
   "The page:": {
-    open: [
-      "Let people sign in to the page, and programs use its API",
-      async () => (await import("./open.ts")).makeOpenCommand,
-    ],
+    open: ["Let people sign in to the page, and programs use its API", () => import("./open.ts")],
   },
   "Containers:": {
-    rollout: [
-      "Replace containers without dropping a request",
-      async () => (await import("./rollout.ts")).makeRolloutCommand,
-    ],
-    rollback: [
-      "Roll back to an earlier version",
-      async () => (await import("./deploy.ts")).makeRollbackCommand,
-    ],
-    prune: ["Remove old images of this project", async () => (await import("./rollout.ts")).makePruneCommand],
+    rollout: ["Replace containers without dropping a request", () => import("./rollout.ts")],
+    rollback: ["Roll back to an earlier version", () => import("./deploy.ts")],
+    prune: ["Remove old images of this project", () => import("./rollout.ts")],
   },
   "The service in several processes:": {
-    // main.ts starts these two; here they have their help.
-    front: [
-      "Take deliveries and show the page; listens on the ports",
-      async () => () =>
-        newCommand(
-          "front",
-          "Do all that reads bytes from outside: verify the deliveries for the projects in PROJECTS_PATH, store their pushes in SPOOL_PATH, and serve the page at PAGE_URL, if that is set. It asks hotpush run on the Unix socket FRONT_SOCKET, and needs no repositories, no Docker and no secrets of deploy scripts (docs/projects.md).",
-          ["hotpush front   with PROJECTS_PATH and STATE_PATH in its environment"],
-        ),
-    ],
-    run: [
-      "Run the deployments; has no port",
-      async () => () =>
-        newCommand(
-          "run",
-          "Run the deployments of all projects in PROJECTS_PATH: take the pushes from the spool of hotpush front, and answer the page and the other commands. It listens on no port (docs/projects.md).",
-          ["hotpush run   with the same PROJECTS_PATH, and SPOOL_PATH of hotpush front"],
-        ),
-    ],
+    front: ["Take deliveries and show the page; listens on the ports", async () => service],
+    run: ["Run the deployments; has no port", async () => service],
+  },
+};
+
+/** main.ts starts these two; here they have their help. */
+const service: CommandFile = {
+  commands: {
+    front: () =>
+      newCommand(
+        "front",
+        "Do all that reads bytes from outside: verify the deliveries for the projects in PROJECTS_PATH, store their pushes in SPOOL_PATH, and serve the page at PAGE_URL, if that is set. It asks hotpush run on the Unix socket FRONT_SOCKET, and needs no repositories, no Docker and no secrets of deploy scripts (docs/projects.md).",
+        ["hotpush front   with PROJECTS_PATH and STATE_PATH in its environment"],
+      ),
+    run: () =>
+      newCommand(
+        "run",
+        "Run the deployments of all projects in PROJECTS_PATH: take the pushes from the spool of hotpush front, and answer the page and the other commands. It listens on no port (docs/projects.md).",
+        ["hotpush run   with the same PROJECTS_PATH, and SPOOL_PATH of hotpush front"],
+      ),
   },
 };
 
@@ -134,8 +96,8 @@ export async function loadProgram(
     );
   for (const [group, rows] of Object.entries(groups))
     for (const [name, [summary, load]] of Object.entries(rows)) {
-      const command = isWanted(name) ? (await load())(context) : new Command(name);
-      program.addCommand(command.summary(summary).helpGroup(group));
+      const command = isWanted(name) ? (await load()).commands[name]?.(context) : null;
+      program.addCommand((command ?? new Command(name)).summary(summary).helpGroup(group));
     }
   return program;
 }

@@ -1,4 +1,4 @@
-import { Argument, type Command, Option } from "commander";
+import { Argument, type Command } from "commander";
 import { NotRunningError } from "#calls/client";
 import { branchOf, shortCommit } from "#commit-names";
 import { type CommandContext, deploymentId, newCommand, parser, projectOption } from "./command.ts";
@@ -10,20 +10,26 @@ import {
   type WaitOptions,
   waitForDeployment,
 } from "./follow.ts";
-import { accessService, type ProjectChoice } from "./service-access.ts";
+import { accessService, answering, type ProjectChoice } from "./service-access.ts";
+
+export const commands = {
+  deploy: makeDeployCommand,
+  cancel: makeCancelCommand,
+  pause: makePauseCommand,
+  resume: makeResumeCommand,
+  rollback: makeRollbackCommand,
+};
 
 /** `hotpush deploy`: deploys the branch's present head at the remote. Its exit code is 0 if that succeeded. */
-export function makeDeployCommand({ env, finish }: CommandContext): Command {
+function makeDeployCommand({ env, finish }: CommandContext): Command {
   const description =
     "Deploy what the branch is at the git host now, without a push, even if the same commit is live already. It takes its turn like a push, and supersedes what waits.";
   const command = newCommand("deploy", description, [
     "hotpush deploy                 the branch that was deployed last",
     "hotpush deploy main --detach   do not wait for its end",
-  ])
-    .addArgument(
-      new Argument("[branch]", "default: the one deployed last, else main").choices(["main", "master"]),
-    )
-    .addOption(new Option("--wait", "show its output until it has ended (the default)").conflicts("detach"));
+  ]).addArgument(
+    new Argument("[branch]", "default: the one deployed last, else main").choices(["main", "master"]),
+  );
   return addWaitOptions(command).action(async (ref: string | undefined, options: WaitOptions) => {
     const service = accessService(env, options);
     const requested = await service.call("deploy", { ref });
@@ -34,7 +40,7 @@ export function makeDeployCommand({ env, finish }: CommandContext): Command {
 }
 
 /** `hotpush cancel`: its exit code is 0 if the deployment was cancelled, 1 if it ended in another way. */
-export function makeCancelCommand({ env, finish }: CommandContext): Command {
+function makeCancelCommand({ env, finish }: CommandContext): Command {
   const description =
     "Cancel the running deployment, else the next one in the queue, or the one with this number. A running script is terminated (SIGTERM), and killed after 15 s; what it has done so far stays.";
   return newCommand("cancel", description, [
@@ -44,25 +50,25 @@ export function makeCancelCommand({ env, finish }: CommandContext): Command {
     .argument("[id]", "the number of a deployment", deploymentId)
     .addOption(projectOption())
     .option("--json", "one JSON object, at the end (docs/cli.md)")
-    .action(async (wanted: number | undefined, { json, ...choice }: JsonOptions) => {
-      const service = accessService(env, choice);
-      const { print } = service.terminal;
-      const { id, state } = (await service.call("cancel", { id: wanted ?? "latest" })).deployment;
-      if (!json && state === "running") print(`Deployment ${id} is being cancelled.`);
-      const deployment = await follow(service, id, "silent");
-      if (deployment === null) return finish(interruptedExitCode);
-      print(...(json ? [JSON.stringify({ deployment })] : endingLines(deployment, service.terminal)));
-      finish(deployment.state === "cancelled" ? 0 : 1);
-    });
-}
-
-interface JsonOptions extends ProjectChoice {
-  readonly reason?: string;
-  readonly json?: boolean;
+    .action(
+      async (
+        wanted: number | undefined,
+        { json, ...choice }: ProjectChoice & { readonly json?: boolean },
+      ) => {
+        const service = accessService(env, choice);
+        const { print } = service.terminal;
+        const { id, state } = (await service.call("cancel", { id: wanted ?? "latest" })).deployment;
+        if (!json && state === "running") print(`Deployment ${id} is being cancelled.`);
+        const deployment = await follow(service, id, "silent");
+        if (deployment === null) return finish(interruptedExitCode);
+        print(...(json ? [JSON.stringify({ deployment })] : endingLines(deployment, service.terminal)));
+        finish(deployment.state === "cancelled" ? 0 : 1);
+      },
+    );
 }
 
 /** `hotpush rollback`: has the service roll back, and shows the output. Its exit code is 0 if the earlier version serves. */
-export function makeRollbackCommand({ env, finish }: CommandContext): Command {
+function makeRollbackCommand({ env, finish }: CommandContext): Command {
   const description =
     "Roll back to an earlier good version without a build: the previous one, or that of a deployment (by its number) or of a commit (by its first digits). The service runs this as a deployment of its own, when the running one has ended. Newer commits are not deployed until the next push.";
   const version = parser(
@@ -90,37 +96,30 @@ export function makeRollbackCommand({ env, finish }: CommandContext): Command {
 }
 
 /** `hotpush pause`: pushes are recorded, and wait. */
-export function makePauseCommand({ env, finish }: CommandContext): Command {
+function makePauseCommand(context: CommandContext): Command {
   const description =
     "Hold the queue of the project: pushes are recorded, and wait until hotpush resume. A running deployment goes on.";
-  return newCommand("pause", description, [
+  const command = newCommand("pause", description, [
     "hotpush pause --reason 'the database is being moved'",
     "hotpush pause --project shop",
   ])
     .addOption(projectOption())
-    .option("--reason <text>", "why, for the people who read the status")
-    .option("--json", "one JSON object (docs/cli.md)")
-    .action(async ({ reason, json, ...choice }: JsonOptions) => {
-      const { call, terminal } = accessService(env, choice);
-      const answer = await call("pause", { reason });
-      const text = `The queue of ${answer.project} is ${answer.paused ? pauseText(answer.paused) : "not paused"}`;
-      terminal.print(json ? JSON.stringify(answer) : text);
-      finish(0);
-    });
+    .option("--reason <text>", "why, for the people who read the status");
+  return answering(command, context, async ({ call }, { reason }: { readonly reason?: string }) => {
+    const answer = await call("pause", { reason });
+    const state = answer.paused ? pauseText(answer.paused) : "not paused";
+    return { answer, lines: () => [`The queue of ${answer.project} is ${state}`] };
+  });
 }
 
 /** `hotpush resume`: what waits is deployed. */
-export function makeResumeCommand({ env, finish }: CommandContext): Command {
-  return newCommand("resume", "Let the queue of the project go on after hotpush pause.", [
+function makeResumeCommand(context: CommandContext): Command {
+  const command = newCommand("resume", "Let the queue of the project go on after hotpush pause.", [
     "hotpush resume",
     "hotpush resume --project shop",
-  ])
-    .addOption(projectOption())
-    .option("--json", "one JSON object (docs/cli.md)")
-    .action(async ({ json, ...choice }: JsonOptions) => {
-      const { call, terminal } = accessService(env, choice);
-      const answer = await call("resume", {});
-      terminal.print(json ? JSON.stringify(answer) : `The queue of ${answer.project} goes on.`);
-      finish(0);
-    });
+  ]).addOption(projectOption());
+  return answering(command, context, async ({ call }) => {
+    const answer = await call("resume", {});
+    return { answer, lines: () => [`The queue of ${answer.project} goes on.`] };
+  });
 }

@@ -5,6 +5,8 @@ import { countResults, jsonReport, textReport } from "#doctor/report";
 import { openTerminal } from "#platform/terminal";
 import { type CommandContext, newCommand, parser } from "./command.ts";
 
+export const commands = { doctor: makeDoctorCommand };
+
 interface DoctorOptions {
   readonly envFile?: string;
   readonly url?: string;
@@ -13,7 +15,7 @@ interface DoctorOptions {
 }
 
 /** `hotpush doctor`: its exit code is 0 if nothing keeps a push from being deployed, else 1. */
-export function makeDoctorCommand({ env, finish }: CommandContext): Command {
+function makeDoctorCommand({ env, finish }: CommandContext): Command {
   const description =
     "Find everything that keeps a push from being deployed, and how to fix it. Nothing is changed. Run it on the machine of the service, as its user.";
   return newCommand("doctor", description, [

@@ -1,49 +1,36 @@
 import type { Command } from "commander";
-import { openCall, readEvents } from "#calls/client";
+import { readEvents } from "#calls/client";
 import type { DeploymentJson, ProjectJson } from "#calls/shapes";
 import { branchOf, shortCommit } from "#commit-names";
 import { formatDuration } from "#config/duration";
 import { isFinished } from "#deployments/deployment";
 import { harmless, openTerminal, type Terminal } from "#platform/terminal";
 import { fit, formatTable, wrapText } from "#platform/terminal-layout";
-import { createLineCutter, lineText } from "#runner/log-file";
 import { failedText } from "#site-requests";
 import { type CommandContext, deploymentId, newCommand, numberParser, projectOption } from "./command.ts";
 import { commitText, endingLines, localTime, originText, pauseText, stateText } from "./deployment-text.ts";
 import { follow, interruptedExitCode } from "./follow.ts";
-import { accessService, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
+import { accessService, answering, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
+
+export const commands = { history: makeHistoryCommand, logs: makeLogsCommand, projects: makeProjectsCommand };
 
 const gapColumns = 2;
 
-interface HistoryOptions extends ProjectChoice {
-  readonly limit: number;
-  readonly json?: boolean;
-}
-
 /** `hotpush history`: the newest deployments, newest first. */
-export function makeHistoryCommand({ env, finish }: CommandContext): Command {
+function makeHistoryCommand(context: CommandContext): Command {
   const description =
     "List the newest deployments, newest first: of the project, or of all. The last 1,000 are kept.";
   const limit = numberParser(1, 1_000, "Not a number from 1 to 1,000.");
-  return newCommand("history", description, [
+  const command = newCommand("history", description, [
     "hotpush history                       the last 20",
     "hotpush history --limit 1000 --json   all of them for a program",
   ])
     .addOption(projectOption())
-    .option("--limit <n>", "how many, at most 1,000", limit, 20)
-    .option("--json", "one JSON object (docs/cli.md)")
-    .action(async (options: HistoryOptions) =>
-      finish(await printHistory(accessService(env, options), options)),
-    );
-}
-
-async function printHistory(
-  { call, terminal }: ServiceAccess,
-  { limit, json }: HistoryOptions,
-): Promise<number> {
-  const history = await call("history", { limit });
-  terminal.print(...(json ? [JSON.stringify(history)] : historyLines(history.deployments, terminal)));
-  return 0;
+    .option("--limit <n>", "how many, at most 1,000", limit, 20);
+  return answering(command, context, async ({ call }, { limit }: { readonly limit: number }) => {
+    const answer = await call("history", { limit });
+    return { answer, lines: (terminal) => historyLines(answer.deployments, terminal) };
+  });
 }
 
 /** Two lines for each deployment: how it went, and what it deployed for whom. */
@@ -86,7 +73,7 @@ interface LogsOptions extends ProjectChoice {
 }
 
 /** `hotpush logs`: what a deployment printed, and with -f what it prints until it has ended. */
-export function makeLogsCommand({ env, finish }: CommandContext): Command {
+function makeLogsCommand({ env, finish }: CommandContext): Command {
   const description =
     "Print the output of the running deployment, else of the last one, or of the one with this number. The logs of the last 50 are kept.";
   return newCommand("logs", description, [
@@ -112,49 +99,38 @@ async function showLogs(
     const ended = await follow(service, id, json ? "events" : "text");
     return ended === null ? interruptedExitCode : 0;
   }
-  if (!json) await printLog(service, id);
-  else {
-    const { place, terminal, whose } = service;
-    const { signal } = new AbortController();
-    for await (const event of readEvents(place, { id, isFollowing: false, whose, signal }))
-      terminal.print(JSON.stringify(event));
+  const { place, terminal, whose } = service;
+  const { signal } = new AbortController();
+  let deployment: DeploymentJson | null = null;
+  let isEmpty = true;
+  for await (const event of readEvents(place, { id, isFollowing, whose, signal })) {
+    if (event.event === "deployment") deployment = event.deployment;
+    if (json) terminal.print(JSON.stringify(event));
+    else if (event.event === "line") {
+      isEmpty = false;
+      terminal.print(harmless(event.line));
+    }
   }
+  if (json) return 0;
+  // A pipe gets the script's output and nothing else.
+  const errors = openTerminal(process.stderr, service.env);
+  if (isEmpty) errors.print("There is no output: none was printed, or it is no longer kept.");
+  if (deployment && isFinished(deployment.state)) errors.print(...endingLines(deployment, errors));
   return 0;
 }
 
-/** Unchanged if it is piped; on a terminal without control sequences. */
-async function printLog(service: ServiceAccess, id: number | null): Promise<void> {
-  const { place, terminal, whose } = service;
-  const cutter = createLineCutter((line) => terminal.print(harmless(lineText(line))));
-  let isEmpty = true;
-  for await (const piece of await openCall(place, "log", { ...whose, id: id ?? "latest" })) {
-    isEmpty = false;
-    if (terminal.isInteractive) cutter.push(piece);
-    else process.stdout.write(piece);
-  }
-  cutter.finish();
-  if (isEmpty) process.stderr.write("There is no output: none was printed, or it is no longer kept.\n");
-  // Its ending goes to standard error, so that a pipe gets the script's output and nothing else.
-  const { deployment } = await service.call("deployment", { id: id ?? "latest" });
-  const errors = openTerminal(process.stderr, service.env);
-  if (isFinished(deployment.state)) errors.print(...endingLines(deployment, errors));
-}
-
 /** `hotpush projects`: what is live of each project, and what keeps it from being deployed. */
-export function makeProjectsCommand({ env, finish }: CommandContext): Command {
+function makeProjectsCommand(context: CommandContext): Command {
   const description =
     "List the projects: their branches, what is live and since when, how the last deployment ended, and whether the queue is paused or the settings are faulty.";
-  return newCommand("projects", description, [
+  const command = newCommand("projects", description, [
     "hotpush projects          the list for a person",
     "hotpush projects --json   the same for a program",
-  ])
-    .option("--json", "one JSON object (docs/cli.md)")
-    .action(async ({ json }: { readonly json?: boolean }) => {
-      const { call, terminal } = accessService(env, {});
-      const list = await call("projects", {});
-      terminal.print(...(json ? [JSON.stringify(list)] : projectLines(list.projects, terminal)));
-      finish(0);
-    });
+  ]);
+  return answering(command, context, async ({ call }) => {
+    const answer = await call("projects", {});
+    return { answer, lines: (terminal) => projectLines(answer.projects, terminal) };
+  });
 }
 
 const noteIndent = "    ";

@@ -11,8 +11,10 @@ import { parsePlace, type ServedOptions } from "#setup/served";
 import { type GitHost, gitHosts, isGitHost, webhookForm } from "#setup/webhook-form";
 import { type CommandContext, isAgreed, newCommand, parser, print } from "./command.ts";
 
+export const commands = { init: makeInitCommand };
+
 /** `hotpush init`: sets up the project around the working directory, so that a push deploys it. */
-export function makeInitCommand({ env, finish }: CommandContext): Command {
+function makeInitCommand({ env, finish }: CommandContext): Command {
   const description =
     "Set up this project. The first run also sets up this server: Caddy and Hotpush for all projects. Each project gets a secret, a deploy.sh, and the values for the webhook's form at your git host. Your own files stay as they are. Run it on the server, in the checkout that is deployed; you can repeat it at any time.";
   return newCommand("init", description, [

@@ -6,13 +6,15 @@ import { type PlannedRemoval, planRemoval, removeProject } from "#setup/remove";
 import { findServer, removedFiles, type Server } from "#setup/server";
 import { type CommandContext, isAgreed, newCommand, print, projectOption, refuse } from "./command.ts";
 
+export const commands = { remove: makeRemoveCommand };
+
 interface RemoveOptions {
   readonly project?: string;
   readonly yes?: boolean;
 }
 
 /** `hotpush remove`: the server no longer serves a project; what the project itself is stays. */
-export function makeRemoveCommand({ env, finish }: CommandContext): Command {
+function makeRemoveCommand({ env, finish }: CommandContext): Command {
   const description =
     "Take a project off this machine's Caddy and Hotpush. Its checkout, containers, volumes and history stay. Its settings and secrets are kept aside; hotpush init brings it back, with the same webhook secret.";
   return newCommand("remove", description, [

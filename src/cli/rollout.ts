@@ -11,19 +11,20 @@ import { reportToService } from "#rollout/deployment-report";
 import { pruneImages, rollOut } from "#rollout/engine";
 import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-project";
 import { lockRollout, type RolloutState, rolloutState } from "#rollout/lock";
-import { keptByDefault, type Pruned } from "#rollout/prune";
+import { keptByDefault } from "#rollout/prune";
 import { reportJson, reportText } from "#rollout/report";
 import { childEnvironment } from "#runner/environment";
 import { ownerOf } from "#runner/script";
 import { findProjectAround, findServer } from "#setup/server";
 import { type CommandContext, newCommand, numberParser, print } from "./command.ts";
 
+export const commands = { rollout: makeRolloutCommand, prune: makePruneCommand };
+
 /** How the output looks, and the server if it is not in its usual place. */
 const passedOn = ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "SERVER_PATH"];
 
 interface RolloutOptions extends ProjectOptions {
   readonly commit?: string;
-  readonly live?: string;
   readonly build: boolean;
   readonly pull?: boolean;
   readonly prune?: boolean;
@@ -34,7 +35,7 @@ interface RolloutOptions extends ProjectOptions {
 }
 
 /** `hotpush rollout`: reports on standard output. Its exit code is 0 if the new version serves, 1 if the old one does. */
-export function makeRolloutCommand({ env, finish }: CommandContext): Command {
+function makeRolloutCommand({ env, finish }: CommandContext): Command {
   const description =
     "Replace the containers of a compose project without dropping a request. A stack file with `x-hotpush: { engine: swarm }` (or HOTPUSH_ENGINE=swarm) is rolled out on a Docker Swarm.\n\nWithout services: all whose image or configuration changed, in the order of their dependencies.";
   const command = newCommand("rollout", description, [
@@ -47,7 +48,6 @@ export function makeRolloutCommand({ env, finish }: CommandContext): Command {
       "--commit <commit>",
       "the commit to name images after (default: what is checked out; outside of git DEPLOY_COMMIT)",
     )
-    .option("--live <path>", "the directory of the live files (default: what is mounted at /run/live)")
     .option("--no-build", "use the images that exist")
     .option("--pull", "pull the images that are not built here")
     .option("--prune", "remove old images as well, as hotpush prune, while the new version is watched")
@@ -89,7 +89,7 @@ async function runRollout(
       ...located,
       ...{ env, names, report, signal: stopping.signal },
       commit: options.commit,
-      livePath: options.live ?? env.HOTPUSH_LIVE_PATH,
+      livePath: env.HOTPUSH_LIVE_PATH,
       lockWaitS: options.lockWait,
       withBuild: options.build && !isBack,
       withPull: options.pull === true && !isBack,
@@ -116,7 +116,7 @@ interface PruneOptions extends ProjectOptions {
 }
 
 /** `hotpush prune`: prints on standard output what was removed. */
-export function makePruneCommand({ env, finish }: CommandContext): Command {
+function makePruneCommand({ env, finish }: CommandContext): Command {
   const versionCount = numberParser(0, 999, "Not a number of versions.");
   const description =
     "Remove old images of this compose project or stack: all but those of containers, of the live version and of the good versions before it. Other projects are not touched.";
@@ -131,29 +131,23 @@ export function makePruneCommand({ env, finish }: CommandContext): Command {
     );
 }
 
-async function runPrune(options: PruneOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const pruned = await pruneProject(options, env);
-  print(...(options.json ? [JSON.stringify(pruned)] : prunedLines(pruned)));
-  return 0;
-}
-
 /** Holds the lock of roll-outs, because an image that a roll-out is about to start has no container yet. */
-async function pruneProject({ keep, ...named }: PruneOptions, env: NodeJS.ProcessEnv): Promise<Pruned> {
+async function runPrune({ keep, json, ...named }: PruneOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { engine, target, lockPath, versionsPath } = await locateNamedProject(named, env);
   const lock = await lockRollout(lockPath, lockWaitS);
   try {
-    const signal = new AbortController().signal;
+    const { signal } = new AbortController();
     const options = { env, signal, lockDescriptor: lock.descriptor, target };
-    return await pruneImages({ ...options, engine, versionsPath, keep });
+    const pruned = await pruneImages({ ...options, engine, versionsPath, keep });
+    const lines = [
+      ...pruned.removed.map((name) => `  removed ${name}`),
+      `Freed ${formatSize(pruned.freedBytes)}.`,
+    ];
+    print(...(json ? [JSON.stringify(pruned)] : lines));
+    return 0;
   } finally {
     await lock.release();
   }
-}
-
-function prunedLines({ removed, freedBytes }: Pruned): readonly string[] {
-  const freed = formatSize(freedBytes);
-  if (removed.length === 0) return [`Nothing to remove; ${freed} of old build cache freed.`];
-  return [...removed.map((name) => `  removed ${name}`), `Freed ${freed}.`];
 }
 
 /** The options that name a compose project. */

@@ -11,6 +11,8 @@ import { chooseProject, findServer } from "#setup/server";
 import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
 import { accessService } from "./service-access.ts";
 
+export const commands = { secret: makeSecretCommand };
+
 const [current, previous] = ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const;
 const secretBytes = 32;
 
@@ -22,23 +24,24 @@ interface SecretOptions {
 }
 
 /** `hotpush secret`: rotates the secret of the webhook in two steps, between which both secrets are accepted. */
-export function makeSecretCommand({ env, finish }: CommandContext): Command {
+function makeSecretCommand({ env, finish }: CommandContext): Command {
   const command = newCommand("secret", "Rotate the secret of the webhook without losing a push.", [
     "hotpush secret rotate          make a new one; the old one stays valid",
     "hotpush secret drop-previous   the old one is no longer accepted",
   ]);
-  const envPath = [
-    "--env-file <path>",
-    "the file that the service reads (default: that of the project, else .env here or of REPO_PATH)",
-  ] as const;
+  const withFile = (one: Command) =>
+    one
+      .option(
+        "--env-file <path>",
+        "the file that the service reads (default: that of the project, else .env here or of REPO_PATH)",
+      )
+      .addOption(projectOption("the project whose secret it is, if there are several"));
   const rotate = newCommand(
     "rotate",
     "Make a new secret of 32 bytes in the file of the project, or in the .env file of the service. The old one is kept as WEBHOOK_SECRET_PREVIOUS. Prints what to do next; the new secret is shown on a terminal only.",
     ["hotpush secret rotate", "hotpush secret rotate --env-file /etc/hotpush.env"],
   )
     .summary("Make a new secret; the old one is still accepted")
-    .option(...envPath)
-    .addOption(projectOption("the project whose secret it is, if there are several"))
     .option("--stdin", "the git host made the new one (GitLab, Pagure): read it from standard input")
     .action((options: SecretOptions) => finish(rotateSecret(options, env)));
   const drop = newCommand(
@@ -47,11 +50,9 @@ export function makeSecretCommand({ env, finish }: CommandContext): Command {
     ["hotpush secret drop-previous", "hotpush secret drop-previous --force   without asking the service"],
   )
     .summary("Stop accepting the old secret")
-    .option(...envPath)
-    .addOption(projectOption("the project whose secret it is, if there are several"))
     .option("--force", "do not ask whether it is safe")
     .action(async (options: SecretOptions) => finish(await dropPrevious(options, env)));
-  return command.addCommand(rotate).addCommand(drop);
+  return command.addCommand(withFile(rotate)).addCommand(withFile(drop));
 }
 
 /** Replaces the secret, and keeps the old one as the previous secret. All other lines stay as they are. */
@@ -64,8 +65,8 @@ function rotateSecret(options: SecretOptions, env: NodeJS.ProcessEnv): number {
       `${path} has a previous secret already, so an earlier rotation is not finished. Finish it with: hotpush secret drop-previous`,
     );
   const secret = options.stdin ? readFileSync(0, "utf8").trim() : randomBytes(secretBytes).toString("hex");
-  const fault = secretFault(current, secret);
   const raw = asWritten(secret);
+  const fault = secretFault(current, secret);
   if (fault) throw new CommandError(fault);
   if (raw === null || secret === old)
     throw new CommandError(
@@ -75,12 +76,15 @@ function rotateSecret(options: SecretOptions, env: NodeJS.ProcessEnv): number {
   const isKept = secretFault(current, old ?? "") === null;
   const kept = isKept ? withVariable(text, previous, rawValue(text, current) ?? "", current) : text;
   write(path, withVariable(kept, current, raw, current));
+  const shown = process.stdout.isTTY ? secret : `what is in ${path} now`;
   print(
     `The new secret is in ${path}. The old one is still accepted,`,
     "as the previous one, so that no push is refused meanwhile.",
     "",
     ...(isReadAgain ? ["The service reads both within 5 seconds."] : restartFirst),
-    ...(options.stdin ? [] : formLines(process.stdout.isTTY ? secret : `what is in ${path} now`)),
+    ...(options.stdin
+      ? []
+      : ["Then, at the git host, set the field Secret of the webhook to:", `  ${shown}`]),
     "Then push. When hotpush status says that the previous one is safe to drop:",
     `  hotpush secret drop-previous${option}`,
   );
@@ -88,16 +92,9 @@ function rotateSecret(options: SecretOptions, env: NodeJS.ProcessEnv): number {
 }
 
 const restartFirst = [
-  "First restart the service, so that it reads both:",
-  "  systemctl restart hotpush        or, in a container:",
-  "  docker compose up -d hotpush     or, in a Swarm, for each of both:",
-  "  docker service update --env-add WEBHOOK_SECRET=… shop_hotpush",
+  "First restart the service, so that it reads both: docker compose up -d hotpush",
+  "or systemctl restart hotpush; in a Swarm, see docs/swarm.md.",
 ];
-
-/** @param secret the new one, or a text that says where it is */
-function formLines(secret: string): readonly string[] {
-  return ["Then, at the git host, in the form of the webhook, set the field Secret to:", `  ${secret}`];
-}
 
 async function dropPrevious(options: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { path, project, isReadAgain, option } = chooseFile(options, env);
@@ -130,18 +127,11 @@ async function whyKeep(env: NodeJS.ProcessEnv, project: string | undefined): Pro
   return canDropPrevious ? null : advice;
 }
 
-/** The file with the secret that a command changes. */
-interface SecretFile {
-  readonly path: string;
-  /** The project whose secret it is, as far as it is known. */
-  readonly project: string | undefined;
-  /** Whether the service notices a change by itself, because it is the file of a project. */
-  readonly isReadAgain: boolean;
-  /** The option with which the next command finds it too. */
-  readonly option: string;
-}
-
-function chooseFile({ envFile, project }: SecretOptions, env: NodeJS.ProcessEnv): SecretFile {
+/**
+ * The file with the secret that a command changes; the project, as far as it is known; whether the service notices a change by
+ * itself, because it is the file of a project; and the option with which the next command finds it too.
+ */
+function chooseFile({ envFile, project }: SecretOptions, env: NodeJS.ProcessEnv) {
   if (envFile !== undefined)
     return { path: envFile, project, isReadAgain: false, option: ` --env-file ${envFile}` };
   const server = findServer(env);
@@ -163,12 +153,10 @@ function readSettings(path: string): string {
   } catch (error) {
     throw new CommandError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}). ${name}`);
   }
-  const { [current]: secret, [`${current}_FILE`]: file } = parseEnv(text);
-  if (file)
+  if (parseEnv(text)[current] === undefined)
     throw new CommandError(
-      `${path} names the file of the secret, ${file}. Copy it to another file, name that in ${previous}_FILE, write the new secret to ${file}, and restart the service.`,
+      `${path} does not set ${current}. ${name}. A secret in ${current}_FILE is yours to replace: keep the old one in a file, and name that in ${previous}_FILE.`,
     );
-  if (secret === undefined) throw new CommandError(`${path} does not set ${current}. ${name}`);
   return text;
 }
 

@@ -4,6 +4,8 @@ import { wrapFor } from "#platform/terminal-layout";
 import { readSendSettings, type SendRequest, type Sent, type SentEvent, send } from "#send/send";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
 
+export const commands = { send: makeSendCommand };
+
 interface SendOptions {
   readonly url?: string;
   readonly project?: string;
@@ -16,7 +18,7 @@ interface SendOptions {
 const dryRunWaitMs = 30_000;
 
 /** `hotpush send`: sends what a git host would, and prints the result. Its exit code is 0 if the push counts. */
-export function makeSendCommand({ env, finish }: CommandContext): Command {
+function makeSendCommand({ env, finish }: CommandContext): Command {
   const description =
     "Send a push to the service as a git host does, signed with the secret of the project (from its file on this machine, from the environment, or from .env). The push is the head of this repository. With --dry-run the service answers what it would do, and does nothing.";
   return newCommand("send", description, [

@@ -1,11 +1,13 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import type { Command } from "commander";
 import { type Asked, callRun, findRemoteServer, type ServicePlace } from "#calls/client";
 import type { CallName, GivenBy } from "#calls/table";
 import { operatorSocketPath, stateDirectoryOf } from "#config/state-path";
 import { withDotenv } from "#platform/env-file";
 import { openTerminal, type Terminal } from "#platform/terminal";
 import { findServer, findServerProject, hasOwnHotpush, type Server } from "#setup/server";
+import type { CommandContext } from "./command.ts";
 
 /** What a command that calls the service works with. */
 export interface ServiceAccess {
@@ -33,7 +35,7 @@ export function accessService(
 ): ServiceAccess {
   const remote = findRemoteServer(env);
   const place = remote ?? statePathOf(env, { project, directory });
-  const within = directoriesAround(directory);
+  const within = directory === null ? "" : (env.HOTPUSH_WITHIN ?? directoriesAround(directory));
   // A directory of this machine means nothing on another one.
   const whose = project !== undefined ? { project } : remote === null && within !== "" ? { within } : {};
   // The person behind sudo, if there is one.
@@ -45,12 +47,35 @@ export function accessService(
   };
 }
 
+/** What a command got, and how it is shown to a person. */
+export interface Told {
+  readonly answer: object;
+  readonly lines: (terminal: Terminal) => readonly string[];
+  /** Whether the exit code is 0. */
+  readonly isGood?: boolean;
+}
+
+/** Lets a command ask the service about a project, and print what it got: with `--json` as one JSON object. */
+export function answering<Options extends object>(
+  command: Command,
+  { env, finish }: CommandContext,
+  ask: (service: ServiceAccess, options: Options) => Promise<Told>,
+): Command {
+  return command
+    .option("--json", "one JSON object (docs/cli.md)")
+    .action(async (options: Options & { readonly json?: boolean }) => {
+      const service = accessService(env, options as ProjectChoice);
+      const { answer, lines, isGood = true } = await ask(service, options);
+      service.terminal.print(...(options.json ? [JSON.stringify(answer)] : lines(service.terminal)));
+      finish(isGood ? 0 : 1);
+    });
+}
+
 /**
  * The device and inode of a directory and of those around it, the innermost first. The service may run in a container, in
  * which a path leads elsewhere; these are the same everywhere on a machine.
  */
-function directoriesAround(directory: string | null): string {
-  if (directory === null) return "";
+export function directoriesAround(directory: string): string {
   try {
     const paths = [realpathSync(directory)];
     for (let at = paths[0] as string; at !== dirname(at) && paths.length < mostDirectories; at = dirname(at))

@@ -17,25 +17,23 @@ import {
   since,
   stateText,
 } from "./deployment-text.ts";
-import { accessService, type ProjectChoice } from "./service-access.ts";
+import { answering } from "./service-access.ts";
+
+export const commands = { status: makeStatusCommand };
 
 /** `hotpush status`: its exit code is 0 if the service is healthy. */
-export function makeStatusCommand({ env, finish }: CommandContext): Command {
+function makeStatusCommand(context: CommandContext): Command {
   const description =
     "Show what is running, what is waiting, how the last deployment of each branch ended, and the health of the service: for the project, or for all. The exit code is 0 if it is healthy.";
-  return newCommand("status", description, [
+  const command = newCommand("status", description, [
     "hotpush status          the status for a person",
     "hotpush status --json   the same for a program",
-  ])
-    .addOption(projectOption())
-    .option("--json", "one JSON object (docs/cli.md)")
-    .action(async ({ json, ...choice }: ProjectChoice & { readonly json?: boolean }) => {
-      const { call, terminal } = accessService(env, choice);
-      const status = await call("status", {});
-      const server = findServer(env);
-      terminal.print(...(json ? [JSON.stringify(status)] : statusLines(status, terminal, server)));
-      finish(status.health.isHealthy ? 0 : 1);
-    });
+  ]);
+  return answering(command.addOption(projectOption()), context, async ({ env, call }) => {
+    const answer = await call("status", {});
+    const lines = (terminal: Terminal) => statusLines(answer, terminal, findServer(env));
+    return { answer, lines, isGood: answer.health.isHealthy };
+  });
 }
 
 const labelColumns = 11;

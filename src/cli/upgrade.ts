@@ -17,13 +17,15 @@ import {
 import { type CommandContext, isAgreed, newCommand, print, refuse } from "./command.ts";
 import { printChanges } from "./init.ts";
 
+export const commands = { upgrade: makeUpgradeCommand };
+
 interface UpgradeOptions {
   readonly yes?: boolean;
   readonly check?: boolean;
 }
 
 /** `hotpush upgrade`: the server runs the version of the Hotpush that is called. */
-export function makeUpgradeCommand({ env, finish }: CommandContext): Command {
+function makeUpgradeCommand({ env, finish }: CommandContext): Command {
   const description =
     "Make this server run the version of Hotpush that you call: build its image, update its files, and replace its containers when no deployment runs. No push is lost, and no request of a project fails. If the new version is not healthy, the old one is brought back.";
   return newCommand("upgrade", description, [

@@ -5,16 +5,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { isProjectName } from "#config/project-files";
 import { readSecretText, secretFault } from "#config/secret";
-import type { ServerFiles } from "#config/server";
 import { type Branch, branches, type Environment, variables } from "#config/settings";
-import { webhookUrlOf } from "#config/values";
+import { webhookUrl, webhookUrlOf } from "#config/values";
 import { withDotenv } from "#platform/env-file";
 import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
 import { git, parseRemoteUrl, readRemoteUrl } from "#setup/project";
 import { chooseProject, findServer } from "#setup/server";
 import { type GitHost, gitHostOf, isGitHost, payloadName } from "#setup/webhook-form";
-import { codeOf, type DeliveryReply, readVerdict, type Verdict } from "./verdict.ts";
+import { codeOf, type DeliveryReply, readVerdict, type SentTo, type Verdict } from "./verdict.ts";
 
 export type SentEvent = "push" | "ping";
 
@@ -27,8 +26,7 @@ export interface SendSettings {
   readonly host: GitHost | null;
   /** The branch whose head is pushed; null: main or master. */
   readonly branch: Branch | null;
-  /** The server that has the project; null: a service of its own. */
-  readonly server: Pick<ServerFiles, "path"> | null;
+  readonly server: SentTo;
 }
 
 export interface SendRequest extends SendSettings {
@@ -75,7 +73,7 @@ export async function send(request: SendRequest): Promise<Sent> {
 /**
  * Sends one signed ping, as a git host does when its form is saved: Hotpush answers `pong` and records nothing.
  */
-export async function ping(url: URL, secret: string, server: SendSettings["server"]): Promise<Verdict> {
+export async function ping(url: URL, secret: string, server: SentTo): Promise<Verdict> {
   return readVerdict(await post(url, { event: "ping", secret, body: pingPayload }, 0), url, server);
 }
 
@@ -179,41 +177,33 @@ export async function readSendSettings(
   address: string | undefined,
   project?: string,
 ): Promise<SendSettings> {
-  const onServer = settingsOnServer(env, workingDirectory, project);
-  const near = onServer === null ? await withDotenvAround(env, workingDirectory) : env;
-  const settings = onServer?.settings ?? (project === undefined ? near : settingsOfProject(near, project));
+  const server = findServer(env);
+  // PROJECTS_PATH says that another service is meant.
+  const isServer = server !== null && [undefined, "", server.files.projectsPath].includes(env.PROJECTS_PATH);
+  const found = isServer ? chooseProject(server, workingDirectory, project) : null;
+  const near = found === null ? await withDotenvAround(env, workingDirectory) : env;
+  const usual = { WEBHOOK_URL: `http://127.0.0.1:${server?.env.HTTP_PORT || "80"}/webhook/${found?.name}` };
+  const settings: Environment =
+    found === null ? { ...near, ...variablesOf(near, project) } : { ...usual, ...found.env, ...env };
   const { REPO_PATH, BRANCH, HOTPUSH_GIT_HOST: host = "" } = settings;
-  const secret = secretToSend(settings);
   const url = urlToSend(address, settings);
   return {
-    url: onServer === null ? webhookUrlOf(url, project ?? null) : url,
-    secret,
+    url: found === null ? webhookUrlOf(url, project ?? null) : url,
+    secret: secretToSend(settings),
     host: isGitHost(host) ? host : null,
     directory: REPO_PATH && existsSync(REPO_PATH) ? REPO_PATH : workingDirectory,
     branch: variables.BRANCH.parser.read(BRANCH?.trim() ?? ""),
-    server: onServer?.server ?? null,
+    server: found && (server?.files ?? null),
   };
 }
 
-/** Of the named project of the server, else of that of the directory. PROJECTS_PATH says that another service is meant. */
-function settingsOnServer(
-  env: Environment,
-  directory: string,
-  name: string | undefined,
-): { readonly settings: Environment; readonly server: ServerFiles } | null {
-  const server = findServer(env);
-  if (server === null || (env.PROJECTS_PATH && env.PROJECTS_PATH !== server.files.projectsPath)) return null;
-  const project = chooseProject(server, directory, name);
-  if (project === null) return null;
-  const usualUrl = `http://127.0.0.1:${server.env.HTTP_PORT || "80"}/webhook/${project.name}`;
-  return { settings: { WEBHOOK_URL: usualUrl, ...project.env, ...env }, server: server.files };
-}
-
-function settingsOfProject(env: Environment, project: string): Environment {
-  const file = join(env.PROJECTS_PATH ?? "", `${project}.env`);
-  if (!env.PROJECTS_PATH || !isProjectName(project) || !existsSync(file))
+/** Of a project of a service without a server; none if no project is named. */
+function variablesOf({ PROJECTS_PATH = "" }: Environment, project: string | undefined): Environment {
+  if (project === undefined) return {};
+  const file = join(PROJECTS_PATH, `${project}.env`);
+  if (PROJECTS_PATH === "" || !isProjectName(project) || !existsSync(file))
     throw new CommandError(`There is no project ${project}: no file of it in PROJECTS_PATH.`);
-  return { ...env, ...parseEnv(readFileSync(file, "utf8")) };
+  return parseEnv(readFileSync(file, "utf8"));
 }
 
 async function withDotenvAround(env: NodeJS.ProcessEnv, directory: string): Promise<Environment> {
@@ -240,11 +230,10 @@ export function secretToSend(env: Environment): string {
 
 function urlToSend(wanted: string | undefined, env: Environment): URL {
   const text = wanted ?? env.WEBHOOK_URL ?? `http://127.0.0.1:${env.WEBHOOK_PORT || "9000"}/webhook`;
-  const url = /^https?:\/\//.test(text) ? URL.parse(text) : null;
+  const url = webhookUrl(text);
   if (url === null)
     throw new CommandError(
       "The address must begin with http:// or https://, such as https://shop.example.org/webhook.",
     );
-  if (url.pathname === "/") url.pathname = "/webhook";
   return url;
 }

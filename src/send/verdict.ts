@@ -1,6 +1,9 @@
-import { type ServerFiles, serverCommands, serverServices } from "#config/server";
+import { type ServerFiles, serverCommands } from "#config/server";
 import type { DeploymentSummary, Would } from "#deployments/push";
 import type { HttpAnswer } from "#platform/http";
+
+/** The server that has the project; null: a service of its own. */
+export type SentTo = Pick<ServerFiles, "path"> | null;
 
 /** The answer, or the error of the system or of OpenSSL that prevented it. */
 export type DeliveryReply = HttpAnswer | NodeJS.ErrnoException;
@@ -25,16 +28,8 @@ interface ServiceAnswer {
   readonly would?: Would;
 }
 
-/**
- * Reads the answer to a delivery that was sent to `url`. Hotpush's own answers explain themselves.
- *
- * @param server the server that has the project; null: a service of its own
- */
-export function readVerdict(
-  reply: DeliveryReply,
-  url: URL,
-  server: Pick<ServerFiles, "path"> | null,
-): Verdict {
+/** Reads the answer to a delivery that was sent to `url`. Hotpush's own answers explain themselves. */
+export function readVerdict(reply: DeliveryReply, url: URL, server: SentTo): Verdict {
   if (reply instanceof Error) return judgeSilence(reply, url, server);
   const answer = parsed(reply.body.toString());
   const { status, deployment, would, code, title, detail = "" } = answer;
@@ -78,54 +73,37 @@ function judgeDryRun(would: Would | object): Verdict {
   return bad("would-fail", `${reached}, but its deployment would fail. ${why}`);
 }
 
-function judgeForeign(
-  { status, headers }: HttpAnswer,
-  { href, pathname }: URL,
-  server: Pick<ServerFiles, "path"> | null,
-): Verdict {
+function judgeForeign({ status, headers }: HttpAnswer, { href, pathname }: URL, server: SentTo): Verdict {
   if (status >= 300 && status < 400)
     return bad(
       "redirected",
       `${href} redirects to ${headers.location ?? "another address"} (${status}). Git hosts do not follow: give them the final address, as its payload URL and here as --url.`,
     );
-  const { start, logs } = commandsFor(server);
+  const { start, logsOf } = commandsFor(server);
   const advice = [502, 503, 504].includes(status)
-    ? `The service behind the proxy does not answer. Start it: ${start}. If it stops again, see: ${logs}`
+    ? `The service behind the proxy does not answer. Start it: ${start}. If it stops again, see: ${logsOf("front")}`
     : `Let the proxy pass ${pathname} on to Hotpush unchanged, or give the right address with --url.`;
   const by = headers.server ?? "something else";
   return bad("not-hotpush", `${href} was answered with ${status} by ${by}, not by Hotpush. ${advice}`);
 }
 
-function judgeSilence(
-  error: NodeJS.ErrnoException,
-  { href, hostname }: URL,
-  server: Pick<ServerFiles, "path"> | null,
-): Verdict {
+function judgeSilence(error: NodeJS.ErrnoException, { href }: URL, server: SentTo): Verdict {
   const code = codeOf(error);
-  const { start, proxyLogs } = commandsFor(server);
-  const advices: readonly (readonly [codes: RegExp, advice: string])[] = [
-    [/ECONNREFUSED/, `Start the service: ${start}; or give its address with --url.`],
-    [/ENOTFOUND|EAI_AGAIN/, `Create the DNS record of ${hostname}, or give another address with --url.`],
-    [/TIMEDOUT|UNREACH/, "Is its port open in the firewall?"],
-    [
-      /CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/,
-      `A git host refuses that too. Caddy gets a certificate by itself if the name leads here and ports 80 and 443 are open; it says why not in: ${proxyLogs}.`,
-    ],
-  ];
-  const advice = advices.find(([codes]) => codes.test(code))?.[1] ?? "";
+  const { start, logsOf } = commandsFor(server);
+  const advice = /CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code)
+    ? `Caddy gets a certificate by itself if the name leads here and ports 80 and 443 are open; it says why not in: ${logsOf("caddy")}.`
+    : `Start the service: ${start}; or give the right address with --url.`;
   return bad("unreachable", `${href} does not answer (${error.message || code}). ${advice}`);
 }
 
 /** What a person types when the service does not answer as it should. */
-function commandsFor(server: Pick<ServerFiles, "path"> | null) {
-  if (server === null)
-    return {
-      start: "docker compose up -d, or systemctl start hotpush",
-      logs: "docker compose logs hotpush, or journalctl -u hotpush",
-      proxyLogs: "docker compose logs caddy",
-    };
-  const { start, logsOf } = serverCommands(server);
-  return { start, logs: logsOf(serverServices.front), proxyLogs: logsOf(serverServices.caddy) };
+function commandsFor(server: SentTo): ReturnType<typeof serverCommands> {
+  return server === null
+    ? {
+        start: "docker compose up -d, or systemctl start hotpush",
+        logsOf: () => "docker compose logs, or journalctl -u hotpush",
+      }
+    : serverCommands(server);
 }
 
 /** The name of an error, such as `ECONNREFUSED`. */

@@ -32,7 +32,7 @@ const steps: readonly string[] = [
   "deploy",
   "deploy main --json",
   "# fail",
-  "deploy main --wait",
+  "deploy main",
   "logs 1",
   "logs 1 --json",
   "logs -f 3",

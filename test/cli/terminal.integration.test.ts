@@ -61,7 +61,7 @@ test(
   },
 );
 
-for (const command of ["deploy --wait", "logs -f"]) {
+for (const command of ["deploy", "logs -f"]) {
   test(
     `Ctrl-C in hotpush ${command} leaves the terminal clean and the deployment alone`,
     needs("tmux"),
@@ -91,7 +91,7 @@ test("on a terminal a secret is shown in one line, so that it can be copied", ne
     `clear; cd ${service.repoPath}; printf 'WEBHOOK_SECRET=%040d\\n' 7 >.env; hotpush secret rotate`,
   );
   const text = await terminal.waitFor(/^ {2}hotpush secret drop-previous$/m);
-  assert.match(text, /field Secret to:\n {2}[0-9a-f]{64}\n/);
+  assert.match(text, /webhook to:\n {2}[0-9a-f]{64}\n/);
   assert.deepEqual(wrapped(terminal), []);
 });
 
