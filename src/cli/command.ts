@@ -41,7 +41,7 @@ export function numberParser(least: number, most: number, fault: string): (text:
 /** The parser of an argument that is the number of a deployment. */
 export const deploymentId = numberParser(1, Number.MAX_SAFE_INTEGER, "Not the number of a deployment.");
 
-/** The option that names a project. The completion asks the service which there are. */
+/** The option that names a project. */
 export function projectOption(text = "the project; default: that of the working directory"): Option {
   return new Option("--project <name>", text);
 }
