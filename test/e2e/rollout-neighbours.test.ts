@@ -39,8 +39,9 @@ onEngine("two projects with the same volume of live files and a service of the s
     await writeFile(path, live);
   });
 
-  test("a live file that names a removed container is replaced", async () => {
-    await first.docker("compose", "down");
+  test("a live file is replaced once the other project is down, as the refusal advises", async () => {
+    const [, advice = ""] = /gone for good: docker (.+ down)\. /.exec((await rollOutSecond()).output) ?? [];
+    await first.docker(...advice.split(" "));
     const { code, output } = await rollOutSecond();
     assert.equal(code, 0, output);
     const [name] = (await second.containers("app")).map((line) => line.split(" ")[0]);
