@@ -9,59 +9,23 @@ import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 
 /** Replaces secrets in text by stars. */
 export interface Redactor {
-  /** Makes a stream for output that comes in pieces. */
-  readonly stream: () => RedactionStream;
   readonly text: (text: string) => string;
 }
 
-/** Passes on what cannot belong to a secret, at once; of a secret that has begun, nothing. */
-export interface RedactionStream {
-  readonly push: (chunk: Buffer) => Buffer;
-  /** Returns what was held back, at the end of the stream. */
-  readonly finish: () => Buffer;
-}
-
-/** Creates the redactor for `secrets`: as they are, and in URL, JSON and base64 encoding. */
+/** Creates the redactor for `secrets`: as they are, and in URL, JSON and base64 encoding. Lines of a secret count by themselves. */
 export function createRedactor(secrets: Iterable<string>): Redactor {
-  const find = createFinder(formsOf(bounded(secrets)));
-
-  function createStream(): RedactionStream {
-    let held = "";
-    /** How many characters at the beginning of `held` belong to a secret whose stars were passed on. */
-    let covered = 0;
-
-    /** @param text a character for each byte */
-    function passOn(text: string, isEnd: boolean): Buffer {
-      let passed = "";
-      let coveredTo = covered;
-      let plainFrom = covered;
-      let at = 0;
-      for (; at < text.length; at += 1) {
-        const found = find(text, at, isEnd);
-        if (found === "begun") break;
-        if (found === 0) continue;
-        // Secrets that overlap are replaced as one.
-        if (at >= coveredTo) passed += `${text.slice(plainFrom, at)}***`;
-        coveredTo = Math.max(coveredTo, at + found);
-        plainFrom = coveredTo;
-      }
-      if (at > plainFrom) passed += text.slice(plainFrom, at);
-      held = text.slice(at);
-      covered = Math.max(0, coveredTo - at);
-      return Buffer.from(passed, "latin1");
-    }
-
-    return {
-      push: (chunk) => passOn(held + chunk.toString("latin1"), false),
-      finish: () => passOn(held, true),
-    };
-  }
-
+  const longestAt = createFinder(formsOf(bounded(secrets)));
   return {
-    stream: createStream,
     text(text) {
-      const stream = createStream();
-      return Buffer.concat([stream.push(Buffer.from(text)), stream.finish()]).toString();
+      let [shown, coveredTo] = ["", 0];
+      for (let at = 0; at < text.length; at += 1) {
+        const length = longestAt(text, at);
+        if (length === 0) continue;
+        // Secrets that overlap are replaced as one.
+        if (at >= coveredTo) shown += `${text.slice(coveredTo, at)}***`;
+        coveredTo = Math.max(coveredTo, at + length);
+      }
+      return shown + text.slice(coveredTo);
     },
   };
 }
@@ -103,7 +67,7 @@ function redactedPartsOf(secret: string): readonly string[] {
   return lines.filter((line) => Buffer.byteLength(line) >= least && !isCommon(line));
 }
 
-/** The secrets themselves, and as programs write them into URLs and JSON, and in base64; a character for each byte. */
+/** The secrets themselves, and as programs write them into URLs and JSON, and in base64. */
 function formsOf(secrets: readonly string[]): readonly string[] {
   const forms = secrets.flatMap((secret) => {
     const url = encodeURIComponent(secret.toWellFormed());
@@ -130,50 +94,30 @@ const longestPiece = 64;
 
 /** The pieces of a form; the last one overlaps the one before. */
 function piecesOf(form: string): readonly string[] {
-  const bytes = Buffer.from(form).toString("latin1");
-  const count = Math.ceil(bytes.length / longestPiece);
+  const count = Math.ceil(form.length / longestPiece);
   return Array.from({ length: count }, (_, index) => {
-    const from = Math.max(0, Math.min(index * longestPiece, bytes.length - longestPiece));
-    return bytes.slice(from, from + longestPiece);
+    const from = Math.max(0, Math.min(index * longestPiece, form.length - longestPiece));
+    return form.slice(from, from + longestPiece);
   });
 }
 
-/** Finds which of many forms stands at a place, in time that does not grow with their number. */
-function createFinder(forms: readonly string[]) {
+/** @returns a function that gives the length of the longest form at a place, or 0, in time that does not grow with their number */
+function createFinder(forms: readonly string[]): (text: string, at: number) => number {
   const known = new Set(forms);
-  const first = new Set(forms.map((form) => form.charAt(0)));
   const groups = Map.groupBy(forms, (form) => form.slice(0, 2));
-  const lengths = new Map(Array.from(groups, ([start, group]) => [start, lengthsOf(group)]));
-  /** By the codes of two characters: most places of an output end here. */
-  const isStart = new Uint8Array(0x10000);
-  for (const start of groups.keys()) isStart[codeAt(start, 0)] = 1;
-
-  function hasBegun(rest: string): boolean {
-    if (rest.length < 2) return first.has(rest);
-    const group = groups.get(rest.slice(0, 2)) ?? [];
-    return group.some((form) => form.length > rest.length && form.startsWith(rest));
-  }
-
-  /**
-   * @param isEnd whether nothing comes after `text`
-   * @returns the length of the longest form at `at`; "begun" if the text ends within a longer one; 0 if none is there
-   */
-  return (text: string, at: number, isEnd: boolean): number | "begun" => {
-    if (!isEnd && text.length - at < longestPiece && hasBegun(text.slice(at))) return "begun";
-    if (isStart[codeAt(text, at)] === 0) return 0;
-    const likely = lengths.get(text.slice(at, at + 2)) ?? [];
-    const isThere = (length: number) => at + length <= text.length && known.has(text.slice(at, at + length));
-    return likely.find(isThere) ?? 0;
+  const lengths = new Map(
+    Array.from(groups, ([start, group]) => [
+      start,
+      [...new Set(group.map(({ length }) => length))].sort((one, other) => other - one),
+    ]),
+  );
+  /** Most places of an output end here, without a copy of two characters. */
+  const starts = new Set(forms.map((form) => form.charCodeAt(0)));
+  return (text, at) => {
+    if (!starts.has(text.charCodeAt(at))) return 0;
+    const isThere = (length: number) => known.has(text.slice(at, at + length));
+    return lengths.get(text.slice(at, at + 2))?.find(isThere) ?? 0;
   };
-}
-
-function codeAt(text: string, at: number): number {
-  return (text.charCodeAt(at) << 8) | text.charCodeAt(at + 1);
-}
-
-/** The longest first. */
-function lengthsOf(forms: readonly string[]): readonly number[] {
-  return [...new Set(forms.map(({ length }) => length))].sort((one, other) => other - one);
 }
 
 /**

@@ -21,7 +21,7 @@ import { canWrite } from "#platform/sqlite";
 import { listStatePaths, type Shared } from "#projects/project";
 import { ProjectRegistry } from "#projects/registry";
 import { takePushes } from "#projects/take-pushes";
-import { checkTools, toolsForSigners } from "#runner/check-script";
+import { checkTools } from "#runner/check-script";
 import { lastLoggedId } from "#runner/log-file";
 import type { Log } from "./log.ts";
 
@@ -62,8 +62,7 @@ export interface RunOptions {
 export async function startRun(options: RunOptions): Promise<RunningRun> {
   const { service, files, env, log, stopping, isSplit } = options;
   const { statePath, serverPath } = service;
-  checkTools([]);
-  checkSigningTools(options);
+  checkTools();
 
   const store = openDeployments(statePath);
   if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
@@ -156,19 +155,6 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     leadership?.lock.release();
     access.close();
     store.close();
-  }
-}
-
-/** The only project is not served without them. Of several, the others are. */
-function checkSigningTools({ service, files, log }: RunOptions): void {
-  for (const { name, settings } of files.list()) {
-    try {
-      checkTools(toolsForSigners(settings.allowedSigners, settings.repoPath));
-    } catch (error) {
-      if (service.projectsPath === null) throw error;
-      const text = `No push of project ${name} can be deployed: ${(error as Error).message}`;
-      log.error({ event: "project.tool_missing", project: name }, text);
-    }
   }
 }
 

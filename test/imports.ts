@@ -38,11 +38,10 @@ const openOwnFiles = [
   "setup/reconcile.ts", // /etc/hotpush, and what is in live/ itself
   "notifications/message.ts", // logs of scripts
   "projects/project.ts", // names of state directories
-  "runner/environment.ts", // makes a directory in the temporary one, and does not follow what is there
   "runner/log-file.ts",
-  "runner/output.ts",
   "runner/processes.ts", // /proc
-  "runner/script.ts", // makes directories in one of root
+  "runner/runner.ts", // old logs
+  "runner/script.ts", // makes directories in one of root and in the temporary one, and does not follow what is there
   "runner/supervisor.ts", // runs
   "runner/signatures.ts", // a directory that it makes
   "version.ts",

@@ -13,8 +13,7 @@ import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-
 import { lockRollout, type RolloutState, rolloutState } from "#rollout/lock";
 import { keptByDefault } from "#rollout/prune";
 import { reportJson, reportText } from "#rollout/report";
-import { childEnvironment } from "#runner/environment";
-import { ownerOf } from "#runner/script";
+import { childEnvironment, ownerOf } from "#runner/script";
 import { findProjectAround, findServer } from "#setup/server";
 import { type CommandContext, newCommand, numberParser, print } from "./command.ts";
 

@@ -7,8 +7,7 @@ import type { ProjectReading } from "#config/project-files";
 import { type Environment, readVariables, variables } from "#config/settings";
 import { gitOutput } from "#platform/git";
 import { ProblemError } from "#problems";
-import { childEnvironment } from "#runner/environment";
-import { ownerOf } from "#runner/script";
+import { childEnvironment, ownerOf } from "#runner/script";
 import type { Server } from "#setup/server";
 import { probeCompose, probeEngine, probeRemote, probeService } from "./probes.ts";
 

@@ -14,7 +14,7 @@ import type { GitRemoteUrl } from "#platform/git-remote-url";
 import { outputOf } from "#platform/run-command";
 import { readUser } from "#platform/users";
 import { checkOwnership, checkRepository, checkScript } from "#runner/check-script";
-import { deployLogDirectory } from "#runner/environment";
+import { deployLogDirectory } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
 import {
   type Check,

@@ -8,7 +8,7 @@ import { isServing, lastLogLines } from "#platform/docker/health";
 import { isInContainer } from "#platform/docker/mounts";
 import { runCommand } from "#platform/run-command";
 import { namesRunToTheirEnd } from "#rollout/project";
-import { binDirectory } from "#runner/environment";
+import { binDirectory } from "#runner/script";
 import { ping } from "#send/send";
 import type { Server } from "#setup/server";
 import { readVersion } from "#version";

@@ -271,29 +271,18 @@ export class Project {
     });
   }
 
-  /** Each run reads the settings when it starts, by the getters. */
   #makeRunner(): Runner {
     const { store, statePath, log } = this;
     const { events } = this.#shared;
-    const project = this;
-    return createRunner({
-      ...{ statePath, log, resolve: this.#resolver.resolve },
-      script: () => this.script(),
-      get refs() {
-        return project.refs;
-      },
-      get deployTimeoutMs() {
-        return project.settings.deployTimeoutMs;
-      },
-      get deploySilenceMs() {
-        return project.settings.deploySilenceMs;
-      },
+    return createRunner(() => ({
+      ...{ statePath, log, refs: this.refs, script: this.script(), resolve: this.#resolver.resolve },
+      ...{ deployTimeoutMs: this.settings.deployTimeoutMs, deploySilenceMs: this.settings.deploySilenceMs },
       onStep(deployment, name) {
         noteStep(store, deployment, name, log);
         events.emit(String(deployment.id));
       },
       onLine: ({ id }) => events.emit(String(id)),
-    });
+    }));
   }
 
   /** What the roll-out of a script reports, and is ordered. */

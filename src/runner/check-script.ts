@@ -1,15 +1,12 @@
 import { constants, lstatSync } from "node:fs";
 import { join } from "node:path";
-import { readSigners } from "#config/signers-file";
 import type { Log } from "#log";
 import { findProgram, isAllowed, kindOf, ownUid } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { refusesOwner, runGit } from "#platform/git";
 import { hasSucceeded, runCommand } from "#platform/run-command";
-import type { SystemUser } from "#platform/users";
 import { type Problem, ProblemError } from "#problems";
-import { checkDeployLogDirectory } from "./environment.ts";
-import type { CheckedScript } from "./script.ts";
+import { type CheckedScript, checkDeployLogDirectory } from "./script.ts";
 
 /**
  * Checks whether `REPO_PATH/deploy.sh` can start. The system's own errors mislead: it reports "no such file or directory"
@@ -110,51 +107,34 @@ function firstLineOf(script: string): string | null {
 }
 
 /** What keeps a script from running as the owner of its repository, or null. */
-async function checkOwner({ user, repoPath, environment }: CheckedScript): Promise<Problem | null> {
+async function checkOwner({ user, repoPath, environment: env }: CheckedScript): Promise<Problem | null> {
   if (user === null) return null;
-  const fault = findUserFault(user, repoPath, environment.PATH ?? "");
-  if (fault !== null) return { code: "owner_unusable", detail: fault };
+  const unusable = (detail: string): Problem => ({ code: "owner_unusable", detail });
+  const { uid, name } = user;
+  if (name === null)
+    return unusable(
+      `${repoPath} belongs to uid ${uid}, and /etc/passwd has no such user. deploy.sh runs as the owner of the checkout, and ssh refuses a user without a name. A container keeps the /etc/passwd that it started with. If the user is new, run hotpush init in the checkout again, or in the directory of the server, /etc/hotpush: docker compose up -d --force-recreate run. If not, give the checkout to a user of this machine with chown -R.`,
+    );
   const script = join(repoPath, "deploy.sh");
-  const canUser = (access: string, path: string) =>
-    // Root may do everything, so only a process of the user shows what the user may do.
-    runCommand({ argv: ["test", access, path], user, env: environment, timeoutMs: testTimeoutMs });
-  const tests = [canUser("-x", repoPath), canUser("-r", script), canUser("-x", script)] as const;
-  const [entering, ...using] = await Promise.all(tests);
-  const refusal = entering.lastLines.at(-1);
-  if (refusal !== undefined) return cannotBecome(user, repoPath, refusal);
-  if (!hasSucceeded(entering)) return cannotEnter(user, repoPath);
-  const [canRead, canExecute] = using.map(hasSucceeded);
-  return canRead && canExecute ? null : cannotUse(user, script, canRead === true);
+  // Root may do everything, so only a process of the user shows what the user may do.
+  const argv = ["test", "-r", script, "-a", "-x", script] as const;
+  const ending = await runCommand({ argv, user, env, timeoutMs: testTimeoutMs });
+  if (ending.kind === "not_found")
+    return unusable(
+      "deploy.sh runs as the owner of the checkout by means of setpriv, which is not installed. Install the package util-linux.",
+    );
+  const refusal = ending.lastLines.at(-1);
+  const owner = `${name} (uid ${uid}), who owns ${repoPath}`;
+  if (refusal !== undefined)
+    return unusable(
+      `No program can be started as ${owner}: ${refusal}. Give Hotpush the capabilities SETUID and SETGID, or run it as that user.`,
+    );
+  if (hasSucceeded(ending)) return null;
+  const detail = `deploy.sh runs as ${owner} but may not read and execute ${script}. To find what keeps that user out: namei -l ${script}`;
+  return { code: "script_not_executable", detail };
 }
 
 const testTimeoutMs = 10_000;
-
-function findUserFault({ uid, name }: SystemUser, repoPath: string, searchPath: string): string | null {
-  if (name === null)
-    return `${repoPath} belongs to uid ${uid}, and /etc/passwd has no such user. deploy.sh runs as the owner of the checkout, and ssh refuses a user without a name. A container keeps the /etc/passwd that it started with. If the user is new, run hotpush init in the checkout again, or in the directory of the server, /etc/hotpush: docker compose up -d --force-recreate run. If not, give the checkout to a user of this machine with chown -R.`;
-  if (findProgram("setpriv", searchPath) === null)
-    return "deploy.sh runs as the owner of the checkout by means of setpriv, which is not installed. Install the package util-linux.";
-  return null;
-}
-
-function cannotBecome(user: SystemUser, repoPath: string, refusal: string): Problem {
-  const detail = `No program can be started as ${nameOf(user)}, who owns ${repoPath}: ${refusal}. Give Hotpush the capabilities SETUID and SETGID, or run it as that user.`;
-  return { code: "owner_unusable", detail };
-}
-
-function cannotEnter(user: SystemUser, repoPath: string): Problem {
-  const detail = `deploy.sh runs as ${nameOf(user)}, who owns ${repoPath} but may not enter it. To find the directory that keeps that user out: namei -l ${repoPath}`;
-  return { code: "repository_not_accessible", detail };
-}
-
-function cannotUse(user: SystemUser, script: string, canRead: boolean): Problem {
-  const detail = `deploy.sh runs as ${nameOf(user)}, who owns the checkout but may not ${canRead ? "execute" : "read"} ${script}. Run: chown ${user.uid} ${script} && chmod u+rx ${script}`;
-  return { code: canRead ? "script_not_executable" : "script_not_readable", detail };
-}
-
-function nameOf({ name, uid }: SystemUser): string {
-  return `${name} (uid ${uid})`;
-}
 
 /**
  * Git does nothing in a repository of another user, unless its settings trust that repository. It is asked only if the
@@ -177,39 +157,16 @@ export async function checkOwnership({
 }
 
 /** The programs that start a script, each with its Debian package. */
-const runnerTools = [
-  ["flock", "util-linux"],
-  ["mkfifo", "coreutils"],
-] as const;
-
-const signingTools = { ssh: ["ssh-keygen", "openssh-client"], pgp: ["gpg", "gpg"] } as const;
-
-/**
- * The programs that verify signatures by the keys in ALLOWED_SIGNERS, each with its Debian package; none if that is not
- * set.
- */
-export function toolsForSigners(
-  path: string | null,
-  repoPath: string,
-): readonly (readonly [string, string])[] {
-  const signers = path === null ? null : readSigners(path, repoPath);
-  if (signers === null || typeof signers === "string") return [];
-  const kinds = (["ssh", "pgp"] as const).filter((kind) => signers[kind].length > 0);
-  return [["git", "git"], ...kinds.map((kind) => signingTools[kind])];
-}
+const runnerTools = { flock: "util-linux", mkfifo: "coreutils" } as const;
 
 /**
  * Checks that the programs are installed that a safe run of a script needs. It only looks for them: a process for each
  * would slow down every start.
  *
- * @param forSigners from `toolsForSigners`
  * @throws ProblemError `tool_missing`
  */
-export function checkTools(
-  forSigners: ReturnType<typeof toolsForSigners>,
-  path: string = process.env.PATH ?? "",
-): void {
-  for (const [program, from] of [...runnerTools, ...forSigners]) {
+export function checkTools(path: string = process.env.PATH ?? ""): void {
+  for (const [program, from] of Object.entries(runnerTools)) {
     if (findProgram(program, path) !== null) continue;
     const detail = `${program} is not installed. Install the package ${from}.`;
     throw new ProblemError({ code: "tool_missing", detail });

@@ -7,13 +7,14 @@ import {
   openSync,
   readdirSync,
   readSync,
-  rmSync,
   statSync,
   writeSync,
 } from "node:fs";
+import { Socket } from "node:net";
 import { dirname, join } from "node:path";
-import type { SystemUser } from "#platform/users";
-import { checkDeployLogDirectory, deployLogDirectory } from "./environment.ts";
+import { StringDecoder } from "node:string_decoder";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Redactor } from "#redaction";
 
 /*
  * The log of a deployment is one file, to which lines `<time> <text>` are only added: a time of ISO 8601, 24 characters,
@@ -31,112 +32,239 @@ export function logBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-const logName = /^(\d{1,15})\.log$/;
-
-/** The highest number of a deployment that has a log, 0 if none has. */
-export function lastLoggedId(statePath: string): number {
-  const directory = join(statePath, "logs");
-  const names = existsSync(directory) ? readdirSync(directory) : [];
-  return names.reduce((last, name) => Math.max(last, Number(logName.exec(name)?.[1] ?? 0)), 0);
+/** Receives a script's output, redacted. */
+export interface OutputSink {
+  readonly onLine: (line: string) => void;
+  readonly onStep: (name: string) => void;
+  /** Called when nothing was printed for `silenceMs`, and again after each further one. */
+  readonly onSilence: (silentMs: number, printed: Printed) => void;
 }
 
-const logsKept = 50;
-
-/** Removes the oldest logs of the service and of the scripts if there are more than 50. */
-export function pruneLogs(statePath: string, user: SystemUser | null): void {
-  pruneDirectory(join(statePath, "logs"), logName);
-  if (checkDeployLogDirectory(user) === null) pruneScriptLogs(user);
+/** What shows a person where a script was. */
+export interface Printed {
+  /** The step that began last; null if the script announced none. */
+  readonly step: string | null;
+  /** The last line that is not blank; null if there is none. */
+  readonly lastLine: string | null;
 }
 
-/** Through a descriptor: a user could put a link in place of the directory meanwhile. */
-function pruneScriptLogs(user: SystemUser | null): void {
-  const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
-  const fd = openSync(deployLogDirectory(user), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+/** Reads a script's output. */
+export interface OutputReader {
+  /** Reads the rest of the pipe, then closes the log; call it when the script has ended. */
+  readonly finish: () => Promise<Printed>;
+}
+
+export interface OutputOptions {
+  readonly pipePath: string;
+  readonly logPath: string;
+  /** All output passes through it. */
+  readonly redactor: Redactor;
+  /** 0: never silent. */
+  readonly silenceMs: number;
+  readonly sink: OutputSink;
+}
+
+/** After the script's end, output of its remaining children may still arrive; this much silence ends the reading. */
+const endSilenceMs = 200;
+const longestDrainMs = 2_000;
+/** Without O_NONBLOCK, opening a pipe waits for its other end. */
+const readWithoutWaiting = constants.O_RDONLY | constants.O_NONBLOCK;
+/** Each step is written to disk, so their number is bounded. */
+const mostSteps = 100;
+/** After this much output, lines go only to the log file. */
+const mostStreamedBytes = 10 * 1024 ** 2;
+
+/**
+ * Reads a script's output from its named pipe to the log file and, line by line, to `sink`. A slow reader makes the
+ * script wait, as any pipe does, instead of using memory.
+ */
+export function openOutput(options: OutputOptions): OutputReader {
+  const fd = openSync(options.pipePath, readWithoutWaiting);
   try {
-    pruneDirectory(`/proc/self/fd/${fd}`, /^deploy-(\d+)\.log$/);
-  } finally {
+    if (!fstatSync(fd).isFIFO()) throw new Error(`${options.pipePath} is not a named pipe`);
+    return readOutput(fd, options);
+  } catch (error) {
+    // When descriptors run out, none may leak.
     closeSync(fd);
+    throw error;
   }
 }
 
-function pruneDirectory(directory: string, pattern: RegExp): void {
-  if (!existsSync(directory)) return;
-  const idOf = (name: string) => Number(pattern.exec(name)?.[1] ?? Number.NaN);
-  const names = readdirSync(directory).filter((name) => pattern.test(name));
-  const ids = [...new Set(names.map(idOf))].sort((one, other) => other - one);
-  const oldestKept = ids[logsKept - 1] ?? 0;
-  for (const name of names) if (idOf(name) < oldestKept) rmSync(join(directory, name), { force: true });
+function readOutput(fd: number, { logPath, redactor, silenceMs, sink }: OutputOptions): OutputReader {
+  const log = openLog(logPath);
+  let lines: string[] = [];
+  let step: string | null = null;
+  let lastLine: string | null = null;
+  let [steps, streamedBytes, lastReadMs] = [0, 0, performance.now()];
+  const cutter = createLineCutter((line) => lines.push(line), redactor.text);
+
+  /** In this order: who is told of a line or a step finds it in the log. */
+  function passOn(): void {
+    log.write(lines, Date.now());
+    for (const line of lines) noteLine(withoutReturn(line));
+    lines = [];
+  }
+
+  function noteLine(line: string): void {
+    if (line.trim() !== "") lastLine = line;
+    const begun = steps < mostSteps ? stepOf(line) : null;
+    if (begun !== null) {
+      steps += 1;
+      step = begun;
+      sink.onStep(begun);
+    }
+    streamedBytes += line.length + 1;
+    if (streamedBytes <= mostStreamedBytes) sink.onLine(line);
+  }
+
+  const reportSilence = () => sink.onSilence(performance.now() - lastReadMs, { step, lastLine });
+  const silence = silenceMs === 0 ? undefined : setInterval(reportSilence, silenceMs);
+  const socket = new Socket({ fd, readable: true, writable: false });
+  socket.on("data", (chunk: Buffer) => {
+    lastReadMs = performance.now();
+    silence?.refresh();
+    cutter.push(chunk);
+    passOn();
+    // One chunk per turn of the event loop: a script that floods its output must not starve the rest of the service.
+    socket.pause();
+    setImmediate(() => socket.resume());
+  });
+  socket.on("error", () => socket.destroy());
+
+  return {
+    async finish() {
+      clearInterval(silence);
+      const startMs = performance.now();
+      lastReadMs = startMs;
+      const isOver = (nowMs: number) =>
+        socket.closed || nowMs - lastReadMs >= endSilenceMs || nowMs - startMs >= longestDrainMs;
+      while (!isOver(performance.now())) await delay(endSilenceMs / 10);
+      socket.destroy();
+      cutter.finish();
+      passOn();
+      log.close();
+      return { step, lastLine };
+    },
+  };
+}
+
+/** The longest line, in characters; a longer one continues as a line of its own. */
+export const longestLine = 8_192;
+/** Of a line without an end, so much is held back: a secret may have begun. */
+const [mostHeld, keptBack] = [64 * 1024, 4 * 1024];
+
+/** Cuts a stream of bytes into lines. */
+export interface LineCutter {
+  readonly push: (chunk: Buffer) => void;
+  /** Passes on the rest, which has no line end. */
+  readonly finish: () => void;
+}
+
+/**
+ * Bytes that are no UTF-8 are replaced.
+ *
+ * @param onLine gets each line without its line feed; one that is too long in pieces, as lines of their own
+ * @param redact gets whole lines
+ */
+export function createLineCutter(
+  onLine: (line: string) => void,
+  redact: (text: string) => string = (text) => text,
+): LineCutter {
+  const decoder = new StringDecoder("utf8");
+  let rest = "";
+
+  /** @returns the rest that is no longer than `most` */
+  function passPieces(line: string, most: number): string {
+    let from = 0;
+    for (; line.length - from > most; from += longestLine) onLine(line.slice(from, from + longestLine));
+    return line.slice(from);
+  }
+
+  function passLines(text: string): void {
+    for (const line of redact(text).split("\n")) onLine(passPieces(line, longestLine));
+  }
+
+  return {
+    push(chunk) {
+      rest += decoder.write(chunk);
+      const end = rest.lastIndexOf("\n");
+      if (end !== -1) passLines(rest.slice(0, end));
+      rest = rest.slice(end + 1);
+      if (rest.length > mostHeld) rest = passPieces(redact(rest), keptBack + longestLine);
+    },
+    finish() {
+      rest += decoder.end();
+      if (rest.length > 0) passLines(rest);
+      rest = "";
+    },
+  };
+}
+
+function withoutReturn(line: string): string {
+  return line.endsWith("\r") ? line.slice(0, -1) : line;
+}
+
+/** The name of the step that a line announces, such as `Build` in `==> Build`, or null. */
+export function stepOf(line: string): string | null {
+  return /^==> (\S.{0,199})$/.exec(line.trimEnd())?.[1] ?? null;
 }
 
 /** Writes the log of one deployment. A full disk costs lines of the log, never the deployment. */
 export interface LogWriter {
-  /** Adds a line without its line feed; it is on disk after `flush`. */
-  readonly add: (line: Buffer) => void;
-  /** Writes the lines that were added, with the time at which they were printed. */
-  readonly flush: (printedAtMs: number) => void;
+  /** Writes lines without their line feeds, with the time at which they were printed. */
+  readonly write: (lines: readonly string[], printedAtMs: number) => void;
   /** Writes the end of a log that is too long. */
   readonly close: () => void;
 }
 
 const mebibyte = 1024 ** 2;
 
-/** What is kept of a log that is too long: the first part on disk, and in memory, until it is closed, half of the last part to all. */
-export const logLimits = { firstBytes: 15 * mebibyte, lastBytes: mebibyte } as const;
+/** What is kept of a log that is too long: the first part on disk, and in memory, until it is closed, the last. */
+const logLimits = { firstBytes: 15 * mebibyte, lastBytes: mebibyte };
 
 /** Opens or creates the log at `path`, and goes on after what an earlier attempt or service wrote. */
-export function openLog(
-  path: string,
-  { firstBytes, lastBytes }: { firstBytes: number; lastBytes: number } = logLimits,
-): LogWriter {
+export function openLog(path: string, { firstBytes, lastBytes } = logLimits): LogWriter {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const fd = openSync(path, "a+", 0o600);
-  /** As bytes in a text, which is quicker than thousands of small buffers. */
-  let added: string[] = [];
   let size = fstatSync(fd).size;
-  let isFull = size >= firstBytes;
   let isTorn = size > 0 && !endsWithLine(fd, size);
-  let older: readonly Buffer[] = [];
-  let newer: Buffer[] = [];
-  let [olderBytes, newerBytes, leftOutBytes] = [0, 0, 0];
+  const last: Buffer[] = [];
+  let [keptBytes, leftOutBytes] = [0, 0];
 
   function append(bytes: Buffer): void {
-    const whole = isTorn ? Buffer.concat([newline, bytes]) : bytes;
+    const whole = isTorn ? Buffer.concat([Buffer.from("\n"), bytes]) : bytes;
     isTorn = true;
     for (let offset = 0; offset < whole.length; ) offset += writeSync(fd, whole, offset);
     isTorn = false;
     size += whole.length;
   }
 
-  /** Of the lines that no room is left for, the newest half takes the place of the older one. */
-  function keep(lines: Buffer): void {
-    newer.push(lines);
-    newerBytes += lines.length;
-    if (newerBytes < lastBytes / 2) return;
-    leftOutBytes += olderBytes;
-    [older, olderBytes, newer, newerBytes] = [newer, newerBytes, [], 0];
+  function keep(bytes: Buffer): void {
+    last.push(bytes);
+    keptBytes += bytes.length;
+    while (keptBytes > lastBytes && last.length > 1) {
+      const oldest = last.shift()?.length ?? 0;
+      keptBytes -= oldest;
+      leftOutBytes += oldest;
+    }
   }
 
   return {
-    add(line) {
-      added.push(` ${line.toString("latin1")}\n`);
-    },
-    flush(printedAtMs) {
-      if (added.length === 0) return;
+    write(lines, printedAtMs) {
+      if (lines.length === 0) return;
       const time = new Date(printedAtMs).toISOString();
-      const lines = Buffer.from(added.map((line) => `${time}${line}`).join(""), "latin1");
-      added = [];
-      if (isFull) return keep(lines);
+      const bytes = Buffer.from(lines.map((line) => `${time} ${line}\n`).join(""));
+      if (size >= firstBytes) return keep(bytes);
       try {
-        append(lines);
+        append(bytes);
       } catch {
-        leftOutBytes += lines.length;
+        leftOutBytes += bytes.length;
       }
-      isFull = size >= firstBytes;
     },
     close() {
       const note = `${new Date().toISOString()} [${leftOutBytes} bytes left out here]\n`;
       try {
-        append(Buffer.concat([Buffer.from(leftOutBytes > 0 ? note : ""), ...older, ...newer]));
+        append(Buffer.concat([Buffer.from(leftOutBytes > 0 ? note : ""), ...last]));
       } catch {
         // The log of the service has the lines.
       } finally {
@@ -146,13 +274,10 @@ export function openLog(
   };
 }
 
-const newline = Buffer.from("\n");
-const lineFeed = 0x0a;
-
 function endsWithLine(fd: number, size: number): boolean {
   const byte = Buffer.alloc(1);
   readSync(fd, byte, 0, 1, size - 1);
-  return byte.equals(newline);
+  return byte[0] === lineFeed;
 }
 
 /** A line of a log. */
@@ -165,6 +290,8 @@ export interface LogLine {
   readonly endByte: number;
 }
 
+const lineFeed = 0x0a;
+/** Longer than any line. */
 const pieceBytes = 64 * 1024;
 
 /**
@@ -176,40 +303,20 @@ export function* readLog(
   fromByte = 0,
   toByte = Number.MAX_SAFE_INTEGER,
 ): Generator<readonly LogLine[], void, void> {
-  const fd = openIfThere(path);
-  if (fd === null) return;
+  if (!existsSync(path)) return;
+  const fd = openSync(path, "r");
   try {
     const buffer = Buffer.allocUnsafe(pieceBytes);
-    let place = fromByte > 0 ? lineAfter(fd, fromByte - 1) : 0;
-    while (place < toByte) {
-      const bytes = buffer.subarray(0, readSync(fd, buffer, 0, pieceBytes, place));
-      const lines = linesIn(bytes, place, toByte);
+    const read = (place: number) => buffer.subarray(0, readSync(fd, buffer, 0, pieceBytes, place));
+    let place = fromByte > 0 ? fromByte + read(fromByte - 1).indexOf(lineFeed) : 0;
+    while (place >= fromByte && place < toByte) {
+      const lines = linesIn(read(place), place, toByte);
       if (lines.length === 0) return;
       place = lines.at(-1)?.endByte ?? toByte;
       yield lines;
     }
   } finally {
     closeSync(fd);
-  }
-}
-
-function openIfThere(path: string): number | null {
-  try {
-    return openSync(path, "r");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
-}
-
-/** The place after the first line feed at `place` or after it. */
-function lineAfter(fd: number, place: number): number {
-  const buffer = Buffer.allocUnsafe(pieceBytes);
-  for (let at = place; ; at += pieceBytes) {
-    const bytes = buffer.subarray(0, readSync(fd, buffer, 0, pieceBytes, at));
-    const end = bytes.indexOf(lineFeed);
-    if (end !== -1) return at + end + 1;
-    if (bytes.length < pieceBytes) return Number.MAX_SAFE_INTEGER;
   }
 }
 
@@ -220,7 +327,7 @@ function linesIn(bytes: Buffer, place: number, toByte: number): readonly LogLine
   let from = 0;
   for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, from)) {
     if (place + from >= toByte) break;
-    const whole = lineText(bytes.subarray(from, end));
+    const whole = withoutReturn(bytes.toString("utf8", from, end));
     const [head = "", time] = timed.exec(whole) ?? [];
     lines.push({
       startByte: place + from,
@@ -255,79 +362,21 @@ export function readLogPage(path: string, toByte = logBytes(path)): LogPage {
   const lines = [...readLog(path, toByte - pageBytes, toByte)].flat();
   const startByte = lines[0]?.startByte ?? 0;
   const endByte = lines.at(-1)?.endByte ?? 0;
+  let firstNumber = 1;
+  for (const before of readLog(path, 0, startByte)) firstNumber += before.length;
   return {
     lines,
-    firstNumber: startByte > 0 ? countLines(path, startByte) + 1 : 1,
+    firstNumber,
     before: startByte > 0 ? startByte : null,
     after: endByte < logBytes(path) ? endByte + pageBytes : null,
   };
 }
 
-/** How many lines the log at `path` has before `toByte`. */
-function countLines(path: string, toByte: number): number {
-  const fd = openSync(path, "r");
-  try {
-    const buffer = Buffer.allocUnsafe(pieceBytes);
-    let count = 0;
-    for (let place = 0; place < toByte; ) {
-      const bytes = buffer.subarray(0, readSync(fd, buffer, 0, Math.min(pieceBytes, toByte - place), place));
-      if (bytes.length === 0) break;
-      for (let at = bytes.indexOf(lineFeed); at !== -1; at = bytes.indexOf(lineFeed, at + 1)) count += 1;
-      place += bytes.length;
-    }
-    return count;
-  } finally {
-    closeSync(fd);
-  }
-}
+const logName = /^(\d{1,15})\.log$/;
 
-/** The most bytes of a line that are passed on at once; the rest follows as a piece of its own. */
-export const longestLine = 8_192;
-
-/** Cuts a stream of bytes into lines. */
-export interface LineCutter {
-  readonly push: (chunk: Buffer) => void;
-  /** Passes on the rest, which has no line end. */
-  readonly finish: () => void;
-}
-
-/** @param onLine gets each line without its line feed; one that is too long in pieces, as lines of their own */
-export function createLineCutter(onLine: (line: Buffer) => void): LineCutter {
-  let rest: Buffer = Buffer.alloc(0);
-
-  /** @returns the rest, which is not too long */
-  function passPieces(bytes: Buffer): Buffer {
-    let from = 0;
-    for (; bytes.length - from > longestLine; from += longestLine)
-      onLine(bytes.subarray(from, from + longestLine));
-    return bytes.subarray(from);
-  }
-
-  return {
-    push(chunk) {
-      const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-      let from = 0;
-      for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, from)) {
-        onLine(passPieces(bytes.subarray(from, end)));
-        from = end + 1;
-      }
-      // A copy: a small rest must not keep a large chunk.
-      rest = Buffer.from(passPieces(bytes.subarray(from)));
-    },
-    finish() {
-      if (rest.length > 0) onLine(rest);
-      rest = Buffer.alloc(0);
-    },
-  };
-}
-
-/** A line as text, without the carriage return of Windows. Bytes that are no UTF-8 are replaced. */
-export function lineText(line: Buffer): string {
-  const text = line.toString("utf8");
-  return text.endsWith("\r") ? text.slice(0, -1) : text;
-}
-
-/** The name of the step that a line announces, such as `Build` in `==> Build`, or null. */
-export function stepOf(line: string): string | null {
-  return /^==> (\S.{0,199})$/.exec(line.trimEnd())?.[1] ?? null;
+/** The highest number of a deployment that has a log, 0 if none has. */
+export function lastLoggedId(statePath: string): number {
+  const directory = join(statePath, "logs");
+  const names = existsSync(directory) ? readdirSync(directory) : [];
+  return names.reduce((last, name) => Math.max(last, Number(logName.exec(name)?.[1] ?? 0)), 0);
 }

@@ -1,7 +1,4 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { formatDuration } from "#config/duration";
-import { printable } from "#platform/terminal";
-import type { Redactor } from "#redaction";
 
 export interface ProcessEntry {
   readonly pid: number;
@@ -28,28 +25,6 @@ export function runMarks(deploymentId: number, repoPath: string): readonly strin
 export function hasEnvironment(pid: number, marks: readonly string[]): boolean {
   const entries = read(`/proc/${pid}/environ`, "utf8").split("\0");
   return marks.every((mark) => entries.includes(mark));
-}
-
-/** What the kernel shows of a process to every user. */
-export interface ProcessStatus extends ProcessEntry {
-  readonly parent: number;
-  /** The id of its process group. */
-  readonly group: number;
-  /** The letter of proc(5), such as S for sleeping. */
-  readonly state: string;
-  readonly ageMs: number;
-}
-
-/** All processes that this one can see. */
-export function readProcesses(): readonly ProcessStatus[] {
-  return processIds().flatMap((pid) => {
-    const stat = read(`/proc/${pid}/stat`, "latin1");
-    if (stat === "") return [];
-    const [state = "", parent, group] = fieldsAfterName(stat);
-    const name = stat.slice(stat.indexOf("(") + 1, stat.lastIndexOf(")"));
-    const command = commandOf(pid) || `[${name}]`;
-    return [{ pid, command, parent: Number(parent), group: Number(group), state, ageMs: ageMs(pid) }];
-  });
 }
 
 /** The unit of start times in /proc, whatever the kernel counts in. */
@@ -87,46 +62,6 @@ function read(path: string, encoding: "utf8" | "latin1"): string {
     return "";
   }
 }
-
-export interface DescribeOptions {
-  readonly deploymentId: number;
-  readonly repoPath: string;
-  /** The process group of the run, whose leader, supervisor.sh, is not shown; null if it is not known. */
-  readonly group: number | null;
-  readonly redactor: Redactor;
-}
-
-const mostLines = 30;
-const longestCommand = 160;
-
-/** The processes of a run as lines of text, the oldest first: id, state, age, command line. */
-export function describeProcesses({
-  deploymentId,
-  repoPath,
-  group,
-  redactor,
-}: DescribeOptions): readonly string[] {
-  const marks = runMarks(deploymentId, repoPath);
-  const lines = readProcesses()
-    .filter((process) => process.group === group || hasEnvironment(process.pid, marks))
-    .filter(({ pid }) => pid !== group)
-    .map(({ pid, state, ageMs, command }) => {
-      // Redacted before it is shortened: half a secret would not be found.
-      const shown = printable(redactor.text(command), longestCommand);
-      return `${pid} ${states[state] ?? state}, ${formatDuration(ageMs)}: ${shown}`;
-    });
-  const left = lines.length - mostLines;
-  return left > 0 ? [...lines.slice(0, mostLines), `and ${left} more`] : lines;
-}
-
-/** As proc(5) has them. */
-const states: Readonly<Record<string, string>> = {
-  R: "running",
-  S: "sleeping",
-  D: "waiting for a disk",
-  T: "stopped",
-  Z: "ended, not noticed by its parent",
-};
 
 /**
  * Signals `group`, a process group by the id of its leader; false if no process of it is left. The rest of a group may

@@ -1,29 +1,44 @@
-import { lchownSync } from "node:fs";
+import { closeSync, constants, existsSync, lchownSync, openSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Deployment, Run, Runner, Start } from "#deployments/deployment";
+import { setTimeout as delay } from "node:timers/promises";
+import { branchOf } from "#commit-names";
+import { formatDuration } from "#config/duration";
+import type { Adoption, Deployment, Ending, NotStarted, Run, Runner, Start } from "#deployments/deployment";
 import type { Decision } from "#deployments/resolve";
 import type { Log } from "#log";
+import { isShortage } from "#platform/run-command";
 import { printable } from "#platform/terminal";
-import { runAs } from "#platform/users";
+import { runAs, type SystemUser } from "#platform/users";
 import type { Problem } from "#problems";
-import { adoptRun } from "./adopt.ts";
+import type { Redactor } from "#redaction";
 import { checkScript } from "./check-script.ts";
-import { binDirectory, scriptEnvironment } from "./environment.ts";
-import { logPath, longestLine, pruneLogs } from "./log-file.ts";
-import { openOutput } from "./output.ts";
-import { makeScriptState, type ProjectScript } from "./script.ts";
+import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
+import { logPath, longestLine, type OutputReader, type OutputSink, openOutput } from "./log-file.ts";
+import { ageMs, findProcessesOf, hasEnvironment, runMarks, terminateGroup } from "./processes.ts";
+import {
+  binDirectory,
+  checkDeployLogDirectory,
+  deployLogDirectory,
+  makeScriptState,
+  type ProjectScript,
+  scriptEnvironment,
+} from "./script.ts";
 import {
   findSurvivor,
+  isHeld,
   makeRunDirectory,
+  type RunDirectory,
+  readExitCode,
+  readPid,
   removeRunDirectory,
   runDirectory,
   type Supervisor,
+  type SupervisorExit,
   startSupervisor,
 } from "./supervisor.ts";
-import { type RunContext, watchRun } from "./watch-run.ts";
 
 export interface RunnerOptions {
-  readonly script: () => ProjectScript;
+  readonly script: ProjectScript;
   readonly statePath: string;
   /** The branches that are deployed: no script is started for any other. */
   readonly refs: readonly string[];
@@ -43,17 +58,20 @@ export interface RunnerOptions {
   readonly onLine?: (deployment: Deployment) => void;
 }
 
-/** Runs deploy scripts. The caller starts only one at a time. */
-export function createRunner(options: RunnerOptions): Runner {
-  const { statePath, log } = options;
-  const now = (): RunOptions => ({ ...options, script: options.script() });
+/**
+ * Runs deploy scripts. The caller starts only one at a time.
+ *
+ * @param now the options as they are when a run starts or is adopted
+ */
+export function createRunner(now: () => RunnerOptions): Runner {
   return {
     start: (deployment) => startRun(now(), deployment),
     adopt: (deployment) => adoptRun(contextOf(now(), deployment)),
     tidy(deploymentId) {
+      const { statePath, script, log } = now();
       try {
         removeRunDirectory(runDirectory(statePath, deploymentId));
-        pruneLogs(statePath, options.script().user);
+        pruneLogs(statePath, script.user);
       } catch (error) {
         // Old files do no harm, and the next run removes them.
         log.warn({ event: "runner.untidy", err: error }, "Files of old runs could not be removed");
@@ -62,14 +80,11 @@ export function createRunner(options: RunnerOptions): Runner {
   };
 }
 
-/** With the script as it is when a run starts or is adopted. */
-type RunOptions = Omit<RunnerOptions, "script"> & { readonly script: ProjectScript };
-
 /**
  * Starts `REPO_PATH/deploy.sh <ref> <commit>`. First it checks what would prevent the start, whether a script of a dead
  * service still runs, and which commit is to be deployed.
  */
-async function startRun(options: RunOptions, deployment: Deployment): Promise<Start> {
+async function startRun(options: RunnerOptions, deployment: Deployment): Promise<Start> {
   try {
     const { repoPath } = options.script;
     const problem = checkRef(options, deployment) ?? (await checkScript(options.script));
@@ -80,10 +95,11 @@ async function startRun(options: RunOptions, deployment: Deployment): Promise<St
       return { kind: "try-again", detail };
     }
     makeScriptState(options.script);
-    const decision = (await options.resolve?.(deployment)) ?? asAsked(deployment);
+    const asAsked: Decision = { kind: "deploy", commit: deployment.commit, isSigned: false };
+    const decision = (await options.resolve?.(deployment)) ?? asAsked;
     if (decision.kind !== "deploy") return decision;
-    const resolved = { ...deployment, commit: decision.commit };
-    return { kind: "started", run: await spawnScript(contextOf(options, resolved), decision.isSigned) };
+    const context = contextOf(options, { ...deployment, commit: decision.commit });
+    return { kind: "started", run: await startScript(context, decision.isSigned) };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
@@ -92,25 +108,42 @@ async function startRun(options: RunOptions, deployment: Deployment): Promise<St
 }
 
 /** BRANCH may have been set after the deployment was recorded, or differ in another instance. */
-function checkRef({ refs }: RunOptions, { ref }: Deployment): Problem | null {
+function checkRef({ refs }: RunnerOptions, { ref }: Deployment): Problem | null {
   if (refs.includes(ref)) return null;
-  const detail = `${ref} is not deployed: BRANCH names ${refs.join(", ").replace("refs/heads/", "")}. Nothing was run. To deploy the named branch: hotpush deploy`;
+  const detail = `${ref} is not deployed: BRANCH names ${refs.map(branchOf).join(", ")}. Nothing was run. To deploy the named branch: hotpush deploy`;
   return { code: "branch_not_selected", detail };
 }
 
-function asAsked({ commit }: Deployment): Decision {
-  return { kind: "deploy", commit, isSigned: false };
+/** Everything that one run of the script needs. */
+interface RunContext {
+  readonly deployment: Deployment;
+  readonly repoPath: string;
+  readonly directory: RunDirectory;
+  /** The user that the script runs as; null: the user of this process. */
+  readonly user: SystemUser | null;
+  readonly environment: Record<string, string>;
+  readonly pipePath: string;
+  readonly logPath: string;
+  readonly redactor: Redactor;
+  readonly timeoutMs: number;
+  readonly timeoutGraceMs: number;
+  readonly outOfSightMs: number;
+  readonly silenceMs: number;
+  readonly sink: OutputSink;
 }
 
-function contextOf(options: RunOptions, deployment: Deployment): RunContext {
+function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
   const { statePath, script, log } = options;
+  const { id } = deployment;
+  const directory = runDirectory(statePath, id);
   return {
     deployment,
     repoPath: script.repoPath,
-    directory: runDirectory(statePath, deployment.id),
+    directory,
     user: script.user,
     environment: scriptEnvironment(script, deployment),
-    logPath: logPath(statePath, deployment.id),
+    pipePath: directory.outputPath,
+    logPath: logPath(statePath, id),
     redactor: script.redactor(),
     timeoutMs: options.deployTimeoutMs,
     timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
@@ -118,21 +151,35 @@ function contextOf(options: RunOptions, deployment: Deployment): RunContext {
     silenceMs: options.deploySilenceMs,
     sink: {
       onLine(line) {
-        log.info({ event: "deployment.output", deployment: deployment.id }, printable(line, longestLine));
+        log.info({ event: "deployment.output", deployment: id }, printable(line, longestLine));
         options.onLine?.(deployment);
       },
       onStep: (name) => options.onStep(deployment, printable(name)),
+      onSilence(silentMs, { step, lastLine }) {
+        const where = step === null ? "" : ` in the step ${printable(step)}`;
+        const last =
+          lastLine === null ? "It has printed nothing at all." : `Its last line: ${printable(lastLine)}`;
+        log.warn(
+          { event: "deployment.silent", deployment: id, silentMs: Math.round(silentMs), step, lastLine },
+          `Deployment ${id} has been silent for ${formatDuration(silentMs)}${where}. ${last}`,
+        );
+      },
     },
-    log,
   };
 }
 
 /** @param isSigned whether the signature of its commit was verified, so that no other may be deployed */
-async function spawnScript(context: RunContext, isSigned: boolean): Promise<Run> {
+async function startScript(context: RunContext, isSigned: boolean): Promise<Run> {
   const { directory, environment, user, repoPath, deployment } = context;
   makeRunDirectory(directory, isSigned ? deployment.commit : null);
   const command = [...runAs(user), ...commandFor(deployment, repoPath)];
-  return runScript(context, await startSupervisor({ directory, command, cwd: repoPath, environment }));
+  const supervisor = await startSupervisor({ directory, command, cwd: repoPath, environment });
+  try {
+    return watchSupervisor(context, supervisor);
+  } catch (error) {
+    await supervisor.dismiss();
+    throw error;
+  }
 }
 
 /** A roll back uses the images of this machine; the script would pull and build the current branch. */
@@ -141,21 +188,198 @@ function commandFor({ trigger, ref, commit }: Deployment, repoPath: string): rea
   return [join(repoPath, "deploy.sh"), ref, commit];
 }
 
-async function runScript(context: RunContext, supervisor: Supervisor): Promise<Run> {
+function watchSupervisor(context: RunContext, { pid, exited, startScript }: Supervisor): Run {
+  const { user, pipePath, timeoutMs } = context;
+  // A script may open its output by a name such as /dev/stderr: that takes the right to write to the pipe.
+  if (user !== null) lchownSync(pipePath, user.uid, user.gid);
+  const output = openOutput(context);
+  startScript();
+  return watchRun(context, {
+    ...{ output, exited: () => exited, group: () => pid, wasInSight: true, remainingMs: timeoutMs },
+  });
+}
+
+/**
+ * Takes over a run whose service died. The lock that its script holds and the exit code that it left show the result of
+ * it. Files of the run may be missing or unreadable, as in a state directory that was restored from a backup.
+ *
+ * @throws only errors for which `isShortage` is true
+ */
+async function adoptRun(context: RunContext): Promise<Adoption> {
+  const { directory, deployment, repoPath } = context;
+  const wasLocked = await isHeld(directory, deployment.id, repoPath);
+  // In this order: a script that ends in between writes its exit code before it releases the lock.
+  const exitCode = readExitCode(directory);
+  if (exitCode === null) return wasLocked ? { kind: "alive", run: adoptLiving(context) } : { kind: "gone" };
+  const printed = await resumeOutput(context).finish();
+  return { kind: "ended", ending: await endedByItself(context, exitCode, printed) };
+}
+
+/** If the output cannot be read on, its last line says so. */
+function resumeOutput(context: RunContext): OutputReader {
   try {
-    letUserOpenOutput(context);
-    const output = openOutput({ ...context, pipePath: context.directory.outputPath });
-    supervisor.startScript();
-    const { pid, exited } = supervisor;
-    const own = { exited: () => exited, group: () => pid, wasInSight: true };
-    return watchRun({ context, output, ...own, remainingMs: context.timeoutMs });
+    return openOutput(context);
   } catch (error) {
-    await supervisor.dismiss();
-    throw error;
+    if (isShortage(error)) throw error;
+    const lastLine = `[The rest of the output is lost: ${(error as Error).message}]`;
+    context.sink.onLine(lastLine);
+    return { finish: async () => ({ step: null, lastLine }) };
   }
 }
 
-/** A script may open its output by a name such as /dev/stderr: that takes the right to write to the pipe. */
-function letUserOpenOutput({ user, directory }: RunContext): void {
-  if (user !== null) lchownSync(directory.outputPath, user.uid, user.gid);
+/** The least time that an adopted run gets, even if it is past its time-out. */
+const leastRemainingMs = 1_000;
+
+function adoptLiving(context: RunContext): Run {
+  const { deployment, directory, repoPath, timeoutMs, outOfSightMs } = context;
+  const output = resumeOutput(context);
+  const marks = runMarks(deployment.id, repoPath);
+  /** Process ids are reused, and those of another container mean nothing here. */
+  const group = () => {
+    const pid = readPid(directory);
+    return pid !== null && hasEnvironment(pid, marks) ? pid : null;
+  };
+  const pid = group();
+  // A killed container releases the service's lock before its last process is gone.
+  const wasInSight = pid !== null;
+  // If no process of it is visible, there is no script to wait for: the holder of the lock is dying or was left behind.
+  const isVisible = wasInSight || findProcessesOf(deployment.id, repoPath).length > 0;
+  const patienceMs = isVisible ? Number.POSITIVE_INFINITY : outOfSightMs;
+  const ranMs = pid === null ? 0 : ageMs(pid);
+  return watchRun(context, {
+    ...{ output, group, wasInSight },
+    exited: (isKnown) => waitForEnd(context, isKnown, patienceMs),
+    remainingMs: isVisible ? Math.max(leastRemainingMs, timeoutMs - ranMs) : null,
+  });
+}
+
+/** How often the exit code is looked for, and how many looks later the lock. */
+const [lookEveryMs, looksForLock] = [200, 5];
+
+/**
+ * Resolves when the script has written its exit code, or when nothing holds its lock any more; never rejects. Both are
+ * needed: a background process of the script may hold the lock for ever, and a killed script writes no exit code.
+ *
+ * @param isKnown aborted when the end is known by other means
+ * @param patienceMs the longest wait
+ */
+async function waitForEnd(context: RunContext, isKnown: AbortSignal, patienceMs: number): Promise<null> {
+  const { directory, deployment, repoPath } = context;
+  const startMs = performance.now();
+  for (let look = 1; !isKnown.aborted && performance.now() - startMs < patienceMs; look += 1) {
+    if (readExitCode(directory) !== null) return null;
+    // A lack of a process or memory says nothing about the script.
+    const holds = () => isHeld(directory, deployment.id, repoPath).catch(() => true);
+    if (look % looksForLock === 0 && !(await holds())) return null;
+    await delay(lookEveryMs);
+  }
+  return null;
+}
+
+interface Watched {
+  readonly output: OutputReader;
+  /**
+   * Resolves when supervisor.sh, and so the script, has ended; null if nobody saw how. `isKnown` is aborted when nobody
+   * waits for it any more.
+   */
+  readonly exited: (isKnown: AbortSignal) => Promise<SupervisorExit | null>;
+  /** The process group to end, or null if it cannot be found any more. */
+  readonly group: () => number | null;
+  /** Whether its supervisor was visible at the adoption; else it died with its service, unless it left an exit code. */
+  readonly wasInSight: boolean;
+  /** The time until its time-out; null if it has none, because it is not waited for that long. */
+  readonly remainingMs: number | null;
+}
+
+/** Waits for the end of a script: by itself, at its time-out, or on request. The first reason counts. */
+function watchRun(context: RunContext, watched: Watched): Run {
+  const { output, exited, group, remainingMs } = watched;
+  const terminated = Promise.withResolvers<Pick<EarlyEnd, "reason" | "wasForced">>();
+  const known = new AbortController();
+  let hasEnded = false;
+
+  function end(reason: EarlyEnd["reason"], graceMs: number): void {
+    if (hasEnded) return;
+    hasEnded = true;
+    const resolve = (wasForced: boolean) => terminated.resolve({ reason, wasForced });
+    terminate(group(), graceMs).then(resolve, terminated.reject);
+  }
+
+  // If the whole machine slept, the end of the script may be an event of this very turn of the loop.
+  const timeOut = () => setImmediate(() => end("timed_out", context.timeoutGraceMs));
+  const timer = remainingMs === null ? undefined : setTimeout(timeOut, remainingMs);
+
+  async function waitForEnding(): Promise<Ending | NotStarted> {
+    const exit = await Promise.race([exited(known.signal), terminated.promise.then(() => null)]);
+    known.abort();
+    clearTimeout(timer);
+    if (!hasEnded) {
+      hasEnded = true;
+      return await concludeExit(context, watched, exit);
+    }
+    const how = await terminated.promise;
+    const { deployment, repoPath, timeoutMs, redactor } = context;
+    const survivors = findProcessesOf(deployment.id, repoPath).map(({ pid, command }) => ({
+      pid,
+      command: redactor.text(command),
+    }));
+    return endedEarly({ ...how, timeoutMs, survivors, printed: await output.finish() });
+  }
+
+  return { ended: waitForEnding(), end };
+}
+
+/** Exit code of supervisor.sh if the script was not started. */
+const notStartedCode = 75;
+
+/** How long the rest of a script may take to exit after its supervisor was killed from outside. */
+const remainsGraceMs = 2_000;
+
+async function concludeExit(
+  context: RunContext,
+  { output, group, wasInSight }: Watched,
+  exit: SupervisorExit | null,
+): Promise<Ending | NotStarted> {
+  // The exit code that supervisor.sh could not write to its file was seen, unless no script was started.
+  const seen = exit === null || exit.code === notStartedCode ? null : exit.code;
+  const exitCode = readExitCode(context.directory) ?? seen;
+  if (exitCode === null) await terminate(group(), remainsGraceMs);
+  const printed = await output.finish();
+  if (exitCode !== null) return await endedByItself(context, exitCode, printed);
+  if (exit === null && !wasInSight) return killedWithService(printed);
+  if (exit === null || exit.signal !== null) return killed(exit?.signal ?? null, printed);
+  const reason = printable(printed.lastLine ?? "no reason given");
+  return { state: "not_started", detail: `The script could not be started (${reason}).` };
+}
+
+/** @returns whether it was killed, because it did not end by itself */
+async function terminate(group: number | null, graceMs: number): Promise<boolean> {
+  return group !== null && (await terminateGroup(group, graceMs)).wasForced;
+}
+
+const logsKept = 50;
+
+/** Removes the oldest logs of the service and of the scripts if there are more than 50. */
+function pruneLogs(statePath: string, user: SystemUser | null): void {
+  pruneDirectory(join(statePath, "logs"), /^(\d+)\.log$/);
+  if (checkDeployLogDirectory(user) === null) pruneScriptLogs(user);
+}
+
+/** Through a descriptor: a user could put a link in place of the directory meanwhile. */
+function pruneScriptLogs(user: SystemUser | null): void {
+  const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+  const fd = openSync(deployLogDirectory(user), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  try {
+    pruneDirectory(`/proc/self/fd/${fd}`, /^deploy-(\d+)\.log$/);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function pruneDirectory(directory: string, pattern: RegExp): void {
+  if (!existsSync(directory)) return;
+  const idOf = (name: string) => Number(pattern.exec(name)?.[1]);
+  const names = readdirSync(directory).filter((name) => pattern.test(name));
+  const oldest = names.sort((one, other) => idOf(other) - idOf(one)).slice(logsKept);
+  for (const name of oldest) rmSync(join(directory, name), { force: true });
 }

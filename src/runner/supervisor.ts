@@ -108,12 +108,8 @@ export interface RunDirectory {
 
 export function runDirectory(statePath: string, deploymentId: number): RunDirectory {
   const path = join(statePath, "runs", String(deploymentId));
-  const [outputPath, lockPath, verifiedPath] = [
-    join(path, "output"),
-    join(path, "lock"),
-    join(path, "verified"),
-  ];
-  return { path, outputPath, lockPath, verifiedPath };
+  const at = (name: string) => join(path, name);
+  return { path, outputPath: at("output"), lockPath: at("lock"), verifiedPath: at("verified") };
 }
 
 /**
@@ -180,39 +176,15 @@ export async function findSurvivor(
  * @throws only errors for which `isShortage` is true
  */
 export async function isHeld(directory: RunDirectory, id: number, repoPath: string): Promise<boolean> {
+  let fd: number | null = null;
   try {
-    return !(await withLock(directory, (fd) => flock(fd, { waitS: 0 })));
+    fd = openSync(directory.lockPath, constants.O_RDONLY);
+    return !(await flock(fd, { waitS: 0 }));
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT" && !existsSync(directory.lockPath)) return false;
     if (isShortage(error)) throw error;
     return findProcessesOf(id, repoPath).length > 0;
-  }
-}
-
-/** Waits until no process holds the lock of the run any more, or `signal` is aborted. */
-export async function waitUntilUnlocked(directory: RunDirectory, signal: AbortSignal): Promise<void> {
-  await withLock(directory, (fd) => flock(fd, { waitS: null, signal }));
-}
-
-/** @returns what `lock` gives; true without a lock file */
-async function withLock(
-  { lockPath }: RunDirectory,
-  lock: (fd: number) => Promise<boolean>,
-): Promise<boolean> {
-  const fd = openIfThere(lockPath);
-  if (fd === null) return true;
-  try {
-    return await lock(fd);
   } finally {
-    closeSync(fd);
-  }
-}
-
-/** @throws if it is there and cannot be opened: then nobody knows whether it is held */
-function openIfThere(path: string): number | null {
-  try {
-    return openSync(path, constants.O_RDONLY);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
+    if (fd !== null) closeSync(fd);
   }
 }

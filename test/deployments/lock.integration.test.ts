@@ -5,9 +5,8 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } fro
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { callRun } from "../../src/calls/client.ts";
-import { readProcesses } from "../../src/runner/processes.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { straced } from "../harness/processes.ts";
+import { readProcesses, straced } from "../harness/processes.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import { letGo, type RunningService, startService } from "../harness/service.ts";

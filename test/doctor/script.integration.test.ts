@@ -9,57 +9,39 @@ import {
   runCommand,
   testBroken,
 } from "../harness/doctor.ts";
-import { becomeNobody, needs } from "../harness/requirements.ts";
 import { quickScript } from "../harness/service.ts";
 import { writeScript } from "../harness/temporary.ts";
-import { brokenScripts } from "../runner/script-set-ups.ts";
+import { type ScriptFault, scriptFaults } from "../runner/script-faults.ts";
 
 /** No command is printed for them: a person knows what should be there. */
-const notRunnable = [
-  "a directory in place of the script",
-  "a script whose interpreter does not exist",
-  "a script whose interpreter env does not find",
-  "a script whose interpreter is not executable",
-];
+const isRunnable = ({ name, code }: ScriptFault) =>
+  code !== "interpreter_missing" && !name.includes("directory");
 
 /** The broken scripts of test/runner, each fixed here by the command of the report. */
-const ways: readonly BrokenCase[] = brokenScripts.map((setUp) => ({
-  name: setUp.name,
+const ways: readonly BrokenCase[] = scriptFaults.map((fault) => ({
+  name: fault.name,
   check: "deploy-script",
-  options: setUp.isUnprivileged ? needs("root", "otherUser") : {},
-  ...(setUp.isUnprivileged ? { run: { wrapper: becomeNobody } } : {}),
   breakIt(place) {
-    const besidePath = join(place.root, "beside");
-    mkdirSync(besidePath);
     rmSync(place.repoPath, { recursive: true });
-    setUp.make({ ...place, besidePath });
+    mkdirSync(place.repoPath);
+    writeScript(place.scriptPath, quickScript);
+    fault.make(place);
     writeFileSync(place.envFile, `REPO_PATH=${place.repoPath}\nWEBHOOK_SECRET=${"s".repeat(32)}\n`);
-    if (setUp.isUnprivileged) openTo(place.root, place.envFile);
-    else git(place, "init", "--quiet");
+    git(place, "init", "--quiet");
   },
-  ...(notRunnable.includes(setUp.name)
-    ? {
-        async fix(place) {
-          rmSync(place.scriptPath, { recursive: true });
-          writeScript(place.scriptPath, quickScript);
-          const [fault] = (await probe(place, "deploy-script")).faults;
-          if (fault) await runCommand(place, fault);
-        },
-      }
-    : { fix: applyFix }),
+  async fix(place, found) {
+    if (isRunnable(fault)) return await applyFix(place, found);
+    rmSync(place.scriptPath, { recursive: true });
+    writeScript(place.scriptPath, quickScript);
+    const [next] = (await probe(place, "deploy-script")).faults;
+    if (next) await runCommand(place, next);
+  },
 }));
 
 /** The script comes from no commit, so a second command may add it. */
 async function applyFix(place: Place, fault: DoctorFault): Promise<void> {
   await runCommand(place, fault);
   for (const next of (await probe(place, "deploy-script")).faults) await runCommand(place, next);
-}
-
-function openTo(root: string, envFile: string): void {
-  for (const path of [join(root, ".."), root, join(root, "app"), join(root, "tmp"), join(root, "home")]) {
-    chmodSync(path, 0o777);
-  }
-  chmodSync(envFile, 0o644);
 }
 
 testBroken(ways);

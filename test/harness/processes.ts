@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Scope } from "./temporary.ts";
 import "./environment.ts";
@@ -168,4 +168,30 @@ const offset = Number(process.env.FUZZ_SEED ?? 0) % every;
 export function triedCalls(last: number): readonly number[] {
   const calls = Array.from({ length: last }, (_, index) => index + 1);
   return calls.filter((call) => call % every === offset);
+}
+
+/** A process, as /proc has it. */
+export interface ProcessEntry {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+  readonly command: string;
+}
+
+/** All processes that this one can see. */
+export function readProcesses(): readonly ProcessEntry[] {
+  const pids = readdirSync("/proc").map(Number).filter(Number.isSafeInteger);
+  return pids.flatMap((pid) => {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+      const [, parent, group] = stat
+        .slice(stat.lastIndexOf(")") + 2)
+        .split(" ")
+        .map(Number);
+      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+      return [{ pid, parent: parent ?? 0, group: group ?? 0, command }];
+    } catch {
+      return []; // It is gone.
+    }
+  });
 }

@@ -22,20 +22,17 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions & 
   const lines: string[] = [];
   const steps: string[] = [];
   const { PATH, HOME } = process.env;
-  const runner = createRunner({
-    script: createProjectScript({
-      ...{ env: { PATH, HOME }, deployEnv: [], repoPath },
-      secrets: { current: makeSecret(testSecret), previous: null },
-      ...options,
-    }),
-    statePath,
-    refs: mainRefs,
-    deployTimeoutMs: 60_000,
-    deploySilenceMs: 0,
+  const script = createProjectScript({
+    ...{ env: { PATH, HOME }, deployEnv: [], repoPath },
+    secrets: { current: makeSecret(testSecret), previous: null },
+    ...options,
+  });
+  const runner = createRunner(() => ({
+    ...{ script: script(), statePath, refs: mainRefs, deployTimeoutMs: 60_000, deploySilenceMs: 0 },
     log: pino({ base: null }, { write: (text) => void takeLine(text, lines) }),
     onStep: (_deployment, name) => steps.push(name),
     ...options,
-  });
+  }));
   let last = 0;
   async function start(script: string, id = last + 1) {
     last = id;

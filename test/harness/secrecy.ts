@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { RedactionStream } from "../../src/redaction.ts";
+import type { Redactor } from "../../src/redaction.ts";
+import { createLineCutter } from "../../src/runner/log-file.ts";
 import type { RunningService } from "./service.ts";
 
 /** How programs write a secret down, by name. */
@@ -13,9 +14,13 @@ export function encodings(secret: string): Readonly<Record<string, string>> {
   };
 }
 
-/** Writes the pieces to the stream and ends it. @returns all of its output */
-export function redacted(stream: RedactionStream, pieces: readonly Buffer[]): string {
-  return Buffer.concat([...pieces.map((piece) => stream.push(piece)), stream.finish()]).toString();
+/** What a log has of output that comes in pieces. */
+export function redacted(redactor: Redactor, pieces: readonly Buffer[]): string {
+  const lines: string[] = [];
+  const cutter = createLineCutter((line) => lines.push(line), redactor.text);
+  for (const piece of pieces) cutter.push(piece);
+  cutter.finish();
+  return lines.join("\n");
 }
 
 /** The output of a service, line by line. */

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { githubPush } from "../harness/delivery.ts";
@@ -16,7 +15,6 @@ import {
 import { straced } from "../harness/processes.ts";
 import { readDeployments } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 const started = (service: RunningRole) =>
@@ -182,26 +180,3 @@ test(
     assert.equal((await pushTo(service, "shop")).status, 202);
   },
 );
-
-test("a tool that only one project needs does not keep the others from starting", async (t) => {
-  const machine = makeMachine(t);
-  const keys = join(temporaryDirectory(t), "signers");
-  writeFileSync(
-    keys,
-    "mara@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIP5m0yB8p2dYdEXuwnfE6mQ8bV3t6Jm9m1cXk3oQ7w2A\n",
-  );
-  machine.addProject("shop", makeCheckout(t), { ALLOWED_SIGNERS: keys });
-  machine.addProject("blog", makeCheckout(t));
-  const tools = temporaryDirectory(t);
-  for (const name of ["flock", "mkfifo", "sh"]) symlinkSync(findTool(name), join(tools, name));
-  const service = await machine.start("all", { PATH: tools });
-  assert.equal((await pushTo(service, "blog")).status, 202);
-  assert.match(
-    String((await service.log.waitFor(({ event }) => event === "project.tool_missing")).msg),
-    /shop can.+git is not installed/,
-  );
-});
-
-function findTool(name: string): string {
-  return execFileSync("which", [name], { encoding: "utf8" }).trim();
-}

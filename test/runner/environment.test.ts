@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { childEnvironment } from "../../src/runner/environment.ts";
+import { childEnvironment } from "../../src/runner/script.ts";
 import { deliver, githubPush, randomCommit, testSecret } from "../harness/delivery.ts";
 import { createTestRunner } from "../harness/runs.ts";
 import { startService } from "../harness/service.ts";
@@ -131,28 +131,6 @@ test("the script starts in the repository with only the descriptors 0 to 3", asy
     rest.filter((line) => !known.has(line)),
     ["0", "1", "2", "3", "/dev/null"],
   );
-});
-
-test("the script ignores and blocks no signal and has the umask of the service", async (t) => {
-  // Not a shell: shells have signals of their own. As the interpreter, cat prints what it is given, itself included.
-  const service = await startService(t, { script: "#!/usr/bin/env -S cat /proc/self/status\n" });
-  await deliver(service.url, githubPush());
-  await service.log.waitForEnding(1);
-  const status = service.log.outputOf(1).join("\n");
-  assert.match(status, /^SigBlk:\s0+$/m);
-  assert.match(status, /^SigIgn:\s0+$/m);
-  const own = /^Umask:.*$/m.exec(readFileSync(`/proc/${service.child.pid}/status`, "latin1"))?.[0];
-  assert.equal(/^Umask:.*$/m.exec(status)?.[0].replace(" ", "\t"), own);
-});
-
-test("the script is the leader's child in a process group of its own", async (t) => {
-  const runner = createTestRunner(t);
-  await runner.run(
-    '#!/bin/sh\nread -r _ _ _ parent group session _ </proc/$$/stat\necho "$parent $group $session"\n',
-  );
-  const [parent, group, session] = (runner.lines[0] ?? "").split(" ");
-  assert.equal(parent, group);
-  assert.equal(group, session);
 });
 
 test("a project's secrets replace nothing that is passed, and nothing else replaces them", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -228,29 +228,6 @@ test("the service exits with 78 if it cannot use the file of keys", async (t) =>
     assert.equal(exitCode, 78);
     assert.ok(log.otherText.join("\n").includes(`hotpush: ALLOWED_SIGNERS is "${path}", ${says}`));
   }
-});
-
-test("the service does not start without the program that verifies its keys", async (t) => {
-  const project = makeSignedProject(t);
-  const bin = temporaryDirectory(t);
-  for (const name of ["flock", "mkfifo", "git"]) {
-    symlinkSync(
-      execFileSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim(),
-      join(bin, name),
-    );
-  }
-  const env = { PATH: bin, ALLOWED_SIGNERS: project.signersPath };
-  const { child, log } = spawnService(t, {
-    env,
-    statePath: temporaryDirectory(t),
-    repoPath: project.repoPath,
-  });
-  const [exitCode] = await once(child, "close");
-  assert.equal(exitCode, 78);
-  assert.match(
-    log.otherText.join("\n"),
-    /ssh-keygen is not installed\. Install the package openssh-client\./,
-  );
 });
 
 test("a service stopped while the remote does not answer leaves the deployment queued", async (t) => {
