@@ -200,17 +200,15 @@ export function findRemoteServer(env: NodeJS.ProcessEnv): RemoteServer | null {
 }
 
 function readToken(path: string): string {
+  let token = "";
   try {
-    const { mode } = statSync(path);
-    if ((mode & 0o077) !== 0)
-      throw new CommandError(`Other users can read the token in ${path}. Run: chmod 600 ${path}`);
-    const token = readFileSync(path, "utf8").trim();
-    if (/^\S{1,100}$/.test(token)) return token;
+    if ((statSync(path).mode & 0o077) === 0) token = readFileSync(path, "utf8").trim();
+    else throw new CommandError(`Other users can read the token in ${path}. Run: chmod 600 ${path}`);
   } catch (error) {
     if (error instanceof CommandError) throw error;
-    const { code } = error as NodeJS.ErrnoException;
-    throw new CommandError(`The token file ${path} cannot be read (${code}).`);
+    throw new CommandError(`The token file ${path} cannot be read: ${(error as Error).message}.`);
   }
+  if (/^\S{1,100}$/.test(token)) return token;
   throw new CommandError(`There is no token in ${path}: hotpush open --token <name> prints one.`);
 }
 
@@ -220,8 +218,8 @@ async function openRemote(
   path: string,
   request: HttpRequest,
 ): Promise<IncomingMessage> {
-  const target = new URL(`/api${path}`, url);
   const headers = { authorization: `Bearer ${token}` };
+  const target = new URL(`/api${path}`, url);
   const answer = await openHttp(target, { ...request, headers }).catch((error: NodeJS.ErrnoException) => {
     if (error.name === "AbortError") throw error;
     throw new CommandError(`${url.host} cannot be reached: ${error.message || error.code}.`);
@@ -229,18 +227,11 @@ async function openRemote(
   const status = answer.statusCode ?? 0;
   const type = answer.headers["content-type"] ?? "";
   const isProblem = type.startsWith("application/problem+json");
-  if (type.startsWith("text/html") || (status >= 400 && !isProblem) || (status >= 300 && status < 400))
-    throw notHotpush(answer, url);
-  if (status !== 401) return answer;
+  if (status !== 401 && (status < 300 ? !type.startsWith("text/html") : isProblem)) return answer;
   answer.destroy();
   throw new CommandError(
-    `${url.host} does not know this token. It may have been revoked: hotpush open --list, on the server.`,
-  );
-}
-
-function notHotpush(answer: IncomingMessage, { host }: URL): CommandError {
-  answer.destroy();
-  return new CommandError(
-    `${host} answered with status ${answer.statusCode}, not like the page of a Hotpush. Is it the address of the page?`,
+    status === 401
+      ? `${url.host} does not know this token. It may have been revoked: hotpush open --list, on the server.`
+      : `${url.host} answered with status ${status}, not like the page of a Hotpush. Is it the address of the page?`,
   );
 }

@@ -1,4 +1,3 @@
-import { formatDuration } from "#config/duration";
 import { type Deployment, liveCommit } from "#deployments/deployment";
 import {
   findLastGood,
@@ -126,27 +125,21 @@ export function judgeSecrets(
   { current, previous }: ReturnType<Project["secretUses"]>,
   nowMs: number,
 ): SecretsJson {
-  const advice = previous && adviceOn(current, previous, nowMs);
+  // Before the current secret was known, nothing was observed.
+  const silentMs = nowMs - Math.max(previous?.lastUsedAtMs ?? 0, current.knownSinceMs);
+  const isReplaced = (current.lastUsedAtMs ?? 0) > (previous?.lastUsedAtMs ?? 0);
+  const days = Math.floor(silentMs / dayMs);
+  const advice = !isReplaced
+    ? "Not safe to drop: the current secret was not used since. Set it in the webhook's form at the git host."
+    : silentMs < quietMs
+      ? `Safe to drop when it was not used for 7 days; so far ${days}. The current secret was used since. If only one webhook had it, drop it now: hotpush secret drop-previous --force`
+      : "Safe to drop: not used for 7 days, and the current secret was used since. Run: hotpush secret drop-previous";
   return {
     current: secretJson(current),
     previous: previous && secretJson(previous),
-    canDropPrevious: advice === null ? null : advice === safeToDrop,
-    advice,
+    canDropPrevious: previous && isReplaced && silentMs >= quietMs,
+    advice: previous && advice,
   };
-}
-
-const safeToDrop =
-  "Safe to drop: not used for 7 days, and the current secret was used since. Run: hotpush secret drop-previous";
-
-function adviceOn(current: SecretUse, previous: SecretUse, nowMs: number): string {
-  // Before the current secret was known, nothing was observed.
-  const silentMs = nowMs - Math.max(previous.lastUsedAtMs ?? 0, current.knownSinceMs);
-  if ((current.lastUsedAtMs ?? 0) <= (previous.lastUsedAtMs ?? 0))
-    return "Not safe to drop: the current secret was not used since. Set it in the webhook's form at the git host.";
-  if (silentMs >= quietMs) return safeToDrop;
-  const silent =
-    silentMs < 2 * dayMs ? formatDuration(Math.max(0, silentMs)) : `${Math.floor(silentMs / dayMs)} days`;
-  return `Safe to drop when it was not used for 7 days; so far ${silent}. The current secret was used since. If only one webhook had it, drop it now: hotpush secret drop-previous --force`;
 }
 
 function secretJson({ knownSinceMs, lastUsedAtMs, host, deliveryId }: SecretUse): SecretsJson["current"] {

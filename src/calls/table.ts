@@ -250,18 +250,12 @@ export function readAsked(
   query: URLSearchParams,
   body: string,
 ): Readonly<Record<string, unknown>> {
-  const given: Record<string, unknown> = { ...parameters };
-  const sent = { query: [...query], body: Object.entries(body === "" ? {} : parseObject(body)) } as const;
-  for (const place of ["query", "body"] as const)
-    for (const [member, value] of sent[place]) {
-      const isKnown = Object.hasOwn(row.takes, member) && placeOf(row, member) === place;
-      if (!isKnown || Object.hasOwn(given, member))
-        refuse(
-          "input_invalid",
-          `This call takes no \`${member.slice(0, 40)}\` in its ${place}, or only one.`,
-        );
-      given[member] = value;
-    }
+  const sent = Object.entries(body === "" ? {} : parseObject(body));
+  const members: (readonly [string, unknown])[] = [...Object.entries(parameters), ...query, ...sent];
+  const given = Object.fromEntries(members);
+  const odd = members.find(([member]) => !Object.hasOwn(row.takes, member));
+  if (odd) refuse("input_invalid", `This call takes no \`${odd[0].slice(0, 40)}\`.`);
+  if (Object.keys(given).length < members.length) refuse("input_invalid", "Give each member once.");
   const read = v.safeParse(v.strictObject(row.takes), given, { abortEarly: true });
   if (read.success) return read.output;
   const [issue] = read.issues;

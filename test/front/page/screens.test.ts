@@ -65,7 +65,7 @@ test("a deployment is summed up in one sentence, whatever its state is", async (
     [{ state: "queued", startedAt: null }, "“Show prices” waits for its turn."],
     [{ state: "running", liveAt: null }, "“Show prices” is being deployed."],
     [{ state: "running" }, "“Show prices” is live, and is watched."],
-    [{ state: "failed" }, `“Show prices” failed after 18 s. ${last.commit.slice(0, 7)} stays live.`],
+    [{ state: "failed" }, `“Show prices” failed after 18.2 s. ${last.commit.slice(0, 7)} stays live.`],
     [{ state: "superseded", supersededBy: 49 }, "“Show prices” was superseded by deployment 49."],
     [{ state: "skipped" }, "“Show prices” was skipped."],
     [{ subject: "x".repeat(200) }, `“${"x".repeat(71)}…” is live.`],

@@ -41,15 +41,18 @@ async function fetchLog() {
   }
 }
 
-const linesAtOnce = 2_000;
+const [linesAtOnce, frameMs] = [500, 8];
 
 /** Some lines at a time, so that no frame waits for a long log; only what is whole takes the place of its last page. */
 async function showWhole(bytes) {
+  let startMs = performance.now();
   for (let from = 0; from !== undefined; ) {
     const cut = cutLines(bytes, from, linesAtOnce);
     add(cut);
     from = cut.at(-1)?.endByte;
+    if (performance.now() - startMs < frameMs) continue;
     await new Promise((resolve) => setTimeout(resolve));
+    startMs = performance.now();
   }
   const heads = named();
   const isShort = ({ rows }) => rows <= 60;
@@ -64,7 +67,7 @@ async function showWhole(bytes) {
 // Parts that fold, one for each step, with blocks of lines. Lines are elements from when they are first in sight: a hundred
 // thousand at once would freeze the page. Those that are out of sight are not laid out (content-visibility).
 
-const linesInBlock = 50;
+const linesInBlock = 200;
 /** @typedef {{ element: HTMLElement, from: number, to: number, isFilled: boolean }} Block */
 /** @type {{ name: string | null, element: HTMLDetailsElement, from: number, rows: number, blocks: Block[] }[]} */
 const parts = [];

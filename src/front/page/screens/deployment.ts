@@ -3,6 +3,7 @@ import { html } from "hono/html";
 import type { DeploymentJson, LogPageJson, OneDeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
 import { branchOf, shortCommit } from "#commit-names";
+import { formatDuration } from "#config/duration";
 import { stepOf } from "#runner/log-file";
 import { failedText, type SiteRequests } from "#site-requests";
 import {
@@ -22,7 +23,6 @@ import {
   count,
   icon,
   isOver,
-  lasted,
   lastSteps,
   lookOf,
   type Markup,
@@ -79,7 +79,7 @@ ${logView(view)}</div>`;
 function sentenceOf(deployment: DeploymentJson, project: ProjectJson | null): string {
   const { state, requests, liveAt, durationMs, supersededBy } = deployment;
   const name = `“${shortTitle(deployment)}”`;
-  const took = durationMs === null ? "" : ` after ${lasted(durationMs)}`;
+  const took = durationMs === null ? "" : ` after ${formatDuration(durationMs)}`;
   const proof = requests === null ? "" : `, and ${failedText(requests)} requests failed`;
   const stays = project?.live ? ` ${shortCommit(project.live.commit)} stays live.` : "";
   const sentences: Readonly<Record<DeploymentJson["state"], string>> = {
@@ -107,7 +107,7 @@ function about({ deployment, project, before }: DeploymentView): Markup {
   const change = project && before && compareLink(project, deployment, { from: before, to: commit });
   const liveAfter = startedAt && liveAt ? Date.parse(liveAt) - Date.parse(startedAt) : null;
   return html`<span>${link ? html`<a class="sha" href="${link}" rel="noreferrer">${shortCommit(commit)}</a>` : html`<code class="sha">${shortCommit(commit)}</code>`}</span><span>${causeOf(deployment)}</span><span>${ago(createdAt)}</span>
-${liveAfter !== null && html`<span>live after ${lasted(liveAfter)}</span>`}${durationMs !== null && liveAfter !== null && html`<span>done after ${lasted(durationMs)}</span>`}${change && html`<span><a href="${change}" rel="noreferrer">compare with ${shortCommit(before ?? "")}</a></span>`}`;
+${liveAfter !== null && html`<span>live after ${formatDuration(liveAfter)}</span>`}${durationMs !== null && liveAfter !== null && html`<span>done after ${formatDuration(durationMs)}</span>`}${change && html`<span><a href="${change}" rel="noreferrer">compare with ${shortCommit(before ?? "")}</a></span>`}`;
 }
 
 function deploymentActions(
@@ -203,7 +203,7 @@ function facts(deployment: DeploymentJson): Markup {
     ["Branch", branchOf(ref)],
     ["Commit", shownCommit(deployment)],
     ["Author", author],
-    ["Waited", waited === null ? null : lasted(Math.max(0, waited))],
+    ["Waited", waited === null ? null : formatDuration(Math.max(0, waited))],
     ["Attempts", attempts > 1 ? String(attempts) : null],
     ["Exit code", exitCode === null ? null : String(exitCode)],
     ["Cancelled by", cancelledBy?.name],

@@ -2,6 +2,7 @@ import { html } from "hono/html";
 import type { DeploymentJson, HistoryJson, ProjectJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
 import { shortCommit } from "#commit-names";
+import { formatDuration } from "#config/duration";
 import { failedText } from "#site-requests";
 import { durationChart, medianMs, projectLook } from "./projects.ts";
 import {
@@ -20,7 +21,6 @@ import {
   commitLink,
   compareLink,
   icon,
-  lasted,
   lookEvery,
   lookOf,
   type Markup,
@@ -73,7 +73,7 @@ function captionOf(recent: readonly DeploymentJson[]): string {
     medianMs(recent),
     recent.filter(({ state }) => lookOf(state).tone === "bad").length,
   ];
-  const took = median === null ? "" : `half of them took at most ${lasted(median)}, and `;
+  const took = median === null ? "" : `half of them took at most ${formatDuration(median)}, and `;
   return `The last ${recent.length} deployments: ${took}${failed === 0 ? "none failed." : `${failed} failed (hollow).`}`;
 }
 
@@ -140,7 +140,7 @@ function entry(deployment: DeploymentJson, older: readonly DeploymentJson[], pro
   return html`<li class="entry">${icon(tone)}
 <div class="what"><a href="/deployments/${id}">${titleOf(deployment)}</a><small>${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></div>
 <span class="tag ${tone}">${isLive ? "Live" : word}</span>${commitOrChange(deployment, older, project)}
-<span class="took">${durationMs === null || startsNothing(state) ? "" : lasted(durationMs)}</span><span class="when">${ago(createdAt)}</span></li>`;
+<span class="took">${durationMs === null || startsNothing(state) ? "" : formatDuration(durationMs)}</span><span class="when">${ago(createdAt)}</span></li>`;
 }
 
 function startsNothing(state: DeploymentJson["state"]): boolean {

@@ -1,13 +1,13 @@
 import { html } from "hono/html";
 import type { DeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
 import { shortCommit } from "#commit-names";
+import { formatDuration } from "#config/duration";
 import { failedText } from "#site-requests";
 import { ask, type Screen, type Visitor, type Wanted } from "./screen.ts";
 import {
   ago,
   causeOf,
   count,
-  lasted,
   lastSteps,
   lookEvery,
   lookOf,
@@ -112,7 +112,7 @@ function row({ project, deployments, steps }: ProjectCard): Markup {
   return html`<li class="project ${look.tone}">
 <div class="name"><h2><a href="/projects/${name}">${name}</a></h2><span class="soft">${hostOf(deployments) ?? branches.join(", ")}</span></div>
 <div class="live"><p>${stateWord(look)}</p>${liveLines(project)}</div>
-<div class="recent">${deployments.length > 0 && durationChart(deployments, 24)}${median !== null && html`<small>median ${lasted(median)}</small>`}</div>
+<div class="recent">${deployments.length > 0 && durationChart(deployments, 24)}${median !== null && html`<small>median ${formatDuration(median)}</small>`}</div>
 ${project.last?.state === "running" && steps.length > 0 && html`<div class="progress">${stepRow(project.last, steps)}</div>`}
 </li>`;
 }
@@ -175,7 +175,7 @@ function tallestMs(shown: readonly DeploymentJson[]): number {
 function bar(deployment: DeploymentJson, x: number, tall: number): Markup {
   const { id, state } = deployment;
   const { tone, word } = lookOf(state);
-  const took = deployment.durationMs === null ? "" : ` in ${lasted(deployment.durationMs)}`;
+  const took = deployment.durationMs === null ? "" : ` in ${formatDuration(deployment.durationMs)}`;
   const label = `${id}: ${titleOf(deployment)}. ${word}${took}`;
   return html`<a href="/deployments/${id}" tabindex="-1" aria-label="${label}"><title>${label}</title><rect x="${x}" y="0" width="${step}" height="${height}" fill="transparent"/>${shape(tone, x + 1.5, tall)}</a>`;
 }

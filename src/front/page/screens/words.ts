@@ -1,6 +1,7 @@
 import { html, raw } from "hono/html";
 import type { DeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
 import { branchOf, shortCommit } from "#commit-names";
+import { formatDuration } from "#config/duration";
 
 /** Escaped HTML. */
 export type Markup = ReturnType<typeof html>;
@@ -71,15 +72,6 @@ function agoText(ms: number): string {
 
 function exactly(iso: string): string {
   return `${iso.slice(0, 19).replace("T", " ")} UTC`;
-}
-
-/** How long something took, as short as it can be read: `0.4 s`, `18 s`, `4 min 10 s`. */
-export function lasted(ms: number): string {
-  if (ms < 9_950) return `${(ms / second).toFixed(1)} s`;
-  if (ms < minute) return `${Math.round(ms / second)} s`;
-  const [minutes, seconds] = [Math.floor(ms / minute), Math.floor((ms % minute) / second)];
-  if (minutes < 60) return seconds === 0 ? `${minutes} min` : `${minutes} min ${seconds} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 /** `1 push waits` takes a verb of its own; this is for nouns alone. */
@@ -164,6 +156,6 @@ export function stepTone({ state }: DeploymentJson, { durationMs }: StepJson, is
 
 /** How long a step took, or has taken so far: the browser keeps that right. */
 export function stepTime({ durationMs, startedAt }: StepJson): Markup {
-  if (durationMs !== null) return html`<time>${lasted(durationMs)}</time>`;
-  return html`<time data-since="${startedAt}">${lasted(Math.max(0, Date.now() - Date.parse(startedAt)))}</time>`;
+  if (durationMs !== null) return html`<time>${formatDuration(durationMs)}</time>`;
+  return html`<time data-since="${startedAt}">${formatDuration(Math.max(0, Date.now() - Date.parse(startedAt)))}</time>`;
 }
