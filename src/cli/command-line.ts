@@ -17,7 +17,8 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   const finish = (code: number) => {
     exitCode = code;
   };
-  const { words, server } = takeServer(argv);
+  // `hotpush connect` has a token of a git host, which is never sent to a page, nor one of a page to a git host.
+  const { words, server } = argv[0] === "connect" ? { words: [...argv], server: {} } : takeServer(argv);
   const wanted = words.find((word) => !word.startsWith("-") && word !== "help");
   surviveReader(wanted === undefined || onlyPrinting.includes(wanted));
   const context = { env: { ...env, ...server }, finish };

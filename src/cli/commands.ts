@@ -12,6 +12,7 @@ type CommandRow = readonly [summary: string, load: () => Promise<CommandFile>];
 const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
   "Set up:": {
     init: ["Set up everything that a push needs to deploy this project", () => import("./init.ts")],
+    connect: ["Make the webhook and the deploy key at your git host", () => import("./connect.ts")],
     send: ["Send a signed test push or ping; --dry-run runs nothing", () => import("./send.ts")],
     doctor: [
       "Find what would keep a push from being deployed, and how to fix it",
@@ -76,7 +77,7 @@ export const onlyPrinting: readonly string[] = [
 ];
 
 /** Those that call a service, but not over its page. */
-export const onlyThere: readonly string[] = ["doctor", "notify", "secret", "open"];
+export const onlyThere: readonly string[] = ["connect", "doctor", "notify", "secret", "open"];
 
 /**
  * Builds the program. Commands that are not wanted are in it by name and summary only.

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { statusHosts } from "#config/commit-status";
 import { isProjectName } from "#config/project-files";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
@@ -8,7 +9,7 @@ import { type InitOptions, init, type Questions, type Screen, type Setup } from 
 import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
 import { parsePlace, type ServedOptions } from "#setup/served";
-import { type GitHost, gitHosts, isGitHost, webhookForm } from "#setup/webhook-form";
+import { type GitHost, type GitRemote, gitHosts, isGitHost, webhookForm } from "#setup/webhook-form";
 import { type CommandContext, isAgreed, newCommand, parser, print } from "./command.ts";
 
 export const commands = { init: makeInitCommand };
@@ -180,7 +181,11 @@ function showNotes({ notes, override: { foundBy, name } }: Setup): void {
 
 /** Says what a person still has to do: only what is not done yet. */
 const showEnd: Screen["showEnd"] = (setup, { isUp, answer }) => {
-  printWebhookForm(setup);
+  const { host, settingsFile, project, address, settings } = setup;
+  const { remote } = project;
+  printWebhookForm({ host, settingsFile, remote, url: address.payloadUrl, secret: settings.WEBHOOK_SECRET });
+  if (statusHosts.some((one) => one === host))
+    print("Or let Hotpush fill it in, with a token of yours: hotpush connect");
   if (answer !== null) print(`\n${wrapFor(process.stdout, answer)}`);
   else print("\nNext:", ...(isUp ? [] : ["  docker compose up -d"]), "  hotpush send --dry-run");
   if (setup.page !== null) print("", `The page is at ${setup.page.origin}. To sign in: hotpush open`);
@@ -188,12 +193,19 @@ const showEnd: Screen["showEnd"] = (setup, { isUp, answer }) => {
     print("", "For a page that shows all this: hotpush init --page https://<another name of this server>");
 };
 
+/** The values of a webhook's form, and where they are from. */
+export interface ShownForm extends Pick<Setup, "host" | "settingsFile"> {
+  readonly remote: GitRemote | null;
+  readonly url: URL;
+  readonly secret: string | undefined;
+}
+
 /** The form of the git host's webhook, field by field. Only a person at a terminal sees the secret itself. */
-function printWebhookForm({ host, project, address, settings, settingsFile }: Setup): void {
-  const shown = process.stdout.isTTY ? settings.WEBHOOK_SECRET : undefined;
+export function printWebhookForm({ host, remote, url, secret: known, settingsFile }: ShownForm): void {
+  const shown = process.stdout.isTTY ? known : undefined;
   const secret = shown ?? `the value of WEBHOOK_SECRET in ${settingsFile}`;
-  const values = { payloadUrl: publicUrl(address.payloadUrl), secret };
-  const form = webhookForm(host ?? "github", host === null ? null : project.remote, values);
+  const values = { payloadUrl: publicUrl(url), secret };
+  const form = webhookForm(host ?? "github", host === null ? null : remote, values);
   print(`\nThe webhook at ${host === null ? "your git host (name it with --host)" : form.host}:`);
   print(host === null ? "  its repository's settings, Webhooks" : `  ${form.address ?? form.way}`);
   const width = Math.max(...form.fields.map(([label]) => label.length));

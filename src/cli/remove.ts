@@ -1,10 +1,13 @@
 import type { Command } from "commander";
 import { projectNetwork } from "#config/server";
 import { connectEngine } from "#platform/docker/engine";
+import { confirm } from "#platform/terminal";
 import { wrapFor } from "#platform/terminal-layout";
+import { connect } from "#setup/connect";
 import { type PlannedRemoval, planRemoval, removeProject } from "#setup/remove";
 import { findServer, removedFiles, type Server } from "#setup/server";
 import { type CommandContext, isAgreed, newCommand, print, projectOption, refuse } from "./command.ts";
+import { connectScreen } from "./connect.ts";
 
 export const commands = { remove: makeRemoveCommand };
 
@@ -35,6 +38,9 @@ async function remove(
   const plan = await planRemoval(server, name);
   printPlan(server, plan);
   if (!(yes || (await isAgreed(`remove ${plan.project.name} as shown`, "hotpush remove --yes")))) return 1;
+  // Its address and secret are still there.
+  const isGone = !yes && (await confirm("Also delete the webhook and the deploy key at the git host?"));
+  if (isGone) await connect({ project: plan.project.name, remove: true }, env, connectScreen(env));
   const context = {
     server,
     engine: connectEngine(env.DOCKER_HOST),
@@ -45,6 +51,8 @@ async function remove(
     print("Waiting for running deployments."),
   );
   printEnding(plan, isNetworkLeft);
+  if (!isGone) print("Delete the webhook at the git host.");
+  print("To bring the project back: hotpush init");
   return 0;
 }
 
@@ -63,7 +71,7 @@ function printPlan(server: Server, { project, moved, changes, ports }: PlannedRe
       : [
           `- Caddy gives up port ${ports.join(" and ")}. For about a second, no project of this server answers.`,
         ]),
-    "- The checkout, deploy.sh, containers, volumes, images and the history stay.",
+    "- The checkout, deploy.sh, containers, volumes, images and the history stay, and so do webhook and deploy key at the git host: hotpush connect --remove deletes them, before this.",
   ];
   print(...notes.map((text) => wrapFor(process.stdout, text, "  ")), "");
 }
@@ -80,6 +88,5 @@ function printEnding({ project: { name, env } }: PlannedRemoval, isNetworkLeft: 
     ...(isNetworkLeft
       ? ["After either, nothing uses its network any more:", `  docker network rm ${projectNetwork(name)}`]
       : []),
-    "Delete the webhook at the git host. To bring the project back: hotpush init",
   );
 }

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import type { CommitStatus, HostedRepository } from "#config/commit-status";
-import type { Secret } from "#config/secret";
 import { type Deployment, liveCommit } from "#deployments/deployment";
-import type { HttpAnswer } from "#platform/http";
+import type { HttpAnswer, HttpRequest } from "#platform/http";
 import { type Message, summaryOf } from "./message.ts";
 import { delivered, failure, request, type SendOutcome, sendOutcomeOf } from "./outcome.ts";
 
@@ -197,26 +196,27 @@ function askForStatus(
   signal?: AbortSignal,
 ): Promise<HttpAnswer> {
   const { path, body } = statusRequest(settings, status);
-  return askRepository(settings, "POST", path, body, signal);
+  return askRepository(settings, "POST", path, body, { signal });
 }
 
 /** Sends one request to a path below the repository's address in the host's API, with the token. @throws as `sendHttp` */
 export function askRepository(
-  settings: HostedRepository & { readonly token: Secret },
-  method: "GET" | "POST" | "PUT",
+  settings: CommitStatus,
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE",
   path: string,
   body?: object,
-  signal?: AbortSignal,
+  options: Pick<HttpRequest, "signal"> & { readonly longestBytes?: number } = {},
 ): Promise<HttpAnswer> {
   const { headers } = hostApis[settings.host];
-  return request(new URL(`${repositoryAddress(settings)}${path}`), {
-    ...{ method, signal },
+  const sent = {
+    ...{ method, signal: options.signal },
     headers: {
       ...{ "content-type": "application/json", "user-agent": "hotpush" },
       ...headers(settings.token.reveal()),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
+  };
+  return request(new URL(`${repositoryAddress(settings)}${path}`), sent, options.longestBytes);
 }
 
 /** The address of a repository in its host's API. */

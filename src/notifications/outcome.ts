@@ -16,8 +16,12 @@ const requestLimitMs = 10_000;
 const longestAnswerBytes = 64 * 1024;
 
 /** Sends one request that must not take long. Redirects are not followed. @throws as `sendHttp` */
-export function request(url: URL, options: HttpRequest): Promise<HttpAnswer> {
-  return sendHttp(url, { timeoutMs: requestLimitMs, ...options }, longestAnswerBytes);
+export function request(
+  url: URL,
+  options: HttpRequest,
+  longestBytes = longestAnswerBytes,
+): Promise<HttpAnswer> {
+  return sendHttp(url, { timeoutMs: requestLimitMs, ...options }, longestBytes);
 }
 
 /** Sends one request, and judges it by the status of its answer or by the system's error. */

@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type Command, type CommandEnding, outputOf, runCommand } from "./run-command.ts";
@@ -6,13 +6,30 @@ import type { SystemUser } from "./users.ts";
 
 const usualTimeoutMs = 10_000;
 
-/** Variables with which git, and the ssh that it starts, fail at once instead of asking a question that nobody answers. */
-export const neverAsk = {
-  GIT_TERMINAL_PROMPT: "0",
-  GIT_ASKPASS: "/bin/false",
-  SSH_ASKPASS: "/bin/false",
-  GIT_SSH_COMMAND: "ssh -o BatchMode=yes",
-} as const;
+/**
+ * Variables with which git in `repository`, and the ssh that it starts, fail at once instead of asking a question that nobody
+ * answers. If the repository has a deploy key of ours, ssh uses that one.
+ */
+export function neverAsk(repository: string) {
+  const key = deployKeyPath(repository);
+  const withKey = existsSync(key) ? ` ${sshWithKey(key)}` : "";
+  return {
+    GIT_TERMINAL_PROMPT: "0",
+    GIT_ASKPASS: "/bin/false",
+    SSH_ASKPASS: "/bin/false",
+    GIT_SSH_COMMAND: `ssh -o BatchMode=yes${withKey}`,
+  } as const;
+}
+
+/** Where `hotpush connect` puts the private half of the deploy key of a checkout: in no work tree, and its owner's. */
+export function deployKeyPath(repository: string): string {
+  return join(repository, ".git/hotpush-deploy-key");
+}
+
+/** The options of ssh that use one key and no other, as a POSIX shell takes them. */
+export function sshWithKey(path: string): string {
+  return `-o IdentitiesOnly=yes -i '${path.replaceAll("'", "'\\''")}'`;
+}
 
 /** How git is run: `env` and the home of `user` have its credentials. */
 export type GitOptions = Pick<Command, "env" | "user" | "input" | "signal" | "onLine"> & {

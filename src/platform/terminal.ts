@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import { Writable } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
 import { CommandError } from "#problems";
 
@@ -176,14 +177,23 @@ export async function prompt<Value>(
   }
 }
 
-async function readAnswer(question: string): Promise<string> {
+/** Asks for something that nobody may read on the screen: what is typed is not shown. @throws as `prompt` */
+export async function promptSecret(question: string): Promise<string> {
+  process.stdout.write(`${question} (it is not shown): `);
+  const answer = await readAnswer("", new Writable({ write: (_chunk, _encoding, done) => done() }));
+  process.stdout.write("\n");
+  return answer.trim();
+}
+
+async function readAnswer(question: string, output: Writable = process.stdout): Promise<string> {
   const { createInterface } = await import("node:readline/promises");
-  // Without cursor sequences of its own, which `cleanOutput` would show.
-  const terminal = createInterface({ input: process.stdin, output: process.stdout, terminal: false });
+  // readline writes cursor sequences only if it shows what is typed itself: `cleanOutput` would show them.
+  const isHidden = output !== process.stdout;
+  const terminal = createInterface({ input: process.stdin, output, terminal: isHidden });
   const left = new AbortController();
   const leave = () => left.abort();
   process.once("SIGINT", leave);
-  terminal.once("close", leave);
+  for (const event of ["SIGINT", "close"]) terminal.once(event, leave);
   try {
     return await terminal.question(question, { signal: left.signal });
   } catch (error) {

@@ -148,9 +148,6 @@ const passedPrefixes = ["HOTPUSH_", "LC_", "DOCKER_", "COMPOSE_", "BUILDX_", "BU
 /** Last in the script's PATH, so that it can say `hotpush rollout`. */
 export const binDirectory = fileURLToPath(new URL("../../bin", import.meta.url));
 
-/** Nobody can answer a prompt: a tool that would ask must fail at once instead of hanging. */
-const unattended = { ...neverAsk, DEBIAN_FRONTEND: "noninteractive" } as const;
-
 export interface EnvironmentOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** More names that may pass, from DEPLOY_ENV. */
@@ -179,6 +176,8 @@ export function childEnvironment(options: EnvironmentOptions): Environment {
     scriptStatePath = null,
     ordersPath = null,
   } = options;
+  // Nobody can answer a prompt: a tool that would ask must fail at once instead of hanging.
+  const unattended = { ...neverAsk(repoPath), DEBIAN_FRONTEND: "noninteractive" };
   const passed: Record<string, string> = { ...scriptSecrets, ...unattended };
   for (const name of Object.keys(passed)) if (name.startsWith("WEBHOOK_SECRET")) delete passed[name];
   for (const [name, value] of Object.entries(env)) {

@@ -194,17 +194,18 @@ function real(path: string): string {
  * @returns its standard output, trimmed; null unless it exits with code 0
  */
 export function git(directory: string, ...args: readonly string[]): Promise<string | null> {
-  return gitOutput(directory, args, unattended());
+  return gitOutput(directory, args, unattended(directory));
 }
 
 /** Runs git as `git` does, for a caller that reports why it failed. */
 function tryGit(directory: string, ...args: readonly string[]): Promise<CommandEnding> {
-  return runGit(directory, args, unattended());
+  return runGit(directory, args, unattended(directory));
 }
 
-function unattended(): GitOptions {
-  const ssh = process.env.GIT_SSH_COMMAND || neverAsk.GIT_SSH_COMMAND;
-  return { env: { ...process.env, ...neverAsk, GIT_SSH_COMMAND: ssh, LC_ALL: "C" } };
+function unattended(directory: string): GitOptions {
+  const never = neverAsk(directory);
+  const ssh = process.env.GIT_SSH_COMMAND || never.GIT_SSH_COMMAND;
+  return { env: { ...process.env, ...never, GIT_SSH_COMMAND: ssh, LC_ALL: "C" } };
 }
 
 /** The services of a compose project, as compose itself reads its files, without those that Hotpush adds. */

@@ -20,6 +20,7 @@ import { transitions } from "../../src/deployments/deployment.ts";
 import { checks } from "../../src/doctor/examine.ts";
 import { problems } from "../../src/problems.ts";
 import { countingLines } from "../../src/rollout/caddy-lines.ts";
+import { hostApis } from "../../src/setup/host-apis.ts";
 import { gitHosts, webhookForm } from "../../src/setup/webhook-form.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -50,6 +51,11 @@ const parts: Readonly<Record<string, () => string>> = {
     table(
       "Code | Meaning",
       problemRows(({ status, exitCode }) => (status || exitCode ? null : "")),
+    ),
+  "tokens to connect": () =>
+    table(
+      "Git host | Token",
+      Object.values(hostApis).map(({ name, token }) => [name, token]),
     ),
   transitions: () =>
     table(

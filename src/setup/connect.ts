@@ -1,0 +1,252 @@
+import { hostname as machineName } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type HostedRepository, parseHostedRepository, statusHosts } from "#config/commit-status";
+import type { Secret } from "#config/secret";
+import { parseGitRemoteUrl } from "#platform/git-remote-url";
+import { CommandError } from "#problems";
+import { readSendSettings, type SendSettings, send } from "#send/send";
+import { canReadRemote, makeDeployKey, readDeployKey, removeDeployKey } from "./deploy-key.ts";
+import { type HostedKey, hostApis, openRepository, type RepositoryAtHost } from "./host-apis.ts";
+import { parseRemoteUrl, readRemoteUrl } from "./project.ts";
+import { chooseProject, findServer } from "./server.ts";
+import { type GitHost, type GitRemote, gitHostOf } from "./webhook-form.ts";
+
+export interface ConnectOptions {
+  /** The repository at its host; default: COMMIT_STATUS_URL, else that of the remote. */
+  readonly repository?: HostedRepository;
+  readonly project?: string;
+  /** false: git's access to the remote stays as it is. */
+  readonly key?: boolean;
+  /** Take webhook and deploy key away. */
+  readonly remove?: boolean;
+}
+
+/** What is connected: a project of this machine, and its repository at the host. */
+export interface Connection extends SendSettings {
+  /** The file with the secret. */
+  readonly settingsFile: string;
+  readonly remote: GitRemote | null;
+  /** null: its host has no API that Hotpush knows. */
+  readonly repository: HostedRepository | null;
+  /** Whether git reads the remote over ssh. */
+  readonly usesSsh: boolean;
+}
+
+export interface ConnectScreen {
+  /** Gets the token; null: there is none. */
+  readonly readToken: (repository: HostedRepository, needs: string) => Promise<Secret | null>;
+  /** Shows what a person types into the host's form instead. */
+  readonly showForm: (connection: Connection) => void;
+  readonly say: (text: string) => void;
+}
+
+/**
+ * Makes the webhook of the project at its git host, and a deploy key with which its checkout is read; or compares and repairs both,
+ * or takes them away. The token is used for these calls only.
+ *
+ * @returns the exit code: 1 if the webhook is there but does not reach this service, or nothing could be done without a token
+ * @throws CommandError if the host refuses; what this run has made is taken back
+ */
+export async function connect(
+  options: ConnectOptions,
+  env: NodeJS.ProcessEnv,
+  screen: ConnectScreen,
+): Promise<number> {
+  const connection = await findConnection(options, env);
+  const { repository } = connection;
+  if (repository !== null && !options.remove) refuseUnusable(connection, repository);
+  const token = repository && (await screen.readToken(repository, hostApis[repository.host].token));
+  if (repository === null || token === null) {
+    if (options.remove)
+      throw new CommandError(
+        `This takes a token (--token-file <path>). Without one, delete the webhook to ${connection.url.href} at the git host by hand.`,
+      );
+    screen.showForm(connection);
+    return 1;
+  }
+  const host = openRepository({ ...repository, token }, connection.secret);
+  if (options.remove) return await disconnect(connection, host, screen);
+  const hook = await makeRight(connection, host, options, screen);
+  return await tryIt(connection, host, hook, screen);
+}
+
+/** Reads what the project's file, its remote and the command line say. */
+async function findConnection(options: ConnectOptions, env: NodeJS.ProcessEnv): Promise<Connection> {
+  const directory = process.cwd();
+  const settings = await readSendSettings(env, directory, undefined, options.project);
+  const server = findServer(env);
+  const project = server && chooseProject(server, directory, options.project);
+  const remoteUrl = await readRemoteUrl(settings.directory);
+  const remote = remoteUrl === null ? null : parseRemoteUrl(remoteUrl);
+  const host = options.repository?.host ?? settings.host ?? (remote && gitHostOf(remote));
+  const known = parseHostedRepository((project?.env ?? env).COMMIT_STATUS_URL ?? "");
+  return {
+    ...settings,
+    ...{ remote, host, settingsFile: project?.file ?? ".env" },
+    repository: options.repository ?? known ?? ofRemote(remote, host),
+    usesSsh: remoteUrl !== null && parseGitRemoteUrl(remoteUrl).scheme === "ssh",
+  };
+}
+
+function ofRemote(remote: GitRemote | null, host: GitHost | null): HostedRepository | null {
+  const known = statusHosts.find((one) => one === host);
+  return remote && known ? parseHostedRepository(`${known}+${remote.origin}/${remote.path}`) : null;
+}
+
+const signingTokenBytes = 32;
+
+/** @throws CommandError before the host is asked anything */
+function refuseUnusable({ url, secret }: Connection, { host }: HostedRepository): void {
+  if (/^(?:localhost|127\..*|\[::1\])$/.test(url.hostname))
+    throw new CommandError(
+      `No git host reaches ${url.href}. Say where it reaches this server: hotpush init --url https://shop.example.org`,
+    );
+  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+  if (host !== "gitlab" || (secret.startsWith("whsec_") && key.length === signingTokenBytes)) return;
+  throw new CommandError(
+    `GitLab takes only a signing token of ${signingTokenBytes} bytes (whsec_ and base64) as the secret. Make one, and run this again: echo whsec_$(openssl rand -base64 ${signingTokenBytes}) | hotpush secret rotate --stdin`,
+  );
+}
+
+/** What says that a key is this project's, if its private half was lost. */
+function titleOf({ url }: Connection): string {
+  return `Hotpush ${url.href}`;
+}
+
+/**
+ * Brings the host to exactly one webhook and one key of the project. It may be killed between any two calls: the next run finds what
+ * is there.
+ *
+ * @returns the webhook's id
+ */
+async function makeRight(
+  connection: Connection,
+  host: RepositoryAtHost,
+  { key: wantsKey = true }: ConnectOptions,
+  { say }: ConnectScreen,
+): Promise<string> {
+  const { directory, usesSsh } = connection;
+  // Before anything is made, the host has shown that the token may see both.
+  const hooks = await ownHooks(connection, host);
+  const needsKey = usesSsh && wantsKey;
+  const present = needsKey ? await host.listKeys() : [];
+  const undo: (() => Promise<unknown>)[] = [];
+  try {
+    if (needsKey) {
+      const isNew = (await readDeployKey(directory)) === null;
+      if (isNew) undo.push(() => removeDeployKey(directory));
+      const key = await makeDeployKey(directory, titleOf(connection));
+      say(await placeKey(connection, host, key, present, undo));
+    }
+    const [first, ...others] = hooks;
+    const hook = await host.saveHook(first?.id ?? null, connection.url.href);
+    if (first === undefined) undo.push(() => host.removeHook(hook.id));
+    if (hook.isSigned === false)
+      throw new CommandError(
+        `${host.url.host} does not sign what its webhooks send: that takes GitLab 19.0 or newer. Update it, and run this again.`,
+      );
+    for (const { id } of others) await host.removeHook(id);
+    const pushes = `${host.api.name} sends the pushes of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
+    say(
+      first === undefined
+        ? `The webhook is made: ${pushes}.`
+        : `The webhook was there, and has its secret and settings again: ${pushes}.`,
+    );
+    if (others.length > 0) say(`Removed were ${others.length} more webhooks with this address.`);
+    return hook.id;
+  } catch (error) {
+    for (const step of undo.toReversed()) await step().catch(() => {});
+    throw error;
+  }
+}
+
+async function ownHooks({ url }: Connection, host: RepositoryAtHost) {
+  const isOwn = (text: string) => URL.canParse(text) && new URL(text).href === url.href;
+  return (await host.listHooks()).filter((hook) => isOwn(hook.url));
+}
+
+/** Whether two lines of `id_ed25519.pub` are the same key, whatever their comments are. */
+function isSameKey(one: string, other: string | null): boolean {
+  const plain = (line: string) => line.trim().split(/\s+/).slice(0, 2).join(" ");
+  return other !== null && plain(one) === plain(other);
+}
+
+/** @returns what was done */
+async function placeKey(
+  connection: Connection,
+  host: RepositoryAtHost,
+  key: string,
+  present: readonly HostedKey[],
+  undo: (() => Promise<unknown>)[],
+): Promise<string> {
+  const title = titleOf(connection);
+  const own = present.filter((one) => one.title === title || isSameKey(one.key, key));
+  const right = own.find((one) => one.isReadOnly && isSameKey(one.key, key));
+  // First, because a host may refuse a second key with the same title.
+  for (const { id } of own.filter((one) => one !== right)) await host.removeKey(id);
+  if (right !== undefined) return "The deploy key is right.";
+  const added = await host.addKey(title, key);
+  undo.push(() => host.removeKey(added.id));
+  return `The deploy key is ${own.length > 0 ? "replaced" : "added"}: with it, ${machineName()} may read this repository, and nothing else.`;
+}
+
+/** Asks the host for a ping if it sends them; else sends a signed push that runs nothing. */
+async function tryIt(
+  connection: Connection,
+  host: RepositoryAtHost,
+  hook: string,
+  { say }: ConnectScreen,
+): Promise<number> {
+  if (connection.usesSsh && !(await canReadRemote(connection.directory)))
+    say("git cannot read the remote yet. To see why, and what helps: hotpush doctor");
+  if (host.api.pings !== true) {
+    const request = { ...connection, event: "push", isDryRun: true, waitMs: 0 } as const;
+    const { isGood, text } = await send(request);
+    say(isGood ? text : `The webhook is there, and a test push to ${connection.url.href} failed. ${text}`);
+    return isGood ? 0 : 1;
+  }
+  const before = new Set((await host.listDeliveries(hook)).map(({ id }) => id));
+  await host.ping(hook);
+  const endMs = performance.now() + pingWithinMs;
+  while (performance.now() < endMs) {
+    const ping = (await host.listDeliveries(hook)).find(
+      ({ id, event }) => event === "ping" && !before.has(id),
+    );
+    if (ping !== undefined) return sayPing(ping.status, host, say);
+    await sleep(pingPauseMs);
+  }
+  say(`${host.api.name} has not said yet what its ping was answered. See the webhook's page there.`);
+  return 0;
+}
+
+const [pingWithinMs, pingPauseMs] = [15_000, 1_000];
+
+function sayPing(status: number, { api: { name } }: RepositoryAtHost, say: ConnectScreen["say"]): number {
+  const isGood = status === 200;
+  const answered = status === 0 ? "got no answer" : `was answered with ${status}`;
+  say(
+    isGood
+      ? `${name} has sent a ping, which was answered: pushes arrive.`
+      : `The webhook is there, and ${name}'s ping ${answered}. To see why: hotpush send --event ping, hotpush doctor, and whether DNS and firewall let ${name} in.`,
+  );
+  return isGood ? 0 : 1;
+}
+
+async function disconnect(
+  connection: Connection,
+  host: RepositoryAtHost,
+  { say }: ConnectScreen,
+): Promise<number> {
+  const { directory, usesSsh } = connection;
+  const hooks = await ownHooks(connection, host);
+  const key = usesSsh ? await readDeployKey(directory) : null;
+  const isOwn = (one: HostedKey) => one.title === titleOf(connection) || isSameKey(one.key, key);
+  const keys = usesSsh ? (await host.listKeys()).filter(isOwn) : [];
+  for (const { id } of hooks) await host.removeHook(id);
+  for (const { id } of keys) await host.removeKey(id);
+  if (usesSsh) await removeDeployKey(directory);
+  say(
+    `${host.api.name} has no webhook to ${connection.url.href} any more, and no deploy key of this project.`,
+  );
+  return 0;
+}

@@ -1,0 +1,301 @@
+import * as v from "valibot";
+import type { CommitStatus } from "#config/commit-status";
+import { askRepository } from "#notifications/commit-status";
+import type { HttpAnswer } from "#platform/http";
+import { printable } from "#platform/terminal";
+import { CommandError } from "#problems";
+
+/** A webhook of a repository, as its host lists it. No host gives its secret back. */
+export interface HostedHook {
+  readonly id: string;
+  readonly url: string;
+  /** Whether the host signs what it sends; null: it does not say, because it always does. */
+  readonly isSigned: boolean | null;
+}
+
+/** A deploy key of a repository, as its host lists it. */
+export interface HostedKey {
+  readonly id: string;
+  readonly title: string;
+  /** As in `id_ed25519.pub`; some hosts keep the comment. */
+  readonly key: string;
+  readonly isReadOnly: boolean;
+}
+
+/** What a host has sent to a webhook. */
+export interface HostedDelivery {
+  readonly id: string;
+  readonly event: string;
+  /** When, as the host writes it. */
+  readonly time: string;
+  /** What it was answered; 0: nothing. */
+  readonly status: number;
+}
+
+/** How the API of a kind of git host takes webhooks and deploy keys, below the address of the repository. */
+interface HostApi {
+  readonly name: string;
+  /** What a token needs to make and to remove both. */
+  readonly token: string;
+  readonly page: (page: number) => string;
+  /** Whether a list is an object with `values`. */
+  readonly wraps?: true;
+  readonly hook: v.GenericSchema<unknown, HostedHook>;
+  readonly hookBody: (url: string, secret: string) => object;
+  readonly update: "PATCH" | "PUT";
+  /** What an update leaves out of the body. */
+  readonly onlyNew?: readonly string[];
+  readonly keys: string;
+  readonly key: v.GenericSchema<unknown, HostedKey>;
+  readonly keyBody: (title: string, key: string) => object;
+  /** Whether it can send a ping, which deploys nothing. */
+  readonly pings?: true;
+  /** Where it lists what it has sent; not all hosts do. */
+  readonly deliveries?: {
+    readonly path: string;
+    readonly again: string;
+    readonly row: v.GenericSchema<unknown, HostedDelivery>;
+  };
+}
+
+export type ConnectedHost = CommitStatus["host"];
+
+/** Numbers may be larger than those of JavaScript: `parseJson` leaves such ones as text. */
+const id = v.pipe(v.union([v.number(), v.string()]), v.transform(String));
+const listed50 = (page: number) => `per_page=50&page=${page}`;
+
+const gitea: HostApi = {
+  name: "Gitea",
+  token:
+    "Settings, Applications: a token of an administrator of the repository, permission repository: Read and write",
+  page: (page) => `limit=50&page=${page}`,
+  hook: v.pipe(
+    v.object({ id, config: v.object({ url: v.optional(v.string(), "") }) }),
+    v.transform((hook) => ({ id: hook.id, url: hook.config.url, isSigned: null })),
+  ),
+  hookBody: (url, secret) => ({
+    ...{ type: "gitea", active: true, events: ["push"], branch_filter: "{main,master}" },
+    config: { url, content_type: "json", secret },
+  }),
+  ...{ update: "PATCH", onlyNew: ["type"], keys: "/keys" },
+  key: v.pipe(
+    v.object({ id, title: v.string(), key: v.string(), read_only: v.boolean() }),
+    v.transform(({ read_only, ...key }) => ({ ...key, isReadOnly: read_only })),
+  ),
+  keyBody: (title, key) => ({ title, key, read_only: true }),
+};
+
+export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
+  github: {
+    ...gitea,
+    name: "GitHub",
+    token:
+      "Settings, Developer settings, Fine-grained tokens: only this repository, with Webhooks and Administration: Read and write",
+    page: listed50,
+    hookBody: (url, secret) => ({
+      ...{ name: "web", active: true, events: ["push"] },
+      config: { url, content_type: "json", secret, insecure_ssl: "0" },
+    }),
+    ...{ onlyNew: ["name"], pings: true },
+    deliveries: {
+      path: "deliveries?per_page=50",
+      again: "deliveries/{id}/attempts",
+      row: v.pipe(
+        v.object({ id, event: v.string(), delivered_at: v.string(), status_code: v.number() }),
+        v.transform(({ delivered_at: time, status_code: status, ...row }) => ({ ...row, time, status })),
+      ),
+    },
+  },
+  gitea,
+  // Forgejo has Gitea's API, and a type of webhook of its own.
+  forgejo: {
+    ...gitea,
+    name: "Forgejo",
+    hookBody: (url, secret) => ({ ...gitea.hookBody(url, secret), type: "forgejo" }),
+  },
+  gitlab: {
+    name: "GitLab",
+    token: "project, Settings, Access tokens: role Maintainer, scope api",
+    page: listed50,
+    hook: v.pipe(
+      v.object({ id, url: v.string(), signing_token_present: v.optional(v.boolean(), false) }),
+      v.transform(({ signing_token_present: isSigned, ...hook }) => ({ ...hook, isSigned })),
+    ),
+    hookBody: (url, secret) => ({
+      url,
+      push_events: true,
+      enable_ssl_verification: true,
+      signing_token: secret,
+    }),
+    ...{ update: "PUT", keys: "/deploy_keys" },
+    key: v.pipe(
+      v.object({ id, title: v.string(), key: v.string(), can_push: v.boolean() }),
+      v.transform(({ can_push, ...key }) => ({ ...key, isReadOnly: !can_push })),
+    ),
+    keyBody: (title, key) => ({ title, key, can_push: false }),
+  },
+  "bitbucket-cloud": {
+    name: "Bitbucket Cloud",
+    token: "repository, Repository settings, Access tokens: Repositories: Admin, Webhooks: Read and write",
+    page: (page) => `pagelen=50&page=${page}`,
+    wraps: true,
+    hook: v.pipe(
+      v.object({ uuid: v.string(), url: v.string() }),
+      v.transform(({ uuid, url }) => ({ id: uuid, url, isSigned: null })),
+    ),
+    hookBody: (url, secret) => ({ description: "Hotpush", url, active: true, events: ["repo:push"], secret }),
+    ...{ update: "PUT", keys: "/deploy-keys" },
+    // Its access keys can only read.
+    key: v.pipe(
+      v.object({ id, label: v.nullish(v.string(), ""), key: v.string() }),
+      v.transform(({ label, ...key }) => ({ ...key, title: label, isReadOnly: true })),
+    ),
+    keyBody: (label, key) => ({ label, key }),
+  },
+};
+
+/** A repository at its host, whose webhooks and deploy keys the token may change. Every call throws a CommandError. */
+export type RepositoryAtHost = ReturnType<typeof openRepository>;
+
+/** @param secret the webhook's, which a host may repeat in an error: it is not shown */
+export function openRepository(repository: CommitStatus, secret: string) {
+  const api = hostApis[repository.host];
+
+  async function ask(method: Parameters<typeof askRepository>[1], path: string, what: string, body?: object) {
+    let answer: HttpAnswer;
+    try {
+      answer = await askRepository(repository, method, path, body, { longestBytes: longestAnswerBytes });
+    } catch (error) {
+      throw unreachable(repository, error as NodeJS.ErrnoException);
+    }
+    const isGone = method === "DELETE" && answer.status === 404;
+    if (isGone || (answer.status >= 200 && answer.status < 300)) return answer.body.toString();
+    throw refused(repository, answer, what, [repository.token.reveal(), secret]);
+  }
+
+  function read<Value>(schema: v.GenericSchema<unknown, Value>, text: string): Value {
+    const { success, output } = v.safeParse(schema, parseJson(text));
+    if (success) return output;
+    throw new CommandError(
+      `${repository.url.host} answered something that is not ${api.name}'s API. Check --repository, and whether a proxy or a sign-in page is in front of it.`,
+    );
+  }
+
+  async function list<Row>(path: string, row: v.GenericSchema<unknown, Row>, what: string) {
+    const wrapped = v.object({ values: v.array(row), next: v.optional(v.string()) });
+    const rows: Row[] = [];
+    for (let page = 1; page <= mostPages; page += 1) {
+      const text = await ask("GET", `${path}?${api.page(page)}`, what);
+      const found = api.wraps ? read(wrapped, text) : { values: read(v.array(row), text), next: "" };
+      rows.push(...found.values);
+      if (found.values.length === 0 || found.next === undefined) break;
+    }
+    return rows;
+  }
+
+  const at = (path: string, one: string) => `${path}/${encodeURIComponent(one)}`;
+  return {
+    api,
+    url: repository.url,
+    listHooks: () => list("/hooks", api.hook, "read the webhooks"),
+    listKeys: () => list(api.keys, api.key, "read the deploy keys"),
+    /** Makes a webhook, or gives the one that is there all its values again. */
+    async saveHook(present: string | null, url: string): Promise<HostedHook> {
+      const body = Object.entries(api.hookBody(url, secret));
+      const changed = Object.fromEntries(body.filter(([name]) => !api.onlyNew?.includes(name)));
+      return present === null
+        ? read(api.hook, await ask("POST", "/hooks", "make the webhook", Object.fromEntries(body)))
+        : read(api.hook, await ask(api.update, at("/hooks", present), "change the webhook", changed));
+    },
+    removeHook: (one: string) => ask("DELETE", at("/hooks", one), "remove the webhook"),
+    addKey: async (title: string, key: string) =>
+      read(api.key, await ask("POST", api.keys, "add the deploy key", api.keyBody(title, key))),
+    removeKey: (one: string) => ask("DELETE", at(api.keys, one), "remove the deploy key"),
+    ping: (hook: string) => ask("POST", `${at("/hooks", hook)}/pings`, "send a ping"),
+    /** The newest ones; none if the host does not list them. */
+    async listDeliveries(hook: string): Promise<readonly HostedDelivery[]> {
+      if (api.deliveries === undefined) return [];
+      const { path, row } = api.deliveries;
+      return read(v.array(row), await ask("GET", `${at("/hooks", hook)}/${path}`, "read what it has sent"));
+    },
+  };
+}
+
+const longestAnswerBytes = 4 * 1024 ** 2;
+const mostPages = 100;
+
+/** null: it is no JSON. Whole numbers that JavaScript would round stay text. */
+function parseJson(text: string): unknown {
+  const exactly = (_key: string, value: unknown, { source }: { readonly source?: string } = {}) =>
+    Number.isInteger(value) && !Number.isSafeInteger(value) ? source : value;
+  try {
+    return JSON.parse(text, exactly);
+  } catch {
+    return null;
+  }
+}
+
+function unreachable({ host, url }: CommitStatus, { code }: NodeJS.ErrnoException): CommandError {
+  const why =
+    code === "ETIMEDOUT" ? "does not answer within 10 s" : `cannot be reached (${code ?? "unknown error"})`;
+  return new CommandError(
+    `${hostApis[host].name} at ${url.host} ${why}. Check the name, DNS and firewall of this machine, and run this again.`,
+  );
+}
+
+/** What a documented status means, and what to do. What the host says is shown, but nothing of `hidden`. */
+function refused(
+  { host, url }: CommitStatus,
+  { status, headers, body }: HttpAnswer,
+  what: string,
+  hidden: readonly string[],
+): CommandError {
+  const { name, token } = hostApis[host];
+  const words = hidden.reduce(
+    (text, one) => text.replaceAll(one, "…"),
+    textsIn(parseJson(body.toString())).join("; "),
+  );
+  const said = words === "" ? `${status}` : `${status}: ${printable(words)}`;
+  const repository = url.pathname.slice(1);
+  const isLimited = headers["retry-after"] !== undefined || headers["x-ratelimit-remaining"] === "0";
+  if (status === 429 || (status === 403 && isLimited))
+    return new CommandError(
+      `${name} has had too many requests (${status}). Run this again ${afterOf(headers)}.`,
+    );
+  if (status === 401)
+    return new CommandError(`${name} does not accept the token (${said}). Make a new one: ${token}.`);
+  if (status === 403)
+    return new CommandError(`The token may not ${what} at ${name} (${said}). It needs: ${token}.`);
+  if (status === 404)
+    return new CommandError(
+      `${name} has no repository ${repository} that this token may administer (${said}). Check the address of the remote, and that the token is: ${token}.`,
+    );
+  if (status >= 300 && status < 400)
+    return new CommandError(
+      `${name} has moved ${repository} (${said}). Give the remote its new address: git remote set-url origin <address>.`,
+    );
+  if (status === 409)
+    return new CommandError(`${name} is changing ${repository} at this moment (${said}). Run this again.`);
+  if (status >= 500)
+    return new CommandError(
+      `${name} could not ${what}, by a fault of its own (${said}). Run this again later.`,
+    );
+  const key = what.includes("key")
+    ? "A host takes a key only once: if this checkout is a copy of another one, remove .git/hotpush-deploy-key and run this again."
+    : "Correct that, such as the webhook's address (hotpush init --url), and run this again.";
+  return new CommandError(`${name} refuses to ${what} (${said}). ${key}`);
+}
+
+function afterOf(headers: HttpAnswer["headers"]): string {
+  const seconds = Number(headers["retry-after"] ?? Number.NaN);
+  return Number.isFinite(seconds) ? `in ${seconds} s` : "in some minutes";
+}
+
+/** The texts of an error: `message`, `error` and what is below them, whatever form the host gives it. */
+function textsIn(value: unknown): readonly string[] {
+  if (typeof value === "string") return /^https?:/.test(value) ? [] : [value];
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  if (typeof value !== "object" || value === null) return [];
+  const kept = Object.entries(value).filter(([name]) => !/^(?:type|status|code|resource|field)$/.test(name));
+  return kept.flatMap(([, one]) => textsIn(one));
+}

@@ -1,0 +1,72 @@
+import { join } from "node:path";
+import { parseHostedRepository } from "../../src/config/commit-status.ts";
+import { makeSecret } from "../../src/config/secret.ts";
+import { type ConnectOptions, connect } from "../../src/setup/connect.ts";
+import { type FakeGitHost, hostToken, startFakeGitHost } from "./fake-git-host.ts";
+import type { HostName } from "./git-host-apis.ts";
+import { makeServer, type TestServer } from "./machine.ts";
+import { makeRepository, type TestRepository } from "./repository.ts";
+import type { Scope } from "./temporary.ts";
+
+/** What GitLab takes too. */
+export const signingToken = `whsec_${Buffer.alloc(32, "k").toString("base64")}`;
+
+/** A project of a server, whose checkout has an ssh remote, and its repository at a fake host. */
+export interface ConnectedProject {
+  readonly host: FakeGitHost;
+  readonly server: TestServer;
+  readonly repository: TestRepository;
+  readonly keyPath: string;
+  readonly webhookUrl: string;
+  /** Runs `hotpush connect` in this process. @returns what was said, and the exit code; or why it refused */
+  readonly connect: (options?: ConnectOptions, token?: string | null) => Promise<ConnectEnding>;
+}
+
+export interface ConnectEnding {
+  readonly code: number;
+  readonly said: readonly string[];
+  /** The message of the refusal. */
+  readonly refusal: string | null;
+}
+
+/** @param webhookUrl nobody answers there by default */
+export async function makeConnectedProject(
+  scope: Scope,
+  name: HostName,
+  webhookUrl = "http://0.0.0.0:1/webhook/shop",
+): Promise<ConnectedProject> {
+  const host = await startFakeGitHost(scope, name);
+  const server = makeServer(scope);
+  const repository = makeRepository(scope);
+  repository.commit();
+  // Nobody answers there either.
+  repository.git("remote", "add", "origin", "ssh://git@127.0.0.1:1/octo/shop.git");
+  server.addProject("shop", repository.directory, {
+    WEBHOOK_SECRET: signingToken,
+    WEBHOOK_URL: webhookUrl,
+    HOTPUSH_GIT_HOST: name,
+  });
+  const repositoryAtHost = parseHostedRepository(host.address) ?? undefined;
+  return {
+    ...{ host, server, repository, webhookUrl },
+    keyPath: join(repository.directory, ".git/hotpush-deploy-key"),
+    async connect(options = {}, token = hostToken) {
+      const said: string[] = [];
+      const screen = {
+        readToken: async () => (token === null ? null : makeSecret(token)),
+        showForm: () => void said.push("the form"),
+        say: (text: string) => void said.push(text),
+      };
+      const given = {
+        project: "shop",
+        ...(repositoryAtHost && { repository: repositoryAtHost }),
+        ...options,
+      };
+      try {
+        return { code: await connect(given, server.env, screen), said, refusal: null };
+      } catch (error) {
+        return { code: 1, said, refusal: (error as Error).message };
+      }
+    },
+  };
+}

@@ -1,0 +1,177 @@
+/**
+ * What the APIs of git hosts take for webhooks and deploy keys, field by field, as their own descriptions have it. Members that
+ * are not described are refused here, also if the host would ignore them.
+ *
+ * - GitHub: api.github.com.json of @octokit/openapi 23.0.2 (MIT), the request bodies as they are there
+ * - Gitea: CreateHookOption, EditHookOption and CreateKeyOption of its Swagger file 1.23; config needs `url` and `content_type`
+ * - Forgejo: the same of its own file 15.0, which has the type `forgejo` too
+ * - GitLab: docs.gitlab.com/api/project_webhooks and /api/deploy_keys; `signing_token` is `whsec_` and 32 bytes in base64
+ * - Bitbucket Cloud: developer.atlassian.com/cloud/bitbucket/rest, "Webhooks" and "Deployments"
+ */
+export type HostName = "github" | "gitea" | "forgejo" | "gitlab" | "bitbucket-cloud";
+
+interface Operation {
+  /** Parameters of the query. */
+  readonly query?: readonly string[];
+  /** A JSON schema; without one there is no body. */
+  readonly body?: object;
+  /** The statuses that the description has for success and for refusals. */
+  readonly answers: readonly number[];
+}
+
+interface HostDescription {
+  /** What comes before the collections, for the repository `octo/shop`. */
+  readonly prefix: string;
+  readonly auth: Readonly<Record<string, string>>;
+  readonly keys: string;
+  readonly operations: Readonly<Record<string, Operation>>;
+}
+
+const text = { type: "string" };
+const flag = { type: "boolean" };
+const uri = { type: "string", pattern: "^https?://" };
+const texts = { type: "array", items: text };
+const closed = (properties: object, required: readonly string[] = []) => ({
+  ...{ type: "object", properties, required, additionalProperties: false },
+});
+
+const gitHubConfig = closed({
+  ...{ url: uri, content_type: text, secret: text },
+  insecure_ssl: { oneOf: [text, { type: "number" }] },
+});
+
+const github: HostDescription = {
+  prefix: "/api/v3/repos/octo/shop",
+  auth: {
+    authorization: "Bearer {token}",
+    accept: "application/vnd.github+json",
+    "x-github-api-version": "2022-11-28",
+  },
+  keys: "keys",
+  operations: {
+    "GET hooks": { query: ["per_page", "page"], answers: [200, 404] },
+    "POST hooks": {
+      body: closed({ name: { const: "web" }, config: gitHubConfig, events: texts, active: flag }),
+      answers: [201, 403, 404, 422],
+    },
+    "PATCH hooks/{id}": {
+      body: closed({
+        ...{ config: gitHubConfig, events: texts, add_events: texts, remove_events: texts },
+        active: flag,
+      }),
+      answers: [200, 404, 422],
+    },
+    "DELETE hooks/{id}": { answers: [204, 404] },
+    "POST hooks/{id}/pings": { answers: [204, 404] },
+    "GET hooks/{id}/deliveries": { query: ["per_page", "cursor", "status"], answers: [200, 400, 422] },
+    "POST hooks/{id}/deliveries/{id}/attempts": { answers: [202, 400, 422] },
+    "GET keys": { query: ["per_page", "page"], answers: [200] },
+    "POST keys": { body: closed({ title: text, key: text, read_only: flag }, ["key"]), answers: [201, 422] },
+    "DELETE keys/{id}": { answers: [204] },
+  },
+};
+
+const giteaTypes = [
+  ...["dingtalk", "discord", "gitea", "gogs", "msteams", "slack", "telegram", "feishu"],
+  ...["wechatwork", "packagist"],
+];
+const giteaConfig = { type: "object", properties: { url: uri }, additionalProperties: text };
+const giteaEdit = {
+  ...{ active: flag, authorization_header: text, branch_filter: text, events: texts },
+  config: giteaConfig,
+};
+
+function giteaLike(types: readonly string[]): HostDescription {
+  return {
+    prefix: "/api/v1/repos/octo/shop",
+    auth: { authorization: "token {token}" },
+    keys: "keys",
+    operations: {
+      "GET hooks": { query: ["page", "limit"], answers: [200, 404] },
+      "POST hooks": {
+        body: closed(
+          {
+            ...giteaEdit,
+            type: { enum: types },
+            config: { ...giteaConfig, required: ["url", "content_type"] },
+          },
+          ["type", "config"],
+        ),
+        answers: [201, 404],
+      },
+      "PATCH hooks/{id}": { body: closed(giteaEdit), answers: [200, 404] },
+      "DELETE hooks/{id}": { answers: [204, 404] },
+      "GET keys": { query: ["key_id", "fingerprint", "page", "limit"], answers: [200, 404] },
+      "POST keys": {
+        body: closed({ title: text, key: text, read_only: flag }, ["title", "key"]),
+        answers: [201, 404, 422],
+      },
+      "DELETE keys/{id}": { answers: [204, 403, 404] },
+    },
+  };
+}
+
+const gitLabEvents = [
+  ...["push", "tag_push", "issues", "confidential_issues", "merge_requests", "note", "confidential_note"],
+  ...["job", "pipeline", "wiki_page", "deployment", "feature_flag", "releases", "milestone", "emoji"],
+  ...["resource_access_token", "vulnerability"],
+];
+const gitLabHook = closed(
+  {
+    url: uri,
+    ...Object.fromEntries(gitLabEvents.map((name) => [`${name}_events`, flag])),
+    ...{
+      push_events_branch_filter: text,
+      branch_filter_strategy: { enum: ["wildcard", "regex", "all_branches"] },
+    },
+    ...{ enable_ssl_verification: flag, token: text, name: text, description: text },
+    ...{ custom_webhook_template: text, custom_headers: { type: "array" } },
+    signing_token: { type: "string", pattern: "^whsec_[A-Za-z0-9+/]{43}=$" },
+  },
+  ["url"],
+);
+
+const bitbucketHook = closed({
+  ...{ url: uri, description: text, active: flag, skip_cert_verification: flag, secret: text },
+  events: { type: "array", items: { enum: ["repo:push", "repo:fork", "repo:updated"] }, minItems: 1 },
+});
+
+export const hostDescriptions: Readonly<Record<HostName, HostDescription>> = {
+  github,
+  gitea: giteaLike(giteaTypes),
+  forgejo: giteaLike(["forgejo", ...giteaTypes]),
+  gitlab: {
+    prefix: "/api/v4/projects/octo%2Fshop",
+    auth: { "private-token": "{token}" },
+    keys: "deploy_keys",
+    operations: {
+      "GET hooks": { query: ["per_page", "page"], answers: [200, 404] },
+      "POST hooks": { body: gitLabHook, answers: [201, 400, 404, 422] },
+      "PUT hooks/{id}": { body: gitLabHook, answers: [200, 400, 404, 422] },
+      "DELETE hooks/{id}": { answers: [204, 404] },
+      "GET deploy_keys": { query: ["per_page", "page"], answers: [200, 404] },
+      "POST deploy_keys": {
+        body: closed({ title: text, key: text, can_push: flag, expires_at: text }, ["title", "key"]),
+        answers: [201, 400, 404],
+      },
+      "DELETE deploy_keys/{id}": { answers: [204, 404] },
+    },
+  },
+  "bitbucket-cloud": {
+    prefix: "/2.0/repositories/octo/shop",
+    auth: { authorization: "Bearer {token}" },
+    keys: "deploy-keys",
+    operations: {
+      "GET hooks": { query: ["pagelen", "page"], answers: [200, 403, 404] },
+      "POST hooks": { body: bitbucketHook, answers: [201, 403, 404] },
+      "PUT hooks/{id}": { body: bitbucketHook, answers: [200, 403, 404] },
+      "DELETE hooks/{id}": { answers: [204, 403, 404] },
+      "GET deploy-keys": { query: ["pagelen", "page"], answers: [200, 403, 404] },
+      "POST deploy-keys": {
+        body: closed({ key: text, label: text, comment: text }, ["key"]),
+        answers: [200, 400, 403, 404],
+      },
+      "DELETE deploy-keys/{id}": { answers: [204, 403, 404] },
+    },
+  },
+};

@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, globSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { type ConnectedProject, makeConnectedProject, signingToken } from "../harness/connected-project.ts";
+import { hostToken } from "../harness/fake-git-host.ts";
+import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";
+import { launcher, noServer, openTestTerminal, runCli } from "../harness/hotpush.ts";
+import { makeMachine } from "../harness/machine.ts";
+import { needs } from "../harness/requirements.ts";
+import { startSshServer } from "../harness/sshd.ts";
+import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
+
+const hosts = Object.keys(hostDescriptions) as readonly HostName[];
+
+test("a host that does not answer is one line, and nothing is half made", async (t) => {
+  await Promise.all(
+    hosts.map(async (name) => {
+      const project = await makeConnectedProject(t, name);
+      project.host.instead = ({ operation }) => (operation === "POST hooks" ? "hang" : null);
+      assert.match((await project.connect()).refusal ?? "", /^[^\n]+does not answer within 10 s[^\n]+$/);
+      assert.deepEqual([project.host.hooks, project.host.keys], [[], []]);
+      assert.ok(!existsSync(project.keyPath));
+    }),
+  );
+});
+
+for (const name of hosts.filter((one) => one !== "forgejo"))
+  test(`${name}: killed after any call, the next run leaves one hook and one key`, async (t) => {
+    for (let at = 1; ; at += 1) {
+      const project = await makeConnectedProject(t, name);
+      const { host, webhookUrl } = project;
+      // Some more to do, so that there are more calls: a doubled hook, and a key whose private half is lost.
+      for (const id of at % 2 === 0 ? [1001, 1002] : [])
+        host.hooks.push({
+          id: name === "bitbucket-cloud" ? `{${id}-u}` : `${id}`,
+          url: webhookUrl,
+          secret: "old",
+        });
+      host.keys.push({
+        id: "1004",
+        title: `Hotpush ${webhookUrl}`,
+        key: "ssh-ed25519 AAAAlost",
+        isReadOnly: true,
+      });
+      const child = start(t, project);
+      host.onDone = ({ number }) => {
+        if (number === at) child.kill("SIGKILL");
+      };
+      const [, signal] = await once(child, "exit");
+      host.onDone = () => {};
+      const { refusal } = await project.connect();
+      assert.equal(refusal, null);
+      assert.deepEqual(
+        [host.hooks.map(({ secret }) => secret), host.keys.length],
+        [[signingToken], 1],
+        `call ${at}`,
+      );
+      assert.deepEqual(host.faults, []);
+      if (signal === null) break;
+    }
+  });
+
+test("the token is in no argument, environment, file, output or log", async (t) => {
+  const project = await makeConnectedProject(t, "gitlab");
+  const { host, repository, server } = project;
+  const seen: string[] = [];
+  // While it runs: what any user sees of processes, and what root sees of them.
+  host.onDone = () => {
+    for (const file of globSync("/proc/[0-9]*/{cmdline,environ}")) seen.push(readIfThere(file));
+  };
+  const body = JSON.stringify({ message: `${hostToken} ${signingToken}` });
+  host.instead = ({ operation }) => (operation === "POST hooks" ? { status: 422, body } : null);
+  const home = temporaryDirectory(t);
+  const { code, stdout, stderr } = await runCli(args(project, tokenFileOf(t)), {
+    cwd: repository.directory,
+    env: { ...server.env, HOME: home },
+  });
+  assert.equal(code, 1);
+  assert.match(stderr, /refuses to/);
+  const files = [server.path, repository.directory, home].flatMap((path) =>
+    readdirSync(path, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name), "latin1")),
+  );
+  assert.ok(seen.some((text) => text.includes("connect")));
+  for (const text of [stdout, stderr, ...seen, ...files]) assert.ok(!text.includes(hostToken));
+  for (const text of [stdout, stderr, ...seen]) assert.ok(!text.includes(signingToken));
+});
+
+test("a token file that others can read is refused, and HOTPUSH_TOKEN_FILE is not used", async (t) => {
+  const project = await makeConnectedProject(t, "gitea");
+  const { server, repository, host } = project;
+  const [path, cwd] = [tokenFileOf(t), repository.directory];
+  chmodSync(path, 0o644);
+  const open = await runCli(args(project, path), { cwd, env: server.env });
+  assert.match(open.stderr, /chmod 600/);
+  const other = await runCli(["connect", "--repository", host.address], {
+    ...{ cwd, env: { ...server.env, HOTPUSH_TOKEN_FILE: path } },
+  });
+  // Without a terminal nobody is asked: the form is printed.
+  assert.match(other.stdout, /^The webhook at Gitea:$/m);
+  assert.equal(other.code, 1);
+  assert.deepEqual(host.calls, []);
+});
+
+test("gh's own token is used for GitHub", async (t) => {
+  const project = await makeConnectedProject(t, "github");
+  const bin = temporaryDirectory(t);
+  writeScript(
+    join(bin, "gh"),
+    `#!/bin/sh\n[ "$*" = "auth token --hostname 127.0.0.1" ] && echo ${hostToken}\n`,
+  );
+  const { stdout, code } = await runCli(["connect", "--repository", project.host.address], {
+    cwd: project.repository.directory,
+    env: { ...project.server.env, PATH: `${bin}:${process.env.PATH}` },
+  });
+  assert.equal(code, 0, stdout);
+  assert.deepEqual([project.host.hooks.length, project.host.keys.length], [1, 1]);
+});
+
+test("a token that is typed is not shown", needs("tmux"), async (t) => {
+  const { host, server, repository } = await makeConnectedProject(t, "gitea");
+  const terminal = openTestTerminal(t, server.env);
+  terminal.type(`cd ${repository.directory}; clear; hotpush connect --repository ${host.address}`);
+  await terminal.waitFor(/Token \(it is not shown\):/);
+  terminal.type(hostToken);
+  await terminal.waitFor(/a test push to .+ failed/);
+  assert.ok(!terminal.raw().includes(hostToken));
+  assert.deepEqual([host.hooks.length, host.keys.length], [1, 1]);
+});
+
+test("git reads the remote with the key, and a signed dry run says that pushes arrive", async (t) => {
+  const ssh = await startSshServer(t, join(temporaryDirectory(t), "ssh"));
+  const project = await makeConnectedProject(t, "gitea");
+  const { repository, host, keyPath, server } = project;
+  const machine = makeMachine(t);
+  machine.addProject("shop", repository.directory, { WEBHOOK_SECRET: signingToken });
+  const url = (await machine.start("all")).urlOf("shop").replace("127.0.0.1", "0.0.0.0");
+  const settings = { WEBHOOK_SECRET: signingToken, WEBHOOK_URL: url, HOTPUSH_GIT_HOST: "gitea" };
+  server.addProject("shop", repository.directory, settings);
+  repository.write("deploy.sh", "#!/bin/sh\n");
+  chmodSync(join(repository.directory, "deploy.sh"), 0o755);
+  repository.commit();
+  const remote = `ssh://${process.env.USER ?? "root"}@127.0.0.1:${ssh.port}${repository.directory}`;
+  repository.git("remote", "set-url", "origin", remote);
+  host.onDone = () => writeFileSync(ssh.authorizedKeys, host.keys.map(({ key }) => `${key}\n`).join(""));
+  // The home of this user has neither the key of this ssh server, nor may it get it.
+  const bin = temporaryDirectory(t);
+  const known = `-o UserKnownHostsFile=${join(bin, "known")} -o StrictHostKeyChecking=accept-new -F /dev/null`;
+  writeScript(join(bin, "ssh"), `#!/bin/sh\nexec /usr/bin/ssh ${known} "$@"\n`);
+  const [cwd, tokenFile] = [repository.directory, tokenFileOf(t)];
+  const env = { ...server.env, PATH: `${bin}:${process.env.PATH}` };
+  const { stdout, stderr, code } = await runCli(args(project, tokenFile), { cwd, env });
+  assert.equal(code, 0, stdout + stderr);
+  assert.doesNotMatch(stdout, /cannot read the remote/);
+  assert.equal(statSync(keyPath).mode & 0o777, 0o600);
+  await runCli([...args(project, tokenFile), "--remove"], { cwd, env });
+  assert.throws(() => repository.git("ls-remote", "origin"));
+});
+
+function args({ host }: ConnectedProject, tokenFile: string): readonly string[] {
+  return ["connect", "--repository", host.address, "--token-file", tokenFile];
+}
+
+function start(scope: Scope, project: ConnectedProject) {
+  return spawn(launcher, args(project, tokenFileOf(scope)), {
+    cwd: project.repository.directory,
+    env: { PATH: process.env.PATH, HOME: project.server.path, ...noServer, ...project.server.env },
+    stdio: "ignore",
+  });
+}
+
+function tokenFileOf(scope: Scope): string {
+  const path = join(temporaryDirectory(scope), "token");
+  writeFileSync(path, `${hostToken}\n`, { mode: 0o600 });
+  return path;
+}
+
+/** A process may have ended meanwhile. */
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return "";
+  }
+}

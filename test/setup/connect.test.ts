@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import { existsSync, statSync } from "node:fs";
+import { test } from "node:test";
+import { type ConnectedProject, makeConnectedProject, signingToken } from "../harness/connected-project.ts";
+import type { FakeAnswer } from "../harness/fake-git-host.ts";
+import { hostToken } from "../harness/fake-git-host.ts";
+import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";
+
+const hosts = Object.keys(hostDescriptions) as readonly HostName[];
+const stranger = { id: "1999", title: "of a person", key: "ssh-ed25519 AAAAC3strange", isReadOnly: false };
+const otherHook = { id: "1998", url: "https://elsewhere.example.org/webhook", secret: "x" };
+
+for (const name of hosts) {
+  test(`${name} gets one hook and one read-only key, by its own description`, async (t) => {
+    const project = await makeConnectedProject(t, name);
+    const { host, keyPath } = project;
+    host.hooks.push({ ...otherHook, id: hookId(name, 1998) });
+    host.keys.push({ ...stranger });
+    const { refusal, said } = await project.connect();
+    assert.equal(refusal, null);
+    assertConnected(project, said);
+    assert.equal(statSync(keyPath).mode & 0o777, 0o600);
+    const [hook, key] = [own(project).hooks[0], own(project).keys[0]];
+    const again = await project.connect();
+    assertConnected(project, again.said);
+    assert.deepEqual([own(project).hooks[0], own(project).keys[0]], [hook, key]);
+  });
+
+  test(`${name}: doubled hooks, a lost key and a key that may write are repaired`, async (t) => {
+    const project = await makeConnectedProject(t, name);
+    const { host, webhookUrl } = project;
+    for (const id of [1001, 1002, 1003])
+      host.hooks.push({ id: hookId(name, id), url: webhookUrl, secret: "old" });
+    host.keys.push({
+      id: "1004",
+      title: `Hotpush ${webhookUrl}`,
+      key: "ssh-ed25519 AAAAlost",
+      isReadOnly: true,
+    });
+    assertConnected(project, (await project.connect()).said);
+    if (name === "bitbucket-cloud") return;
+    const [key] = own(project).keys;
+    host.keys.splice(0, 9, { ...stranger, key: key?.key ?? "", title: "x" });
+    assertConnected(project, (await project.connect()).said);
+  });
+
+  test(`${name}: --remove takes away both, and nothing of others`, async (t) => {
+    const project = await makeConnectedProject(t, name);
+    const { host, keyPath, repository } = project;
+    host.hooks.push({ ...otherHook, id: hookId(name, 1998) });
+    host.keys.push({ ...stranger });
+    await project.connect();
+    assert.match(repository.git("config", "core.sshCommand"), /hotpush-deploy-key/);
+    for (const code of [0, 0]) assert.equal((await project.connect({ remove: true })).code, code);
+    assert.deepEqual([host.hooks.length, host.keys.length], [1, 1]);
+    assert.ok(!existsSync(keyPath));
+    assert.throws(() => repository.git("config", "core.sshCommand"));
+    assert.deepEqual(host.faults, []);
+  });
+}
+
+interface Failure {
+  readonly answer: FakeAnswer;
+  /** Where; everywhere by default. */
+  readonly at?: RegExp;
+  readonly says: RegExp;
+}
+
+const json = (value: object) => JSON.stringify(value);
+const echo = { message: `bad token ${hostToken}, secret ${signingToken}` };
+
+/** Documented refusals of each host, at reading and at making. */
+const failures: Readonly<Record<string, Failure>> = {
+  "401": { answer: { status: 401, body: json(echo) }, says: /does not accept the token .+Make a new one: / },
+  "403 at reading": {
+    answer: { status: 403, body: json({ message: "Resource not accessible" }) },
+    says: /token may not read the webhooks .+ It needs: /,
+  },
+  "403 at making the hook": {
+    answer: { status: 403, body: json({ error: "insufficient_scope", error_description: "needs api" }) },
+    at: /^POST hooks$/,
+    says: /token may not make the webhook .+ It needs: /,
+  },
+  "403 by a limit": {
+    answer: { status: 403, headers: { "x-ratelimit-remaining": "0" } },
+    says: /too many requests .+ in some minutes/,
+  },
+  "404": { answer: { status: 404, body: json({ message: "Not Found" }) }, says: /no repository octo\/shop / },
+  "409": { answer: { status: 409, body: "{}" }, at: /^POST/, says: /at this moment .+Run this again/ },
+  "422 of the key": {
+    answer: { status: 422, body: json({ errors: [{ message: "key is already in use" }] }) },
+    at: /^POST .*keys$/,
+    says: /refuses to add the deploy key .+already in use.+remove \.git\/hotpush-deploy-key/,
+  },
+  "422 of the hook": {
+    answer: { status: 422, body: json({ message: { url: [`is blocked ${signingToken}`] } }) },
+    at: /^POST hooks$/,
+    says: /refuses to make the webhook .+is blocked.+hotpush init --url/,
+  },
+  "429": { answer: { status: 429, headers: { "retry-after": "31" } }, says: /Run this again in 31 s/ },
+  "500 at making the hook": { answer: { status: 500 }, at: /^POST hooks$/, says: /fault of its own .+later/ },
+  "503": { answer: { status: 503, body: "<html>" }, says: /fault of its own .+later/ },
+  "301": { answer: { status: 301, headers: { location: "/x" } }, says: /has moved .+git remote set-url/ },
+  "a page in its place": { answer: { status: 200, body: "<html>" }, says: /not \w.+'s API/ },
+};
+
+for (const name of hosts) {
+  test(`${name}: each refusal is one line with the next step, and nothing is half made`, async (t) => {
+    const project = await makeConnectedProject(t, name);
+    for (const [label, { answer, at = /./, says }] of Object.entries(failures)) {
+      project.host.instead = ({ operation }) => (at.test(operation) ? answer : null);
+      assertRefused(project, await project.connect(), says, label);
+    }
+  });
+}
+
+test("GitLab before 19.0, which would not sign, is refused, and its hook taken away", async (t) => {
+  const project = await makeConnectedProject(t, "gitlab");
+  project.host.isOld = true;
+  assertRefused(project, await project.connect(), /GitLab 19\.0/, "old");
+});
+
+test("a secret that GitLab cannot sign with is refused before it is asked", async (t) => {
+  const project = await makeConnectedProject(t, "gitlab");
+  const values = { WEBHOOK_URL: project.webhookUrl, HOTPUSH_GIT_HOST: "gitlab" };
+  project.server.addProject("shop", project.repository.directory, values);
+  const { refusal } = await project.connect();
+  assert.match(refusal ?? "", /whsec_.+hotpush secret rotate --stdin/);
+  assert.deepEqual(project.host.calls, []);
+});
+
+test("an address that no host reaches is refused before it is asked", async (t) => {
+  const project = await makeConnectedProject(t, "github", "http://127.0.0.1/webhook/shop");
+  assert.match((await project.connect()).refusal ?? "", /hotpush init --url/);
+  assert.deepEqual(project.host.calls, []);
+});
+
+test("GitHub's ping that got no answer is told, and the hook stays", async (t) => {
+  const project = await makeConnectedProject(t, "github");
+  project.host.pingStatus = 502;
+  const { code, said } = await project.connect();
+  assert.equal(code, 1);
+  assert.match(said.at(-1) ?? "", /ping was answered with 502.+hotpush doctor/);
+  assert.equal(project.host.hooks.length, 1);
+});
+
+test("without a token the form is shown, and nothing is asked", async (t) => {
+  const project = await makeConnectedProject(t, "gitea");
+  assert.deepEqual(await project.connect({}, null), { code: 1, said: ["the form"], refusal: null });
+  assert.match((await project.connect({ remove: true }, null)).refusal ?? "", /--token-file/);
+  assert.deepEqual(project.host.calls, []);
+});
+
+test("a remote by https, or --no-key, gets no key", async (t) => {
+  const project = await makeConnectedProject(t, "gitea");
+  await project.connect({ key: false });
+  project.repository.git("remote", "set-url", "origin", "http://127.0.0.1:1/octo/shop.git");
+  await project.connect();
+  assert.deepEqual([project.host.hooks.length, project.host.keys.length], [1, 0]);
+  assert.ok(!existsSync(project.keyPath));
+});
+
+/** The hook and the key that are not of others. */
+function own({ host, webhookUrl }: ConnectedProject) {
+  return {
+    hooks: host.hooks.filter(({ url }) => url === webhookUrl),
+    keys: host.keys.filter(({ title }) => title !== stranger.title),
+  };
+}
+
+function assertConnected(project: ConnectedProject, said: readonly string[]): void {
+  const { hooks, keys } = own(project);
+  assert.deepEqual(project.host.faults, []);
+  assert.deepEqual(
+    hooks.map(({ secret }) => secret),
+    [signingToken],
+    said.join("\n"),
+  );
+  assert.deepEqual(
+    keys.map(({ isReadOnly }) => isReadOnly),
+    [true],
+  );
+  assert.ok(keys[0]?.key.startsWith("ssh-ed25519 "));
+}
+
+function assertRefused(
+  { host, keyPath }: ConnectedProject,
+  { refusal, said }: Awaited<ReturnType<ConnectedProject["connect"]>>,
+  says: RegExp,
+  label: string,
+): void {
+  assert.match(refusal ?? `no refusal: ${said.join(" ")}`, says, label);
+  assert.doesNotMatch(refusal ?? "", /\n/, label);
+  for (const hidden of [hostToken, signingToken])
+    assert.ok(![refusal, ...said].some((text) => text?.includes(hidden)), label);
+  assert.deepEqual([host.hooks, host.keys, host.faults], [[], [], []], label);
+  assert.ok(!existsSync(keyPath), label);
+}
+
+function hookId(name: HostName, id: number): string {
+  return name === "bitbucket-cloud" ? `{${id}-uuid}` : String(id);
+}
