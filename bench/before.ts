@@ -34,7 +34,8 @@ export async function measureAgainstBefore(pace: Pace): Promise<Section> {
     const measured = await perRound([0, 1, 1, 0], rounds, (index) =>
       withScope((scope) => once(scope, versions[index] ?? root)),
     );
-    const [before, now] = [median(measured.get(0) ?? []), median(measured.get(1) ?? [])];
+    const before = median(measured.get(0) ?? []);
+    const now = median(measured.get(1) ?? []);
     rows.push([name, show(before), show(now), times(now, before)]);
     targets.push({
       what: `${name}, against the version before`,

@@ -58,7 +58,8 @@ export async function measureCommands(pace: Pace): Promise<Section> {
 /** A service with a history and a running deployment that prints the lines from a pipe. */
 async function startTalking(scope: Scope) {
   const directory = temporaryDirectory(scope);
-  const [pipe, statePath] = [join(directory, "pipe"), join(directory, "state")];
+  const pipe = join(directory, "pipe");
+  const statePath = join(directory, "state");
   execFileSync("mkfifo", [pipe]);
   fillHistory(statePath, historySize);
   const script = `#!/bin/sh\necho "==> Build"\nseq 1000\nwhile read -r line; do echo "$line"; done <${pipe}\n`;

@@ -105,7 +105,8 @@ async function latencies(tab: Tab, { repoPath }: RunningService) {
 /** Each does what a page in a browser does, and stays. */
 async function costOfPages(page: RunningPage, { child, repoPath }: RunningService, logBytes: number) {
   const headers = { authorization: `Bearer ${page.token}` };
-  const [own, runs] = [memoryOf(page.pid).residentBytes, memoryOf(child.pid).residentBytes];
+  const own = memoryOf(page.pid).residentBytes;
+  const runs = memoryOf(child.pid).residentBytes;
   const ending = new AbortController();
   let heard = 0;
   const address = `http://localhost:${page.port}/api/deployments/1`;

@@ -45,7 +45,8 @@ export async function measureProjects(pace: Pace): Promise<Section> {
   for (const role of ["all", "front", "run"] as const) await startOnce({ role, count: many });
   const accepting = await measureAcceptance(seconds, pace({ quick: 50, full: 500 }));
   const memory = await perRound([1, many], rounds, (count) => idleBytes(count, settleMs));
-  const [one, all] = [medianOf(memory, 1), medianOf(memory, many)];
+  const one = medianOf(memory, 1);
+  const all = medianOf(memory, many);
   const starts = await perRound(startCases, rounds * 2, startOnce);
   return {
     title: "Many projects",
@@ -56,7 +57,9 @@ export async function measureProjects(pace: Pace): Promise<Section> {
         columns: ["Memory", "front", "run", "together"],
         rows: [one, all].map(({ count, front, run, together }) => [
           count === 1 ? "1 project" : `${count} projects`,
-          ...[mb(front), mb(run), mb(together)],
+          mb(front),
+          mb(run),
+          mb(together),
         ]),
       },
       {
@@ -112,9 +115,13 @@ async function makeProjects(scope: Scope, count: number): Promise<ProjectsMachin
         readyPath: role === "run" ? operatorSocketPath(statePath) : "/health",
         cwd: temporaryDirectory(scope),
         env: {
-          ...{ WEBHOOK_PORT: String(port ?? 0), WEBHOOK_HOST: "127.0.0.1", STATE_PATH: statePath },
-          ...{ PROJECTS_PATH: machine.projectsPath, SECRETS_PATH: machine.secretsPath },
-          ...{ SPOOL_PATH: machine.spoolPath, SHUTDOWN_GRACE: "0" },
+          WEBHOOK_PORT: String(port ?? 0),
+          WEBHOOK_HOST: "127.0.0.1",
+          STATE_PATH: statePath,
+          PROJECTS_PATH: machine.projectsPath,
+          SECRETS_PATH: machine.secretsPath,
+          SPOOL_PATH: machine.spoolPath,
+          SHUTDOWN_GRACE: "0",
           ...(role === "front"
             ? { PAGE_URL: `http://localhost:${pagePort}`, PAGE_PORT: String(pagePort) }
             : {}),
@@ -215,7 +222,8 @@ interface IdleMemory {
 async function idleBytes(count: number, settleMs: number): Promise<IdleMemory> {
   return await withScope(async (scope) => {
     const { start } = await makeProjects(scope, count);
-    const [front, run] = [await start("front"), await start("run")];
+    const front = await start("front");
+    const run = await start("run");
     await delay(settleMs);
     return { front: proportionalBytesOf(front.pid), run: proportionalBytesOf(run.pid) };
   });

@@ -14,7 +14,8 @@ import { send } from "./send.ts";
 
 const walked = await withScope(async (scope) => {
   const directory = temporaryDirectory(scope);
-  const [path, started] = [join(directory, "walk.json"), join(directory, "started")];
+  const path = join(directory, "walk.json");
+  const started = join(directory, "started");
   const { hookUrl, pid } = await startHotpush(scope, {
     script: `#!/bin/sh\necho started >${started}\nexec sleep 30\n`,
     flags: ["--import", join(import.meta.dirname, "walk-preload.ts")],

@@ -62,10 +62,15 @@ async function main(role: Role): Promise<void> {
   let front: RunningFront | undefined;
   // `run` first, so that the first push finds it.
   const run = await runHalf?.startRun({
-    ...{ ...shared, env, isSplit: role === "run", address: () => front?.address ?? null },
+    ...shared,
+    env,
+    isSplit: role === "run",
+    address: () => front?.address ?? null,
   });
   front = await frontHalf?.startFront({
-    ...{ ...shared, askRun: run?.answerFront() ?? null, findFault: () => run?.findFault() ?? null },
+    ...shared,
+    askRun: run?.answerFront() ?? null,
+    findFault: () => run?.findFault() ?? null,
   });
   const close = async () => {
     stopping.abort();

@@ -17,7 +17,8 @@ export function createRedactor(secrets: Iterable<string>): Redactor {
   const longestAt = createFinder(formsOf(bounded(secrets)));
   return {
     text(text) {
-      let [shown, coveredTo] = ["", 0];
+      let shown = "";
+      let coveredTo = 0;
       for (let at = 0; at < text.length; at += 1) {
         const length = longestAt(text, at);
         if (length === 0) continue;
@@ -84,7 +85,8 @@ function formsOf(secrets: readonly string[]): readonly string[] {
 function base64FormsOf(secret: string): readonly string[] {
   return [0, 1, 2].flatMap((shift) => {
     const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(secret)]);
-    const [first, end] = [Math.ceil((shift * 8) / 6), Math.floor((bytes.length * 8) / 6)];
+    const first = Math.ceil((shift * 8) / 6);
+    const end = Math.floor((bytes.length * 8) / 6);
     return (["base64", "base64url"] as const).map((encoding) => bytes.toString(encoding).slice(first, end));
   });
 }
@@ -215,7 +217,8 @@ export function looksLikeSecretFile(name: string): boolean {
 }
 
 /** More of them, or larger ones, would hold up the process: nobody has so many by hand. */
-const [mostEnvFiles, mostEnvBytes] = [50, 512 * 1024];
+const mostEnvFiles = 50;
+const mostEnvBytes = 512 * 1024;
 
 /** A variable in a file. */
 export interface FileVariable {

@@ -73,12 +73,23 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
   const events = new EventEmitter().setMaxListeners(0);
   const turns = createTurns(service.maxRunning);
   const notifications = createNotifications({
-    ...{ store, log, stopping, isLeader: () => isLeader, pageUrl: service.pageUrl },
+    store,
+    log,
+    stopping,
+    isLeader: () => isLeader,
+    pageUrl: service.pageUrl,
     findProject: (name) => projects.find(name),
   });
   const shared: Shared = {
-    ...{ service, env, store, log, events, notifications, isLeader: () => isLeader },
-    ...{ makeTurn: turns.make, lookInTurn: atMost(mostLooks) },
+    service,
+    env,
+    store,
+    log,
+    events,
+    notifications,
+    isLeader: () => isLeader,
+    makeTurn: turns.make,
+    lookInTurn: atMost(mostLooks),
     stopping,
   };
   const projects = new ProjectRegistry(shared, files);
@@ -108,16 +119,29 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     const keeping =
       reconcile && docker && serverPath
         ? reconcile.startReconciling({
-            ...{ files: serverFilesAt(serverPath), livePath: liveMount, projects: files, log, stopping },
+            files: serverFilesAt(serverPath),
+            livePath: liveMount,
+            projects: files,
+            log,
+            stopping,
             engine: docker.connectEngine(env.DOCKER_HOST),
           })
         : null;
     const taking = takePushes(shared, projects, isSplit);
     const sources: ServerContext = {
-      ...{ store, projects, turns, events, findFault, statePath, log },
-      ...{ access: access.store, startedAtMs: Date.now() },
-      ...{ pageUrl: service.pageUrl, metricsNetworks: service.metricsNetworks },
-      ...{ taking, isSplit },
+      store,
+      projects,
+      turns,
+      events,
+      findFault,
+      statePath,
+      log,
+      access: access.store,
+      startedAtMs: Date.now(),
+      pageUrl: service.pageUrl,
+      metricsNetworks: service.metricsNetworks,
+      taking,
+      isSplit,
       get address() {
         return options.address();
       },

@@ -13,7 +13,8 @@ const siteRequests = v.object({
   /** Clients that left before their answer. Their requests did not fail. */
   left: count,
   /** What the containers answered that ran before the roll-out, and what the new ones did. */
-  ...{ before: answers, after: answers },
+  before: answers,
+  after: answers,
 });
 
 export type Answers = Readonly<v.InferOutput<typeof answers>>;

@@ -14,7 +14,11 @@ const mostMs = 50;
 const size = 64 * 1024;
 /** What a pattern that looks at each place again and again would be slow with. */
 const pieces = [...'\n \r\ta0=@:/[\\"{\u001b', "\u001b["].flatMap((piece) => [
-  ...[piece, `${piece}\n`, `${piece}a`, `${piece}/`, `a${piece}`],
+  piece,
+  `${piece}\n`,
+  `${piece}a`,
+  `${piece}/`,
+  `a${piece}`,
 ]);
 
 function assertQuick(read: (text: string) => unknown, most: number, starts: readonly string[] = [""]): void {

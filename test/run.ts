@@ -16,7 +16,8 @@ const root = join(import.meta.dirname, "..");
 /** FUZZ_RUNS asks for as long as it takes. */
 const timeoutFactor = process.env.FUZZ_RUNS ? 1_000 : 1;
 /** The time-out of a test names it, and lets it clean up; that of its file ends what waits for ever without a test. */
-const [testTimeoutMs, fileTimeoutMs] = [500_000 * timeoutFactor, 1_000_000 * timeoutFactor];
+const testTimeoutMs = 500_000 * timeoutFactor;
+const fileTimeoutMs = 1_000_000 * timeoutFactor;
 const mostSecondTries = 5;
 const slowestShown = 10;
 
@@ -187,7 +188,9 @@ function report(suite: string, files: readonly FileResult[], flaky: readonly str
   console.log(`\nThe slowest files:\n${table.join("\n")}`);
   const sum = (field: "passed" | "failed" | "skipped") => files.reduce((all, file) => all + file[field], 0);
   const saved = files.filter(({ file }) => flaky.includes(file)).reduce((all, { failed }) => all + failed, 0);
-  const [passed, failed, skipped] = [sum("passed") + saved, sum("failed") - saved, sum("skipped")];
+  const passed = sum("passed") + saved;
+  const failed = sum("failed") - saved;
+  const skipped = sum("skipped");
   console.log(`\n${suite}: ${passed} passed, ${failed} failed, ${skipped} skipped${flakyText(flaky)}`);
   const { TEST_RESULTS: results, GITHUB_STEP_SUMMARY: summary } = process.env;
   if (results) writeFileSync(results, [`${passed} ${failed} ${skipped}`, ...flaky, ""].join("\n"));

@@ -9,7 +9,11 @@ import {
 } from "../src/site-requests.ts";
 
 const shop: SiteRequests = {
-  ...{ host: "shop.example.org", requests: 12_431, failed: 0, brokeOff: 0, left: 0 },
+  host: "shop.example.org",
+  requests: 12_431,
+  failed: 0,
+  brokeOff: 0,
+  left: 0,
   before: { answers: 10_000, serverErrors: 2 },
   after: { answers: 2_431, serverErrors: 1 },
 };

@@ -22,6 +22,8 @@ const spellings: readonly (readonly [RegExp, string])[] = [
     /\b(?:teh|adress|wich|untill|wether|definit[ae]ly(?<!definitely))\b/i,
     "the, address, which, until, whether",
   ],
+  // A line that holds more than it says.
+  [/\.\.\.\{ \w/, "the members one by one, without a spread"],
 ];
 
 const root = join(import.meta.dirname, "..");

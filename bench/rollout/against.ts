@@ -124,7 +124,10 @@ async function report(
   const results = await Promise.all(loads.map((load) => load.stop()));
   const answers = results.flatMap((result) => result.answers);
   const measurement = {
-    ...{ peer, services: services.length, ...measured, requests: answers.length },
+    peer,
+    services: services.length,
+    ...measured,
+    requests: answers.length,
     failed: results.reduce((sum, { failures }) => sum + failures.length, 0),
     longestMs: Math.max(...answers.filter(({ isFast }) => isFast).map(({ latencyMs }) => latencyMs)),
   };

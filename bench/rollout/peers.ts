@@ -146,10 +146,8 @@ async function makePushed(
   const project = await makeServicesProject(env, count, proxied, isGuarded);
   scope.after(() => project.remove());
   await project.writeAll("v0");
-  const [remote, clone] = [
-    join(temporaryDirectory(scope), "remote.git"),
-    join(temporaryDirectory(scope), "dev"),
-  ];
+  const remote = join(temporaryDirectory(scope), "remote.git");
+  const clone = join(temporaryDirectory(scope), "dev");
   const git = async (directory: string, ...args: readonly string[]) =>
     (
       await run("git", ["-c", "user.name=dev", "-c", "user.email=dev@example.org", ...args], {

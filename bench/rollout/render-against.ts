@@ -30,8 +30,11 @@ export function summarize(measurements: readonly PushMeasurement[]): readonly Su
     const sum = (key: "requests" | "failed") => group.reduce((total, one) => total + one[key], 0);
     return {
       ...first,
-      ...{ pushes: group.length, liveMs: middle("liveMs"), doneMs: middle("doneMs") },
-      ...{ requests: sum("requests"), failed: sum("failed") },
+      pushes: group.length,
+      liveMs: middle("liveMs"),
+      doneMs: middle("doneMs"),
+      requests: sum("requests"),
+      failed: sum("failed"),
       longestMs: Math.max(...group.map(({ longestMs }) => longestMs)),
     };
   });
@@ -72,9 +75,15 @@ version 0.13, with a time-out of 20 s. To repeat it alone: \`node bench/rollout/
 
 function rowOf(one: Summary): readonly string[] {
   return [
-    ...[String(one.services), one.kind, one.peer, String(one.pushes)],
-    ...[one.requests.toLocaleString("en"), one.failed.toLocaleString("en"), seconds(one.longestMs)],
-    ...[seconds(one.liveMs), seconds(one.doneMs)],
+    String(one.services),
+    one.kind,
+    one.peer,
+    String(one.pushes),
+    one.requests.toLocaleString("en"),
+    one.failed.toLocaleString("en"),
+    seconds(one.longestMs),
+    seconds(one.liveMs),
+    seconds(one.doneMs),
   ];
 }
 

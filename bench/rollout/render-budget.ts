@@ -50,10 +50,8 @@ function rowOf({ services, way }: BudgetMeasurement, all: readonly BudgetMeasure
   const done = median(mine.map(({ doneMs }) => doneMs));
   if (way === "compose") return [String(services), way, seconds(live), seconds(done), "", ""];
   const pruned = median(mine.map(({ doneMs, prunedMs }) => prunedMs ?? doneMs));
-  const [composeLive, composeDone] = [
-    median(compose.map(({ liveMs }) => liveMs)),
-    median(compose.map(({ doneMs }) => doneMs)),
-  ];
+  const composeLive = median(compose.map(({ liveMs }) => liveMs));
+  const composeDone = median(compose.map(({ doneMs }) => doneMs));
   const against = [live / composeLive, done / composeDone, pruned / composeDone];
   const times = against.map((ratio) => `${ratio.toFixed(2)} ×`).join(", ");
   return [String(services), way, seconds(live), seconds(done), seconds(pruned), times];

@@ -68,7 +68,8 @@ function rowOf(measurement: Measurement): readonly string[] {
 function aimsOf(mine: Measurement, all: readonly Measurement[]): readonly Target[] {
   const { app, rollouts } = mine;
   const { during, quiet } = latencies(mine);
-  const [p99, quietP99] = [percentile(during, 99), percentile(quiet, 99)];
+  const p99 = percentile(during, 99);
+  const quietP99 = percentile(quiet, 99);
   const bare = all.find((one) => one.app === app && one.way === upDetached.name);
   const upMs = median(bare?.rollouts.map(({ durationMs }) => durationMs) ?? []);
   const lengths = rollouts.map(({ durationMs }) => durationMs);

@@ -58,7 +58,9 @@ function composeFile(services: readonly string[], isGuarded: boolean): object {
   const labels = isGuarded ? {} : { "hotpush.guard": "0" };
   const healthcheck = {
     test: ["CMD", "./healthcheck.sh"],
-    ...{ interval: "5s", start_period: "30s", start_interval: "500ms" },
+    interval: "5s",
+    start_period: "30s",
+    start_interval: "500ms",
   };
   const apps = services.map((service) => [
     service,

@@ -35,8 +35,10 @@ export function cannedRun(): RunClient {
 }
 
 function listed(all: readonly DeploymentJson[], query: URLSearchParams) {
-  const [project, state] = [query.get("project"), query.get("state")];
-  const [before, limit] = [Number(query.get("before") ?? Infinity), Number(query.get("limit") ?? 20)];
+  const project = query.get("project");
+  const state = query.get("state");
+  const before = Number(query.get("before") ?? Infinity);
+  const limit = Number(query.get("limit") ?? 20);
   const found = all.filter(
     (one) => (!project || one.project === project) && (!state || one.state === state) && one.id < before,
   );
@@ -48,10 +50,14 @@ function listed(all: readonly DeploymentJson[], query: URLSearchParams) {
 function linesOf(deployment: DeploymentJson): readonly LineJson[] {
   const { state, project, commit, requests } = deployment;
   const texts = cannedLog(state === "failed", {
-    ...{ project, commit: shortCommit(commit), requests: requests?.[0]?.requests ?? 0 },
+    project,
+    commit: shortCommit(commit),
+    requests: requests?.[0]?.requests ?? 0,
   });
   const steps = cannedSteps(deployment);
-  let [endByte, stepIndex, inStep] = [0, -1, 0];
+  let endByte = 0;
+  let stepIndex = -1;
+  let inStep = 0;
   return texts.map((line) => {
     if (line.startsWith("==> ")) [stepIndex, inStep] = [stepIndex + 1, 0];
     const { startedAt = deployment.createdAt, durationMs = null } = steps[stepIndex] ?? {};

@@ -15,21 +15,34 @@ export function cannedDeployment(
   const startedAtMs = nowMs - agoMs;
   const isOver = !["queued", "running"].includes(own.state ?? "succeeded");
   return {
-    ...{ id: 48, project: "shop", trigger: "push", ref: "refs/heads/main", before: null },
-    ...{ commit: commitAt(own.id ?? 48), checkedOutCommit: null, subject: "Show prices with tax" },
-    ...{ author: "Ada Park", pusher: { name: "ada" }, requestedBy: null, cancelledBy: null },
-    ...{ repository: "acme/shop", host: "github", deliveryId: null, state: "succeeded", attempts: 1 },
-    ...{
-      supersededBy: null,
-      exitCode: isOver ? 0 : null,
-      problem: null,
-      skipReason: null,
-      waitReason: null,
-      requests: null,
-    },
-    ...{ createdAt: iso(startedAtMs - 40), startedAt: iso(startedAtMs) },
-    ...{ liveAt: isOver ? iso(startedAtMs + tookMs * 0.7) : null },
-    ...{ finishedAt: isOver ? iso(startedAtMs + tookMs) : null, durationMs: isOver ? tookMs : null },
+    id: 48,
+    project: "shop",
+    trigger: "push",
+    ref: "refs/heads/main",
+    before: null,
+    commit: commitAt(own.id ?? 48),
+    checkedOutCommit: null,
+    subject: "Show prices with tax",
+    author: "Ada Park",
+    pusher: { name: "ada" },
+    requestedBy: null,
+    cancelledBy: null,
+    repository: "acme/shop",
+    host: "github",
+    deliveryId: null,
+    state: "succeeded",
+    attempts: 1,
+    supersededBy: null,
+    exitCode: isOver ? 0 : null,
+    problem: null,
+    skipReason: null,
+    waitReason: null,
+    requests: null,
+    createdAt: iso(startedAtMs - 40),
+    startedAt: iso(startedAtMs),
+    liveAt: isOver ? iso(startedAtMs + tookMs * 0.7) : null,
+    finishedAt: isOver ? iso(startedAtMs + tookMs) : null,
+    durationMs: isOver ? tookMs : null,
     ...own,
   };
 }
@@ -45,9 +58,16 @@ function iso(ms: number): string {
 }
 
 const subjects = [
-  ...["Show prices with tax", "Fix the feed of drafts", "Cache the search index", "Send receipts by mail"],
-  ...["Use the new queue client", "Trim the image of the worker", "Let a cart outlive its session"],
-  ...["Round totals once, at the end", "Rewrite the quick start", "Drop support for the old export"],
+  "Show prices with tax",
+  "Fix the feed of drafts",
+  "Cache the search index",
+  "Send receipts by mail",
+  "Use the new queue client",
+  "Trim the image of the worker",
+  "Let a cart outlive its session",
+  "Round totals once, at the end",
+  "Rewrite the quick start",
+  "Drop support for the old export",
 ];
 const people = ["Ada Park", "Ben Okafor", "Chiara Rossi"];
 
@@ -85,9 +105,14 @@ function pastDeployment(id: number, { past, index, agoMs }: Moment): DeploymentJ
   const person = people[id % people.length] ?? "";
   const spread = 0.75 + (((id * 7_919) % 100) / 100) * 0.6;
   const common = {
-    ...{ id, project, subject: subjects[id % subjects.length] ?? "", author: person },
-    ...{ pusher: { name: person.split(" ")[0]?.toLowerCase() ?? "" }, repository: `acme/${project}` },
-    ...{ agoMs, tookMs: tookMs * spread },
+    id,
+    project,
+    subject: subjects[id % subjects.length] ?? "",
+    author: person,
+    pusher: { name: person.split(" ")[0]?.toLowerCase() ?? "" },
+    repository: `acme/${project}`,
+    agoMs,
+    tookMs: tookMs * spread,
   };
   if (failedAt.includes(index)) return cannedDeployment({ ...common, ...failure });
   if (skippedAt.includes(index))
@@ -96,19 +121,28 @@ function pastDeployment(id: number, { past, index, agoMs }: Moment): DeploymentJ
 }
 
 const failure: Parameters<typeof cannedDeployment>[0] = {
-  ...{ state: "failed", exitCode: 1, liveAt: null, tookMs: 32_400 },
+  state: "failed",
+  exitCode: 1,
+  liveAt: null,
+  tookMs: 32_400,
   problem: {
-    ...{ code: "script_failed", title: "The deploy script failed" },
+    code: "script_failed",
+    title: "The deploy script failed",
     detail:
       "Container api-web-8 was not healthy after 20 s, so the roll-out was abandoned. The old version serves.",
   },
 };
 
 export function cannedRequests(project: string, requests: number): readonly SiteRequests[] {
-  const [before, after] = [Math.round(requests * 0.62), requests - Math.round(requests * 0.62)];
+  const before = Math.round(requests * 0.62);
+  const after = requests - Math.round(requests * 0.62);
   return [
     {
-      ...{ host: `${project}.example.com`, requests, failed: 0, brokeOff: 0, left: 0 },
+      host: `${project}.example.com`,
+      requests,
+      failed: 0,
+      brokeOff: 0,
+      left: 0,
       before: { answers: before, serverErrors: 0 },
       after: { answers: after, serverErrors: 0 },
     },
@@ -144,16 +178,17 @@ export function cannedProject(
 ): ProjectJson {
   const live = last?.state === "succeeded" ? liveOf(last) : null;
   return {
-    ...{
-      name,
-      repoPath: `/srv/${name}`,
-      webUrl: `https://github.com/acme/${name}`,
-      branches: ["main"],
-      live,
-      last,
-      waiting: 0,
-    },
-    ...{ paused: null, fault: null, isServed: true, ...own },
+    name,
+    repoPath: `/srv/${name}`,
+    webUrl: `https://github.com/acme/${name}`,
+    branches: ["main"],
+    live,
+    last,
+    waiting: 0,
+    paused: null,
+    fault: null,
+    isServed: true,
+    ...own,
   };
 }
 
@@ -181,10 +216,18 @@ export function cannedServer(): readonly {
     all.filter(({ project }) => project === name),
   ) as [DeploymentJson[], DeploymentJson[], DeploymentJson[], DeploymentJson[]];
   const running = cannedDeployment({
-    ...{ id: 214, state: "running", agoMs: 14 * second, subject: "Show the total in the cart" },
-    ...{ author: "Chiara Rossi", pusher: { name: "chiara" } },
+    id: 214,
+    state: "running",
+    agoMs: 14 * second,
+    subject: "Show the total in the cart",
+    author: "Chiara Rossi",
+    pusher: { name: "chiara" },
   });
-  const [lastShop, lastBlog, lastApi, goodApi, lastDocs] = [shop[0], blog[0], api[0], api[1], docs[0]];
+  const lastShop = shop[0];
+  const lastBlog = blog[0];
+  const lastApi = api[0];
+  const goodApi = api[1];
+  const lastDocs = docs[0];
   if (!lastShop || !lastBlog || !lastApi || !goodApi || !lastDocs) throw new Error("a history is empty");
   const by = { name: "ben", reported: true } as const;
   const paused = { since: iso(nowMs - 5 * hour), reason: "the release notes come first", by };

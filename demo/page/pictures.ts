@@ -41,8 +41,13 @@ rmSync(profile, { recursive: true, force: true });
 
 async function draw(file: string, path: string, { scheme, size, scale }: (typeof looks)[keyof typeof looks]) {
   const options = [
-    ...["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", `--user-data-dir=${profile}`],
-    ...[`--window-size=${size}`, `--force-device-scale-factor=${scale}`],
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--hide-scrollbars",
+    `--user-data-dir=${profile}`,
+    `--window-size=${size}`,
+    `--force-device-scale-factor=${scale}`,
     `--blink-settings=preferredColorScheme=${scheme}`,
     `--timeout=${settledWithinMs}`,
     `--screenshot=${join(directory, file)}`,

@@ -199,7 +199,8 @@ export const handlers: Handlers = {
     taking.noteUses(uses) ? {} : refuse("not_possible", "Uses are noted twice a second at most."),
 
   testNotifications: inProject(async ({ name: project, settings }) => ({
-    ...{ project, results: await sendTestMessages(settings.notify, project, new AbortController().signal) },
+    project,
+    results: await sendTestMessages(settings.notify, project, new AbortController().signal),
   })),
 
   health({ findFault }) {

@@ -11,7 +11,9 @@ const definitions = Object.fromEntries(
   ),
 ) as Record<string, v.GenericSchema>;
 const config: ConversionConfig & { readonly definitions: typeof definitions } = {
-  ...{ definitions, errorMode: "ignore", typeMode: "output" },
+  definitions,
+  errorMode: "ignore",
+  typeMode: "output",
   overrideRef: ({ referenceId }) => `#/components/schemas/${referenceId}`,
 };
 
@@ -50,7 +52,9 @@ function operation(operationId: string, row: Call): object {
   const success = { description: statusOf(row) === 202 ? "begun" : "done", content: contentOf(row.gives) };
   const problem = { $ref: "#/components/schemas/Problem" };
   return {
-    ...{ operationId, summary: row.does, description: `Needs the right of a ${row.right}.` },
+    operationId,
+    summary: row.does,
+    description: `Needs the right of a ${row.right}.`,
     parameters: members.filter((member) => member.in !== "body"),
     ...(row.method === "POST" && { requestBody: requestBody(body) }),
     responses: {

@@ -88,8 +88,13 @@ export type ReportedJson = Shaped<typeof reported>;
 
 const answers = v.strictObject({ answers: count, serverErrors: count });
 const siteRequests = v.strictObject({
-  ...{ host: text, requests: count, failed: count, brokeOff: count, left: count },
-  ...{ before: answers, after: answers },
+  host: text,
+  requests: count,
+  failed: count,
+  brokeOff: count,
+  left: count,
+  before: answers,
+  after: answers,
 });
 
 const beginning = ["queued", "running", "succeeded", "failed", "timed_out", "cancelled"] as const;
@@ -131,7 +136,10 @@ export const deployment = v.strictObject({
 export type DeploymentJson = Shaped<typeof deployment>;
 
 export const step = v.strictObject({
-  ...{ attempt: count, name: text, startedAt: moment, durationMs: v.nullable(v.number()) },
+  attempt: count,
+  name: text,
+  startedAt: moment,
+  durationMs: v.nullable(v.number()),
 });
 export type StepJson = Shaped<typeof step>;
 
@@ -143,7 +151,8 @@ export const hold = v.strictObject({ since: moment, reason: text, by: v.nullable
 export type HoldJson = Shaped<typeof hold>;
 
 const line = v.strictObject({
-  ...{ event: v.literal("line"), line: text },
+  event: v.literal("line"),
+  line: text,
   // The place in the log at which the next line begins.
   endByte: count,
   // null: the log does not say.
@@ -160,7 +169,10 @@ export type LineJson = Extract<ControlEvent, { readonly event: "line" }>;
 
 /** `before` and `after` are where the page before this one and the one after it end; null: there is none. */
 export const logPage = v.strictObject({
-  ...{ lines: v.array(line), firstNumber: count, before: countOrNull, after: countOrNull },
+  lines: v.array(line),
+  firstNumber: count,
+  before: countOrNull,
+  after: countOrNull,
 });
 export type LogPageJson = Shaped<typeof logPage>;
 
@@ -209,12 +221,16 @@ export const projects = v.strictObject({ projects: v.array(project) });
 
 /** Whether each target took the test message: null, or why not. */
 export const notified = v.strictObject({
-  ...{ project: text, results: v.array(v.strictObject({ target: text, fault: textOrNull })) },
+  project: text,
+  results: v.array(v.strictObject({ target: text, fault: textOrNull })),
 });
 export type NotifyJson = Shaped<typeof notified>;
 
 const secret = v.strictObject({
-  ...{ knownSince: moment, lastUsedAt: momentOrNull, host: textOrNull, deliveryId: textOrNull },
+  knownSince: moment,
+  lastUsedAt: momentOrNull,
+  host: textOrNull,
+  deliveryId: textOrNull,
 });
 export type SecretJson = Shaped<typeof secret>;
 
@@ -229,9 +245,12 @@ export type SecretsJson = Shaped<typeof secrets>;
 
 const running = v.strictObject({ deployment, step: v.nullable(step) });
 const server = {
-  ...{ version: text, startedAt: moment, statePath: text },
+  version: text,
+  startedAt: moment,
+  statePath: text,
   // null: another process receives the pushes.
-  ...{ address: textOrNull, port: countOrNull },
+  address: textOrNull,
+  port: countOrNull,
   waiting: v.array(deployment),
   last: v.array(deployment),
   health: v.strictObject({ isHealthy: v.boolean(), detail: textOrNull }),
@@ -245,7 +264,9 @@ const server = {
 
 export const status = v.strictObject({
   ...server,
-  ...{ project: text, repoPath: text, branches: v.array(text) },
+  project: text,
+  repoPath: text,
+  branches: v.array(text),
   // null if nothing runs; `step` is null before the first one.
   running: v.nullable(running),
   catchUp: v.strictObject({ intervalMs: count, lookedAt: momentOrNull, failure: textOrNull }),
@@ -267,8 +288,13 @@ export const anyStatus = v.union([status, wholeStatus]);
 export const roles = ["viewer", "operator"] as const;
 /** Where a browser is: as the page reports it, nothing proves it. */
 const session = v.strictObject({
-  ...{ id: count, name: text, role: v.picklist(roles), createdAt: moment, lastSeenAt: moment },
-  ...{ address: textOrNull, agent: textOrNull },
+  id: count,
+  name: text,
+  role: v.picklist(roles),
+  createdAt: moment,
+  lastSeenAt: moment,
+  address: textOrNull,
+  agent: textOrNull,
 });
 export const sessions = v.strictObject({ sessions: v.array(session) });
 
@@ -276,34 +302,58 @@ export const scopes = ["read", "deploy"] as const;
 /** A session or a token that was ended. */
 export const ended = v.strictObject({ id: v.number() });
 export const madeLink = v.strictObject({
-  ...{ link: text, url: textOrNull, name: text, role: v.picklist(roles), lastsMs: v.number() },
+  link: text,
+  url: textOrNull,
+  name: text,
+  role: v.picklist(roles),
+  lastsMs: v.number(),
 });
 export const madeToken = v.strictObject({
-  ...{ id: v.number(), secret: text, name: text, scope: v.picklist(scopes) },
+  id: v.number(),
+  secret: text,
+  name: text,
+  scope: v.picklist(scopes),
 });
 
 const token = v.strictObject({
-  ...{ id: count, name: text, scope: v.picklist(scopes), createdAt: moment, lastUsedAt: momentOrNull },
+  id: count,
+  name: text,
+  scope: v.picklist(scopes),
+  createdAt: moment,
+  lastUsedAt: momentOrNull,
 });
 export const tokens = v.strictObject({ tokens: v.array(token) });
 
 /** Who asks: the name and number of a session or a token, and what it may do. */
 export const visitor = v.strictObject({
-  ...{ name: text, kind: v.picklist(["session", "token"]), role: v.picklist(roles), id: count },
+  name: text,
+  kind: v.picklist(["session", "token"]),
+  role: v.picklist(roles),
+  id: count,
 });
 
 export const audit = v.strictObject({
   entries: v.array(
     v.strictObject({
-      ...{ at: moment, visitor: text, action: text, project: textOrNull, deployment: countOrNull },
-      ...{ address: textOrNull, status: count },
+      at: moment,
+      visitor: text,
+      action: text,
+      project: textOrNull,
+      deployment: countOrNull,
+      address: textOrNull,
+      status: count,
     }),
   ),
 });
 
 /** A refusal of RFC 9457. */
 export const problem = v.strictObject({
-  ...{ type: text, title: text, status: count, detail: text, instance: text, code: text },
+  type: text,
+  title: text,
+  status: count,
+  detail: text,
+  instance: text,
+  code: text,
 });
 
 export function deploymentJson(recorded: Deployment): DeploymentJson {

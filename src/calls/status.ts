@@ -40,7 +40,9 @@ export function projectStatus(server: ServerContext, project: Project): StatusJs
   const { lookedAtMs, intervalMs, failure } = catchUp.report();
   return {
     ...commonStatus(server, store),
-    ...{ project: name, repoPath: settings.repoPath, branches: branchesOf(refs) },
+    project: name,
+    repoPath: settings.repoPath,
+    branches: branchesOf(refs),
     running: running && runningJson(store, running),
     catchUp: { intervalMs, lookedAt: instantOrNull(lookedAtMs), failure },
     secrets: judgeSecrets(project.secretUses(), Date.now()),
@@ -57,8 +59,11 @@ function commonStatus(server: ServerContext, store: Store) {
   // A restart helps against less than that, so Docker asks the call `health`.
   const detail = server.findFault() ?? (isReached ? null : unreached);
   return {
-    ...{ version: readVersion(), startedAt: instant(startedAtMs), statePath },
-    ...{ address: address?.address ?? null, port: address?.port ?? null },
+    version: readVersion(),
+    startedAt: instant(startedAtMs),
+    statePath,
+    address: address?.address ?? null,
+    port: address?.port ?? null,
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
     health: { isHealthy: detail === null, detail },
@@ -98,9 +103,16 @@ function projectJson({ name, store, settings, refs, isServed }: Project, fault: 
   );
   const { repoPath } = settings;
   return {
-    ...{ name, repoPath, webUrl: webAddress(repoPath), branches: branchesOf(refs), fault, isServed },
+    name,
+    repoPath,
+    webUrl: webAddress(repoPath),
+    branches: branchesOf(refs),
+    fault,
+    isServed,
     live: good && {
-      ...{ commit: liveCommit(good), subject: good.subject, author: good.author },
+      commit: liveCommit(good),
+      subject: good.subject,
+      author: good.author,
       since: instantOrNull(good.finishedAtMs),
     },
     last: last ? deploymentJson(last) : null,

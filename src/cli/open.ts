@@ -93,7 +93,10 @@ function listLines({ sessions, tokens, entries }: Everything): readonly string[]
     ...table(
       ["Token", "Name", "Scope", "Made", "Last used"],
       tokens.map(({ lastUsedAt, ...one }) => [
-        ...[one.id, one.name, one.scope, localTime(one.createdAt)],
+        one.id,
+        one.name,
+        one.scope,
+        localTime(one.createdAt),
         lastUsedAt === null ? "never" : localTime(lastUsedAt),
       ]),
       "There are no tokens.",
@@ -102,7 +105,12 @@ function listLines({ sessions, tokens, entries }: Everything): readonly string[]
     ...table(
       ["When", "Who", "What", "Project", "Deployment", "Address", "Answer"],
       entries.map(({ at, visitor, action, project, deployment, address, status }) => [
-        ...[localTime(at), visitor, action, project, deployment, address],
+        localTime(at),
+        visitor,
+        action,
+        project,
+        deployment,
+        address,
         status < 400 ? "done" : `refused (${status})`,
       ]),
       "Nothing was done over the page yet.",

@@ -86,7 +86,10 @@ async function runRollout(
     report = reportToService(report, located.statePath, env.DEPLOY_ID);
     const request = {
       ...located,
-      ...{ env, names, report, signal: stopping.signal },
+      env,
+      names,
+      report,
+      signal: stopping.signal,
       commit: options.commit,
       livePath: env.HOTPUSH_LIVE_PATH,
       lockWaitS: options.lockWait,

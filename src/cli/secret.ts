@@ -13,7 +13,8 @@ import { accessService } from "./service-access.ts";
 
 export const commands = { secret: makeSecretCommand };
 
-const [current, previous] = ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const;
+const current = "WEBHOOK_SECRET";
+const previous = "WEBHOOK_SECRET_PREVIOUS";
 const secretBytes = 32;
 
 interface SecretOptions {

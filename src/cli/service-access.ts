@@ -41,7 +41,9 @@ export function accessService(
   // The person behind sudo, if there is one.
   const requestedBy = env.SUDO_USER || env.USER;
   return {
-    ...{ env, place, whose },
+    env,
+    place,
+    whose,
     terminal: openTerminal(process.stdout, env),
     call: (name, asked) => callRun(place, name, { ...whose, ...asked }, { requestedBy }),
   };

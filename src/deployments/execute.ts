@@ -196,8 +196,13 @@ function logSkipped(log: Log, { id, ref, commit }: Deployment, reason: string): 
 function logEnding(log: Log, deployment: Deployment, { state, exitCode, problem }: Ending): void {
   const { id, ref, commit, checkedOutCommit } = deployment;
   const fields = {
-    ...{ event: `deployment.${state}`, deployment: id, ref, commit, checkedOutCommit },
-    ...{ exitCode, code: problem?.code },
+    event: `deployment.${state}`,
+    deployment: id,
+    ref,
+    commit,
+    checkedOutCommit,
+    exitCode,
+    code: problem?.code,
   };
   const text = problem?.detail ?? `${ref} is at ${shortCommit(liveCommit(deployment))}`;
   log[state === "succeeded" ? "info" : "error"](fields, `Deployment ${id} ${endingTexts[state]}: ${text}`);
@@ -263,7 +268,10 @@ function orderFor(store: Store, stopping: AbortSignal): GuardOrder | null {
 function recordRollout(store: Store, { id, attempts }: Deployment, report: RolloutReport): void {
   store.run(
     "UPDATE deployments SET live_at_ms = ?, requests = ? WHERE id = ? AND attempts = ? AND state = 'running'",
-    ...[report.liveAtMs, report.requests && JSON.stringify(report.requests), id, attempts],
+    report.liveAtMs,
+    report.requests && JSON.stringify(report.requests),
+    id,
+    attempts,
   );
 }
 

@@ -66,7 +66,12 @@ function put(store: Store, event: EventReport["event"], deployment: Deployment):
   store.run(
     `INSERT INTO outbox (project, subscriber, is_after_failure, event, deployment_id, deployment, created_at_ms)
      SELECT project, name, saw_failure, ?, ?, ?, ? FROM subscribers WHERE project = ? AND (? = 'ended' OR wants_starts)`,
-    ...[event, deployment.id, JSON.stringify(deployment), Date.now(), deployment.project, event],
+    event,
+    deployment.id,
+    JSON.stringify(deployment),
+    Date.now(),
+    deployment.project,
+    event,
   );
 }
 
@@ -109,6 +114,8 @@ export function removeOldReports(store: Store, sinceMs: number) {
   if (old.length > 0)
     store.transaction(() => store.run("DELETE FROM outbox WHERE created_at_ms < ?", sinceMs));
   return old.map(({ project, subscriber, count }) => ({
-    ...{ project: String(project), subscriber: String(subscriber), count: Number(count) },
+    project: String(project),
+    subscriber: String(subscriber),
+    count: Number(count),
   }));
 }

@@ -199,7 +199,11 @@ export function recordPush(store: Store, push: Push, onSuperseded: OnSuperseded 
   const deployment = insertDeployment(store, { ...push, trigger: "push" });
   store.run(
     "INSERT INTO deliveries (project, digest, deployment_id, ref, commit_id, received_at_ms) VALUES ($project, ?, ?, ?, ?, ?)",
-    ...[push.digest, deployment.id, push.ref, push.commit, Date.now()],
+    push.digest,
+    deployment.id,
+    push.ref,
+    push.commit,
+    Date.now(),
   );
   supersedeWaiting(store, deployment, onSuperseded);
   return { kind: "accepted", deployment: summary(deployment), ...(findPause(store) && pausedDetail) };

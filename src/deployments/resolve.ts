@@ -201,9 +201,13 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   /** What the record knows of a head. @param id of the deployment that is decided about; null: of none */
   function lookAt(ref: string, head: string, id: number | null) {
-    const [live, last] = [findLastGood(store), findLastGood(store, [ref])];
+    const live = findLastGood(store);
+    const last = findLastGood(store, [ref]);
     return {
-      ...{ ref, head, live, last },
+      ref,
+      head,
+      live,
+      last,
       wasSeen: wasSeen(store, ref, head, id),
       wasSeenBeforeLast: wasSeen(store, ref, head, last?.id ?? null),
       failed: findFailed(store, ref, head, last),
@@ -244,7 +248,11 @@ export function createResolver(options: ResolverOptions): Resolver {
     const { live, last } = look;
     const commit = await read(head);
     const decision = await decide({
-      ...{ ...look, trigger, pushed, containsPushed, isAsked: isAsked(store, deployment) },
+      ...look,
+      trigger,
+      pushed,
+      containsPushed,
+      isAsked: isAsked(store, deployment),
       isBehindLast: async () =>
         last !== null && (await isAncestor(checkout.repoPath, head, liveCommit(last), reader)),
       async findSkip() {
@@ -282,7 +290,11 @@ export function createResolver(options: ResolverOptions): Resolver {
       const look = lookAt(ref, head, null);
       const { live } = look;
       const decision = await decide({
-        ...{ ...look, pushed: head, containsPushed: true, trigger: "catch-up", isAsked: false },
+        ...look,
+        pushed: head,
+        containsPushed: true,
+        trigger: "catch-up",
+        isAsked: false,
         isBehindLast: async () => false,
         findSkip: async () =>
           live && listSkipped(store, ref, live).includes(head) ? "It was skipped." : null,
@@ -435,10 +447,8 @@ const longestAuthor = 100;
 
 /** What is recorded of a commit: cut to a bounded length, and printable. */
 function sourceOf(found: Commit | null, checkedOutCommit: string | null): Source {
-  const [subject, author] = [
-    printable(found?.subject ?? "", longestSubject),
-    printable(found?.author ?? "", longestAuthor),
-  ];
+  const subject = printable(found?.subject ?? "", longestSubject);
+  const author = printable(found?.author ?? "", longestAuthor);
   return { checkedOutCommit, subject: subject.trim() || null, author: author.trim() || null };
 }
 

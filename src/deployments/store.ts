@@ -188,7 +188,16 @@ export function insertDeployment(store: Store, deployment: NewDeployment): Deplo
   const row = store.get(
     `INSERT INTO deployments (project, trigger, ref, before_commit, commit_id, repository, host, delivery_id, pusher,
        requested_by, state, queue_order, created_at_ms) VALUES ($project, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
-    ...[trigger, ref, before, commit, repository, host, deliveryId, pusher, requestedBy, Date.now()],
+    trigger,
+    ref,
+    before,
+    commit,
+    repository,
+    host,
+    deliveryId,
+    pusher,
+    requestedBy,
+    Date.now(),
   );
   if (!row) throw new Error("the new deployment was not inserted");
   return toDeployment(row);
@@ -237,8 +246,15 @@ export function transition(
   const { changes } = store.run(
     `UPDATE deployments SET state = ?, superseded_by = ?, exit_code = ?, problem_code = ?, problem_detail = ?,
        skip_reason = ?, wait_reason = NULL, finished_at_ms = ? WHERE id = ? AND state = ?`,
-    ...[to, supersededBy, exitCode, problem?.code ?? null, problem?.detail ?? null],
-    ...[skipReason, isFinished(to) ? Date.now() : null, id, from],
+    to,
+    supersededBy,
+    exitCode,
+    problem?.code ?? null,
+    problem?.detail ?? null,
+    skipReason,
+    isFinished(to) ? Date.now() : null,
+    id,
+    from,
   );
   if (changes !== 1) throw new IllegalTransition(`deployment ${id} is not ${from} any more`);
   if (to === "queued") store.run(`UPDATE deployments SET queue_order = ${lastInQueue} WHERE id = ?`, id);
@@ -279,7 +295,8 @@ export function putBack(store: Store, { id }: Deployment, waitReason: string | n
   store.run(
     `UPDATE deployments SET state = 'queued', attempts = attempts - 1, started_at_ms = NULL, wait_reason = ?,
        queue_order = (SELECT min(queue_order) FROM deployments) - 1 WHERE id = ? AND state = 'running'`,
-    ...[waitReason, id],
+    waitReason,
+    id,
   );
 }
 
@@ -352,7 +369,10 @@ function addToHistogram(add: Add, name: string, labels: string, durationMs: numb
 export function listTotals(store: Store): readonly Total[] {
   const rows = store.all("SELECT project, name, labels, value FROM totals ORDER BY project, rowid");
   return rows.map(({ project, name, labels, value }) => ({
-    ...{ project: String(project), name: String(name), labels: String(labels), value: Number(value) },
+    project: String(project),
+    name: String(name),
+    labels: String(labels),
+    value: Number(value),
   }));
 }
 

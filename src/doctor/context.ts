@@ -95,7 +95,8 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
   const { values, fault } = readFile(file);
   return {
     env: { ...values, ...env },
-    ...{ file, fault },
+    file,
+    fault,
     set(name, text) {
       // A unit, a compose file or a shell has set it: the process cannot know which.
       const wanted = `${text === null ? `no ${name}` : `${name}=${text}`} in the environment of the service`;
@@ -137,7 +138,8 @@ export function makeDoctorContext(
   const { env } = settings;
   const project = reading?.name ?? null;
   const value = <Name extends keyof typeof variables>(name: Name) => lenient(env, name);
-  const [repoPath, statePath] = [value("REPO_PATH"), value("STATE_PATH")];
+  const repoPath = value("REPO_PATH");
+  const statePath = value("STATE_PATH");
   const { secret, faults, warnings } = reading === null ? readConfig(env) : configOf(reading);
   /** The user that the script will run as; null: this one. */
   const user = reading === null ? null : ownerOf(repoPath, env.DOCKER_HOST);
@@ -145,7 +147,17 @@ export function makeDoctorContext(
   const scriptEnv = childEnvironment({ env, deployEnv: value("DEPLOY_ENV"), repoPath, user });
   const asScript = { env: scriptEnv, user };
   return {
-    ...{ settings, givenUrl, server, repoPath, statePath, scriptEnv, user, value, secret, faults, warnings },
+    settings,
+    givenUrl,
+    server,
+    repoPath,
+    statePath,
+    scriptEnv,
+    user,
+    value,
+    secret,
+    faults,
+    warnings,
     /** null: the only project, or the service as a whole. */
     project,
     projectsPath: value("PROJECTS_PATH") || null,

@@ -195,7 +195,8 @@ async function remoteFault(failure: RemoteFailure, context: DoctorContext): Prom
 /** By its key ssh recognizes the host. For an unknown key it would ask a person, but here there is none. */
 async function explainHostKey({ url, lines }: RemoteFailure, context: DoctorContext): Promise<Fault> {
   const { hostname, port, knownHosts } = await readSshSettings(url, context);
-  const [name, file] = [quote(port === "22" ? hostname : `[${hostname}]:${port}`), quote(knownHosts)];
+  const name = quote(port === "22" ? hostname : `[${hostname}]:${port}`);
+  const file = quote(knownHosts);
   const scan = `ssh-keyscan -p ${port} ${quote(hostname)} | tee -a ${file} | ssh-keygen -lf -`;
   const learn = `mkdir -p -m 700 ${quote(dirname(knownHosts))} && ${scan}`;
   const compare = "Compare the fingerprint that this prints with the one that the git host publishes:";

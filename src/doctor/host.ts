@@ -83,7 +83,8 @@ export const configurationChecks: readonly Check[] = [
     async probe(context) {
       const [file] = settingsFiles(context);
       if (file === undefined) return skip("there is no file with secrets");
-      const [directory, name] = [dirname(file), basename(file)];
+      const directory = dirname(file);
+      const name = basename(file);
       // Not by the settings of the script's user, which can name programs.
       const env = { ...context.scriptEnv, ...(context.user && { GIT_CONFIG_GLOBAL: "/dev/null" }) };
       const isTrue = async (...args: readonly string[]) =>
@@ -91,7 +92,8 @@ export const configurationChecks: readonly Check[] = [
       if (!(await isTrue("rev-parse", "--is-inside-work-tree"))) return ok(`${file} is in no repository`);
       if (await isTrue("check-ignore", "--quiet", "--", name)) return ok(`git ignores ${file}`);
       const text = `git does not ignore ${file}: the next "git add ." publishes the secret.`;
-      const [at, word] = [quote(directory), quote(name)];
+      const at = quote(directory);
+      const word = quote(name);
       const ignore = `echo ${quote(`/${name}`)} >> ${quote(join(directory, ".gitignore"))}`;
       return warning(text, `git -C ${at} rm --quiet --cached --ignore-unmatch ${word} && ${ignore}`);
     },
@@ -133,7 +135,8 @@ export const diskChecks: readonly Check[] = [
       if (server !== null) return checkFrontState(server);
       if (await isInOtherContainer(context)) return skip(askInContainer);
       const path = nearestExisting(statePath);
-      const [uid, gid] = [ownUid(), process.getgid?.() ?? 0];
+      const uid = ownUid();
+      const gid = process.getgid?.() ?? 0;
       const text = `This user (uid ${uid}) cannot write to ${statePath}. As root:`;
       if (!isAllowed(path, constants.W_OK | constants.X_OK))
         return problem(text, ownCommand(statePath, uid, gid));

@@ -138,7 +138,8 @@ export const serviceChecks: readonly Check[] = [
     async probe({ server, project, compose, engine, repoPath }) {
       const names = [...upstreamsOf(server, project).keys()];
       if (names.length === 0) return skip("the project has no site of Caddy on this server");
-      const [answer, docker] = [await compose(), await engine()];
+      const answer = await compose();
+      const docker = await engine();
       if (answer.kind !== "model" || docker.kind !== "answers")
         return skip("Docker or compose cannot be asked");
       const serving = (await listContainers(docker.engine, answer.model.name)).filter(isServing);

@@ -95,7 +95,8 @@ const hostApis: Readonly<Record<CommitStatus["host"], HostApi>> = {
     },
     path: (commit) => `/commit/${commit}/statuses/build`,
     body: ({ context, commit, link }, { url }) => ({
-      ...{ key: shortKey(context), name: context },
+      key: shortKey(context),
+      name: context,
       // It must have one.
       url: link ?? `${url.href}/commits/${commit}`,
     }),
@@ -209,9 +210,11 @@ export function askRepository(
 ): Promise<HttpAnswer> {
   const { headers } = hostApis[settings.host];
   const sent = {
-    ...{ method, signal: options.signal },
+    method,
+    signal: options.signal,
     headers: {
-      ...{ "content-type": "application/json", "user-agent": "hotpush" },
+      "content-type": "application/json",
+      "user-agent": "hotpush",
       ...headers(settings.token.reveal()),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -236,8 +239,12 @@ export async function findTokenFault(settings: CommitStatus): Promise<string | n
   if (seen.status === 401) return "the host does not accept the token (401)";
   if (seen.status !== 200) return `the token does not show the repository (${seen.status})`;
   const { status } = await askForStatus(settings, {
-    ...{ commit: "0".repeat(40), branch: "main", context: "hotpush/doctor", link: null },
-    ...{ state: "running", description: "A check that the token may show results" },
+    commit: "0".repeat(40),
+    branch: "main",
+    context: "hotpush/doctor",
+    link: null,
+    state: "running",
+    description: "A check that the token may show results",
   });
   if (hostApis[settings.host].mayShow(status)) return null;
   return `the token may not show results on commits (${status})`;

@@ -134,8 +134,12 @@ export function messageJson({ report, step, lastLines, link }: Message): Message
     type: event === "test" ? event : `deployment.${event === "started" ? event : state}`,
     timestamp: new Date(atMs).toISOString(),
     data: {
-      ...{ server: hostname(), deployment: deploymentJson(deployment), isAfterFailure },
-      ...{ step, lastLines, link },
+      server: hostname(),
+      deployment: deploymentJson(deployment),
+      isAfterFailure,
+      step,
+      lastLines,
+      link,
     },
   };
 }

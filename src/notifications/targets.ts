@@ -41,7 +41,9 @@ export async function sendToTarget(
   const text = JSON.stringify(body);
   try {
     const answer = await request(new URL(url), {
-      ...{ method: "POST", body: text, signal },
+      method: "POST",
+      body: text,
+      signal,
       headers: { "content-type": "application/json", ...headers?.(text) },
     });
     return judge?.(answer) ?? sendOutcomeOf(answer);
@@ -67,7 +69,9 @@ function formatWebhook(message: Message, { key }: NotifyTarget): Formatted {
   return {
     body: messageJson(message),
     headers: (text) => ({
-      ...{ "user-agent": "hotpush", "webhook-id": id, "webhook-timestamp": timestamp },
+      "user-agent": "hotpush",
+      "webhook-id": id,
+      "webhook-timestamp": timestamp,
       "webhook-signature": `v1,${sign(text)}`,
     }),
   };
@@ -89,9 +93,12 @@ function formatSlack(message: Message): Formatted {
   return { body: { text, unfurl_links: false } };
 }
 
-const [red, green, grey] = [0xd1242f, 0x1a7f37, 0x656d76];
+const red = 0xd1242f;
+const green = 0x1a7f37;
+const grey = 0x656d76;
 /** Discord refuses longer ones. */
-const [longestTitle, longestDescription] = [256, 4_096];
+const longestTitle = 256;
+const longestDescription = 4_096;
 
 function formatDiscord(message: Message): Formatted {
   const asText = (text: string) => text.replaceAll(/[\\*_~`|<>[\]()#]/g, "\\$&");
@@ -114,7 +121,8 @@ function formatDiscord(message: Message): Formatted {
 /** ntfy turns a longer message into an attachment. */
 const longestMessageBytes = 4_096;
 /** Of 1 to 5; 3 is the default. */
-const [urgent, usual] = [4, 3];
+const urgent = 4;
+const usual = 3;
 
 /** ntfy takes JSON at its root; the topic is at the end of the target's URL. */
 function formatNtfy(message: Message, { url, key }: NotifyTarget): Formatted {
@@ -123,7 +131,8 @@ function formatNtfy(message: Message, { url, key }: NotifyTarget): Formatted {
   const bytes = Buffer.from([...detailsOf(message), ...message.lastLines].join("\n"));
   return {
     body: {
-      ...{ topic, title: headlineOf(message) },
+      topic,
+      title: headlineOf(message),
       // Half a character at the end becomes U+FFFD, which is left out.
       message: bytes.subarray(0, longestMessageBytes).toString().replace(/�+$/, ""),
       priority: isFailure(message) ? urgent : usual,
@@ -138,7 +147,9 @@ function formatNtfy(message: Message, { url, key }: NotifyTarget): Formatted {
 /** For an Apprise API, at the address of a configuration: `http://apprise:8000/notify/KEY`. */
 function formatApprise(message: Message): Formatted {
   const lines = [...detailsOf(message), ...message.lastLines, ...(message.link ? [message.link] : [])];
-  const [title, body, type] = [headlineOf(message), lines.join("\n"), toneOf(message)];
+  const title = headlineOf(message);
+  const body = lines.join("\n");
+  const type = toneOf(message);
   return { body: { title, body, type, format: "text" } };
 }
 
@@ -181,9 +192,20 @@ export async function sendTestMessages(
   };
   const nowMs = Date.now();
   const deployment: Deployment = {
-    ...{ ...nobody, ...nothing, ...noResult, id: 0, project, state: "succeeded", attempts: 1 },
-    ...{ trigger: "manual", ref: "refs/heads/main", commit: "0".repeat(40) },
-    ...{ createdAtMs: nowMs, startedAtMs: nowMs, liveAtMs: null, finishedAtMs: nowMs },
+    ...nobody,
+    ...nothing,
+    ...noResult,
+    id: 0,
+    project,
+    state: "succeeded",
+    attempts: 1,
+    trigger: "manual",
+    ref: "refs/heads/main",
+    commit: "0".repeat(40),
+    createdAtMs: nowMs,
+    startedAtMs: nowMs,
+    liveAtMs: null,
+    finishedAtMs: nowMs,
   };
   const report = { event: "test", deployment, isAfterFailure: false } as const;
   const message = { report, step: null, lastLines: [], link: null };

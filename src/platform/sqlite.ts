@@ -85,7 +85,9 @@ export function openStore(directory: string, schema: Schema): OpenStore {
       return [named, ...values] as unknown as SqlValue[];
     };
     return {
-      ...{ project, transaction, of: viewOf },
+      project,
+      transaction,
+      of: viewOf,
       all: (sql, ...values) => prepared(sql).all(...bound(sql, values)) as Row[],
       get: (sql, ...values) => prepared(sql).get(...bound(sql, values)) as Row | undefined,
       run(sql, ...values) {

@@ -80,7 +80,10 @@ export class Project {
     const { events, notifications, makeTurn } = shared;
     this.#resolver = this.#makeResolver();
     this.queue = createQueue({
-      ...{ store, log, makeTurn, askEveryMs: () => askEvery(this.settings) },
+      store,
+      log,
+      makeTurn,
+      askEveryMs: () => askEvery(this.settings),
       runner: this.#makeRunner(),
       exchange: this.#makeExchange(),
       isHeld: () => !this.isServed,
@@ -203,8 +206,16 @@ export class Project {
     const { repoPath, deployEnv, secrets, notify, commitStatus, catchUpIntervalMs: intervalMs } = settings;
     const { scriptStatePath, ordersPath } = this.#paths();
     const sources = {
-      ...{ env, deployEnv, repoPath, secrets, notify, commitStatus, scriptSecrets },
-      ...{ scriptStatePath, ordersPath, runsAsOwner: service.projectsPath !== null },
+      env,
+      deployEnv,
+      repoPath,
+      secrets,
+      notify,
+      commitStatus,
+      scriptSecrets,
+      scriptStatePath,
+      ordersPath,
+      runsAsOwner: service.projectsPath !== null,
     };
     const script = createProjectScript(sources);
     notifications.subscribe(store, settings);
@@ -221,8 +232,15 @@ export class Project {
       log.error({ event: "script.unchecked", err: error }, "The deploy script could not be checked"),
     );
     const catchUp = createCatchUp({
-      ...{ store, log, refs: this.refs, readRemoteHead, inTurn, intervalMs, request: queue.request },
-      ...{ judgeHead: this.#resolver.judgeHead, askEveryMs: askEvery(settings) },
+      store,
+      log,
+      refs: this.refs,
+      readRemoteHead,
+      inTurn,
+      intervalMs,
+      request: queue.request,
+      judgeHead: this.#resolver.judgeHead,
+      askEveryMs: askEvery(settings),
     });
     return { script, catchUp };
   }
@@ -242,7 +260,8 @@ export class Project {
     const { stopping } = this.#shared;
     const project = this;
     return createResolver({
-      ...{ store, stopping },
+      store,
+      stopping,
       checkout: () => this.script(),
       get paths() {
         return project.settings.deployPaths;
@@ -275,8 +294,13 @@ export class Project {
     const { store, statePath, log } = this;
     const { events } = this.#shared;
     return createRunner(() => ({
-      ...{ statePath, log, refs: this.refs, script: this.script(), resolve: this.#resolver.resolve },
-      ...{ deployTimeoutMs: this.settings.deployTimeoutMs, deploySilenceMs: this.settings.deploySilenceMs },
+      statePath,
+      log,
+      refs: this.refs,
+      script: this.script(),
+      resolve: this.#resolver.resolve,
+      deployTimeoutMs: this.settings.deployTimeoutMs,
+      deploySilenceMs: this.settings.deploySilenceMs,
       onStep(deployment, name) {
         noteStep(store, deployment, name, log);
         events.emit(String(deployment.id));

@@ -295,7 +295,11 @@ function offerIn({ project, push }: JsonObject): Offer | null {
   return {
     project,
     push: {
-      ...{ host, ref: branch, before, commit, digest },
+      host,
+      ref: branch,
+      before,
+      commit,
+      digest,
       repository: isPlainRepository(repository) ? repository : null,
       // Only for people: printable, and bounded.
       pusher: isText(pusher, /^[^\p{C}\u2028\u2029]{1,100}$/u) ? pusher : null,

@@ -108,7 +108,8 @@ export function rolloutState(stateDirectory: string, projectDirectory: string): 
   const path = resolve(projectDirectory);
   const name = `${basename(path)}-${createHash("sha256").update(path).digest("hex").slice(0, 8)}`;
   const directory = join(stateDirectory, "rollout");
-  const [lockPath, versionsPath] = [join(directory, `${name}.lock`), join(directory, `${name}.json`)];
+  const lockPath = join(directory, `${name}.lock`);
+  const versionsPath = join(directory, `${name}.json`);
   return { lockPath, versionsPath, statePath: stateDirectory };
 }
 

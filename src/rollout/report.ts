@@ -90,7 +90,8 @@ export function outcomeOf(
   seen: Partial<Omit<ServiceOutcome, "service" | "outcome" | "old" | "new">> = {},
 ): ServiceOutcome {
   const names = (named: readonly Named[] = []) => named.map(({ name }) => name);
-  const [old, fresh] = [names(containers.old), names(containers.new)];
+  const old = names(containers.old);
+  const fresh = names(containers.new);
   return { service: service.name, outcome, old, new: fresh, ...nothingSeen, ...seen };
 }
 
@@ -172,7 +173,8 @@ function linesOf(event: RolloutEvent): readonly string[] {
       return [
         "",
         ...event.services.flatMap((one) => columns(one.service, one.outcome, "", outcomeText(one))),
-        ...["", `Done in ${formatDuration(event.durationMs)}.`],
+        "",
+        `Done in ${formatDuration(event.durationMs)}.`,
       ];
     case "failed":
       // In one line, because the history quotes the last line of a script.
@@ -205,7 +207,8 @@ function outcomeText(one: ServiceOutcome): string {
   if (outcome === "unchanged") return "";
   if (outcome === "ran") return "to its end";
   if (outcome === "skipped") return "not run in a roll back";
-  const [old, fresh] = [one.old.join(", "), one.new.join(", ")];
+  const old = one.old.join(", ");
+  const fresh = one.new.join(", ");
   if (outcome === "removed") return `${old} (no replicas)`;
   const times = [
     ...(healthyAfterMs === null ? [] : [`healthy after ${formatDuration(healthyAfterMs)}`]),

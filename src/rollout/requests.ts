@@ -217,8 +217,12 @@ export function createTally(isNew: (container: string) => boolean): Tally {
     const name = sites.has(host) || sites.size < mostHosts ? host : otherHosts;
     const none = () => ({ answers: 0, serverErrors: 0 });
     const site = sites.get(name) ?? {
-      ...{ requests: 0, failed: 0, brokeOff: 0, left: 0 },
-      ...{ before: none(), after: none() },
+      requests: 0,
+      failed: 0,
+      brokeOff: 0,
+      left: 0,
+      before: none(),
+      after: none(),
     };
     sites.set(name, site);
     return site;

@@ -208,7 +208,9 @@ async function deployStack(rollout: StackRollout, images: StackImages): Promise<
     // Asking the registry for every image would also update those that this commit did not change.
     const changed = [...images.values()].some(namesRegistry) ? "changed" : "never";
     const options = [
-      ...["--detach=true", "--with-registry-auth", `--resolve-image=${withPull ? "always" : changed}`],
+      "--detach=true",
+      "--with-registry-auth",
+      `--resolve-image=${withPull ? "always" : changed}`,
       project.name,
     ];
     if (own === null) return docker(["docker", "stack", "deploy", ...named(given), ...options], { input });
@@ -412,7 +414,8 @@ export async function rollBackStack(
   const { engine, project, signal } = rollout;
   for (const service of project.services) {
     const { name, image, isBuilt, replacement } = service;
-    const [old, running] = [before.get(name), live[name]];
+    const old = before.get(name);
+    const running = live[name];
     const back = async (now: SwarmService) => {
       await rollBackService(engine, now);
       // After a request to stop there is no time to watch: Swarm goes on by itself.

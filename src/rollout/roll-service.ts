@@ -139,8 +139,14 @@ async function planUpdate(
 
 function replacementOf(on: ServiceRollout, old: Containers): Replacement {
   return {
-    ...{ on, old, fresh: [], healthyAfterMs: null, drained: null, goesBack: new AbortController() },
-    ...{ isSwitched: false, hasFailed: false },
+    on,
+    old,
+    fresh: [],
+    healthyAfterMs: null,
+    drained: null,
+    goesBack: new AbortController(),
+    isSwitched: false,
+    hasFailed: false,
   };
 }
 

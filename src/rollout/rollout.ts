@@ -88,7 +88,10 @@ async function readRollout(context: LockedContext): Promise<Omit<Rollout, "reque
     hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
     const rollout = {
       ...context,
-      ...{ project: withoutOwn(whole, own), own, liveDirectory, configHashes: hashes },
+      project: withoutOwn(whole, own),
+      own,
+      liveDirectory,
+      configHashes: hashes,
       liveFilesRead: liveDirectory && (await liveFilesRead(liveDirectory)),
     };
     await refuseForeignLiveFiles(rollout);

@@ -171,7 +171,8 @@ function updateOf(
 }
 
 /** For Swarm to place a task and create its container, and to pull an image to a node that does not have it. */
-const [placeMs, pullMs] = [5_000, 120_000];
+const placeMs = 5_000;
+const pullMs = 120_000;
 
 function timeoutOf(service: RolloutService, said: ComposeService, update: ComposeUpdateConfig): number {
   // One task at a time, 5 s of `monitor` and 10 s to stop are Swarm's own defaults.

@@ -302,7 +302,8 @@ const longestRequestMs = 10_000;
 
 /** The limits of a drain, from the label `hotpush.drain-timeout` in milliseconds; null without the label. */
 export function drainLimits(labelMs: number | null): DrainLimits {
-  const [timeoutMs, blindMs] = [labelMs ?? defaultDrainTimeoutMs, labelMs ?? longestRequestMs];
+  const timeoutMs = labelMs ?? defaultDrainTimeoutMs;
+  const blindMs = labelMs ?? longestRequestMs;
   return { settleMs: 200, pollMs: 50, timeoutMs, blindMs };
 }
 

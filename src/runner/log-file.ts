@@ -95,7 +95,9 @@ function readOutput(fd: number, { logPath, redactor, silenceMs, sink }: OutputOp
   let lines: string[] = [];
   let step: string | null = null;
   let lastLine: string | null = null;
-  let [steps, streamedBytes, lastReadMs] = [0, 0, performance.now()];
+  let steps = 0;
+  let streamedBytes = 0;
+  let lastReadMs = performance.now();
   const cutter = createLineCutter((line) => lines.push(line), redactor.text);
 
   /** In this order: who is told of a line or a step finds it in the log. */
@@ -151,7 +153,8 @@ function readOutput(fd: number, { logPath, redactor, silenceMs, sink }: OutputOp
 /** The longest line, in characters; a longer one continues as a line of its own. */
 export const longestLine = 8_192;
 /** Of a line without an end, so much is held back: a secret may have begun. */
-const [mostHeld, keptBack] = [64 * 1024, 4 * 1024];
+const mostHeld = 64 * 1024;
+const keptBack = 4 * 1024;
 
 /** Cuts a stream of bytes into lines. */
 export interface LineCutter {
@@ -229,7 +232,8 @@ export function openLog(path: string, { firstBytes, lastBytes } = logLimits): Lo
   let size = fstatSync(fd).size;
   let isTorn = size > 0 && !endsWithLine(fd, size);
   const last: Buffer[] = [];
-  let [keptBytes, leftOutBytes] = [0, 0];
+  let keptBytes = 0;
+  let leftOutBytes = 0;
 
   function append(bytes: Buffer): void {
     const whole = isTorn ? Buffer.concat([Buffer.from("\n"), bytes]) : bytes;

@@ -195,7 +195,11 @@ function watchSupervisor(context: RunContext, { pid, exited, startScript }: Supe
   const output = openOutput(context);
   startScript();
   return watchRun(context, {
-    ...{ output, exited: () => exited, group: () => pid, wasInSight: true, remainingMs: timeoutMs },
+    output,
+    exited: () => exited,
+    group: () => pid,
+    wasInSight: true,
+    remainingMs: timeoutMs,
   });
 }
 
@@ -247,14 +251,17 @@ function adoptLiving(context: RunContext): Run {
   const patienceMs = isVisible ? Number.POSITIVE_INFINITY : outOfSightMs;
   const ranMs = pid === null ? 0 : ageMs(pid);
   return watchRun(context, {
-    ...{ output, group, wasInSight },
+    output,
+    group,
+    wasInSight,
     exited: (isKnown) => waitForEnd(context, isKnown, patienceMs),
     remainingMs: isVisible ? Math.max(leastRemainingMs, timeoutMs - ranMs) : null,
   });
 }
 
 /** How often the exit code is looked for, and how many looks later the lock. */
-const [lookEveryMs, looksForLock] = [200, 5];
+const lookEveryMs = 200;
+const looksForLock = 5;
 
 /**
  * Resolves when the script has written its exit code, or when nothing holds its lock any more; never rejects. Both are

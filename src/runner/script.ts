@@ -93,12 +93,16 @@ function findSecrets(
   ];
   const targets = notify?.targets ?? [];
   const settings = [
-    ...[secrets.current, secrets.previous, commitStatus?.token],
+    secrets.current,
+    secrets.previous,
+    commitStatus?.token,
     ...targets.flatMap(({ url, key }) => [url, key]),
   ];
   const gitFiles = [
-    ...[join(repoPath, ".git/config"), environment.GIT_CONFIG_GLOBAL ?? join(home, ".gitconfig")],
-    ...[join(home, ".git-credentials"), credentialsPath(stateDirectoryOf(environment))],
+    join(repoPath, ".git/config"),
+    environment.GIT_CONFIG_GLOBAL ?? join(home, ".gitconfig"),
+    join(home, ".git-credentials"),
+    credentialsPath(stateDirectoryOf(environment)),
   ];
   return [
     ...settings.flatMap((secret) => (secret ? [secret.reveal()] : [])),
@@ -194,7 +198,10 @@ export function childEnvironment(options: EnvironmentOptions): Environment {
 function ofUser(user: SystemUser, passed: Environment): Environment {
   const name = user.name ?? String(user.uid);
   return {
-    ...{ HOME: user.home, USER: name, LOGNAME: name, XDG_STATE_HOME: join(user.home, ".local/state") },
+    HOME: user.home,
+    USER: name,
+    LOGNAME: name,
+    XDG_STATE_HOME: join(user.home, ".local/state"),
     STATE_PATH: join(user.home, ".local/state/hotpush"),
     ...(passed.BUILDX_CONFIG && { BUILDX_CONFIG: join(deployLogDirectory(user), "buildx") }),
   };
@@ -231,7 +238,8 @@ function isPassed(name: string, deployEnv: readonly string[]): boolean {
  * user may write: a user who made it earlier could read the logs, or redirect them by a link.
  */
 export function checkDeployLogDirectory(user: SystemUser | null): Problem | null {
-  const [directory, uid] = [deployLogDirectory(user), user?.uid ?? ownUid()];
+  const directory = deployLogDirectory(user);
+  const uid = user?.uid ?? ownUid();
   const stats = makeAndStat(directory, user);
   if (!stats) {
     const detail = `The directory ${directory} for the log of deploy.sh cannot be created. Make ${tmpdir()} writable for this user (uid ${uid}), or set TMPDIR to a directory that is.`;

@@ -124,7 +124,9 @@ export async function verifyCommit(commit: string, options: VerifyOptions): Prom
     if (!/^gpgsig(?:-sha256)? /m.test(header.split("\n\n")[0] ?? "")) return { kind: "unsigned", detail: "" };
     const lines: string[] = [];
     const ending = await runGit(path, [...gitOptions(path), "verify-commit", "--raw", commit], {
-      ...{ env: scratch.env, timeoutMs, signal: options.signal },
+      env: scratch.env,
+      timeoutMs,
+      signal: options.signal,
       onLine: (line) => lines.push(line),
     });
     if (ending.kind !== "exited")
@@ -201,7 +203,10 @@ async function importKeys(
   for (const block of blocks) {
     const ending = await runCommand({
       argv: ["gpg", "--batch", "--no-autostart", "--status-fd=1", "--import"],
-      ...{ env, timeoutMs, input: `${block}\n`, signal },
+      env,
+      timeoutMs,
+      input: `${block}\n`,
+      signal,
     });
     if (ending.kind === "not_found") throw new VerificationError("gpg is not installed");
     if (ending.kind !== "exited") throw new VerificationError(`gpg --import did not end (${ending.kind})`);

@@ -52,7 +52,10 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {
     const child = spawn(supervisorPath, [directory.path, ...command], {
-      ...{ cwd, env, detached: true, stdio: ["pipe", "pipe", "ignore", lockFd] },
+      cwd,
+      env,
+      detached: true,
+      stdio: ["pipe", "pipe", "ignore", lockFd],
     }) as ChildProcessByStdio<Writable, Readable, null>;
     const exited = new Promise<SupervisorExit>((resolve) =>
       child.once("exit", (code, signal) => resolve({ code, signal })),

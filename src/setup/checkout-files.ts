@@ -69,15 +69,21 @@ export async function planCheckoutFiles(
   const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
   const wanted: readonly WantedFile[] = [
     {
-      ...{ name: "deploy.sh", mode: 0o755, purpose: "pulls, builds, replaces, checks; yours to change" },
+      name: "deploy.sh",
+      mode: 0o755,
+      purpose: "pulls, builds, replaces, checks; yours to change",
       make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
     },
     {
-      ...{ name: override.name, mode: null, purpose: "your services as Caddy reaches them" },
+      name: override.name,
+      mode: null,
+      purpose: "your services as Caddy reaches them",
       make: () => overrideText,
     },
     {
-      ...{ name: ".env", mode: null, purpose: `adds ${ownComposeFile} to your compose file` },
+      name: ".env",
+      mode: null,
+      purpose: `adds ${ownComposeFile} to your compose file`,
       make: (before) => withSettings(before ?? "", settings),
       shown: (text) => withoutOtherValues(text, settings),
     },
@@ -98,7 +104,9 @@ async function planExclusion(root: string, names: readonly string[]): Promise<Pl
   const gitDirectory = dirname(dirname(resolve(root, path ?? ".git/info/exclude")));
   const lines = names.map((name) => `/${name}\n`).join("");
   const planned = planFile(gitDirectory, {
-    ...{ name: "info/exclude", mode: null, purpose: `${names.join(" and ")}: this machine's alone` },
+    name: "info/exclude",
+    mode: null,
+    purpose: `${names.join(" and ")}: this machine's alone`,
     make: (before) => `${(before ?? "").trimEnd()}\n${lines}`.trimStart(),
   });
   return { ...planned, name: ".git/info/exclude" };

@@ -82,7 +82,9 @@ async function findConnection(options: ConnectOptions, env: NodeJS.ProcessEnv): 
   const known = parseHostedRepository((project?.env ?? env).COMMIT_STATUS_URL ?? "");
   return {
     ...settings,
-    ...{ remote, host, settingsFile: project?.file ?? ".env" },
+    remote,
+    host,
+    settingsFile: project?.file ?? ".env",
     repository: options.repository ?? known ?? ofRemote(remote, host),
     usesSsh: remoteUrl !== null && parseGitRemoteUrl(remoteUrl).scheme === "ssh",
   };
@@ -219,7 +221,8 @@ async function tryIt(
   return 0;
 }
 
-const [pingWithinMs, pingPauseMs] = [15_000, 1_000];
+const pingWithinMs = 15_000;
+const pingPauseMs = 1_000;
 
 function sayPing(status: number, { api: { name } }: RepositoryAtHost, say: ConnectScreen["say"]): number {
   const isGood = status === 200;

@@ -74,10 +74,15 @@ const gitea: HostApi = {
     v.transform((hook) => ({ id: hook.id, url: hook.config.url, isSigned: null })),
   ),
   hookBody: (url, secret) => ({
-    ...{ type: "gitea", active: true, events: ["push"], branch_filter: "{main,master}" },
+    type: "gitea",
+    active: true,
+    events: ["push"],
+    branch_filter: "{main,master}",
     config: { url, content_type: "json", secret },
   }),
-  ...{ update: "PATCH", onlyNew: ["type"], keys: "/keys" },
+  update: "PATCH",
+  onlyNew: ["type"],
+  keys: "/keys",
   key: v.pipe(
     v.object({ id, title: v.string(), key: v.string(), read_only: v.boolean() }),
     v.transform(({ read_only, ...key }) => ({ ...key, isReadOnly: read_only })),
@@ -93,10 +98,13 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
       "Settings, Developer settings, Fine-grained tokens: only this repository, with Webhooks and Administration: Read and write",
     page: listed50,
     hookBody: (url, secret) => ({
-      ...{ name: "web", active: true, events: ["push"] },
+      name: "web",
+      active: true,
+      events: ["push"],
       config: { url, content_type: "json", secret, insecure_ssl: "0" },
     }),
-    ...{ onlyNew: ["name"], pings: true },
+    onlyNew: ["name"],
+    pings: true,
     deliveries: {
       path: "deliveries?per_page=50",
       again: "deliveries/{id}/attempts",
@@ -127,7 +135,8 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
       enable_ssl_verification: true,
       signing_token: secret,
     }),
-    ...{ update: "PUT", keys: "/deploy_keys" },
+    update: "PUT",
+    keys: "/deploy_keys",
     key: v.pipe(
       v.object({ id, title: v.string(), key: v.string(), can_push: v.boolean() }),
       v.transform(({ can_push, ...key }) => ({ ...key, isReadOnly: !can_push })),
@@ -144,7 +153,8 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
       v.transform(({ uuid, url }) => ({ id: uuid, url, isSigned: null })),
     ),
     hookBody: (url, secret) => ({ description: "Hotpush", url, active: true, events: ["repo:push"], secret }),
-    ...{ update: "PUT", keys: "/deploy-keys" },
+    update: "PUT",
+    keys: "/deploy-keys",
     // Its access keys can only read.
     key: v.pipe(
       v.object({ id, label: v.nullish(v.string(), ""), key: v.string() }),

@@ -187,7 +187,8 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
   const { plan, options } = await settleServed(
     services,
     {
-      ...{ project: name, name: address.name },
+      project: name,
+      name: address.name,
       // Those of the command line count more.
       places: [...formerPlaces, ...(given.at ?? [])],
       isCaddyPublic: place.ports.http === 80 && place.ports.https === 443,
@@ -219,7 +220,15 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
   const caddyPorts = [place.ports.http, place.ports.https, ...ownPorts.map(({ port }) => port)];
   const { PAGE_URL } = place.env;
   return {
-    ...{ project, name, place, plan, address, host, override, serverFiles, settingsFile },
+    project,
+    name,
+    place,
+    plan,
+    address,
+    host,
+    override,
+    serverFiles,
+    settingsFile,
     notes: [...notesOf(services, options, plan), ...removedNotes(place, project.root)],
     directories: serverDirectories(wide),
     holders: await findPortHolders(project.root, caddyPorts, env),
@@ -351,7 +360,9 @@ function indented(lines: readonly string[]): string {
 
 /** What was just started or written counts within a few seconds. */
 const rightWithinMs = 15_000;
-const [pauseMs, answerTimeoutMs, shownLines] = [200, 2_000, 10];
+const pauseMs = 200;
+const answerTimeoutMs = 2_000;
+const shownLines = 10;
 
 /**
  * Asks until all is right. The last lines of `services` explain why it is not.
@@ -392,9 +403,15 @@ async function askHealth({ place }: Setup): Promise<string | null> {
 async function askForPong({ name, place, project, host, settings }: Setup): Promise<string | null> {
   const url = new URL(`http://127.0.0.1:${place.ports.http}/webhook/${name}`);
   const { isGood, text } = await send({
-    ...{ url, secret: secretToSend(settings), server: place.files },
-    ...{ directory: project.root, branch: project.branch, host },
-    ...{ event: "ping", isDryRun: true, waitMs: 0 },
+    url,
+    secret: secretToSend(settings),
+    server: place.files,
+    directory: project.root,
+    branch: project.branch,
+    host,
+    event: "ping",
+    isDryRun: true,
+    waitMs: 0,
   });
   return isGood ? null : `A signed ping to ${url} failed. ${text}`;
 }
@@ -457,9 +474,15 @@ async function tryPush(
   if (!isUp) return { isUp, answer: null };
   try {
     const { outcome, text } = await send({
-      ...{ url: address.payloadUrl, secret: secretToSend({ ...settings, ...env }), server: place.files },
-      ...{ directory: project.root, branch: project.branch, host },
-      ...{ event: "push", isDryRun: true, waitMs: 0 },
+      url: address.payloadUrl,
+      secret: secretToSend({ ...settings, ...env }),
+      server: place.files,
+      directory: project.root,
+      branch: project.branch,
+      host,
+      event: "push",
+      isDryRun: true,
+      waitMs: 0,
     });
     return { isUp, answer: outcome === "unreachable" || outcome === "not-hotpush" ? null : text };
   } catch {

@@ -237,7 +237,9 @@ export async function readServices(
   const files = composeFiles.flatMap((file) => ["--file", file]);
   const ending = await runCommand({
     argv: ["docker", "compose", "--project-directory", root, ...files, "config", "--format", "json"],
-    ...{ cwd: root, env, timeoutMs: configTimeoutMs },
+    cwd: root,
+    env,
+    timeoutMs: configTimeoutMs,
   });
   if (ending.kind !== "exited" || ending.code !== 0) {
     const reason = ending.lastLines.findLast((line) => line.trim() !== "") ?? ending.kind;
@@ -391,7 +393,9 @@ export function projectFile({
     ...setting("HOTPUSH_GIT_HOST", host, given.host === null),
   ];
   return {
-    ...{ name: `projects/${name}.env`, mode: 0o640, owner: { ...self(), gid } },
+    name: `projects/${name}.env`,
+    mode: 0o640,
+    owner: { ...self(), gid },
     purpose: "the project, and its secret",
     make: (before) => withSettings(before ?? "", settings),
     shown: (text) => withoutOtherValues(text, settings),

@@ -160,7 +160,8 @@ export function followCaddyFiles(
   options: CaddyFilesOptions,
 ): (caddies: readonly CaddyContainer[]) => Promise<string | null> {
   const { files } = options;
-  let [seen, loaded] = ["", ""];
+  let seen = "";
+  let loaded = "";
   let unanswered = 0;
   let fault: string | null = null;
 

@@ -64,7 +64,8 @@ export async function planRemoval(server: Server, name: string | undefined): Pro
   }
   const files = Object.values(filesOf(project.name)).map((file) => join(server.files.path, file));
   return {
-    ...{ project, moved: files.filter((path) => existsSync(path)) },
+    project,
+    moved: files.filter((path) => existsSync(path)),
     changes: planCheckoutRemoval(project.env.REPO_PATH ?? ""),
     ports: portsOfProject(server.files.sitesPath, project.name),
   };

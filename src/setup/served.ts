@@ -159,7 +159,8 @@ export async function askPublishedPorts(services: SetupServices): Promise<Served
 export function planServed(services: SetupServices, options: ServedOptions): ServedPlan {
   refuseUnknownServices(services, options);
   const endpoints = endpointsOf(services).map((endpoint) => ({
-    ...{ endpoint, place: null },
+    endpoint,
+    place: null,
     reason: reasonToLeave(endpoint, services, options),
   }));
   const judged = withChosenPlaces(endpoints, services, options);
@@ -313,7 +314,8 @@ function mainFirst(
     Math.min(...endpoint.published.map(({ port }) => Number(port) || 65_536)),
   ];
   return candidates.toSorted((a, b) => {
-    const [one, other] = [signs(a), signs(b)];
+    const one = signs(a);
+    const other = signs(b);
     const at = one.findIndex((sign, index) => sign !== other[index]);
     return at < 0 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
   });
@@ -348,7 +350,10 @@ function placeAll(
     const taken = [one, ...twins.filter((twin) => twin.endpoint.service === endpoint.service)];
     const published = [...new Set(taken.flatMap((each) => publishedText(each.endpoint)))];
     upstreams.push({
-      ...{ endpoint, isMain, isInDoubt: !isSure, published },
+      endpoint,
+      isMain,
+      isInDoubt: !isSure,
+      published,
       place: placeOf(one, isMain, upstreams, options),
     });
   }

@@ -28,7 +28,8 @@ export interface ServerFilesOptions {
 /** The directories of the server, those that contain others first. */
 export function serverDirectories({ place, machine }: ServerFilesOptions): readonly PlannedDirectory[] {
   const { files, state } = place;
-  const [own, front] = [self(), frontOwner(place)];
+  const own = self();
+  const front = frontOwner(place);
   return [
     { path: files.path, mode: 0o755, owner: own },
     { path: files.sitesPath, mode: 0o755, owner: own },
@@ -53,15 +54,24 @@ export function serverWideFiles(options: ServerFilesOptions): readonly WantedFil
   const owner = self();
   return [
     {
-      ...{ name: "compose.yaml", mode: 0o644, owner, purpose: "Caddy, and Hotpush in containers" },
+      name: "compose.yaml",
+      mode: 0o644,
+      owner,
+      purpose: "Caddy, and Hotpush in containers",
       make: (before) => withNeeds(before ?? serverComposeFile(presentPaths()), options),
     },
     {
-      ...{ name: "Caddyfile", mode: 0o644, owner, purpose: "what the sites of all projects import" },
+      name: "Caddyfile",
+      mode: 0o644,
+      owner,
+      purpose: "what the sites of all projects import",
       make: (before) => before ?? serverCaddyfile(),
     },
     {
-      ...{ name: ".env", mode: 0o644, owner, purpose: "the values of this machine" },
+      name: ".env",
+      mode: 0o644,
+      owner,
+      purpose: "the values of this machine",
       make: (before) => withSettings(before ?? "", serverSettings(options)),
     },
   ];

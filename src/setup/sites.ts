@@ -73,7 +73,10 @@ function addressesIn(site: string): readonly string[] {
 export function siteFile(plan: ServedPlan, options: SiteOptions): WantedFile {
   const text = siteText(plan, options);
   return {
-    ...{ name: `sites/${options.project}.caddy`, mode: 0o644, owner: self(), purpose: "its addresses" },
+    name: `sites/${options.project}.caddy`,
+    mode: 0o644,
+    owner: self(),
+    purpose: "its addresses",
     make: (before) => (before !== null && servesAll(before, text) ? before : text),
   };
 }
@@ -195,7 +198,10 @@ export function planPage(url: URL, place: ServerPlace): PagePlan {
     url,
     settings: [{ name: "PAGE_URL", value: url.origin, isOpen: false }],
     site: {
-      ...{ name: "sites/page.caddy", mode: 0o644, owner: self(), purpose: "the address of the page" },
+      name: "sites/page.caddy",
+      mode: 0o644,
+      owner: self(),
+      purpose: "the address of the page",
       make: (before) => (before?.includes(`\n${siteAddress(url, place)} {`) ? before : pageSite(url, place)),
     },
   };

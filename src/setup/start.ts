@@ -49,7 +49,8 @@ export async function findOutdated(
 ): Promise<readonly string[]> {
   const read = async (...args: readonly string[]) => {
     const ending = await compose(context, ["--file", "-", "config", ...args], {
-      ...{ timeoutMs: readTimeoutMs, input: composeText },
+      timeoutMs: readTimeoutMs,
+      input: composeText,
       variables: { HOTPUSH_IMAGE: image },
     });
     if (hasSucceeded(ending)) return ending.output;

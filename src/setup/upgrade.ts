@@ -45,15 +45,21 @@ export async function planUpgrade(context: ServerContext): Promise<PlannedUpgrad
   const image = isOwn ? ownImage : (env.HOTPUSH_IMAGE ?? ownImage);
   const wanted: readonly WantedFile[] = [
     {
-      ...{ name: "compose.yaml", mode: null, purpose: "Caddy, and Hotpush in containers" },
+      name: "compose.yaml",
+      mode: null,
+      purpose: "Caddy, and Hotpush in containers",
       make: (before) => renewedComposeFile(before ?? ""),
     },
     {
-      ...{ name: "Caddyfile", mode: null, purpose: "what the sites of all projects import" },
+      name: "Caddyfile",
+      mode: null,
+      purpose: "what the sites of all projects import",
       make: serverCaddyfile,
     },
     {
-      ...{ name: ".env", mode: null, purpose: "the values of this machine" },
+      name: ".env",
+      mode: null,
+      purpose: "the values of this machine",
       make: (before) => withSettings(before ?? "", [{ name: "HOTPUSH_IMAGE", value: image, isOpen: false }]),
     },
   ];

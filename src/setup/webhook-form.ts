@@ -30,11 +30,17 @@ interface FormRow {
   readonly makesSecret?: true;
 }
 
-const [url, secret, json] = ["{url}", "{secret}", "application/json"];
+const url = "{url}";
+const secret = "{secret}";
+const json = "application/json";
 const settings = "repository, Settings, Webhooks, Add webhook";
 const giteaFields = {
-  ...{ "Target URL": url, "HTTP method": "POST", "Content type": json, Secret: secret },
-  ...{ "Trigger on": "Push events", "Branch filter": "{main,master}" },
+  "Target URL": url,
+  "HTTP method": "POST",
+  "Content type": json,
+  Secret: secret,
+  "Trigger on": "Push events",
+  "Branch filter": "{main,master}",
 };
 const gitHubFields = { "Payload URL": url, "Content type": json, Secret: secret };
 const realPush = "Test delivery sends a real, signed push of the default branch, so it deploys.";
@@ -43,38 +49,51 @@ const noTest = "There is no test button: push an empty commit.";
 /** The git hosts whose pushes Hotpush verifies, as they are named on the command line. */
 const forms = {
   github: {
-    ...{ host: "GitHub", sites: ["github.com"], hint: /github/ },
+    host: "GitHub",
+    sites: ["github.com"],
+    hint: /github/,
     way: settings,
     page: "{path}/settings/hooks/new",
     fields: { ...gitHubFields, "Which events": "Just the push event", Active: "yes" },
     afterwards: "GitHub sends a ping at once; the delivery's page shows the answer pong.",
   },
   gitea: {
-    ...{ host: "Gitea", sites: ["gitea.com"], hint: /gitea/, ownersOnly: true },
+    host: "Gitea",
+    sites: ["gitea.com"],
+    hint: /gitea/,
+    ownersOnly: true,
     way: `${settings}, Gitea`,
     page: "{path}/settings/hooks/gitea/new",
     fields: giteaFields,
     afterwards: realPush,
   },
   forgejo: {
-    ...{ host: "Forgejo", sites: ["codeberg.org"], hint: /forgejo/, ownersOnly: true },
+    host: "Forgejo",
+    sites: ["codeberg.org"],
+    hint: /forgejo/,
+    ownersOnly: true,
     way: `${settings}, Forgejo`,
     page: "{path}/settings/hooks/forgejo/new",
     fields: giteaFields,
     afterwards: realPush,
   },
   gogs: {
-    ...{ host: "Gogs", hint: /gogs/, ownersOnly: true },
+    host: "Gogs",
+    hint: /gogs/,
+    ownersOnly: true,
     way: `${settings}, Gogs`,
     page: "{path}/settings/hooks/gogs/new",
     fields: {
       ...gitHubFields,
-      ...{ "When should this webhook be triggered?": "Just the push event", Active: "yes" },
+      "When should this webhook be triggered?": "Just the push event",
+      Active: "yes",
     },
     afterwards: realPush,
   },
   gitlab: {
-    ...{ host: "GitLab", sites: ["gitlab.com"], hint: /gitlab/ },
+    host: "GitLab",
+    sites: ["gitlab.com"],
+    hint: /gitlab/,
     way: "project, Settings, Webhooks, Add new webhook",
     page: "{path}/-/hooks",
     fields: { URL: url, "Signing token": secret, "Secret token": "leave it empty", Trigger: "Push events" },
@@ -82,21 +101,26 @@ const forms = {
     makesSecret: true,
   },
   "bitbucket-cloud": {
-    ...{ host: "Bitbucket Cloud", sites: ["bitbucket.org"] },
+    host: "Bitbucket Cloud",
+    sites: ["bitbucket.org"],
     way: "repository, Repository settings, Webhooks, Add webhook",
     page: "{path}/admin/webhooks",
     fields: { URL: url, Secret: secret, Status: "Active", Triggers: "Repository push" },
     afterwards: noTest,
   },
   "bitbucket-data-center": {
-    ...{ host: "Bitbucket Data Center", hint: /bitbucket|stash/, ownersOnly: true },
+    host: "Bitbucket Data Center",
+    hint: /bitbucket|stash/,
+    ownersOnly: true,
     way: "repository, Repository settings, Webhooks, Create webhook",
     page: "plugins/servlet/webhooks/projects/{KEY}/repos/{slug}",
     fields: { URL: url, Secret: secret, Events: "Repository: Push" },
     afterwards: "Test connection is answered with pong once the webhook is saved with its secret.",
   },
   pagure: {
-    ...{ host: "Pagure", sites: ["pagure.io"], hint: /pagure/ },
+    host: "Pagure",
+    sites: ["pagure.io"],
+    hint: /pagure/,
     way: "project, Settings, Hooks and Web-hooks",
     page: "{path}/settings",
     fields: { "Web-hooks": url, "Private web-hook key": secret },
@@ -105,11 +129,13 @@ const forms = {
     makesSecret: true,
   },
   gitness: {
-    ...{ host: "Gitness", hint: /gitness|harness/ },
+    host: "Gitness",
+    hint: /gitness|harness/,
     way: "repository, Webhooks, New webhook",
     page: "{path}/webhooks",
     fields: {
-      ...{ "Payload URL": url, Secret: secret },
+      "Payload URL": url,
+      Secret: secret,
       Events: "Let me select individual events: Branch created, Branch updated",
     },
     afterwards: noTest,

@@ -40,7 +40,9 @@ test("a session ends a month after the last visit, or when it is revoked", (t) =
   const { store } = openTemporary(t);
   const signIn = () =>
     openLink(store, makeLink(store, { name: "Ann", role: "viewer" }, nowMs), browser, nowMs) ?? "";
-  const [visited, forgotten, revoked] = [signIn(), signIn(), signIn()];
+  const visited = signIn();
+  const forgotten = signIn();
+  const revoked = signIn();
   assert.ok(findVisitor(store, visited, nowMs + sessionLastsMs - 1));
   assert.ok(findVisitor(store, visited, nowMs + 2 * sessionLastsMs - 2));
   assert.equal(findVisitor(store, forgotten, nowMs + sessionLastsMs + 1), null);

@@ -88,7 +88,8 @@ test("a real Prometheus reads the metrics, the rules and the dashboard", needs("
 
 /** @returns what asks it; a query that it does not understand is an error */
 async function startPrometheus(t: TestContext, pagePort: number, token: string) {
-  const [directory, port] = [temporaryDirectory(t), await freePort()];
+  const directory = temporaryDirectory(t);
+  const port = await freePort();
   writeFileSync(join(directory, "hotpush-token"), token, { mode: 0o600 });
   const example = readFileSync(join(root, "examples/metrics/prometheus.yaml"), "utf8");
   const config = example

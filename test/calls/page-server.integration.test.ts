@@ -72,7 +72,8 @@ test("the record and the audit log name the token, whatever the page says", asyn
   const service = await startAnswering(t, { script: "#!/bin/sh\n" });
   await deliver(service.url, githubPush());
   await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-  const [reading, deploying] = [await makeToken(service, "read"), await makeToken(service, "deploy")];
+  const reading = await makeToken(service, "read");
+  const deploying = await makeToken(service, "deploy");
   const lie = { requestedBy: "somebody else" };
   assert.equal((await ask(service, `${project}/rollback`, deploying, lie)).status, 422);
   await ask(service, `${project}/rollback`, deploying);

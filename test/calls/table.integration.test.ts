@@ -16,7 +16,8 @@ import { untilDeployment } from "../harness/records.ts";
 const service = await startAnswering(test);
 await deliver(service.url, githubPush());
 await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-const [viewer, operator] = [await makeToken(service, "read"), await makeToken(service, "deploy")];
+const viewer = await makeToken(service, "read");
+const operator = await makeToken(service, "deploy");
 
 interface Sent {
   readonly method: string;

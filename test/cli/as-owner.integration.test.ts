@@ -103,7 +103,9 @@ async function setUp(t: TestContext, command: string, networks: object) {
     SERVER_PATH: files.path,
   };
   return {
-    ...{ machine, alice, statePath },
+    machine,
+    alice,
+    statePath,
     runIt: (env: NodeJS.ProcessEnv = {}) => run([...inOwnEtc(t, [known]), ...argv], { ...usual, ...env }),
     ran: () => [...new Set(readFileSync(ranPath, "utf8").trim().split("\n"))],
   };
@@ -112,7 +114,10 @@ async function setUp(t: TestContext, command: string, networks: object) {
 /** An engine with the container of `run` alone. */
 function startEngine(t: TestContext, root: string, serverStatePath: string): Promise<string> {
   const container = {
-    ...{ Id: "0", Name: "/hotpush-run-1", State: { Status: "exited" }, Mounts: [] },
+    Id: "0",
+    Name: "/hotpush-run-1",
+    State: { Status: "exited" },
+    Mounts: [],
     Config: {
       Labels: { "com.docker.compose.service": "run" },
       Env: [`SERVER_STATE_PATH=${serverStatePath}`],

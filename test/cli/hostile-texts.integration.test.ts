@@ -52,7 +52,8 @@ test("no text of a commit, a person or a script steers the terminal, in any comm
 });
 
 test("no refusal of a service, a server or a git host steers the terminal", async (t) => {
-  const [statePath, port] = [temporaryDirectory(t), await freePort()];
+  const statePath = temporaryDirectory(t);
+  const port = await freePort();
   const refuse = () =>
     createServer((_, response) => {
       response.writeHead(409, { "content-type": "application/problem+json" });

@@ -44,7 +44,8 @@ export function makeProject(t: TestContext, services: object | null = model, nam
     GIT_SSH_COMMAND: "false",
     PATH: `${bin}:${process.env.PATH}`,
     DOCKER_HOST: `unix://${join(bin, "docker.sock")}`,
-    ...{ SERVER_PATH: join(bin, "hotpush"), ...ports },
+    SERVER_PATH: join(bin, "hotpush"),
+    ...ports,
   };
   const init = (args: readonly string[] = [], more: Partial<CliOptions> = {}) =>
     runCli(["init", ...args], { cwd: repository.directory, env, ...more });

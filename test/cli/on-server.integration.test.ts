@@ -13,7 +13,8 @@ import { until } from "../harness/until.ts";
 
 test("in a checkout on the server, commands reach its run", async (t) => {
   const { env, addProject, start } = makeServer(t);
-  const [cwd, other] = [makeCheckout(t), makeCheckout(t)];
+  const cwd = makeCheckout(t);
+  const other = makeCheckout(t);
   addProject("shop", cwd);
   addProject("blog", other);
   await start("run");

@@ -48,7 +48,8 @@ test("open --token makes a token that looks, or acts, and --end-token ends it", 
   const service = await start(t);
   const make = async (...args: readonly string[]) =>
     (await hotpush(service, "open", "--token", "ci", ...args)).stdout.trim();
-  const [reading, deploying] = [await make(), await make("--deploy")];
+  const reading = await make();
+  const deploying = await make("--deploy");
   const statusOf = async (call: string, credential: string) =>
     (await callAsPage(service, call, { credential })).status;
   assert.deepEqual(

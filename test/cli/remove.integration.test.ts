@@ -83,7 +83,9 @@ async function startPart(scope: Scope, script: string) {
   const env = { ...server.env, DOCKER_HOST: "unix:///nowhere/docker.sock" };
   const run = (...args: readonly string[]) => runCli(args, { cwd: checkout, env });
   return {
-    ...{ server, checkout, service },
+    server,
+    checkout,
+    service,
     remove: (...args: readonly string[]) => run("remove", ...args),
     status: () => run("status"),
   };

@@ -6,7 +6,11 @@ import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpushJson, startAnswering } from "../harness/hotpush.ts";
 
 const site: SiteRequests = {
-  ...{ host: "shop.example.org", requests: 12_431, failed: 0, brokeOff: 0, left: 0 },
+  host: "shop.example.org",
+  requests: 12_431,
+  failed: 0,
+  brokeOff: 0,
+  left: 0,
   before: { answers: 10_000, serverErrors: 2 },
   after: { answers: 2_431, serverErrors: 1 },
 };

@@ -31,7 +31,8 @@ async function start(t: TestContext, script = quickScript) {
   commit();
   git("remote", "add", "origin", repoPath);
   const service = await startAnswering(t, { repoPath });
-  const [port, proxyPort] = [await freePort(), await freePort()];
+  const port = await freePort();
+  const proxyPort = await freePort();
   const page = await startPage(t, service, { proxyPort });
   const cut = await forward(t, proxyPort, page.port);
   const file = join(temporaryDirectory(t), "token");
@@ -120,7 +121,9 @@ echo "line 2"
   await untilDeployment(service.statePath, 1, ({ state }) => state === "running");
   await until("the first line is there", async () => (await here("logs", "1")).stdout.includes("line 1"));
   const child = spawn(launcher, ["--server", server, "--token-file", file, "logs", "-f", "1"], {
-    ...{ env: laptopEnv(t), cwd: "/", stdio: ["ignore", "pipe", "pipe"] },
+    env: laptopEnv(t),
+    cwd: "/",
+    stdio: ["ignore", "pipe", "pipe"],
   });
   const errors = text(child.stderr);
   await once(child.stdout, "data");

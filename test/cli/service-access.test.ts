@@ -8,7 +8,8 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("the state directory is that of the environment, the home, or a usual one in use", (t) => {
   const root = temporaryDirectory(t);
-  const [HOME, usual] = [join(root, "home"), join(root, "usual")] as const;
+  const HOME = join(root, "home");
+  const usual = join(root, "usual");
   const own = join(HOME, ".local/state/hotpush");
   for (const path of [own, usual]) mkdirSync(path, { recursive: true });
   const env = { HOME, SERVER_PATH: join(root, "no-server") };

@@ -27,7 +27,8 @@ test("neither a subject nor an author's name can pass for a pusher", async (t) =
 
 test("a commit that the branch had passed is shown beside the deployed one", async (t) => {
   const { service, commit } = await start(t);
-  const [passed, tip] = [commit("Break the cart", "Eve"), commit("Fix the cart", "Ada")];
+  const passed = commit("Break the cart", "Eve");
+  const tip = commit("Fix the cart", "Ada");
   await deliver(service.url, githubPush({ after: passed, pusher: null }));
   await service.log.waitForEnding(1);
   const text = `${tip.slice(0, 7)} (instead of ${passed.slice(0, 7)})`;

@@ -28,7 +28,9 @@ test("an accepted duration is a whole number in the range of a timer", () => {
 });
 
 test("a duration is written for a person", () => {
-  const [s, min, h] = [1_000, 60_000, 3_600_000];
+  const s = 1_000;
+  const min = 60_000;
+  const h = 3_600_000;
   for (const [ms, text] of [
     ...([[0, "0 ms"] as const, [850, "850 ms"], [s, "1 s"], [12_340, "12.3 s"], [59_900, "59.9 s"]] as const),
     ...([[min, "1 min"] as const, [250 * s, "4 min 10 s"], [h, "1 h"], [125 * min, "2 h 5 min"]] as const),

@@ -22,7 +22,8 @@ interface Files {
 
 function makeFiles(t: TestContext): Files {
   const directory = temporaryDirectory(t);
-  const [projectsPath, secretsPath] = [join(directory, "projects"), join(directory, "secrets")];
+  const projectsPath = join(directory, "projects");
+  const secretsPath = join(directory, "secrets");
   mkdirSync(projectsPath);
   mkdirSync(secretsPath);
   const logged: string[] = [];

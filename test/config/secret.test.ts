@@ -10,8 +10,23 @@ const names = ["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS"] as const;
 
 test("an empty or placeholder secret is refused with the command for a good one", () => {
   for (const text of [
-    ...["", "   ", "\t", " \t\r\n ", "\u00a0", "\ufeff", "\u2003", "change-me", " Change-Me \n", "changeme"],
-    ...["<WEBHOOK_SECRET>", " <your secret>\n", "<>", "undefined", "NULL", '""', "''"],
+    "",
+    "   ",
+    "\t",
+    " \t\r\n ",
+    "\u00a0",
+    "\ufeff",
+    "\u2003",
+    "change-me",
+    " Change-Me \n",
+    "changeme",
+    "<WEBHOOK_SECRET>",
+    " <your secret>\n",
+    "<>",
+    "undefined",
+    "NULL",
+    '""',
+    "''",
   ])
     assert.match(secretFault("WEBHOOK_SECRET", text) ?? "", /openssl rand -hex 32/, JSON.stringify(text));
 });

@@ -51,7 +51,9 @@ for (const [what, text, says] of [
 
 test("a file in the repository is refused, also if a link leads to or from it", (t) => {
   const root = temporaryDirectory(t);
-  const [repoPath, outside, inside] = [join(root, "app"), join(root, "signers"), join(root, "app/signers")];
+  const repoPath = join(root, "app");
+  const outside = join(root, "signers");
+  const inside = join(root, "app/signers");
   mkdirSync(repoPath);
   writeFileSync(inside, `ada ${key}\n`);
   symlinkSync(inside, outside);

@@ -48,9 +48,19 @@ test("all errors are reported together, each with its name on a line of its own"
   assert.deepEqual(
     lines.map((line) => /^hotpush: (\w+)/.exec(line)?.[1]),
     [
-      ...["WEBHOOK_PORT", "WEBHOOK_HOST", "WEBHOOK_BODY_LIMIT", "STATE_PATH", "SHUTDOWN_GRACE", "LOG_LEVEL"],
-      ...["REPO_PATH", "REPOSITORY", "DEPLOY_TIMEOUT", "DEPLOY_ENV", "CATCH_UP_INTERVAL"],
-      ...["WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS_FILE"],
+      "WEBHOOK_PORT",
+      "WEBHOOK_HOST",
+      "WEBHOOK_BODY_LIMIT",
+      "STATE_PATH",
+      "SHUTDOWN_GRACE",
+      "LOG_LEVEL",
+      "REPO_PATH",
+      "REPOSITORY",
+      "DEPLOY_TIMEOUT",
+      "DEPLOY_ENV",
+      "CATCH_UP_INTERVAL",
+      "WEBHOOK_SECRET",
+      "WEBHOOK_SECRET_PREVIOUS_FILE",
     ],
   );
 });

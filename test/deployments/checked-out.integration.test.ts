@@ -34,7 +34,8 @@ test("what is deployed is shown as soon as the script begins", async (t) => {
 
 test("catch-up finds a return to a HEAD that the script never moved", async (t) => {
   const { remotePath, repoPath, commit } = makeProject(t);
-  const [unmoved, pushed] = [git(repoPath, "rev-parse", "HEAD"), commit()];
+  const unmoved = git(repoPath, "rev-parse", "HEAD");
+  const pushed = commit();
   const service = await startAnswering(t, { repoPath, env: { CATCH_UP_INTERVAL: "1s" } });
   await deliver(service.url, githubPush({ after: pushed }));
   const { state, checkedOutCommit } = await untilDeployment(service.statePath, 1, isDone);
@@ -48,7 +49,8 @@ test("catch-up finds a return to a HEAD that the script never moved", async (t) 
 async function deployPassed(t: TestContext, env = {}, script = `#!/bin/sh\n${pull}`) {
   const project = makeProject(t);
   project.script(script);
-  const [pushed, tip] = [project.commit(), project.commit()];
+  const pushed = project.commit();
+  const tip = project.commit();
   const service = await startAnswering(t, { repoPath: project.repoPath, env });
   await deliver(service.url, githubPush({ after: pushed }));
   return { service, pushed, tip };

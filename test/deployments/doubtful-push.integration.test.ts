@@ -74,7 +74,8 @@ test("a captured delivery is not asked about while a newer push runs", async (t)
 
 test("an old push that a second webhook reports late ends as skipped", async (t) => {
   const { service, project } = await startAsking(t);
-  const [a, b] = [head(project), project.commit()];
+  const a = head(project);
+  const b = project.commit();
   await deployAll(service, [githubPush({ before: a, after: b })]);
   await deployAll(service, [githubPush({ before: b, after: project.commit() })]);
   const { status, json } = await deliver(service.url, githubPush({ before: a, after: b, mark: "second" }));
@@ -85,7 +86,8 @@ test("an old push that a second webhook reports late ends as skipped", async (t)
 
 test("a branch that really goes from X to Y to X to Y is deployed each time", async (t) => {
   const { service, project } = await startAsking(t);
-  const [x, y] = [head(project), project.commit()];
+  const x = head(project);
+  const y = project.commit();
   await deployAll(service, [githubPush({ before: x, after: y })]);
   pushBack(project, x);
   await deployAll(service, [githubPush({ before: y, after: x })]);

@@ -61,7 +61,8 @@ test("an ending that the changed record does not allow blocks nothing", async (t
 /** The database as two instances on one state directory have it. */
 function openTwo(t: TestContext): { readonly store: Store; readonly other: Store } {
   const directory = temporaryDirectory(t);
-  const [store, other] = [openDefault(directory), openDefault(directory)];
+  const store = openDefault(directory);
+  const other = openDefault(directory);
   t.after(() => {
     store.close();
     other.close();

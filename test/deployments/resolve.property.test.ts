@@ -46,16 +46,12 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
     weight: 4,
     arbitrary: fc.record({
       kind: fc.constant("push" as const),
-      ...{
-        ref,
-        nth,
-        to: fc.constantFrom("next" as const, "next" as const, "aside" as const, "back" as const),
-      },
-      ...{
-        isBroken: fc.nat(3).map((one) => one === 0),
-        isLost: fc.nat(3).map((one) => one === 0),
-        isShown: fc.nat(3).map((one) => one > 0),
-      },
+      ref,
+      nth,
+      to: fc.constantFrom("next" as const, "next" as const, "aside" as const, "back" as const),
+      isBroken: fc.nat(3).map((one) => one === 0),
+      isLost: fc.nat(3).map((one) => one === 0),
+      isShown: fc.nat(3).map((one) => one > 0),
     }),
   },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("deliver" as const), nth, isOther: fc.boolean() }) },
@@ -81,7 +77,12 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
 
 const pushed: Happening & { kind: "push" } = {
   kind: "push",
-  ...{ ref: 0, to: "next", nth: 0, isBroken: false, isLost: false, isShown: true },
+  ref: 0,
+  to: "next",
+  nth: 0,
+  isBroken: false,
+  isLost: false,
+  isShown: true,
 };
 const ran = { kind: "run", killed: "no" } as const;
 const others = { kind: "deliver", nth: 0, isOther: true } as const;
@@ -134,7 +135,9 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
   const store = temporaryStore(scope);
   const { PATH = "" } = process.env;
   const checkout = () => ({
-    ...{ repoPath, environment: { PATH, DEPLOY_RETRY_PAUSES: "0" }, user: null },
+    repoPath,
+    environment: { PATH, DEPLOY_RETRY_PAUSES: "0" },
+    user: null,
     redactor: () => ({ text: (text: string) => text }),
   });
   let nowMs = 0;

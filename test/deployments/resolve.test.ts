@@ -29,7 +29,8 @@ function reasonOf(decision: Decision): string {
 
 test("1: the head is deployed, whichever of its commits was pushed", async (t) => {
   const { project, deliver, deploys, read } = makeResolving(t);
-  const [older, head] = [project.commit(), project.push("The head")];
+  const older = project.commit();
+  const head = project.push("The head");
   const id = deliver(older);
   assert.equal(await deploys(), head);
   const { commit, checkedOutCommit, subject, author } = read(id);
@@ -89,7 +90,8 @@ test("2: a host that lags does not roll back, and its push waits with the reason
 
 test("2: a late push of an old commit does not roll back while the host lags", async (t) => {
   const { project, deliver, deploys, next, moveTo } = makeResolving(t, { confirmMs: 60_000 });
-  const [old, live] = [project.commit(), project.commit()];
+  const old = project.commit();
+  const live = project.commit();
   deliver(live);
   await deploys();
   moveTo(old);
@@ -129,7 +131,8 @@ test("2: a push that is gone from the branch ends as skipped, and says so", asyn
 
 test("3: a push whose head is live is skipped, and names the deployment that made it live", async (t) => {
   const { project, deliver, deploys, next } = makeResolving(t);
-  const [older, head] = [project.commit(), project.commit()];
+  const older = project.commit();
+  const head = project.commit();
   deliver(head);
   await deploys();
   for (const commit of [head, older]) {
@@ -210,7 +213,8 @@ test("the head, and not the pushed commit, must be signed", async (t) => {
     return { code: "commit_unsigned", detail: "for a test" } as const;
   };
   const { project, deliver, next } = makeResolving(t, { checkSigned });
-  const [older, head] = [project.commit(), project.commit()];
+  const older = project.commit();
+  const head = project.commit();
   deliver(older);
   assert.equal((await next()).kind, "refused");
   assert.deepEqual(asked, [head]);
@@ -220,7 +224,8 @@ test("the head, and not the pushed commit, must be signed", async (t) => {
 
 test("5: after a roll back, only a new head or a person ends it", async (t) => {
   const { project, deliver, request, deploys, next, resolver } = makeResolving(t);
-  const [good, bad] = [project.commit(), project.commit()];
+  const good = project.commit();
+  const bad = project.commit();
   deliver(bad);
   await deploys();
   request("rollback", good);
@@ -270,7 +275,8 @@ test("5: catch-up deploys nothing before a first deployment", async (t) => {
 
 test("5: catch-up deploys a head that was never seen, and an old one if it is reported twice", async (t) => {
   const { project, resolver, deliver, deploys, moveTo } = makeResolving(t);
-  const [old, live] = [project.commit(), project.commit()];
+  const old = project.commit();
+  const live = project.commit();
   for (const commit of [old, live]) {
     moveTo(commit);
     deliver(commit);
@@ -290,7 +296,8 @@ test("6: [skip deploy] covers its own push", async (t) => {
   const live = project.commit();
   deliver(live);
   await deploys();
-  const [first, marked] = [project.push("One of two"), project.push("Notes [Skip Deploy]")];
+  const first = project.push("One of two");
+  const marked = project.push("Notes [Skip Deploy]");
   deliver(marked, { before: live as never });
   const decision = await next();
   assert.equal(decision.kind, "skipped");

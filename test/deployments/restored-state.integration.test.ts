@@ -89,7 +89,7 @@ for (const [what, damage] of [
     assert.equal((await deliver(second.url, githubPush())).json.deployment?.state, "queued");
     letGo(first.repoPath);
     await untilDeployment(second.statePath, 2, ({ state }) => state === "succeeded");
-    const [adopted] = [await untilDeployment(second.statePath, 1, isOver)];
+    const adopted = await untilDeployment(second.statePath, 1, isOver);
     assert.deepEqual([adopted.state, adopted.attempts], ["succeeded", 1]);
     assert.equal(readFileSync(join(first.repoPath, "runs"), "utf8"), "1\n2\n");
   });

@@ -57,7 +57,8 @@ test("a project whose script cannot be started leaves its turn to the others", a
 
 test("a hold is answered when what runs has ended, and starts nothing until it is over", () => {
   const turns = createTurns(2);
-  const [a, b] = [turns.make(() => {}), turns.make(() => {})];
+  const a = turns.make(() => {});
+  const b = turns.make(() => {});
   assert.equal(
     a.claim(() => "a"),
     "a",

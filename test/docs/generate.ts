@@ -27,8 +27,14 @@ const root = join(import.meta.dirname, "../..");
 const { WEBHOOK_PORT } = serviceVariables;
 const { REPO_PATH, BRANCH, ALLOWED_SIGNERS, DEPLOY_TIMEOUT, DEPLOY_ENV, NOTIFY_FILE } = projectVariables;
 const firstSettings = {
-  ...{ WEBHOOK_SECRET: secretVariables.WEBHOOK_SECRET, WEBHOOK_PORT, REPO_PATH, BRANCH },
-  ...{ DEPLOY_TIMEOUT, DEPLOY_ENV, ALLOWED_SIGNERS, NOTIFY_FILE },
+  WEBHOOK_SECRET: secretVariables.WEBHOOK_SECRET,
+  WEBHOOK_PORT,
+  REPO_PATH,
+  BRANCH,
+  DEPLOY_TIMEOUT,
+  DEPLOY_ENV,
+  ALLOWED_SIGNERS,
+  NOTIFY_FILE,
 };
 
 /** What each generated part holds, by its name. A part `hotpush <command>` holds the help of that command. */

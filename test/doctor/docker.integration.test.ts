@@ -33,7 +33,10 @@ test("docker: on the host, usermod adds this user to the socket's group", onMach
   await socketOfGroup(t, place, 4_711);
   const wrapper = (...commands: readonly string[]) => [
     ...inOwnEtc(t, ["groupadd --gid 4711 docker", ...commands]),
-    ...["setpriv", "--reuid=nobody", "--regid=65534", "--init-groups"],
+    "setpriv",
+    "--reuid=nobody",
+    "--regid=65534",
+    "--init-groups",
   ];
   const found = await probe(place, "docker", { wrapper: wrapper() });
   const after = await probe(place, "docker", { wrapper: wrapper(found.faults[0]?.command ?? "false") });

@@ -41,7 +41,9 @@ async function faultsOf(states: Readonly<Record<string, object | null>>, image: 
     there.map(([service, State]) => [
       `/containers/${service}/json`,
       {
-        ...{ Id: service, Name: `/hotpush-${service}-1`, State },
+        Id: service,
+        Name: `/hotpush-${service}-1`,
+        State,
         Config: {
           Image: service === "caddy" ? "caddy:2" : image,
           Labels: { "com.docker.compose.service": service },

@@ -8,7 +8,8 @@ import { makeGpgKey, makeSshKey, type SigningKey } from "../harness/repository.t
 
 test("signers: a newest commit signed by SSH or by GPG passes", async (t) => {
   const { place, allow, push } = makeSignedPlace(t);
-  const [ssh, gpg] = [makeSshKey(t), makeGpgKey(t)];
+  const ssh = makeSshKey(t);
+  const gpg = makeGpgKey(t);
   allow(`ada@example.com ${ssh.publicKey}\n${gpg.publicKey}`);
   push(ssh);
   assert.equal((await probe(place, "signers")).outcome, "ok");

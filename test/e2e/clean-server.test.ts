@@ -19,7 +19,9 @@ import { readForm, readmeCommands } from "../lab/newcomer.ts";
 
 const healthcheck = {
   test: ["CMD", "./healthcheck.sh"],
-  ...{ interval: "5s", start_period: "30s", start_interval: "500ms" },
+  interval: "5s",
+  start_period: "30s",
+  start_interval: "500ms",
 };
 const web = { build: "app", restart: "unless-stopped" };
 const afterMigration = { migrate: { condition: "service_completed_successfully" } };
@@ -267,7 +269,8 @@ async function click(link: URL): Promise<string> {
     method: "POST",
     headers: { host: pageName, origin: link.origin },
     body: String(new URLSearchParams({ link: link.searchParams.get("link") ?? "" })),
-    ...{ timeoutMs: 10_000, acceptsAnyCertificate: true },
+    timeoutMs: 10_000,
+    acceptsAnyCertificate: true,
   });
   assert.equal(status, 303);
   return headers["set-cookie"]?.[0]?.split(";")[0] ?? "";

@@ -42,7 +42,8 @@ onEngine(
         PATH: `${join(home, "bin")}:${labEnv.PATH}`,
         npm_config_prefix: home,
         npm_config_update_notifier: "false",
-        ...{ SERVER_PATH: serverPath(), HTTP_PORT: String(await freePort()) },
+        SERVER_PATH: serverPath(),
+        HTTP_PORT: String(await freePort()),
         HTTPS_PORT: String(await freePort()),
       };
       await run(

@@ -52,7 +52,10 @@ onEngine("Hotpush's image", (env) => {
     const place = makePlace(t);
     const signersPath = join(place.root, "signers");
     setSettings(place, { ALLOWED_SIGNERS: signersPath });
-    const [ssh, gpg, stranger, revoked] = [makeSshKey(t), makeGpgKey(t), makeSshKey(t), makeGpgKey(t)];
+    const ssh = makeSshKey(t);
+    const gpg = makeGpgKey(t);
+    const stranger = makeSshKey(t);
+    const revoked = makeGpgKey(t);
     const push = (key: SigningKey | null) => {
       const options = key?.gitOptions ?? [];
       inPlace(place, ...options, "commit", "--quiet", "--allow-empty", "--message", "A change");
@@ -119,7 +122,9 @@ onEngine("Hotpush's image", (env) => {
     };
     const front = start(
       "front",
-      ...["--user=1000:1000", "--cap-drop=ALL", "--security-opt=no-new-privileges"],
+      "--user=1000:1000",
+      "--cap-drop=ALL",
+      "--security-opt=no-new-privileges",
       `--publish=127.0.0.1:${port}:9000`,
     );
     const run = start("run", "--network=none", "--tmpfs=/tmp", `--volume=${place.root}:${place.root}`);

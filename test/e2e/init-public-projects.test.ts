@@ -73,7 +73,12 @@ function factsOf(service: SetupService, directory: string): object {
   } = service;
   const { ports = [], volumes = [], depends_on = {}, networks } = service;
   return {
-    ...{ image, container_name, network_mode, expose, labels, environment },
+    image,
+    container_name,
+    network_mode,
+    expose,
+    labels,
+    environment,
     isBuilt: service.build !== undefined,
     test: healthcheck?.test,
     replicas: deploy?.replicas,
@@ -86,7 +91,9 @@ function factsOf(service: SetupService, directory: string): object {
       protocol,
     })),
     volumes: volumes.map(({ type, source = "", target, read_only }) => ({
-      ...{ type, target, read_only },
+      type,
+      target,
+      read_only,
       source: type === "bind" ? resolve(directory, source) : source,
     })),
     depends_on: Object.fromEntries(

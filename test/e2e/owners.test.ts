@@ -195,7 +195,12 @@ async function startOwnedProjects(
   const inRun = (...command: readonly string[]) => docker("compose", "exec", "-T", "run", ...command);
   const origin = `http://127.0.0.1:${port}`;
   return {
-    ...{ image, composeName, docker, inRun, statePath: at("state/run"), serverStatePath: at("state") },
+    image,
+    composeName,
+    docker,
+    inRun,
+    statePath: at("state/run"),
+    serverStatePath: at("state"),
     ending: endingIn(at("state/run")),
     add: (project) => addProject(root, origin, project),
     async remove() {
@@ -232,13 +237,21 @@ function composeFile(
   };
   const same = (path: string, mode = "rw") => `${root}/${path}:${root}/${path}:${mode}`;
   const front = {
-    ...{ image, command: "front", user: `${frontUid}:${frontUid}`, read_only: true, cap_drop: ["ALL"] },
+    image,
+    command: "front",
+    user: `${frontUid}:${frontUid}`,
+    read_only: true,
+    cap_drop: ["ALL"],
     environment: { ...paths, STATE_PATH: `${root}/state/front` },
     ports: [`127.0.0.1:${port}:9000`],
     volumes: [same("projects", "ro"), same("state/front"), same("state/socket", "ro")],
   };
   const runs = {
-    ...{ image, command: "run", read_only: true, tmpfs: ["/tmp"], security_opt: ["no-new-privileges"] },
+    image,
+    command: "run",
+    read_only: true,
+    tmpfs: ["/tmp"],
+    security_opt: ["no-new-privileges"],
     cap_add: ["SYS_PTRACE"],
     environment: { ...paths, STATE_PATH: `${root}/state/run`, SERVER_STATE_PATH: `${root}/state` },
     volumes: [
@@ -259,7 +272,10 @@ async function addProject(
   { name, uid, files }: OwnedProject,
 ): Promise<Checkout> {
   const at = (directory: string) => join(root, directory, name);
-  const [path, home, remote, work] = [at("srv"), at("home"), at("remotes"), join(root, `work-${name}`)];
+  const path = at("srv");
+  const home = at("home");
+  const remote = at("remotes");
+  const work = join(root, `work-${name}`);
   await git(root, "init", "--quiet", "--bare", "--initial-branch=main", remote);
   await git(root, "init", "--quiet", "--initial-branch=main", work);
   await git(work, "remote", "add", "origin", remote);

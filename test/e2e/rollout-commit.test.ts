@@ -38,7 +38,8 @@ onEngine("a push whose branch has moved on before the script pulls", (labEnv) =>
   });
 
   test("images, versions and the record have the commit that is checked out", async () => {
-    const [passed, tip] = [await push("passed"), await push("tip")];
+    const passed = await push("passed");
+    const tip = await push("tip");
     assert.equal(await deployed(2, passed), "succeeded");
     assert.equal(await version(), "tip");
     const { checkedOutCommit } = await untilDeployment(service.statePath, 2, () => true);

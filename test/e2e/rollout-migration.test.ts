@@ -103,7 +103,8 @@ function writeVersion({ directory }: TestProject, number: number, column: string
 }
 
 function composeFile({ name }: TestProject): object {
-  const [image, isReady] = [`${name}-shop`, { db: { condition: "service_healthy" } }];
+  const image = `${name}-shop`;
+  const isReady = { db: { condition: "service_healthy" } };
   const check = ["CMD", "pg_isready", "--host", "127.0.0.1"];
   const healthcheck = { test: check, interval: "5s", start_period: "30s", start_interval: "200ms" };
   return {

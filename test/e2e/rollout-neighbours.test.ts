@@ -33,7 +33,8 @@ onEngine("two projects with the same volume of live files and a service of the s
   });
 
   test("a live file that names a service of both projects is refused as well", async () => {
-    const [live, path] = [await readLive(first), join(await first.livePath(), "app")];
+    const live = await readLive(first);
+    const path = join(await first.livePath(), "app");
     await writeFile(path, "app");
     await first.underLoad(async () => refused(await rollOutSecond(), "app"));
     await writeFile(path, live);

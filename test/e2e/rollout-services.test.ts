@@ -81,8 +81,11 @@ onEngine("services of other kinds on a real engine", (env) => {
 
   test("an anonymous volume is passed on to the new container, and the output says why it is recreated", async () => {
     const keeper = (setting: string) => ({
-      ...{ image: "debian:trixie-slim", command: ["sleep", "infinity"], init: true },
-      ...{ volumes: ["/notes"], environment: { SETTING: setting } },
+      image: "debian:trixie-slim",
+      command: ["sleep", "infinity"],
+      init: true,
+      volumes: ["/notes"],
+      environment: { SETTING: setting },
     });
     await alsoHas({ keeper: keeper("1") });
     await project.rollOut({ args: ["keeper"] });

@@ -54,7 +54,8 @@ onEngine("services side by side on a real engine", (env) => {
     const spanOf = spansIn(output);
     const alone = { beginMs: spanOf("single", "recreate").beginMs, endMs: spanOf("single", "healthy").endMs };
     for (const service of ["app", "api", "worker"]) {
-      const [first, last] = [spanOf(service, "start"), spanOf(service, "stop")];
+      const first = spanOf(service, "start");
+      const last = spanOf(service, "stop");
       assert.ok(last.endMs <= alone.beginMs || first.beginMs >= alone.endMs, output);
     }
   });

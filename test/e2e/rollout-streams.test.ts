@@ -97,7 +97,8 @@ async function openWebSocket(origin: string): Promise<WebSocketClient> {
   socket.on("data", (chunk: Buffer) => {
     received = Buffer.concat([received, chunk]);
     for (let length = received[1] ?? 0; received.length >= 2 + length; length = received[1] ?? 0) {
-      const [opcode, payload] = [(received[0] ?? 0) & 15, received.subarray(2, 2 + length)];
+      const opcode = (received[0] ?? 0) & 15;
+      const payload = received.subarray(2, 2 + length);
       received = received.subarray(2 + length);
       if (opcode === 8) ending = payload.readUInt16BE();
       else texts.push(payload.toString());

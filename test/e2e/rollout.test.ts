@@ -149,7 +149,8 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     await project.serving("kept");
     await project.serving("live");
     assert.ok((await imagesOfApp()).size > 3);
-    const [nameless, foreign] = [await buildNameless(project.name), await buildNameless("somebody-else")];
+    const nameless = await buildNameless(project.name);
+    const foreign = await buildNameless("somebody-else");
     const { code, output } = await project.hotpush("prune");
     assert.equal(code, 0, output);
     assert.match(output, /^Freed /m);

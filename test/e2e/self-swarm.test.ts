@@ -212,6 +212,11 @@ async function rollOutFirst(
     "--rm",
     ...mounts.flatMap((mount) => ["--volume", mount]),
     // Names of services do not resolve outside of the stack's network.
-    ...["--env", "CHECK_URL=", "--workdir", directory, image, "rollout"],
+    "--env",
+    "CHECK_URL=",
+    "--workdir",
+    directory,
+    image,
+    "rollout",
   );
 }

@@ -16,7 +16,9 @@ const run = promisify(execFile);
 
 /** Git hosts give up a delivery after ten seconds. */
 const hostPatienceMs = 10_000;
-const [base, old, own] = ["hotpush-e2e-upgrade:base", "hotpush:e2e-old", "hotpush-e2e-upgrade:own"] as const;
+const base = "hotpush-e2e-upgrade:base";
+const old = "hotpush:e2e-old";
+const own = "hotpush-e2e-upgrade:own";
 const script = "#!/bin/sh\nuntil [ ! -e wait ]; do sleep 0.1; done\n";
 
 onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env) => {
@@ -155,7 +157,8 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
   /** Follows the log of a service, past its replacement. @returns what gives its warnings and errors so far */
   function followLog(service: string): () => string {
     const following = spawn("docker", ["compose", "logs", "--follow", service], {
-      ...{ env, cwd: server.files.path },
+      env,
+      cwd: server.files.path,
     });
     let text = "";
     following.stdout.setEncoding("utf8").on("data", (chunk: string) => {
@@ -180,7 +183,8 @@ async function buildOn(env: NodeJS.ProcessEnv, from: string, tag: string, lines:
 
 /** Makes a checkout a clone of a repository that `run` reaches too, because both are in one directory. */
 async function makeRepository(checkout: string): Promise<void> {
-  const [remote, who] = [`${checkout}.git`, ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]];
+  const remote = `${checkout}.git`;
+  const who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
   const git = (...args: readonly string[]) => run("git", ["-C", checkout, ...who, ...args]);
   await git("init", "--quiet", "--bare", "--initial-branch=main", remote);
   await git("init", "--quiet", "--initial-branch=main");

@@ -36,7 +36,10 @@ const cases: Readonly<Record<string, Case>> = {
     docker: [composeCalls, "compose config", pruneCall],
   },
   "with hotpush in the PATH, that replaces and prunes, and compose replaces nothing": {
-    ...{ files: compose, hotpushFails: "none", hotpush: "rollout --prune\n", docker: [] },
+    files: compose,
+    hotpushFails: "none",
+    hotpush: "rollout --prune\n",
+    docker: [],
   },
   ...Object.fromEntries(
     stackNames.flatMap((name): [string, Case][] => {
@@ -55,11 +58,9 @@ const cases: Readonly<Record<string, Case>> = {
     }),
   ),
   "a compose file that only .env names is replaced by compose": {
-    ...{
-      files: otherRestart,
-      settings: "A=1\nCOMPOSE_FILE=ops/shop.yaml\n",
-      says: /^==> Build and replace$/m,
-    },
+    files: otherRestart,
+    settings: "A=1\nCOMPOSE_FILE=ops/shop.yaml\n",
+    says: /^==> Build and replace$/m,
   },
   "the same with export and blanks": {
     files: otherRestart,
@@ -81,21 +82,32 @@ const cases: Readonly<Record<string, Case>> = {
     docker: [composeCalls, "compose config", pruneCall],
   },
   "a roll-out that fails fails the deployment, and nothing is pruned": {
-    ...{ files: compose, hotpushFails: "rollout", code: 17, hotpush: "rollout --prune\n" },
+    files: compose,
+    hotpushFails: "rollout",
+    code: 17,
+    hotpush: "rollout --prune\n",
   },
   "a container that does not become healthy fails the deployment, and nothing is pruned": {
     files: { "docker-compose.yml": "services: {}\n" },
-    ...{ dockerFails: "compose up*", code: 17, docker: [composeCalls] },
+    dockerFails: "compose up*",
+    code: 17,
+    docker: [composeCalls],
   },
   "a failing prune does not fail the deployment": {
-    ...{ files: compose, dockerFails: "image prune*", says: /Could not prune; going on\./ },
+    files: compose,
+    dockerFails: "image prune*",
+    says: /Could not prune; going on\./,
   },
   "a missing docker compose is a sentence with what to do": {
-    ...{ files: compose, dockerFails: "compose version", code: 1 },
+    files: compose,
+    dockerFails: "compose version",
+    code: 1,
     says: /FAILED: There is a compose or stack file, but no docker compose\. Install it: https:/,
   },
   "a docker that does not answer is a sentence with what to do": {
-    ...{ files: compose, dockerFails: "version *", code: 1 },
+    files: compose,
+    dockerFails: "version *",
+    code: 1,
     says: /FAILED: Docker does not answer\. Start it \(systemctl start docker\), or let this user/,
   },
 };

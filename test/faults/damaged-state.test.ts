@@ -19,7 +19,8 @@ import { type Scope, temporaryDirectory, writeScript } from "../harness/temporar
 
 const damages = Number(process.env.HOTPUSH_TEST_DAMAGES ?? 50);
 /** How many writes a first start has, within these bounds. */
-const [leastWrites, mostWrites] = [20, 200];
+const leastWrites = 20;
+const mostWrites = 200;
 
 /** A database with a history, as a stopped service leaves it. */
 let healthy: Buffer;

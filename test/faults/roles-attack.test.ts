@@ -89,8 +89,12 @@ test("the rights of front reach no secret, record, checkout, setting, command or
   await front.end();
   const { projectsPath, secretsPath } = machine;
   const prey: Prey = {
-    ...{ ownPath, projectsPath, secretsPath },
-    ...{ statePath: run.statePath, checkout: checkouts.shop, runPid: run.child.pid ?? 0 },
+    ownPath,
+    projectsPath,
+    secretsPath,
+    statePath: run.statePath,
+    checkout: checkouts.shop,
+    runPid: run.child.pid ?? 0,
   };
   const attacker = [process.execPath, join(import.meta.dirname, "../harness/attacker.ts")];
   const [program = "", ...args] = [...becomeNobody, ...attacker, JSON.stringify(prey)];

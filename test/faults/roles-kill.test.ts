@@ -62,7 +62,8 @@ test(`${kills} kills of front and run under load lose nothing and let no scripts
   const { machine, checkouts, commits } = site;
   const start = (role: "front" | "run") => machine.start(role, { MAX_RUNNING: "2" });
   beginLife(site, "first");
-  let [front, run] = [await start("front"), await start("run")];
+  let front = await start("front");
+  let run = await start("run");
   const load = startLoad(clients, {
     paths: names.map((name) => `/webhook/${name}`),
     makePush: () => githubPush({ after: commits[Math.floor(Math.random() * commits.length)] ?? "" }),
@@ -137,7 +138,8 @@ for (const [role, leastKills] of [
     // One thread does all work on files, so that its steps have an order.
     const start = (name: "front" | "run") => site.machine.start(name, { UV_THREADPOOL_SIZE: "1" });
     const running = { front: await start("front"), run: await start("run") };
-    let [pushes, kills] = [0, 0];
+    let pushes = 0;
+    let kills = 0;
     for (const step of triedCalls(mostSteps)) {
       const { headers, body } = githubPush({ after: site.commits.at(-1) ?? "" });
       // As a git host does: once.
@@ -196,7 +198,8 @@ test("a script that dies with run each time is started three times", async (t) =
 /** Follows each accepted push until it is recorded. */
 function createUnseen({ machine }: Site, load: Load) {
   const unseen = new Map<string, number | null>();
-  let [ids, stored] = [0, 0];
+  let ids = 0;
+  let stored = 0;
 
   function takeNew(): void {
     for (const digest of [...load.stored].slice(stored)) unseen.set(digest, null);

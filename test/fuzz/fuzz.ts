@@ -31,7 +31,8 @@ export async function assertHolds<Values>(
   const details = await fc.check(property, { ...parameters, numRuns, seed });
   if (!details.failed) return;
   const runs = process.env.FUZZ_RUNS ? `FUZZ_RUNS=${process.env.FUZZ_RUNS} ` : "";
-  const [report, cause] = [await fc.asyncDefaultReportMessage(details), details.errorInstance];
+  const report = await fc.asyncDefaultReportMessage(details);
+  const cause = details.errorInstance;
   throw new Error(`Repeat with FUZZ_SEED=${seed} ${runs}npm run fuzz\n${report}`, { cause });
 }
 

@@ -62,26 +62,22 @@ const body = fc.oneof(
   fc.integer({ min: 1, max: 40_000 }).map((length) => "x".repeat(length)),
 );
 const header = fc.constantFrom(
-  ...["Last-Event-ID: 1:5", "Last-Event-ID: x", "Content-Type: application/json"],
-  ...[
-    "X-Forwarded-For: 1.2.3.4, x",
-    "X-Visitor-Address: 127.0.0.1",
-    "Transfer-Encoding: chunked",
-    "Expect: 100-continue",
-  ],
-  ...[
-    `Origin: http://localhost:${page.port}`,
-    "Sec-Fetch-Site: same-origin",
-    "Range: bytes=0-1",
-    "Accept: text/html",
-  ],
-  ...[
-    "Cookie: hotpush=hps_x",
-    "Content-Length: 3",
-    "Host: other.example",
-    "Connection: close",
-    "Upgrade: websocket",
-  ],
+  "Last-Event-ID: 1:5",
+  "Last-Event-ID: x",
+  "Content-Type: application/json",
+  "X-Forwarded-For: 1.2.3.4, x",
+  "X-Visitor-Address: 127.0.0.1",
+  "Transfer-Encoding: chunked",
+  "Expect: 100-continue",
+  `Origin: http://localhost:${page.port}`,
+  "Sec-Fetch-Site: same-origin",
+  "Range: bytes=0-1",
+  "Accept: text/html",
+  "Cookie: hotpush=hps_x",
+  "Content-Length: 3",
+  "Host: other.example",
+  "Connection: close",
+  "Upgrade: websocket",
 );
 const method = fc.constantFrom(..."GET GET POST POST HEAD PUT DELETE OPTIONS PURGE CONNECT".split(" "));
 
@@ -110,20 +106,16 @@ const fitting = fc
 
 function memberOf(name: string): fc.Arbitrary<unknown> {
   const fits: Readonly<Record<string, readonly unknown[]>> = {
-    ...{
-      id: [1, 1, "latest", 99],
-      project: ["default", "default", "_", "nothing"],
-      limit: [1, 1_000],
-      state: ["failed"],
-    },
-    ...{
-      ref: ["main"],
-      version: ["1", "abc"],
-      scope: ["read"],
-      role: ["viewer"],
-      format: ["ndjson"],
-      follow: ["false"],
-    },
+    id: [1, 1, "latest", 99],
+    project: ["default", "default", "_", "nothing"],
+    limit: [1, 1_000],
+    state: ["failed"],
+    ref: ["main"],
+    version: ["1", "abc"],
+    scope: ["read"],
+    role: ["viewer"],
+    format: ["ndjson"],
+    follow: ["false"],
   };
   return fc.oneof(
     { weight: 6, arbitrary: fc.constantFrom(...(fits[name] ?? ["1", 1, "x"])) },
@@ -155,7 +147,9 @@ const wire = fc
       `${verb} ${Buffer.from(to)
         .toString("latin1")
         .replaceAll(/[\s\0]/g, "_")} HTTP/1.1`,
-      ...[`Host: localhost:${page.port}`, `Content-Length: ${bytes.length}`, "Connection: close"],
+      `Host: localhost:${page.port}`,
+      `Content-Length: ${bytes.length}`,
+      "Connection: close",
       ...(token === "" ? [] : [`Authorization: Bearer ${token}`]),
       ...headers,
     ];

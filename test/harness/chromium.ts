@@ -21,8 +21,14 @@ export async function startChromium(scope: Scope): Promise<Browser> {
   const child = spawn(
     program ?? "",
     [
-      ...["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0"],
-      ...["--disable-dev-shm-usage", "--hide-scrollbars", `--user-data-dir=${temporaryDirectory(scope)}`],
+      "--headless=new",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--no-first-run",
+      "--remote-debugging-port=0",
+      "--disable-dev-shm-usage",
+      "--hide-scrollbars",
+      `--user-data-dir=${temporaryDirectory(scope)}`,
       "about:blank",
     ],
     { stdio: ["ignore", "ignore", "pipe"] },
@@ -135,7 +141,10 @@ async function newTab(connection: Connection, { width = 1280, height = 800 } = {
   };
 
   return {
-    ...{ call, read, faults, until: untilTrue },
+    call,
+    read,
+    faults,
+    until: untilTrue,
     async open(url: string) {
       await call("Page.navigate", { url });
       await untilTrue(

@@ -48,7 +48,10 @@ export async function makeConnectedProject(
   });
   const repositoryAtHost = parseHostedRepository(host.address) ?? undefined;
   return {
-    ...{ host, server, repository, webhookUrl },
+    host,
+    server,
+    repository,
+    webhookUrl,
     keyPath: join(repository.directory, ".git/hotpush-deploy-key"),
     async connect(options = {}, token = hostToken) {
       const said: string[] = [];

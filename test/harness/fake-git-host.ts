@@ -57,8 +57,14 @@ export async function startFakeGitHost(scope: Scope, name: HostName): Promise<Fa
   const deliveries: { id: number; event: string }[] = [];
   let lastId = 1_000;
   const host: Omit<FakeGitHost, "port" | "address"> = {
-    ...{ hooks: [], keys: [], calls: [], faults: [], instead: () => null, onDone() {} },
-    ...{ pingStatus: 200, isOld: false },
+    hooks: [],
+    keys: [],
+    calls: [],
+    faults: [],
+    instead: () => null,
+    onDone() {},
+    pingStatus: 200,
+    isOld: false,
   };
 
   /** The operation that the request is, or null if the description has none. */
@@ -151,7 +157,9 @@ export async function startFakeGitHost(scope: Scope, name: HostName): Promise<Fa
 
   const shownDelivery = (one: object) => ({
     ...one,
-    ...{ delivered_at: "2026-11-25T20:00:00Z", status_code: host.pingStatus, status: "OK" },
+    delivered_at: "2026-11-25T20:00:00Z",
+    status_code: host.pingStatus,
+    status: "OK",
   });
 
   function showHook(row: FakeHook | FakeKey): object {

@@ -32,11 +32,16 @@ const flag = { type: "boolean" };
 const uri = { type: "string", pattern: "^https?://" };
 const texts = { type: "array", items: text };
 const closed = (properties: object, required: readonly string[] = []) => ({
-  ...{ type: "object", properties, required, additionalProperties: false },
+  type: "object",
+  properties,
+  required,
+  additionalProperties: false,
 });
 
 const gitHubConfig = closed({
-  ...{ url: uri, content_type: text, secret: text },
+  url: uri,
+  content_type: text,
+  secret: text,
   insecure_ssl: { oneOf: [text, { type: "number" }] },
 });
 
@@ -56,7 +61,10 @@ const github: HostDescription = {
     },
     "PATCH hooks/{id}": {
       body: closed({
-        ...{ config: gitHubConfig, events: texts, add_events: texts, remove_events: texts },
+        config: gitHubConfig,
+        events: texts,
+        add_events: texts,
+        remove_events: texts,
         active: flag,
       }),
       answers: [200, 404, 422],
@@ -72,12 +80,23 @@ const github: HostDescription = {
 };
 
 const giteaTypes = [
-  ...["dingtalk", "discord", "gitea", "gogs", "msteams", "slack", "telegram", "feishu"],
-  ...["wechatwork", "packagist"],
+  "dingtalk",
+  "discord",
+  "gitea",
+  "gogs",
+  "msteams",
+  "slack",
+  "telegram",
+  "feishu",
+  "wechatwork",
+  "packagist",
 ];
 const giteaConfig = { type: "object", properties: { url: uri }, additionalProperties: text };
 const giteaEdit = {
-  ...{ active: flag, authorization_header: text, branch_filter: text, events: texts },
+  active: flag,
+  authorization_header: text,
+  branch_filter: text,
+  events: texts,
   config: giteaConfig,
 };
 
@@ -112,27 +131,47 @@ function giteaLike(types: readonly string[]): HostDescription {
 }
 
 const gitLabEvents = [
-  ...["push", "tag_push", "issues", "confidential_issues", "merge_requests", "note", "confidential_note"],
-  ...["job", "pipeline", "wiki_page", "deployment", "feature_flag", "releases", "milestone", "emoji"],
-  ...["resource_access_token", "vulnerability"],
+  "push",
+  "tag_push",
+  "issues",
+  "confidential_issues",
+  "merge_requests",
+  "note",
+  "confidential_note",
+  "job",
+  "pipeline",
+  "wiki_page",
+  "deployment",
+  "feature_flag",
+  "releases",
+  "milestone",
+  "emoji",
+  "resource_access_token",
+  "vulnerability",
 ];
 const gitLabHook = closed(
   {
     url: uri,
     ...Object.fromEntries(gitLabEvents.map((name) => [`${name}_events`, flag])),
-    ...{
-      push_events_branch_filter: text,
-      branch_filter_strategy: { enum: ["wildcard", "regex", "all_branches"] },
-    },
-    ...{ enable_ssl_verification: flag, token: text, name: text, description: text },
-    ...{ custom_webhook_template: text, custom_headers: { type: "array" } },
+    push_events_branch_filter: text,
+    branch_filter_strategy: { enum: ["wildcard", "regex", "all_branches"] },
+    enable_ssl_verification: flag,
+    token: text,
+    name: text,
+    description: text,
+    custom_webhook_template: text,
+    custom_headers: { type: "array" },
     signing_token: { type: "string", pattern: "^whsec_[A-Za-z0-9+/]{43}=$" },
   },
   ["url"],
 );
 
 const bitbucketHook = closed({
-  ...{ url: uri, description: text, active: flag, skip_cert_verification: flag, secret: text },
+  url: uri,
+  description: text,
+  active: flag,
+  skip_cert_verification: flag,
+  secret: text,
   events: { type: "array", items: { enum: ["repo:push", "repo:fork", "repo:updated"] }, minItems: 1 },
 });
 

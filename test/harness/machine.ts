@@ -27,13 +27,17 @@ export interface RunningRole {
 export type Machine = ReturnType<typeof makeMachine>;
 
 export function makeMachine(scope: Scope, directory: string = temporaryDirectory(scope)) {
-  const [projectsPath, secretsPath] = [join(directory, "projects"), join(directory, "secrets")];
+  const projectsPath = join(directory, "projects");
+  const secretsPath = join(directory, "secrets");
   for (const path of [projectsPath, secretsPath]) mkdirSync(path);
   const statePathOf = (role: Role) => join(directory, role === "front" ? "front" : "state");
   const spoolPath = join(statePathOf("front"), "spool");
   const frontSocket = join(statePathOf("run"), "front.sock");
   return {
-    ...{ projectsPath, secretsPath, spoolPath, statePathOf },
+    projectsPath,
+    secretsPath,
+    spoolPath,
+    statePathOf,
     /** Writes the file of a project; `settings` are more lines of it. */
     addProject(name: string, repoPath: string, settings: Readonly<Record<string, string>> = {}) {
       const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
@@ -52,12 +56,18 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
       const child = spawn(program, [...before, code, ...(role === "all" ? [] : [role])], {
         cwd: directory,
         env: {
-          ...{ PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR },
+          PATH: process.env.PATH,
+          HOME: process.env.HOME,
+          TMPDIR: process.env.TMPDIR,
           DOCKER_HOST: process.env.DOCKER_HOST,
           NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
-          ...{ WEBHOOK_PORT: "0", WEBHOOK_HOST: "127.0.0.1", STATE_PATH: statePath },
-          ...{ PROJECTS_PATH: projectsPath, SECRETS_PATH: secretsPath },
-          ...{ SPOOL_PATH: spoolPath, FRONT_SOCKET: frontSocket },
+          WEBHOOK_PORT: "0",
+          WEBHOOK_HOST: "127.0.0.1",
+          STATE_PATH: statePath,
+          PROJECTS_PATH: projectsPath,
+          SECRETS_PATH: secretsPath,
+          SPOOL_PATH: spoolPath,
+          FRONT_SOCKET: frontSocket,
           ...env,
         },
         stdio: ["ignore", "pipe", "pipe"],
@@ -105,14 +115,17 @@ export type TestServer = ReturnType<typeof makeServer>;
 
 export function makeServer(scope: Scope) {
   const path = temporaryDirectory(scope);
-  const [projectsPath, statePath] = [join(path, "projects"), join(path, "lib")];
+  const projectsPath = join(path, "projects");
+  const statePath = join(path, "lib");
   const runStatePath = join(statePath, "run");
   for (const directory of [projectsPath, runStatePath]) mkdirSync(directory, { recursive: true });
   writeFileSync(join(path, "compose.yaml"), "name: hotpush\nservices: {}\n");
   writeFileSync(join(path, ".env"), `STATE_PATH=${statePath}\n`);
   const machine = makeMachine(scope);
   return {
-    ...{ path, runStatePath, env: { SERVER_PATH: path } },
+    path,
+    runStatePath,
+    env: { SERVER_PATH: path },
     addProject(name: string, repoPath: string, settings: Readonly<Record<string, string>> = {}) {
       const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
       const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);

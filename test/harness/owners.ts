@@ -33,7 +33,8 @@ export function makeSharedMachine(scope: Scope) {
   const machine = makeMachine(scope, root);
   const { projectsPath, secretsPath } = machine;
   for (const path of [secretsPath, projectsPath]) chmodSync(path, 0o750);
-  const [serverStatePath, temporaryPath] = [join(root, "machine"), join(root, "tmp")];
+  const serverStatePath = join(root, "machine");
+  const temporaryPath = join(root, "tmp");
   for (const path of [temporaryPath, serverStatePath]) mkdirSync(path);
   chmodSync(temporaryPath, 0o1777);
   const socketPath = join(root, "docker.sock");
@@ -41,7 +42,13 @@ export function makeSharedMachine(scope: Scope) {
   chownSync(socketPath, 0, dockerGid);
   const owners: Owner[] = [];
   return {
-    ...{ root, dockerGid, commonGid, serverStatePath, projectsPath, secretsPath, temporaryPath },
+    root,
+    dockerGid,
+    commonGid,
+    serverStatePath,
+    projectsPath,
+    secretsPath,
+    temporaryPath,
     statePath: machine.statePathOf("all"),
     /** Adds a project whose checkout belongs to a new user of the same name, with this script. */
     addOwner(name: string, script: string, settings?: Readonly<Record<string, string>>) {

@@ -45,9 +45,15 @@ export async function startPage(scope: Scope, service: RunningService, { proxyPo
   const child = spawn(process.execPath, ["--max-semi-space-size=4", mainPath, "front"], {
     cwd: "/",
     env: {
-      ...{ PATH: process.env.PATH, MALLOC_ARENA_MAX: "1" },
-      ...{ PAGE_PORT: String(port), PAGE_HOST: "127.0.0.1", PAGE_URL: `http://localhost:${urlPort}` },
-      ...{ WEBHOOK_PORT: "0", WEBHOOK_HOST: "127.0.0.1", STATE_PATH: directory, PROJECTS_PATH: projectsPath },
+      PATH: process.env.PATH,
+      MALLOC_ARENA_MAX: "1",
+      PAGE_PORT: String(port),
+      PAGE_HOST: "127.0.0.1",
+      PAGE_URL: `http://localhost:${urlPort}`,
+      WEBHOOK_PORT: "0",
+      WEBHOOK_HOST: "127.0.0.1",
+      STATE_PATH: directory,
+      PROJECTS_PATH: projectsPath,
       FRONT_SOCKET: join(service.statePath, "front.sock"),
     },
     stdio: ["ignore", "pipe", "pipe"],

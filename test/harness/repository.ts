@@ -95,7 +95,9 @@ export function makeGpgKey(scope: Scope, expires = "2y"): GpgKey {
   const home = temporaryDirectory(scope);
   const gpg = (args: readonly string[], input = "") =>
     execFileSync("gpg", ["--homedir", home, "--batch", "--quiet", "--pinentry-mode", "loopback", ...args], {
-      ...{ encoding: "utf8", stdio: "pipe", input },
+      encoding: "utf8",
+      stdio: "pipe",
+      input,
     });
   scope.after(() => execFileSync("gpgconf", ["--homedir", home, "--kill", "all"]));
   gpg([

@@ -45,7 +45,10 @@ export function makeResolving(
   }
 
   return {
-    ...{ project, store, resolver, next },
+    project,
+    store,
+    resolver,
+    next,
     deliver: (commit: string, fields?: Partial<Push>) =>
       record(store, pushOf({ commit: commit as CommitId, ...fields })).deployment.id,
     request: (trigger: "manual" | "rollback" | "catch-up", commit: string) =>

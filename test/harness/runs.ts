@@ -23,12 +23,18 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions & 
   const steps: string[] = [];
   const { PATH, HOME } = process.env;
   const script = createProjectScript({
-    ...{ env: { PATH, HOME }, deployEnv: [], repoPath },
+    env: { PATH, HOME },
+    deployEnv: [],
+    repoPath,
     secrets: { current: makeSecret(testSecret), previous: null },
     ...options,
   });
   const runner = createRunner(() => ({
-    ...{ script: script(), statePath, refs: mainRefs, deployTimeoutMs: 60_000, deploySilenceMs: 0 },
+    script: script(),
+    statePath,
+    refs: mainRefs,
+    deployTimeoutMs: 60_000,
+    deploySilenceMs: 0,
     log: pino({ base: null }, { write: (text) => void takeLine(text, lines) }),
     onStep: (_deployment, name) => steps.push(name),
     ...options,

@@ -84,15 +84,13 @@ async function typeIn(
   const passed = Object.entries(process.env).filter(([name]) => network.test(name));
   const shown = {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    ...{
-      HOME: "/root",
-      USER: "root",
-      SHELL: "/bin/bash",
-      TERM: "xterm",
-      LANG: "C.UTF-8",
-      COLUMNS: "120",
-      BUILDKIT_PROGRESS: "plain",
-    },
+    HOME: "/root",
+    USER: "root",
+    SHELL: "/bin/bash",
+    TERM: "xterm",
+    LANG: "C.UTF-8",
+    COLUMNS: "120",
+    BUILDKIT_PROGRESS: "plain",
   };
   const env = Object.entries({ ...Object.fromEntries(passed), ...shown }).map((pair) => pair.join("="));
   const typed = answers
@@ -102,7 +100,10 @@ async function typeIn(
     // With a socket as its input, as Node's pipes are, bash would believe that it serves a login.
     stdio: [answers ? "pipe" : "ignore", "pipe", "pipe"],
   });
-  let [stdout, output, answered, from] = ["", "", 0, 0];
+  let stdout = "";
+  let output = "";
+  let answered = 0;
+  let from = 0;
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {
     stdout += text;
   });

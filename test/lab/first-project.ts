@@ -20,13 +20,17 @@ export type FirstProject = Awaited<ReturnType<typeof makeFirstProject>>;
 export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: string) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   const files = serverFilesAt(serverPath ?? join(directory, "etc"));
-  const [app, http, https] = [await freePort(), await freePort(), await freePort()];
+  const app = await freePort();
+  const http = await freePort();
+  const https = await freePort();
   await makeRemote(directory, String(app));
   const checkout = join(directory, name);
   await git(directory, "clone", "--quiet", "remote.git", name);
   const env = {
     ...labEnv,
-    ...{ SERVER_PATH: files.path, HTTP_PORT: String(http), HTTPS_PORT: String(https) },
+    SERVER_PATH: files.path,
+    HTTP_PORT: String(http),
+    HTTPS_PORT: String(https),
     PATH: `${dirname(launcher)}:${labEnv.PATH}`,
   };
   const docker = dockerIn(checkout, env);
@@ -51,7 +55,12 @@ export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: s
     );
   const main = join(import.meta.dirname, "hotpush.ts");
   return {
-    ...{ checkout, files, docker, type, httpPort: http, appUrl: `http://127.0.0.1:${app}/` },
+    checkout,
+    files,
+    docker,
+    type,
+    httpPort: http,
+    appUrl: `http://127.0.0.1:${app}/`,
     /** Runs `hotpush` with these arguments. */
     hotpush: (...args: readonly string[]) => start(main, args),
     /** As `hotpush init --yes`, by another entry than Hotpush's, or with other variables. */

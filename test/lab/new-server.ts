@@ -74,7 +74,8 @@ async function makeCheckout(
   files: Readonly<Record<string, string>>,
   { env, path }: { readonly env: NodeJS.ProcessEnv; readonly path: string },
 ) {
-  const [developer, directory] = [join(place, "developer"), join(place, name)];
+  const developer = join(place, "developer");
+  const directory = join(place, name);
   await cp(join(root, "examples/compose/app"), join(developer, "app"), { recursive: true });
   for (const [file, content] of Object.entries(files)) {
     await mkdir(dirname(join(developer, file)), { recursive: true });
@@ -86,7 +87,8 @@ async function makeCheckout(
   await commitAndPush(developer, "Version 1");
   await git(place, "clone", "--quiet", `${name}.git`, name);
   return {
-    ...{ name, directory },
+    name,
+    directory,
     type: async (command: string) => (await run("bash", ["-c", command], { cwd: directory, env })).stdout,
     /** The page at its host name, through Caddy. */
     page: async () => (await ask(`${name}.test`, "GET", "/")).body,

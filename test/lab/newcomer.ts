@@ -103,12 +103,15 @@ export type NewMachine = Awaited<ReturnType<typeof makeNewMachine>>;
 
 export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
-  const [http, https] = [await freePort(), await freePort()];
+  const http = await freePort();
+  const https = await freePort();
   const origin = `http://127.0.0.1:${http}`;
   const files = serverFilesAt(join(directory, "machine"));
   const env = {
     ...labEnv,
-    ...{ SERVER_PATH: files.path, HTTP_PORT: String(http), HTTPS_PORT: String(https) },
+    SERVER_PATH: files.path,
+    HTTP_PORT: String(http),
+    HTTPS_PORT: String(https),
   };
   const projects: string[] = [];
 
@@ -125,7 +128,10 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
     await docker("compose", "up", "--detach", "--wait");
     const settings = parseEnv(await readFile(join(files.projectsPath, `${name}.env`), "utf8"));
     return {
-      ...{ host, initTookMs, checkout, env },
+      host,
+      initTookMs,
+      checkout,
+      env,
       async push(version) {
         const commit = await commitVersion(developer, version);
         const delivery = githubPush(
@@ -166,7 +172,8 @@ async function makeRepository(
   checkout: string,
   { name, others }: { readonly name: string; readonly others: OtherServices },
 ): Promise<string> {
-  const [bare, clone] = [join(directory, "octo", `${name}.git`), join(directory, name)];
+  const bare = join(directory, "octo", `${name}.git`);
+  const clone = join(directory, name);
   await mkdir(join(directory, "octo"), { recursive: true });
   await git("/", "init", "--quiet", "--bare", "--initial-branch=main", bare);
   await git("/", "clone", "--quiet", bare, clone);

@@ -74,7 +74,11 @@ export async function startServer(labEnv: NodeJS.ProcessEnv, image?: string): Pr
     return (await docker("inspect", "hotpush-caddy-1", "--format", format)).split("\n").sort();
   };
   return {
-    ...{ files, state, docker, compose, caddyNetworks },
+    files,
+    state,
+    docker,
+    compose,
+    caddyNetworks,
     addProject(name) {
       // Each has an address of the loopback network, because names would have to be resolved.
       const host = `127.0.0.${names.push(name) + 1}`;
@@ -197,7 +201,8 @@ export function writeProject(name: string, place: ProjectPlace): LabProject {
   const own = { SERVER_PATH: files.path, STATE_PATH: "", HOTPUSH_MIN_FREE: "1 MiB" };
   const start = (...args: readonly string[]) => spawnHotpush(checkout, { ...env, ...own }, args);
   const rollOut = (...args: readonly string[]) => endOf(start("rollout", ...args));
-  const [siteFile, file] = [join(files.sitesPath, `${name}.caddy`), join(files.projectsPath, `${name}.env`)];
+  const siteFile = join(files.sitesPath, `${name}.caddy`);
+  const file = join(files.projectsPath, `${name}.env`);
   mkdirSync(checkout);
   writeCompose({ image: appImage });
   writeFileSync(
@@ -209,7 +214,10 @@ export function writeProject(name: string, place: ProjectPlace): LabProject {
   writeFileSync(file, linesOf({ ...settings, ...webhook }));
   chownSync(file, 0, frontUid);
   return {
-    ...{ name, checkout, siteFile, start },
+    name,
+    checkout,
+    siteFile,
+    start,
     origin: `http://${host}:${port}`,
     liveFile: join(state.live, name, "web"),
     compose(...args) {

@@ -149,7 +149,8 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
   const path = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   await chmod(path, 0o755);
   const env = { ...labEnv, SERVER_PATH: path };
-  const [files, state] = [serverFilesAt(path), serverStateAt(join(path, "state"))];
+  const files = serverFilesAt(path);
+  const state = serverStateAt(join(path, "state"));
   const ports = await Promise.all(Array.from({ length: projectCount }, () => freePort()));
   const adminSocket = join(state.live, "admin.sock");
   const docker = (...args: readonly string[]) => run("docker", args, { env, cwd: path });

@@ -129,7 +129,8 @@ export async function startNodes(labEnv: NodeJS.ProcessEnv) {
   await lab("up");
   return {
     address: (node: number) => `${subnet}.${node}`,
-    ...{ env, docker },
+    env,
+    docker,
     /** `kill`: the engine only. `lose`: its power. */
     lab: (verb: "kill" | "lose" | "start", node: number) => lab(verb, String(node)),
     /** Waits until the manager sees the node so. */

@@ -120,7 +120,10 @@ test("without a page, Bitbucket gets a link to the commit, and the others none",
 
 test("github.com and bitbucket.org have their API at a host of its own, and short limits", () => {
   const status: StatusOnCommit = {
-    ...{ commit, branch: "main", context: `hotpush/${"p".repeat(39)}`, link: null },
+    commit,
+    branch: "main",
+    context: `hotpush/${"p".repeat(39)}`,
+    link: null,
     state: "failed",
     description: "d".repeat(999),
   };

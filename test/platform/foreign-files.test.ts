@@ -35,7 +35,8 @@ const mostBytes = 1_000;
 function makePlace(scope: Scope) {
   const root = temporaryDirectory(scope);
   chmodSync(root, 0o711);
-  const [theirs, ours] = [join(root, "theirs"), join(root, "ours")];
+  const theirs = join(root, "theirs");
+  const ours = join(root, "ours");
   mkdirSync(theirs);
   mkdirSync(ours, { mode: 0o700 });
   writeFileSync(join(ours, "secret"), "of root\n", { mode: 0o600 });

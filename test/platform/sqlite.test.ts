@@ -9,7 +9,8 @@ const columns = ["n INTEGER", "name TEXT", "age INTEGER"];
 /** The schema of a version, which has one more column than the version before. */
 function schemaOf(version: number) {
   return {
-    ...{ file: "a.db", checkedTable: "people" },
+    file: "a.db",
+    checkedTable: "people",
     tables: `CREATE TABLE people (${columns.slice(0, version).join(", ")}) STRICT`,
     migrations: columns.slice(1, version).map((column) => `ALTER TABLE people ADD COLUMN ${column}`),
   };

@@ -11,7 +11,8 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 
 const asRoot = needs("otherUser");
 /** The user of the page, and somebody else. */
-const [page, other] = [61_002, 61_003];
+const page = 61_002;
+const other = 61_003;
 const options = { mode: 0o660, mostConnections: 8, isOfGroup: true };
 
 function makePlace(t: TestContext, uid: number, mode: number) {

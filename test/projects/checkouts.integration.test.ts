@@ -27,7 +27,8 @@ async function push(service: RunningRole, project: string, after?: string): Prom
 
 test("a script keeps its checkout while REPO_PATH changes, also through a crash", async (t) => {
   const machine = makeMachine(t);
-  const [before, after] = [makeCheckout(t), makeCheckout(t)];
+  const before = makeCheckout(t);
+  const after = makeCheckout(t);
   machine.addProject("shop", before.path);
   const service = await machine.start("all");
   assert.equal(await push(service, "shop", before.commit), 202);

@@ -138,7 +138,8 @@ test("a paused project says so to the git host, and in each command that it conc
 test("two processes answer a push to a paused project like one", async (t) => {
   const machine = makeMachine(t);
   machine.addProject("shop", makeCheckout(t));
-  const [front, run] = [await machine.start("front"), await machine.start("run")];
+  const front = await machine.start("front");
+  const run = await machine.start("run");
   const target = targetOf(run);
   const status = async () => (await hotpush(target, "status")).stdout;
   await until("front has called", async () => /\nFront {6}called \d+ m?s ago\n/.test(await status()));

@@ -39,7 +39,11 @@ function start(t: TestContext, directory = temporaryDirectory(t), project: Parti
   let isStopped = false;
   t.after(() => isStopped || stop());
   return {
-    ...{ directory, spoolPath, store, logged, taking },
+    directory,
+    spoolPath,
+    store,
+    logged,
+    taking,
     count: () => countOf(store.of("shop"), "deliveries"),
     isNoted: (id: string) => store.get("SELECT 1 FROM spooled WHERE id = ?", id) !== undefined,
     async stop() {
@@ -156,7 +160,9 @@ test("of a flood of dry runs two run at once, and sixteen wait at most", async (
   let running = 0;
   let most = 0;
   const project = {
-    ...{ isServed: true, refs: mainRefs, settings: { repository: undefined } },
+    isServed: true,
+    refs: mainRefs,
+    settings: { repository: undefined },
     async dryRun() {
       running += 1;
       most = Math.max(most, running);

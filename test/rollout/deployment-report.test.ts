@@ -14,7 +14,11 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 
 const nothing = { liveAtMs: null, requests: null, isGuarding: false };
 const site: SiteRequests = {
-  ...{ host: "shop.example.org", requests: 3, failed: 0, brokeOff: 0, left: 0 },
+  host: "shop.example.org",
+  requests: 3,
+  failed: 0,
+  brokeOff: 0,
+  left: 0,
   before: { answers: 1, serverErrors: 0 },
   after: { answers: 2, serverErrors: 0 },
 };

@@ -9,7 +9,8 @@ import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { sampleContainer, sampleRequest, sampleService } from "./sample.ts";
 
-const [old, fresh] = [sampleContainer(), sampleContainer({ number: 2 })];
+const old = sampleContainer();
+const fresh = sampleContainer({ number: 2 });
 const longMs = 60_000;
 
 test("a version that is as good as the one before passes when its time is over", async (t) => {
@@ -94,9 +95,18 @@ function guardOf(t: TestContext, situation: Situation) {
   const report = (event: RolloutEvent) => void events.push(event);
   const on: ServiceRollout = {
     ...sampleRequest(statePath, { report, env, engine: engineWith(restarts) }),
-    ...{ own: null, commit: "1", version: null, current: null, lockDescriptor: 0, project, service },
-    ...{ services: [service], configHashes: Promise.resolve(new Map()), liveDirectory: directory },
-    ...{ liveFilesRead: new Set(["app", "api"]), traffic: { by: "live file", directory } },
+    own: null,
+    commit: "1",
+    version: null,
+    current: null,
+    lockDescriptor: 0,
+    project,
+    service,
+    services: [service],
+    configHashes: Promise.resolve(new Map()),
+    liveDirectory: directory,
+    liveFilesRead: new Set(["app", "api"]),
+    traffic: { by: "live file", directory },
     requestCount: { to: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1 }) },
     ...differences,
   };
@@ -107,8 +117,13 @@ function guardOf(t: TestContext, situation: Situation) {
 /** An engine whose containers run, and have restarted so often. */
 function engineWith(restarts: number) {
   const inspected = {
-    ...{ Id: fresh.id, Name: `/${fresh.name}`, Image: "x", RestartCount: restarts, Created: "2026-01-01" },
-    ...{ Config: { Image: "x", Labels: {} }, State: { Status: "running", ExitCode: 0 } },
+    Id: fresh.id,
+    Name: `/${fresh.name}`,
+    Image: "x",
+    RestartCount: restarts,
+    Created: "2026-01-01",
+    Config: { Image: "x", Labels: {} },
+    State: { Status: "running", ExitCode: 0 },
   };
   const answer = async () => Buffer.from(JSON.stringify(inspected));
   return { get: answer, post: answer, delete: answer };

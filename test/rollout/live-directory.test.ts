@@ -73,8 +73,15 @@ test("the live file of a service that is recreated leads to the service itself",
 function sampleRollout(t: TestContext, differences: Pick<Rollout, "liveDirectory" | "project">): Rollout {
   return {
     ...sampleRequest(temporaryDirectory(t)),
-    ...{ own: null, commit: "1".repeat(40), version: null, current: null, lockDescriptor: 0 },
-    ...{ services: [], configHashes: Promise.resolve(new Map()), liveFilesRead: null, requestCount: null },
+    own: null,
+    commit: "1".repeat(40),
+    version: null,
+    current: null,
+    lockDescriptor: 0,
+    services: [],
+    configHashes: Promise.resolve(new Map()),
+    liveFilesRead: null,
+    requestCount: null,
     ...differences,
   };
 }

@@ -128,7 +128,8 @@ test("a project is named by its external network, if it is its own and no reserv
   assert.equal(projectOnServer({ name: "shop", services: {} }), null);
   assert.equal(projectOnServer(model({ default: { name: "hotpush-shop" } })), null);
   assert.equal(projectOnServer(model({ other: external("hotpush-front") })), null);
-  const [blog, shop] = [external("hotpush-blog"), external("hotpush-shop")];
+  const blog = external("hotpush-blog");
+  const shop = external("hotpush-shop");
   const own = { shop: "web.shop.containers.internal", blog: "orders" };
   assert.equal(projectOnServer(model({ blog, shop }, own)), "shop");
   assert.equal(projectOnServer({ ...model({ blog, shop }), name: "shop" }), "shop");

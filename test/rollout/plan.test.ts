@@ -66,7 +66,8 @@ test("an only container with an anonymous volume is recreated, unless a label sa
 });
 
 test("a one-shot service runs once for each commit, and not in a roll back", () => {
-  const [migration, seed] = [{ replacement: once }, { mayEnd: true }];
+  const migration = { replacement: once };
+  const seed = { mayEnd: true };
   const ranBefore = { ...nothingRan, current: { ...good, ran: ["app"] } };
   const ranNow = { ...ranBefore, commit: good.commit.slice(0, 12) };
   const rollBack = { ...ranBefore, version: good };

@@ -25,9 +25,19 @@ test("image, replicas and labels are read as compose prints them", () => {
   const labels = { "hotpush.check": "http://localhost/" };
   const [app] = readServices({ app: { build: { context: "." }, deploy: { replicas: 3 }, labels } });
   assert.deepEqual(app, {
-    ...{ name: "app", image: "shop-app", isBuilt: true, hasBuild: true, networks: [], dependsOn: [] },
-    ...{ replicas: 3, replacement: { how: "roll" }, mayEnd: false, healthyTimeoutMs: 60_000 },
-    ...{ drainTimeoutMs: null, checkUrl: "http://localhost/", guardMs: 10_000 },
+    name: "app",
+    image: "shop-app",
+    isBuilt: true,
+    hasBuild: true,
+    networks: [],
+    dependsOn: [],
+    replicas: 3,
+    replacement: { how: "roll" },
+    mayEnd: false,
+    healthyTimeoutMs: 60_000,
+    drainTimeoutMs: null,
+    checkUrl: "http://localhost/",
+    guardMs: 10_000,
   });
 });
 

@@ -18,7 +18,8 @@ test("images are named after the commit checked out, not after the one that was 
 test("--commit is taken as it is, and DEPLOY_COMMIT only outside of git", async (t) => {
   const { directory, commit } = makeRepository(t);
   const tip = commit();
-  const [named, pushed] = [randomCommit(), randomCommit()];
+  const named = randomCommit();
+  const pushed = randomCommit();
   const outside = temporaryDirectory(t);
   assert.equal(await commitOf(directory, named.toUpperCase(), environment(pushed)), named);
   assert.equal(await commitOf(directory, "not a commit", environment(pushed)), tip);

@@ -21,7 +21,8 @@ function linesOf(...events: readonly RolloutEvent[]): readonly string[] {
   return text.split("\n").slice(0, -1);
 }
 
-const [old, fresh] = [[{ name: "shop-app-3" }], [{ name: "shop-app-4" }]];
+const old = [{ name: "shop-app-3" }];
+const fresh = [{ name: "shop-app-4" }];
 const seen = { healthyAfterMs: 2_140, drainedMs: 510, downtimeMs: 0, reason: "at the proxy" };
 const app = { name: "app" };
 const none = { drainedMs: null, downtimeMs: null, reason: null };
@@ -72,11 +73,13 @@ const web = { name: "web-frontend-production" };
 const longWord = "https://registry.example.org/".repeat(6);
 const sentence = `It is ${"rather long, ".repeat(20)}and has ${longWord} in it.`;
 const site = {
-  ...{ host: "www.storefront.example.org", requests: 12_431, failed: 12, brokeOff: 3, left: 4_000 },
-  ...{
-    before: { answers: 1_000, serverErrors: 1 },
-    after: { answers: 1_000, serverErrors: 2 },
-  },
+  host: "www.storefront.example.org",
+  requests: 12_431,
+  failed: 12,
+  brokeOff: 3,
+  left: 4_000,
+  before: { answers: 1_000, serverErrors: 1 },
+  after: { answers: 1_000, serverErrors: 2 },
 };
 
 const wide: readonly RolloutEvent[] = [

@@ -162,7 +162,11 @@ test("answers are those of the version whose container gave them", () => {
     tally.add(text);
   assert.deepEqual(tally.sites(), [
     {
-      ...{ host: "shop.example.org", requests: 4, failed: 1, brokeOff: 0, left: 0 },
+      host: "shop.example.org",
+      requests: 4,
+      failed: 1,
+      brokeOff: 0,
+      left: 0,
       before: { answers: 2, serverErrors: 1 },
       after: { answers: 1, serverErrors: 0 },
     },

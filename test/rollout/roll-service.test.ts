@@ -13,7 +13,8 @@ test("only a container that was drained has less than its own stop grace period"
 
 test("after a failure, names return to the old images, unless recreated", async () => {
   const { engine, posted } = watchedEngine();
-  const [app, db] = [sampleService(), sampleService({ name: "db", image: "postgres:17", isBuilt: false })];
+  const app = sampleService();
+  const db = sampleService({ name: "db", image: "postgres:17", isBuilt: false });
   const running = new Map([
     ["app", [sampleContainer({ image: "sha256:old" })]],
     ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
@@ -53,7 +54,8 @@ test("services come in waves: after all that they depend on, and some at once", 
 });
 
 test("the running containers that the live files name stay, else the oldest that serve", () => {
-  const [one, two] = [sampleContainer({ number: 1 }), sampleContainer({ number: 2 })];
+  const one = sampleContainer({ number: 1 });
+  const two = sampleContainer({ number: 2 });
   const starting = sampleContainer({ health: "starting" });
   const sick = sampleContainer({ number: 2, health: "unhealthy" });
   const six = [1, 2, 3, 4, 5, 6].map((number) => sampleContainer({ number }));

@@ -34,9 +34,13 @@ test("a roll back chooses its version under the lock: the one before the live on
   const events: RolloutEvent[] = [];
   const request = {
     ...(await requestToCompose(t, `case "$*" in *--hash*) ;; *) echo '${model}' ;; esac`)),
-    ...{ back: { commit: undefined }, lockWaitS: 10, report: (event: RolloutEvent) => events.push(event) },
+    back: { commit: undefined },
+    lockWaitS: 10,
+    report: (event: RolloutEvent) => events.push(event),
   };
-  const [first, second, third] = [versionOf("1"), versionOf("2"), versionOf("3")];
+  const first = versionOf("1");
+  const second = versionOf("2");
+  const third = versionOf("3");
   await writeVersions(request.versionsPath, [first, second]);
   const other = await lockRollout(request.lockPath, 0);
   const going = rollOut(request).catch(() => {}); // There is no container to roll out.

@@ -19,7 +19,9 @@ function version(commit: string, id: string = commit): Version {
   return { commit, finishedAt: "2026-11-21T00:00:00.000Z", images: { app } };
 }
 
-const [a, b, c] = [version("a"), version("b"), version("c")];
+const a = version("a");
+const b = version("b");
+const c = version("c");
 
 test("versions are read as written; without a file there are none", async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-versions-"));

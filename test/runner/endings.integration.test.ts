@@ -46,7 +46,9 @@ test("a last line cannot control a terminal and is bounded", async (t) => {
 
 test("a time-out names the setting, the step, how the script ended and what still runs", () => {
   const early = {
-    ...{ timeoutMs: 1_800_000, wasForced: true, survivors: [{ pid: 42, command: "sleep 1000" }] },
+    timeoutMs: 1_800_000,
+    wasForced: true,
+    survivors: [{ pid: 42, command: "sleep 1000" }],
     printed: { step: "Pull", lastLine: "pulling" },
   };
   assert.equal(

@@ -89,7 +89,8 @@ test("of a log that is too long the first and the last part are kept, and how mu
   const texts = [...readLog(path)].flat().map(({ text }) => text);
   assert.deepEqual([texts[0], texts.at(-1)], ["line 1", "line 100"]);
   const at = texts.findIndex((text) => text.endsWith("bytes left out here]"));
-  const [firstLeftOut, firstKept] = [Number(texts[at - 1]?.slice(5)) + 1, Number(texts[at + 1]?.slice(5))];
+  const firstLeftOut = Number(texts[at - 1]?.slice(5)) + 1;
+  const firstKept = Number(texts[at + 1]?.slice(5));
   const leftOut = Array.from(
     { length: firstKept - firstLeftOut },
     (_, index) => `line ${firstLeftOut + index}`,

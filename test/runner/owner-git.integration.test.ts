@@ -34,7 +34,10 @@ test("git reaches the remote with the key of the owner", overSsh, async (t) => {
   // The service itself asks the remote as well.
   const asked = await hotpushJson<{ readonly deployment: { readonly commit: string } }>(
     service,
-    ...["deploy", "--project", "alice", "--detach"],
+    "deploy",
+    "--project",
+    "alice",
+    "--detach",
   );
   assert.equal(asked.deployment.commit, after);
 });
@@ -65,7 +68,8 @@ test("a signature is verified out of the owner's reach", overSsh, async (t) => {
 
 /** A bare repository behind a real sshd, that nobody may read yet. */
 async function makeRemote(t: Scope, { root }: SharedMachine) {
-  const [bare, work] = [join(root, "remote.git"), join(root, "work")];
+  const bare = join(root, "remote.git");
+  const work = join(root, "work");
   git(root, "init", "--quiet", "--bare", "--initial-branch=main", bare);
   git(root, "clone", "--quiet", bare, work);
   git(work, "switch", "--quiet", "--orphan", "main");

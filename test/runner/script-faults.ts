@@ -56,7 +56,8 @@ export const scriptFaults: readonly ScriptFault[] = [
       ["an interpreter that is no program", "interpreter_missing", "#!/etc/passwd\n"],
     ] as const
   ).map(([name, code, text]) => ({
-    ...{ name, code },
+    name,
+    code,
     make: ({ scriptPath }: Place) => writeScript(scriptPath, text),
   })),
 ];
@@ -95,7 +96,8 @@ export const placeFaults: readonly ScriptFault[] = [
       ],
     ] as const
   ).map(([name, make]) => ({
-    ...{ name, code: "temporary_directory_unusable" as const },
+    name,
+    code: "temporary_directory_unusable" as const,
     make: (place: Place) => make(join(place.temporaryPath, `hotpush-${process.getuid?.()}`), place),
   })),
   {

@@ -35,7 +35,8 @@ test("a tip signed by an allowed SSH key is deployed, and exactly that commit", 
 test("an unsigned tip is refused before any of it runs", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
-  const [before, refs] = [project.head(), git(project.repoPath, "for-each-ref")];
+  const before = project.head();
+  const refs = git(project.repoPath, "for-each-ref");
   const ended = await deployPush(service, project.push(null));
   assert.deepEqual([ended.state, ended.problem?.code], ["failed", "commit_unsigned"]);
   assert.match(ended.problem?.detail ?? "", /is not signed\. ALLOWED_SIGNERS is .* Sign it and push again/);
@@ -46,7 +47,8 @@ test("an unsigned tip is refused before any of it runs", async (t) => {
 test("a tip signed by an unknown key is refused, and the key is named", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
-  const [ssh, gpg] = [makeSshKey(t), makeGpgKey(t)];
+  const ssh = makeSshKey(t);
+  const gpg = makeGpgKey(t);
   const bySsh = await deployPush(service, project.push(ssh));
   assert.equal(bySsh.problem?.code, "signer_unknown");
   assert.match(bySsh.problem?.detail ?? "", /ED25519 key SHA256:/);
@@ -76,7 +78,8 @@ test("an expired key is refused, even if the commit claims an earlier date", asy
   const project = makeSignedProject(t);
   project.allow(`ada@example.com valid-before="20210101" ${project.key.publicKey}\n`);
   const service = await startSigned(t, project);
-  const [name, value] = ["GIT_COMMITTER_DATE", process.env.GIT_COMMITTER_DATE];
+  const name = "GIT_COMMITTER_DATE";
+  const value = process.env.GIT_COMMITTER_DATE;
   process.env[name] = "2020-06-01T00:00:00Z";
   const commit = project.push(project.key);
   if (value === undefined) delete process.env[name];
@@ -112,7 +115,8 @@ test("a commit changed after it was signed is refused", async (t) => {
     "git",
     ["-C", project.workPath, "hash-object", "-t", "commit", "-w", "--stdin"],
     {
-      ...{ encoding: "utf8", input: `${signed.replace("A change", "Another")}\n` },
+      encoding: "utf8",
+      input: `${signed.replace("A change", "Another")}\n`,
     },
   ).trim();
   git(project.workPath, "push", "--quiet", "--force", "origin", `${forged}:main`);
@@ -174,7 +178,8 @@ test("settings, replacements and keys of the repository weaken nothing", async (
   const project = makeSignedProject(t);
   const stranger = makeSshKey(t);
   const service = await startSigned(t, project);
-  const [own, liar] = [join(project.repoPath, "own-signers"), join(project.repoPath, "liar")];
+  const own = join(project.repoPath, "own-signers");
+  const liar = join(project.repoPath, "liar");
   writeFileSync(own, `* ${stranger.publicKey}\n`);
   writeScript(
     liar,
@@ -264,12 +269,10 @@ interface SignedProject {
 function makeSignedProject(scope: Scope): SignedProject {
   const root = temporaryDirectory(scope);
   const at = (name: string) => join(root, name);
-  const [remotePath, workPath, repoPath, signersPath] = [
-    at("remote.git"),
-    at("work"),
-    at("app"),
-    at("signers"),
-  ];
+  const remotePath = at("remote.git");
+  const workPath = at("work");
+  const repoPath = at("app");
+  const signersPath = at("signers");
   git(root, "init", "--quiet", "--bare", "--initial-branch=main", remotePath);
   git(root, "clone", "--quiet", remotePath, workPath);
   git(workPath, "switch", "--quiet", "--orphan", "main");

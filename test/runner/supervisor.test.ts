@@ -45,7 +45,8 @@ function makeRun(t: TestContext) {
   const place = temporaryDirectory(t);
   const directory = runDirectory(place, 1);
   mkdirSync(directory.path, { recursive: true });
-  const [script, mark] = [join(place, "deploy.sh"), join(place, "mark")];
+  const script = join(place, "deploy.sh");
+  const mark = join(place, "mark");
   writeScript(script, `#!/bin/sh\ntouch ${mark}\n`);
   return { directory, script, mark };
 }

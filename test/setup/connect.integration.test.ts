@@ -93,12 +93,14 @@ test("the token is in no argument, environment, file, output or log", async (t) 
 test("a token file that others can read is refused, and HOTPUSH_TOKEN_FILE is not used", async (t) => {
   const project = await makeConnectedProject(t, "gitea");
   const { server, repository, host } = project;
-  const [path, cwd] = [tokenFileOf(t), repository.directory];
+  const path = tokenFileOf(t);
+  const cwd = repository.directory;
   chmodSync(path, 0o644);
   const open = await runCli(args(project, path), { cwd, env: server.env });
   assert.match(open.stderr, /chmod 600/);
   const other = await runCli(["connect", "--repository", host.address], {
-    ...{ cwd, env: { ...server.env, HOTPUSH_TOKEN_FILE: path } },
+    cwd,
+    env: { ...server.env, HOTPUSH_TOKEN_FILE: path },
   });
   // Without a terminal nobody is asked: the form is printed.
   assert.match(other.stdout, /^The webhook at Gitea:$/m);
@@ -151,7 +153,8 @@ test("git reads the remote with the key, and a signed dry run says that pushes a
   const bin = temporaryDirectory(t);
   const known = `-o UserKnownHostsFile=${join(bin, "known")} -o StrictHostKeyChecking=accept-new -F /dev/null`;
   writeScript(join(bin, "ssh"), `#!/bin/sh\nexec /usr/bin/ssh ${known} "$@"\n`);
-  const [cwd, tokenFile] = [repository.directory, tokenFileOf(t)];
+  const cwd = repository.directory;
+  const tokenFile = tokenFileOf(t);
   const env = { ...server.env, PATH: `${bin}:${process.env.PATH}` };
   const { stdout, stderr, code } = await runCli(args(project, tokenFile), { cwd, env });
   assert.equal(code, 0, stdout + stderr);

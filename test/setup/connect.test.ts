@@ -20,7 +20,8 @@ for (const name of hosts) {
     assert.equal(refusal, null);
     assertConnected(project, said);
     assert.equal(statSync(keyPath).mode & 0o777, 0o600);
-    const [hook, key] = [own(project).hooks[0], own(project).keys[0]];
+    const hook = own(project).hooks[0];
+    const key = own(project).keys[0];
     const again = await project.connect();
     assertConnected(project, again.said);
     assert.deepEqual([own(project).hooks[0], own(project).keys[0]], [hook, key]);

@@ -66,7 +66,10 @@ export function fakeEngine(networks: FakeNetwork[] = [], caddies = new Map<strin
     delete: async () => Buffer.from(""),
   };
   return {
-    ...{ engine, networks, caddies, requests },
+    engine,
+    networks,
+    caddies,
+    requests,
     namesOn: (network) => aliases.get(network) ?? [],
     refuse: (path, refusal) => refusals.push([path, refusal]),
   };

@@ -55,7 +55,8 @@ test("only Hotpush's own values are shown, and no secret", () => {
 
 test("root writes nothing through a directory that its owner replaced by a link", needs("otherUser"), (t) => {
   const root = temporaryDirectory(t);
-  const [checkout, ours] = [join(root, "checkout"), join(root, "ours")];
+  const checkout = join(root, "checkout");
+  const ours = join(root, "ours");
   for (const path of [checkout, ours]) mkdirSync(path);
   chownSync(checkout, 61_001, 61_001);
   const wanted = { name: "info/deep/exclude", mode: null, purpose: "", make: () => "/.env\n" };

@@ -98,10 +98,8 @@ test("a project has the name of its repository, with the owner's if that is take
 });
 
 test("deliveries are sent to the project's host name, or to its path at the server", () => {
-  const [usual, other] = [
-    { http: 80, https: 443 },
-    { http: 8080, https: 8443 },
-  ];
+  const usual = { http: 80, https: 443 };
+  const other = { http: 8080, https: 8443 };
   for (const [url, ports, payloadUrl, name, hasCertificate] of [
     ["https://shop.example.org/webhook", usual, "https://shop.example.org/webhook", "shop.example.org", true],
     ["http://shop.test/webhook", usual, "http://shop.test/webhook", "shop.test", false],

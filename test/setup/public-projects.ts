@@ -24,8 +24,12 @@ export const publicProjects: readonly PublicProject[] = globSync(join(import.met
 
 /** Nothing is chosen, nothing answers, and Caddy has ports 80 and 443. */
 export const noChoices: ServedOptions = {
-  ...{ project: "shop", name: "app.example.org", places: [], answers: new Map() },
-  ...{ isCaddyPublic: true, takenPorts: [80, 443] },
+  project: "shop",
+  name: "app.example.org",
+  places: [],
+  answers: new Map(),
+  isCaddyPublic: true,
+  takenPorts: [80, 443],
 };
 
 interface ComposeFile {

@@ -22,7 +22,8 @@ const site =
 
 function place(t: TestContext) {
   const root = temporaryDirectory(t);
-  const [livePath, repoPath] = [join(root, "live"), join(root, "checkout")];
+  const livePath = join(root, "live");
+  const repoPath = join(root, "checkout");
   for (const path of [livePath, repoPath]) mkdirSync(path);
   return { root, livePath, repoPath, directory: join(livePath, "shop") };
 }

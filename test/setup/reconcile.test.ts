@@ -16,7 +16,8 @@ function start(t: TestContext, fake: ReturnType<typeof fakeEngine>) {
   for (const path of [livePath, files.projectsPath, files.sitesPath]) mkdirSync(path, { recursive: true });
   writeFileSync(files.caddyfile, "");
   writeFileSync(join(livePath, "closing"), "yes");
-  const [stopping, log] = [new AbortController(), openLog("error")];
+  const stopping = new AbortController();
+  const log = openLog("error");
   log.level = "silent";
   t.after(() => stopping.abort());
   const options = {

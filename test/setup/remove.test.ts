@@ -44,7 +44,8 @@ test("the other lines of .env stay, and so do its mode and further compose files
   writeFileSync(at(".env"), `TITLE=The shop\n\n${heading}COMPOSE_FILE=${files}\n`);
   chmodSync(at(".env"), 0o640);
   remove(root);
-  const [shop, more] = [at("compose.yaml"), at("more.yaml")];
+  const shop = at("compose.yaml");
+  const more = at("more.yaml");
   assert.equal(
     readFileSync(at(".env"), "utf8"),
     `TITLE=The shop\n\n${heading}COMPOSE_FILE=${shop}:${more}\n`,

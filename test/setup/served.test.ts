@@ -37,11 +37,14 @@ const choices: Readonly<Record<string, Choice>> = {
   ghost: { at: { "ghost:2368": name }, asks: ["main"], recreated: ["db", "ghost"] },
   gitea: { at: { "server:3000": name }, stays: ["server:22"], asks: ["main"], recreated: ["db", "server"] },
   immich: {
-    ...{ at: { "immich-server:2283": name }, asks: ["main"] },
+    at: { "immich-server:2283": name },
+    asks: ["main"],
     recreated: ["database", "immich-machine-learning", "immich-server", "redis"],
   },
   mastodon: {
-    ...{ at: { "web:3000": name }, stays: ["streaming:4000"], asks: ["main"] },
+    at: { "web:3000": name },
+    stays: ["streaming:4000"],
+    asks: ["main"],
     recreated: ["db", "redis", "sidekiq", "streaming", "web"],
   },
   // Its author chooses none: a game has no page.
@@ -54,11 +57,13 @@ const choices: Readonly<Record<string, Choice>> = {
     recreated: ["outline", "postgres"],
   },
   paperless: {
-    ...{ at: { "webserver:8000": name }, asks: ["main"] },
+    at: { "webserver:8000": name },
+    asks: ["main"],
     recreated: ["broker", "db", "webserver"],
   },
   plausible: {
-    ...{ at: { "plausible:8000": name }, asks: ["main"] },
+    at: { "plausible:8000": name },
+    asks: ["main"],
     recreated: ["plausible", "plausible_db", "plausible_events_db"],
   },
   // Port 8448 has a certificate of its own. For a name of this server's: --at synapse:8008=<host name>
@@ -148,7 +153,8 @@ function service(ports: readonly Port[], more: SetupService = {}): SetupService 
   return { networks: { default: null }, ...more, ports: all };
 }
 
-const [build, needsApi] = [{ context: "/srv/shop" }, { api: { condition: "service_started" } }];
+const build = { context: "/srv/shop" };
+const needsApi = { api: { condition: "service_started" } };
 const monorepo: SetupServices = {
   admin: service([["3002", 3002]], { build }),
   api: service([["3001", 3001]], { build }),

@@ -8,8 +8,11 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 
 const url = new URL("https://hotpush.example.org");
 const place = {
-  ...{ files: serverFilesAt("/etc/hotpush"), state: serverStateAt("/var/lib/hotpush"), env: {} },
-  ...{ isNew: false, ports: { http: 80, https: 443 } },
+  files: serverFilesAt("/etc/hotpush"),
+  state: serverStateAt("/var/lib/hotpush"),
+  env: {},
+  isNew: false,
+  ports: { http: 80, https: 443 },
 };
 
 test("the page gets a site of its own, with a certificate if Caddy can have one", () => {

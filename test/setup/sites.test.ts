@@ -12,7 +12,8 @@ const site = { project: "shop", name: noChoices.name, hasCertificate: true };
 for (const { name, services } of publicProjects) {
   test(`${name}: a second run reads the first one's files, changes nothing and asks less`, () => {
     const first = planServed(services, noChoices);
-    const [siteBefore, overrideBefore] = [siteText(first, site), overrideText("shop", first.changes)];
+    const siteBefore = siteText(first, site);
+    const overrideBefore = overrideText("shop", first.changes);
     const places = placesIn(siteBefore, noChoices.name, noChoices.name);
     const again = { ...noChoices, places };
     const second = planServed(services, again);

@@ -134,7 +134,8 @@ function formToken(session: string): string {
 
 function isFormToken(token: string, session: string): boolean {
   const [nonce = "", proof = ""] = token.split(".");
-  const [given, expected] = [Buffer.from(proof), Buffer.from(proofOf(nonce, session))];
+  const given = Buffer.from(proof);
+  const expected = Buffer.from(proofOf(nonce, session));
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 

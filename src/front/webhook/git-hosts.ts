@@ -45,16 +45,22 @@ interface PushShape {
 /** GitHub's, which Gitea, Forgejo and Gogs send too, with their own name of the login. */
 const githubPush: PushShape = {
   events: /^push$/,
-  ...{ ref: ["ref"], before: "before", after: "after" },
-  ...{ repository: ["repository.full_name"], pusher: ["pusher.login", "pusher.name"] },
+  ref: ["ref"],
+  before: "before",
+  after: "after",
+  repository: ["repository.full_name"],
+  pusher: ["pusher.login", "pusher.name"],
 };
 
 /** Gitness, and Gitness as Harness Open Source, which has its own name in the headers. */
 const gitnessPush: PushShape = {
   events: /^(?:branch|tag)_(?:created|updated|deleted)$/,
   event: "trigger",
-  ...{ ref: ["ref.name"], before: "old_sha", after: "sha" },
-  ...{ repository: ["repo.path"], pusher: ["principal.uid"] },
+  ref: ["ref.name"],
+  before: "old_sha",
+  after: "sha",
+  repository: ["repo.path"],
+  pusher: ["principal.uid"],
 };
 
 /**
@@ -63,7 +69,10 @@ const gitnessPush: PushShape = {
  * https://docs.gitea.com/usage/webhooks, services/webhook/deliver.go
  */
 const giteaSignatures = [
-  ...["x-forgejo-signature", "x-gitea-signature", "x-gogs-signature", "x-hub-signature-256"],
+  "x-forgejo-signature",
+  "x-gitea-signature",
+  "x-gogs-signature",
+  "x-hub-signature-256",
 ];
 
 const pushesWithoutHook =
@@ -129,8 +138,11 @@ export const gitHosts: readonly Host[] = [
     push: {
       events: /^(?:tag_)?push$/,
       event: "object_kind",
-      ...{ ref: ["ref"], before: "before", after: "after" },
-      ...{ repository: ["project.path_with_namespace"], pusher: ["user_username"] },
+      ref: ["ref"],
+      before: "before",
+      after: "after",
+      repository: ["project.path_with_namespace"],
+      pusher: ["user_username"],
     },
   },
   // Its `X-Hub-Signature` is SHA-256; other hosts send SHA-1 under that name: the prefix decides. Data Center sends
@@ -145,13 +157,16 @@ export const gitHosts: readonly Host[] = [
     push: {
       events: /^repo:push$/,
       list: "push.changes",
-      ...{ ref: ["new.name", "old.name"], before: "old.target.hash", after: "new.target.hash" },
+      ref: ["new.name", "old.name"],
+      before: "old.target.hash",
+      after: "new.target.hash",
       isDeleted: (entry) => entry.new === null,
       fullRef: (name, entry) => {
         const type = textAt(entry, "new.type") ?? textAt(entry, "old.type");
         return `refs/${type === "branch" ? "heads" : "tags"}/${name}`;
       },
-      ...{ repository: ["repository.full_name"], pusher: ["actor.nickname"] },
+      repository: ["repository.full_name"],
+      pusher: ["actor.nickname"],
     },
   },
   // Data Center and Server. "Test connection" sends `diagnostics:ping`. A mirror's event has the same list of refs.
@@ -166,8 +181,11 @@ export const gitHosts: readonly Host[] = [
       events: /^repo:refs_changed$/,
       event: "eventKey",
       list: "changes",
-      ...{ ref: ["ref.id"], before: "fromHash", after: "toHash" },
-      ...{ repository: ["repository.project.key", "repository.slug"], pusher: ["actor.name"] },
+      ref: ["ref.id"],
+      before: "fromHash",
+      after: "toHash",
+      repository: ["repository.project.key", "repository.slug"],
+      pusher: ["actor.name"],
     },
   },
   // Every URL receives every topic. `X-Pagure-Signature` is the old SHA-1 and is not read. The key is the project's own hook
@@ -180,10 +198,13 @@ export const gitHosts: readonly Host[] = [
     push: {
       events: /^git\.(?:receive|branch\.deletion)$/,
       event: "topic",
-      ...{ ref: ["msg.branch"], before: "msg.old_commit", after: "msg.end_commit" },
+      ref: ["msg.branch"],
+      before: "msg.old_commit",
+      after: "msg.end_commit",
       isDeleted: (_, event) => event === "git.branch.deletion",
       fullRef: (name) => (/^refs\/(?!heads\/)/.test(name) ? name : `refs/heads/${name}`),
-      ...{ repository: ["msg.project_fullname"], pusher: ["msg.agent"] },
+      repository: ["msg.project_fullname"],
+      pusher: ["msg.agent"],
     },
   },
   // The newline that ends its body is signed too.
@@ -211,7 +232,10 @@ export const unknownHost: Host = {
   eventHeader: null,
   signatureHeaders: [
     ...giteaSignatures,
-    ...["x-pagure-signature-256", "x-gitness-signature", "x-harness-signature", "webhook-signature"],
+    "x-pagure-signature-256",
+    "x-gitness-signature",
+    "x-harness-signature",
+    "webhook-signature",
   ],
   help: {
     sent: "authorization",

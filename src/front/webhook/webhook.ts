@@ -98,8 +98,9 @@ const prefix = "/webhook/";
 const unknownProject: WebhookProject = {
   name: "",
   settings: {
-    ...{ secrets: { current: makeSecret(randomBytes(32).toString("hex")), previous: null } },
-    ...{ repository: null, branch: null },
+    secrets: { current: makeSecret(randomBytes(32).toString("hex")), previous: null },
+    repository: null,
+    branch: null,
   },
 };
 
@@ -214,13 +215,11 @@ async function checkDelivery(
     return unreadable("invalid_payload", detail, "/after");
   }
   const push: Push = {
-    ...{
-      ref: change.ref,
-      before: change.before,
-      commit: change.after,
-      host: host.name,
-      deliveryId: sender.delivery,
-    },
+    ref: change.ref,
+    before: change.before,
+    commit: change.after,
+    host: host.name,
+    deliveryId: sender.delivery,
     // Nothing depends on these names, so what is not plain is not kept.
     repository: isPlainRepository(change.repository) ? change.repository : null,
     pusher: printable(change.pusher?.slice(0, 10 * longestPusher) ?? "", longestPusher).trim() || null,
@@ -295,7 +294,9 @@ function readBody(
 ): Promise<Buffer[] | Refusal | null> {
   const { promise, resolve } = Promise.withResolvers<Buffer[] | Refusal | null>();
   const chunks: Buffer[] = [];
-  let [length, heldBytes, isSettled] = [0, 0, false];
+  let length = 0;
+  let heldBytes = 0;
+  let isSettled = false;
   const drop = () => settle(tooSlow);
 
   function settle(result: Buffer[] | Refusal | null): void {

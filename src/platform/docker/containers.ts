@@ -230,7 +230,10 @@ export async function readContainerSpec(engine: Engine, id: string): Promise<Con
       Mounts: Mounts.filter(({ Destination }) => !bound?.includes(Destination)).map(
         ({ Type, Name, Source, Destination, RW }) => ({
           ...HostConfig.Mounts?.find(({ Target }) => Target === Destination),
-          ...{ Type, Source: Type === "volume" ? Name : Source, Target: Destination, ReadOnly: !RW },
+          Type,
+          Source: Type === "volume" ? Name : Source,
+          Target: Destination,
+          ReadOnly: !RW,
         }),
       ),
     },

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { commitLink, compareLink } from "../../../src/front/page/screens/words.ts";
 
-const [from, to] = ["a".repeat(40), "b".repeat(40)];
+const from = "a".repeat(40);
+const to = "b".repeat(40);
 
 test("each git host has its own path for a commit and a change", () => {
   for (const [webUrl, host, commit, change] of [
@@ -18,7 +19,8 @@ test("each git host has its own path for a commit and a change", () => {
 });
 
 test("without an address, without a change, and with a commit that is none, there is no link", () => {
-  const [webUrl, host] = ["https://github.com/o/r", "github"];
+  const webUrl = "https://github.com/o/r";
+  const host = "github";
   assert.equal(commitLink({ webUrl: null }, { host }, to), null);
   assert.equal(commitLink({ webUrl }, { host }, "main?x=<"), null);
   assert.equal(compareLink({ webUrl }, { host }, { from: to, to }), null);

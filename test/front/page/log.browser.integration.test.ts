@@ -204,10 +204,8 @@ test("each line has the time at which it was printed, and copied text has neithe
   await tab.until(`document.body.innerText.includes("early")`);
   say("late\n");
   await tab.until(`document.body.innerText.includes("late")`);
-  const [shown, times] = [
-    `getComputedStyle(document.querySelector(".block time")).display`,
-    `[...document.querySelectorAll(".block time")].map((time) => time.textContent)`,
-  ];
+  const shown = `getComputedStyle(document.querySelector(".block time")).display`;
+  const times = `[...document.querySelectorAll(".block time")].map((time) => time.textContent)`;
   assert.equal(await tab.read(shown), "none");
   await tab.read(`document.getElementById("times").click()`);
   assert.notEqual(await tab.read(shown), "none");
@@ -230,7 +228,8 @@ test("without JavaScript the whole log can be read, page by page", { skip }, asy
     return (await tab.call<{ outerHTML: string }>("DOM.getOuterHTML", root)).outerHTML;
   };
   const seen: number[] = [];
-  let [path, text] = ["/deployments/1?plain", ""];
+  let path = "/deployments/1?plain";
+  let text = "";
   while (path !== "") {
     await tab.call("Page.navigate", { url: new URL(path, address).href });
     const before = text;
@@ -317,7 +316,8 @@ async function watch(
     async () => Number((await page.ask("GET /api/deployments/1")).json.logBytes) >= bytes,
   );
   if (exitCode !== undefined) await end(exitCode);
-  const [tab, address] = [await browser.newTab(), `http://localhost:${wire.port}/deployments/1`];
+  const tab = await browser.newTab();
+  const address = `http://localhost:${wire.port}/deployments/1`;
   await signInBrowser(tab, service, wire.port);
   await tab.open(address);
   await tab.until(`document.getElementById("log")?.dataset.ready === ""`);
@@ -327,7 +327,8 @@ async function watch(
 /** What is between the browser and the page. */
 async function openWire(t: TestContext) {
   const sockets = new Set<Socket>();
-  let [target, port] = [0, 0];
+  let target = 0;
+  let port = 0;
   const server = createServer((near) => {
     const far = dial(target, "127.0.0.1");
     for (const [one, other] of [

@@ -39,7 +39,8 @@ test("hundreds of calls and streams at once stay below the connections of run", 
 /** `run`, as far as the page sees it. */
 async function startRun(t: TestContext, answer: RequestListener) {
   const socketPath = join(temporaryDirectory(t), "page.sock");
-  let [open, most] = [0, 0];
+  let open = 0;
+  let most = 0;
   const server = createServer({ requireHostHeader: false }, answer).on("connection", (socket) => {
     open += 1;
     most = Math.max(most, open);

@@ -82,7 +82,8 @@ test("only an operator sees buttons, and only those that make sense", async () =
     [...(await renderScreen(screen)).matchAll(/popovertarget="[^"]+" class="[^"]*">([^<]+)</g)].map(
       ([, label]) => label,
     );
-  const [live, older] = [cannedDeployment(), cannedDeployment({ id: 3 })];
+  const live = cannedDeployment();
+  const older = cannedDeployment({ id: 3 });
   assert.deepEqual(await labels(screenOf(live)), ["Deploy main again", "Roll back"]);
   assert.deepEqual(await labels(screenOf(older, live)), ["Deploy main again", "Roll back to this"]);
   assert.deepEqual(await labels(screenOf({ ...live, state: "failed" })), ["Deploy main again"]);
@@ -128,13 +129,28 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
   const person = { name: text, reported: true } as const;
   const deployment: DeploymentJson = {
     ...cannedDeployment({ state: "failed" }),
-    ...{ project: text, ref: `refs/heads/${text}`, commit: text, checkedOutCommit: text, subject: text },
-    ...{ author: text, pusher: { name: text }, requestedBy: person, cancelledBy: person, repository: text },
-    ...{ host: text, problem: { code: text, title: text, detail: text }, skipReason: text },
+    project: text,
+    ref: `refs/heads/${text}`,
+    commit: text,
+    checkedOutCommit: text,
+    subject: text,
+    author: text,
+    pusher: { name: text },
+    requestedBy: person,
+    cancelledBy: person,
+    repository: text,
+    host: text,
+    problem: { code: text, title: text, detail: text },
+    skipReason: text,
     requests: [
       {
-        ...{ host: text, requests: 2, failed: 1, brokeOff: 1, left: 1 },
-        ...{ before: { answers: 1, serverErrors: 0 }, after: { answers: 1, serverErrors: 1 } },
+        host: text,
+        requests: 2,
+        failed: 1,
+        brokeOff: 1,
+        left: 1,
+        before: { answers: 1, serverErrors: 0 },
+        after: { answers: 1, serverErrors: 1 },
       },
     ],
   };
@@ -165,7 +181,10 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
       { project: running, deployments, steps },
     ]),
     project: projectScreen(who, {
-      ...{ project, recent: deployments, state: text, isFirstPage: false },
+      project,
+      recent: deployments,
+      state: text,
+      isFirstPage: false,
       history: { deployments, next: 5 },
     }),
     deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, before: text, log }),

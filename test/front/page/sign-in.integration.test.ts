@@ -112,7 +112,8 @@ test("no credential of another kind is taken for a session", async (t) => {
 
 test("a form of one session is worth nothing in another", async (t) => {
   const { service, page } = await start(t);
-  const [ann, ben] = [await signIn(page, service), await signIn(page, service, { name: "Ben" })];
+  const ann = await signIn(page, service);
+  const ben = await signIn(page, service, { name: "Ben" });
   const token = tokenIn((await ann.get("/projects/default")).text);
   assert.ok(token);
   assert.equal((await ben.send("/projects/default/pause", {}, { token })).status, 403);

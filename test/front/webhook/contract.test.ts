@@ -21,7 +21,8 @@ const shared = await startService({ after }, { env: { REPOSITORY: "octo/app" } }
 
 test("a push to main answers 202 running, and one that comes meanwhile 202 queued", async (t) => {
   const service = await startService(t, { script: waitingScript });
-  const [first, second] = [randomCommit(), randomCommit()];
+  const first = randomCommit();
+  const second = randomCommit();
   const running = await deliver(service.url, githubPush({ after: first }));
   const queued = await deliver(service.url, githubPush({ after: second, before: first }));
   const ref = "refs/heads/main";
@@ -42,7 +43,8 @@ test("a push to main answers 202 running, and one that comes meanwhile 202 queue
 
 test("the same delivery again answers 200 duplicate while it is running, queued and succeeded", async (t) => {
   const service = await startService(t, { script: waitingScript });
-  const [first, second] = [randomCommit(), randomCommit()];
+  const first = randomCommit();
+  const second = randomCommit();
   const pushes = [githubPush({ after: first }), githubPush({ after: second, before: first })];
   for (const push of pushes) assert.equal((await deliver(service.url, push)).status, 202);
   for (const [index, state] of ["running", "queued"].entries()) {

@@ -23,7 +23,9 @@ function placeIn(directory: string): Place {
 
 async function open(t: TestContext, { directory, socketPath }: Place, mostWaiting?: number): Promise<Spool> {
   const spool = await openSpool({
-    ...{ directory, log, askRun: askOverSocket(socketPath) },
+    directory,
+    log,
+    askRun: askOverSocket(socketPath),
     ...(mostWaiting !== undefined && { mostWaiting }),
   });
   t.after(() => spool.close());

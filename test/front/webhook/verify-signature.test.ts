@@ -149,8 +149,10 @@ function bodySignature(...hex: readonly string[]): VerifiableSignature {
 
 function readStandard(changes: IncomingHttpHeaders) {
   const headers = {
-    ...{ "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330" },
-    ...{ "webhook-signature": right, ...changes },
+    "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    "webhook-timestamp": "1614265330",
+    "webhook-signature": right,
+    ...changes,
   };
   return readSignature(headers, ["webhook-signature"]);
 }

@@ -6,7 +6,8 @@ import { ProblemError } from "../../../src/problems.ts";
 import { isProblem } from "../../harness/problems.ts";
 import { sampleContainer } from "../../rollout/sample.ts";
 
-const [one, two] = [sampleContainer({ number: 1 }), sampleContainer({ number: 2 })];
+const one = sampleContainer({ number: 1 });
+const two = sampleContainer({ number: 2 });
 
 test("returns containers that the engine refuses to remove, and removes the others", async () => {
   const { engine, calls } = engineThatKeeps("id-1", new EngineRefusal(500, "device or resource busy"));

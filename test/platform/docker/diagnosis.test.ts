@@ -32,7 +32,11 @@ test("the log and health output of a failed container hide its secrets", async (
 test("the log of a failed task on any node does not show its secrets", async (t) => {
   const engine = await engineWith(t, (path) => (path.startsWith("/tasks/") ? log : null));
   const task = {
-    ...{ ID: "t1", CreatedAt: "", ServiceID: "s1", Slot: 1, DesiredState: "running" },
+    ID: "t1",
+    CreatedAt: "",
+    ServiceID: "s1",
+    Slot: 1,
+    DesiredState: "running",
     Spec: { ContainerSpec: { Env: ["API_TOKEN=token of the app"] } },
     Status: { State: "failed", ContainerStatus: { ContainerID: "c1" } },
   };

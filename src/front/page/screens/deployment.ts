@@ -119,7 +119,9 @@ function deploymentActions(
   if (!visitor.isOperator || !project?.isServed) return [];
   if (!isOver(deployment)) return [cancelAction(deployment)];
   const redeploy: VisitorAction = {
-    ...{ id: "redeploy", path: callPath("deploy", { project: name }), values: { ref: branchOf(ref) } },
+    id: "redeploy",
+    path: callPath("deploy", { project: name }),
+    values: { ref: branchOf(ref) },
     label: `Deploy ${branchOf(ref)} again`,
     question: `Deploy ${branchOf(ref)} of ${name}?`,
     consequence: "The branch is deployed as it is at the git host now.",
@@ -130,7 +132,10 @@ function deploymentActions(
 function cancelAction(deployment: DeploymentJson): VisitorAction {
   const { id } = deployment;
   return {
-    ...{ id: "cancel", path: callPath("cancel", { id }), label: "Cancel", isDangerous: true },
+    id: "cancel",
+    path: callPath("cancel", { id }),
+    label: "Cancel",
+    isDangerous: true,
     question: `Cancel deployment ${id}?`,
     consequence: afterCancel(deployment),
   };
@@ -148,11 +153,15 @@ function rollbackAction(deployment: DeploymentJson, project: ProjectJson): Visit
   const common = { id: "rollback", path: callPath("rollback", { project: name }), isDangerous: true };
   if (isLive(deployment, project))
     return {
-      ...{ ...common, label: "Roll back", question: `Go back to the version before?` },
+      ...common,
+      label: "Roll back",
+      question: `Go back to the version before?`,
       consequence: `The version of ${name} before this one gets the requests again.`,
     };
   return {
-    ...{ ...common, values: { version: String(id) }, label: "Roll back to this" },
+    ...common,
+    values: { version: String(id) },
+    label: "Roll back to this",
     question: `Go back to ${shortCommit(shownCommit(deployment))}?`,
     consequence: `“${titleOf(deployment)}” of ${name} gets the requests again. A later push goes forward.`,
   };
@@ -184,8 +193,14 @@ function requestTable(sites: readonly SiteRequests[] | null): Markup | null {
 }
 
 const hostNames: Readonly<Record<string, string>> = {
-  ...{ github: "GitHub", gitlab: "GitLab", gitea: "Gitea", forgejo: "Forgejo", gogs: "Gogs" },
-  ...{ "bitbucket-cloud": "Bitbucket", "bitbucket-data-center": "Bitbucket", pagure: "Pagure" },
+  github: "GitHub",
+  gitlab: "GitLab",
+  gitea: "Gitea",
+  forgejo: "Forgejo",
+  gogs: "Gogs",
+  "bitbucket-cloud": "Bitbucket",
+  "bitbucket-data-center": "Bitbucket",
+  pagure: "Pagure",
 };
 
 function hostName(host: string): string {

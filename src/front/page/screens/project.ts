@@ -40,7 +40,8 @@ export async function findProject({ run, visit, visitor, query }: Wanted, name: 
     ask(run, visit, "history", { project: name, limit: barsOfProject }),
   ]);
   const project = projects.find((one) => one.name === name) ?? nothingHere();
-  const [state, isFirstPage] = [query.get("state"), !query.has("before")];
+  const state = query.get("state");
+  const isFirstPage = !query.has("before");
   return projectScreen(visitor, { project, history, state, recent: recent.deployments, isFirstPage });
 }
 
@@ -69,10 +70,8 @@ ${pages(project.name, state, history.next, isFirstPage)}`;
 }
 
 function captionOf(recent: readonly DeploymentJson[]): string {
-  const [median, failed] = [
-    medianMs(recent),
-    recent.filter(({ state }) => lookOf(state).tone === "bad").length,
-  ];
+  const median = medianMs(recent);
+  const failed = recent.filter(({ state }) => lookOf(state).tone === "bad").length;
   const took = median === null ? "" : `half of them took at most ${formatDuration(median)}, and `;
   return `The last ${recent.length} deployments: ${took}${failed === 0 ? "none failed." : `${failed} failed (hollow).`}`;
 }
@@ -92,7 +91,9 @@ function projectActions(visitor: Visitor, project: ProjectJson): readonly Visito
 
 function deployAction(name: string, branch: string): VisitorAction {
   return {
-    ...{ id: `deploy-${branch}`, path: callPath("deploy", { project: name }), values: { ref: branch } },
+    id: `deploy-${branch}`,
+    path: callPath("deploy", { project: name }),
+    values: { ref: branch },
     label: `Deploy ${branch}`,
     question: `Deploy ${branch} of ${name}?`,
     consequence: "The branch is deployed as it is at the git host now, also if that commit is live already.",
@@ -102,21 +103,17 @@ function deployAction(name: string, branch: string): VisitorAction {
 function pauseAction(name: string, isPaused: boolean): VisitorAction {
   if (isPaused)
     return {
-      ...{
-        id: "resume",
-        path: callPath("resume", { project: name }),
-        label: "Resume",
-        question: `Go on with ${name}?`,
-      },
+      id: "resume",
+      path: callPath("resume", { project: name }),
+      label: "Resume",
+      question: `Go on with ${name}?`,
       consequence: "What waits is deployed, one after the other.",
     };
   return {
-    ...{
-      id: "pause",
-      path: callPath("pause", { project: name }),
-      label: "Pause",
-      question: `Pause ${name}?`,
-    },
+    id: "pause",
+    path: callPath("pause", { project: name }),
+    label: "Pause",
+    question: `Pause ${name}?`,
     consequence: "What is live stays live, and what runs goes on. Pushes are received, and wait.",
     asksFor: { name: "reason", label: "Why, for the others" },
   };

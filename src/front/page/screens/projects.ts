@@ -67,7 +67,9 @@ function overview(cards: readonly ProjectCard[]): { readonly sentence: string; r
   const looks = cards.map(({ project }) => projectLook(project));
   const named = (wanted: Tone) =>
     cards.filter((_, index) => looks[index]?.tone === wanted).map(({ project }) => project.name);
-  const [busy, bad, good] = [named("busy"), named("bad"), named("good")];
+  const busy = named("busy");
+  const bad = named("bad");
+  const good = named("good");
   if (cards.length === 0) return { sentence: "No projects yet.", tone: "idle" };
   if (busy.length > 0)
     return { sentence: `${list(busy)} ${busy.length === 1 ? "is" : "are"} deploying.`, tone: "busy" };

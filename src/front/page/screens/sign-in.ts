@@ -45,7 +45,9 @@ export function accountScreen(visitor: Visitor): Screen {
     : "A viewer: you may look.";
   const main = html`<div class="centre"><h1>You are signed in as ${visitor.name}.</h1><p class="soft">${may}</p>
 ${actionButton(visitor, {
-  ...{ id: "sign-out", path: callPath("signOut", {}), label: "Sign out" },
+  id: "sign-out",
+  path: callPath("signOut", {}),
+  label: "Sign out",
   question: "Sign out of this browser?",
   consequence: "To sign in again takes a new link from the server.",
 })}</div>`;

@@ -56,7 +56,10 @@ export function mark(): Markup {
   return html`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"><path fill="currentColor" d="M12 2.2 20 10.4h-4.6v4.2H8.6v-4.2H4z"/><path fill="currentColor" opacity=".55" d="M8.6 16.6h6.8v2H8.6z"/><path fill="currentColor" opacity=".3" d="M8.6 20.2h6.8v1.8H8.6z"/></svg>`;
 }
 
-const [second, minute, hour, day] = [1_000, 60_000, 3_600_000, 86_400_000] as const;
+const second = 1_000;
+const minute = 60_000;
+const hour = 3_600_000;
+const day = 86_400_000;
 
 /** How long ago a moment was, in words: "12 minutes ago". The browser keeps it right. */
 export function ago(iso: string, nowMs = Date.now()): Markup {
