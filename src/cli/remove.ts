@@ -39,8 +39,9 @@ async function remove(
   printPlan(server, plan);
   if (!(yes || (await isAgreed(`remove ${plan.project.name} as shown`, "hotpush remove --yes")))) return 1;
   // Its address and secret are still there.
-  const isGone = !yes && (await confirm("Also delete the webhook and the deploy key at the git host?"));
-  if (isGone) await connect({ project: plan.project.name, remove: true }, env, connectScreen(env));
+  const isWanted = !yes && (await confirm("Also delete the webhook and the deploy key at the git host?"));
+  const disconnected = { project: plan.project.name, remove: true };
+  const isGone = isWanted && (await connect(disconnected, env, connectScreen(env))) === 0;
   const context = {
     server,
     engine: connectEngine(env.DOCKER_HOST),

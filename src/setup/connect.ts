@@ -54,14 +54,18 @@ export async function connect(
 ): Promise<number> {
   const connection = await findConnection(options, env);
   const { repository } = connection;
+  if (repository?.url.protocol === "http:" && options.repository === undefined) {
+    const named = `--repository ${repository.host}+${repository.url.href}`;
+    throw new CommandError(
+      `The token would go to ${repository.url.host} in plain text. If that is meant: ${named}`,
+    );
+  }
   if (repository !== null && !options.remove) refuseUnusable(connection, repository);
   const token = repository && (await screen.readToken(repository, hostApis[repository.host].token));
   if (repository === null || token === null) {
-    if (options.remove)
-      throw new CommandError(
-        `This takes a token (--token-file <path>). Without one, delete the webhook to ${connection.url.href} at the git host by hand.`,
-      );
-    screen.showForm(connection);
+    const byHand = `This takes a token (--token-file <path>). Without one, delete the webhook to ${connection.url.href} at the git host by hand.`;
+    if (options.remove) screen.say(byHand);
+    else screen.showForm(connection);
     return 1;
   }
   const host = openRepository({ ...repository, token }, connection.secret);
@@ -134,12 +138,6 @@ async function makeRight(
   const present = needsKey ? await host.listKeys() : [];
   const undo: (() => Promise<unknown>)[] = [];
   try {
-    if (needsKey) {
-      const isNew = (await readDeployKey(directory)) === null;
-      if (isNew) undo.push(() => removeDeployKey(directory));
-      const key = await makeDeployKey(directory, titleOf(connection));
-      say(await placeKey(connection, host, key, present, undo));
-    }
     const [first, ...others] = hooks;
     const hook = await host.saveHook(first?.id ?? null, connection.url.href);
     if (first === undefined) undo.push(() => host.removeHook(hook.id));
@@ -147,6 +145,12 @@ async function makeRight(
       throw new CommandError(
         `${host.url.host} does not sign what its webhooks send: that takes GitLab 19.0 or newer. Update it, and run this again.`,
       );
+    if (needsKey) {
+      const isNew = (await readDeployKey(directory)) === null;
+      if (isNew) undo.push(() => removeDeployKey(directory));
+      const key = await makeDeployKey(directory, titleOf(connection));
+      say(await placeKey(connection, host, key, present, undo));
+    }
     for (const { id } of others) await host.removeHook(id);
     const pushes = `${host.api.name} sends the pushes of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
     say(
@@ -185,7 +189,10 @@ async function placeKey(
   const own = present.filter((one) => one.title === title || isSameKey(one.key, key));
   const right = own.find((one) => one.isReadOnly && isSameKey(one.key, key));
   // First, because a host may refuse a second key with the same title.
-  for (const { id } of own.filter((one) => one !== right)) await host.removeKey(id);
+  for (const one of own.filter((key) => key !== right)) {
+    await host.removeKey(one.id);
+    undo.push(() => host.addKey(one.title, one.key));
+  }
   if (right !== undefined) return "The deploy key is right.";
   const added = await host.addKey(title, key);
   undo.push(() => host.removeKey(added.id));

@@ -68,6 +68,7 @@ function asOwner(root: string, argv: Argv) {
   return runCommand({ argv, env: envOf(root, user?.home), user, timeoutMs });
 }
 
+/** Nothing of the caller's: the owner's settings of git decide which programs it starts. */
 function envOf(root: string, home = process.env.HOME): NodeJS.ProcessEnv {
-  return { ...neverAsk(root), ...process.env, HOME: home };
+  return { PATH: process.env.PATH, HOME: home, LC_ALL: "C", ...neverAsk(root) };
 }

@@ -53,7 +53,6 @@ interface HostApi {
   /** Where it lists what it has sent; not all hosts do. */
   readonly deliveries?: {
     readonly path: string;
-    readonly again: string;
     readonly row: v.GenericSchema<unknown, HostedDelivery>;
   };
 }
@@ -107,7 +106,6 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
     pings: true,
     deliveries: {
       path: "deliveries?per_page=50",
-      again: "deliveries/{id}/attempts",
       row: v.pipe(
         v.object({ id, event: v.string(), delivered_at: v.string(), status_code: v.number() }),
         v.transform(({ delivered_at: time, status_code: status, ...row }) => ({ ...row, time, status })),

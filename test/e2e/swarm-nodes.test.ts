@@ -57,7 +57,10 @@ onOwnEngine("together", "a Swarm of three nodes, with Caddy on each", (labEnv) =
   test("a project on one machine moves to three, and no request fails (docs/swarm.md)", async (t) => {
     const old = await startOldProject(nodes, stack.directory);
     const atFirst = await loadOn([originOf(1)]);
-    // 2. A Swarm of all machines
+    const { code, output } = await deploy("too early");
+    assert.equal(code, 1, output);
+    assert.match(output, /is in no Swarm\. Run docker swarm init there, .* Nothing was changed\./);
+    // 2. A Swarm of all machines, which is also the advice
     await nodes.docker(1, "swarm", "init", "--advertise-addr", nodes.address(1));
     const token = await nodes.docker(1, "swarm", "join-token", "--quiet", "worker");
     for (const node of [2, 3])

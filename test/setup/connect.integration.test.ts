@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, globSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { canReadRemote } from "../../src/setup/deploy-key.ts";
 import { type ConnectedProject, makeConnectedProject, signingToken } from "../harness/connected-project.ts";
 import { hostToken } from "../harness/fake-git-host.ts";
 import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";
 import { launcher, noServer, openTestTerminal, runCli } from "../harness/hotpush.ts";
 import { makeMachine } from "../harness/machine.ts";
-import { needs } from "../harness/requirements.ts";
+import { needs, nobody } from "../harness/requirements.ts";
 import { startSshServer } from "../harness/sshd.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
@@ -132,6 +133,23 @@ test("a token that is typed is not shown", needs("tmux"), async (t) => {
   await terminal.waitFor(/a test push to .+ failed/);
   assert.ok(!terminal.raw().includes(hostToken));
   assert.deepEqual([host.hooks.length, host.keys.length], [1, 1]);
+});
+
+test("the owner of a checkout sees no variable of root", needs("otherUser"), async (t) => {
+  const { repository } = await makeConnectedProject(t, "github");
+  const { directory } = repository;
+  const seenBy = temporaryDirectory(t);
+  for (let path = directory; path !== "/tmp" && path !== "/"; path = dirname(path)) chmodSync(path, 0o755);
+  writeScript(join(seenBy, "spy"), `#!/bin/sh\nenv >${seenBy}/env\nexit 1\n`);
+  repository.git("remote", "set-url", "origin", `ext::${join(seenBy, "spy")}`);
+  repository.git("config", "protocol.ext.allow", "always");
+  for (const path of [directory, seenBy]) execFileSync("chown", ["-R", `${nobody}:${nobody}`, path]);
+  process.env.GH_TOKEN = hostToken;
+  t.after(() => delete process.env.GH_TOKEN);
+  assert.equal(await canReadRemote(directory), false);
+  const seen = readFileSync(join(seenBy, "env"), "utf8");
+  assert.match(seen, /^GIT_TERMINAL_PROMPT=0$/m);
+  assert.ok(!seen.includes(hostToken));
 });
 
 test("git reads the remote with the key, and a signed dry run says that pushes arrive", async (t) => {

@@ -115,6 +115,39 @@ for (const name of hosts) {
   });
 }
 
+test("a webhook that is refused costs no deploy key that is there", async (t) => {
+  const project = await makeConnectedProject(t, "github");
+  const { host } = project;
+  await project.connect();
+  const [key] = host.keys;
+  host.hooks.length = 0;
+  host.keys.splice(0, 1, { ...stranger, ...key, isReadOnly: false });
+  host.instead = ({ operation }) => (operation === "POST hooks" ? { status: 403, body: "{}" } : null);
+  assert.match((await project.connect()).refusal ?? "", /may not make the webhook/);
+  assert.equal(host.keys.length, 1);
+  let refusals = 0;
+  host.instead = ({ operation }) => {
+    if (operation !== "POST keys" || refusals > 0) return null;
+    refusals += 1;
+    return { status: 422, body: "{}" };
+  };
+  assert.match((await project.connect()).refusal ?? "", /refuses to add the deploy key/);
+  assert.deepEqual(
+    host.keys.map((one) => one.key.split(" ")[1]),
+    [key?.key.split(" ")[1]],
+    "the old key is put back",
+  );
+});
+
+test("a token goes nowhere in plain text unless --repository says so", async (t) => {
+  const project = await makeConnectedProject(t, "gitea");
+  const address = project.host.address.replace(/^gitea\+/, "");
+  project.repository.git("remote", "set-url", "origin", `${address}.git`);
+  const { refusal } = await project.connect({ repository: undefined } as never);
+  assert.match(refusal ?? "", /in plain text\. If that is meant: --repository gitea\+http:/);
+  assert.deepEqual(project.host.calls, []);
+});
+
 test("GitLab before 19.0, which would not sign, is refused, and its hook taken away", async (t) => {
   const project = await makeConnectedProject(t, "gitlab");
   project.host.isOld = true;
@@ -148,7 +181,9 @@ test("GitHub's ping that got no answer is told, and the hook stays", async (t) =
 test("without a token the form is shown, and nothing is asked", async (t) => {
   const project = await makeConnectedProject(t, "gitea");
   assert.deepEqual(await project.connect({}, null), { code: 1, said: ["the form"], refusal: null });
-  assert.match((await project.connect({ remove: true }, null)).refusal ?? "", /--token-file/);
+  const removal = await project.connect({ remove: true }, null);
+  assert.match(removal.said.join(), /--token-file/);
+  assert.equal(removal.code, 1);
   assert.deepEqual(project.host.calls, []);
 });
 
