@@ -113,7 +113,7 @@ test("on a laptop, commands print what they print on the server", async (t) => {
 test("if the connection is lost, logs -f says how to go on", async (t) => {
   const script = `#!/bin/sh
 echo "line 1"
-while [ ! -e "$REPO_PATH/go" ]; do sleep 0.05; done
+while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.05; done
 echo "line 2"
 `;
   const { service, server, file, here, cut } = await start(t, script);

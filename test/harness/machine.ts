@@ -97,7 +97,7 @@ export async function pushTo(service: RunningRole, project: string, delivery = g
 }
 
 /** A script that runs until the file `go` is in its checkout. */
-export const waitsForGo = "until [ -e go ]; do sleep 0.05; done";
+export const waitsForGo = "until [ -e go ] || [ ! -e deploy.sh ]; do sleep 0.05; done";
 
 /** Starts a service with a project for each of the scripts, in one process, and waits until it answers commands. */
 export async function startProjects(scope: Scope, scripts: Readonly<Record<string, string>>, env = {}) {

@@ -199,14 +199,6 @@ test("projects shows what is live of each, and why one is not served", async (t)
   assert.match(faulty.stderr, /Project wiki has faulty settings: .*REPO_PTH/);
 });
 
-test("completion offers the names of the projects", async (t) => {
-  const { service } = await startProjects(t, { shop: "true", blog: "true" });
-  const words = ["completion", "bash", "--", "hotpush", "deploy", "--project"];
-  assert.equal((await hotpush(targetOf(service), ...words)).stdout, "blog\nshop\n");
-  const { code, stdout } = await hotpush({ statePath: temporaryDirectory(t) }, ...words);
-  assert.deepEqual([code, stdout], [0, ""]);
-});
-
 test("drop-previous does not judge the secret of one project by that of another", async (t) => {
   const { service, paths } = await startProjects(t, { shop: "true", blog: "true" });
   const file = join(makeCheckout(t), "blog.env");
