@@ -11,7 +11,7 @@ import { makeStack, type TestStack } from "../lab/swarm.ts";
 /** Ten take two minutes; two show that one can follow another. */
 const rollouts = Number(process.env.HOTPUSH_E2E_SWARM_ROLLOUTS ?? 2);
 
-onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on task DNS", (env, engine) => {
+onOwnEngine("one stack", "a stack on a real Swarm, under load through Caddy on task DNS", (env, engine) => {
   let stack: TestStack;
   let number = 0;
   /** The image name of a version. */

@@ -27,7 +27,7 @@ sed -i "s/^TIMEOUT=.*/TIMEOUT=31m/" .env
 hotpush rollout
 `;
 
-onOwnEngine("together", "Hotpush as a service of the stack that it deploys", (env, engine) => {
+onOwnEngine("one stack", "Hotpush as a service of the stack that it deploys", (env, engine) => {
   let stack: HostedStack;
   let remote: GitRemote;
   /** The commits of the versions. */

@@ -103,7 +103,7 @@ function lastLine(error: unknown): string {
  * Shared, for tests that only use the engine; shared with all but tests that make a server too, of which an engine
  * has only one; or alone, for tests that disturb others.
  */
-export type Company = "together" | "one server" | "alone";
+export type Company = "together" | "one server" | "one stack" | "alone";
 
 /**
  * A file that wants the engine alone holds the turnstile while it waits, so that others do not overtake it for ever. The
@@ -114,6 +114,8 @@ const share =
 const hold: Readonly<Record<Company, string>> = {
   together: share,
   "one server": `exec 7>"$0.server"; flock 7; ${share}`,
+  // An engine that has just lost a stack may give its addresses to the next one while it still holds them.
+  "one stack": `exec 7>"$0.stack"; flock 7; ${share}`,
   alone: 'exec 8>"$0.turnstile" 9>"$0"; flock 8; flock 9; echo held; read -r _',
 };
 
