@@ -101,7 +101,7 @@ function lastLine(error: unknown): string {
 
 /**
  * Shared, for tests that only use the engine; shared with all but tests that make a server too, of which an engine
- * has only one; or alone, for tests that disturb others.
+ * has only one, or a stack; or alone, for tests that disturb others.
  */
 export type Company = "together" | "one server" | "one stack" | "alone";
 
