@@ -3,7 +3,7 @@ import { projectNetwork } from "#config/server";
 import { connectEngine } from "#platform/docker/engine";
 import { confirm } from "#platform/terminal";
 import { wrapFor } from "#platform/terminal-layout";
-import { connect } from "#setup/connect";
+import { connect, findConnection } from "#setup/connect";
 import { type PlannedRemoval, planRemoval, removeProject } from "#setup/remove";
 import { findServer, removedFiles, type Server } from "#setup/server";
 import { type CommandContext, isAgreed, newCommand, print, projectOption, refuse } from "./command.ts";
@@ -38,10 +38,8 @@ async function remove(
   const plan = await planRemoval(server, name);
   printPlan(server, plan);
   if (!(yes || (await isAgreed(`remove ${plan.project.name} as shown`, "hotpush remove --yes")))) return 1;
-  // Its address and secret are still there.
-  const isWanted = !yes && (await confirm("Also delete the webhook and the deploy key at the git host?"));
-  const disconnected = { project: plan.project.name, remove: true };
-  const isGone = isWanted && (await connect(disconnected, env, connectScreen(env))) === 0;
+  // Before, because its address and secret are still there.
+  const isDisconnected = !yes && (await offerDisconnecting(plan.project.name, env));
   const context = {
     server,
     engine: connectEngine(env.DOCKER_HOST),
@@ -52,9 +50,20 @@ async function remove(
     print("Waiting for running deployments."),
   );
   printEnding(plan, isNetworkLeft);
-  if (!isGone) print("Delete the webhook at the git host.");
-  print("To bring the project back: hotpush init");
+  print(
+    `${isDisconnected ? "" : "Delete the webhook at the git host. "}To bring the project back: hotpush init`,
+  );
   return 0;
+}
+
+/** @returns whether webhook and deploy key are gone */
+async function offerDisconnecting(project: string, env: NodeJS.ProcessEnv): Promise<boolean> {
+  const connection = await findConnection({ project }, env).catch(() => null);
+  if (!connection?.repository) return false;
+  const { host } = connection.repository.url;
+  if (!(await confirm(`Also delete the webhook and the deploy key at ${host}? It takes a token.`)))
+    return false;
+  return (await connect({ project, remove: true }, env, connectScreen(env))) === 0;
 }
 
 function printPlan(server: Server, { project, moved, changes, ports }: PlannedRemoval): void {
@@ -72,7 +81,7 @@ function printPlan(server: Server, { project, moved, changes, ports }: PlannedRe
       : [
           `- Caddy gives up port ${ports.join(" and ")}. For about a second, no project of this server answers.`,
         ]),
-    "- The checkout, deploy.sh, containers, volumes, images and the history stay, and so do webhook and deploy key at the git host: hotpush connect --remove deletes them, before this.",
+    "- The checkout, deploy.sh, containers, volumes, images and the history stay.",
   ];
   print(...notes.map((text) => wrapFor(process.stdout, text, "  ")), "");
 }

@@ -74,8 +74,11 @@ export async function connect(
   return await tryIt(connection, host, hook, screen);
 }
 
-/** Reads what the project's file, its remote and the command line say. */
-async function findConnection(options: ConnectOptions, env: NodeJS.ProcessEnv): Promise<Connection> {
+/** Reads what the project's file, its remote and the command line say. @throws CommandError without a project */
+export async function findConnection(
+  options: Pick<ConnectOptions, "repository" | "project">,
+  env: NodeJS.ProcessEnv,
+): Promise<Connection> {
   const directory = process.cwd();
   const settings = await readSendSettings(env, directory, undefined, options.project);
   const server = findServer(env);
