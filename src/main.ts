@@ -5,7 +5,7 @@ import type { Log } from "./log.ts";
 import { exitCodeOf, ProblemError } from "./problems.ts";
 
 /** How much longer than the grace of a running deployment stopping may take. */
-const stopMarginMs = 4_000;
+const stopMarginMs = 4_500;
 
 /** The service as a whole, or one of its two halves. */
 type Role = "all" | "front" | "run";
