@@ -110,7 +110,7 @@ const rules: readonly Rule[] = [
       const isDeployed = isHeadDeployed(look);
       const isOld = look.containsPushed
         ? !isDeployed && ((look.trigger === "catch-up" && look.wasSeen) || (await look.isBehindLast()))
-        : isDeployed || look.wasSeen;
+        : isDeployed || look.wasSeen || (await look.isBehindLast());
       if (!isOld || look.isConfirmed()) return null;
       const { ref, head, pushed } = look;
       const what = look.containsPushed

@@ -89,6 +89,9 @@ const others = { kind: "deliver", nth: 0, isOther: true } as const;
 
 /** Histories that chance seldom makes; each would break without one of the rules. */
 const known: readonly (readonly Happening[])[] = [
+  [pushed, ran, { ...pushed, isShown: false }, { kind: "lag", ref: 0, nth: 0 }, ran],
+  [{ ...pushed, isBroken: true }, ran, { ...others, isOther: false }, { kind: "lag", ref: 0, nth: 0 }, ran],
+  [{ ...pushed, isBroken: true }, { kind: "manual", ref: 1 }, ran, others, { ...others, isOther: false }],
   [pushed, ran, pushed, ran, { kind: "lag", ref: 0, nth: 1 }, others, ran],
   [pushed, ran, pushed, ran, { kind: "lag", ref: 0, nth: 1 }, { kind: "catch-up" }, ran],
   [
@@ -159,6 +162,7 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
   const deliveries: Push[] = [];
   /** Runs of scripts that nobody asked for and that nothing interrupted. */
   const runs: [string, string][] = [];
+  const redelivered: [string, string][] = [];
   /** By the id of a deployment, which arrival of its branch it deployed. */
   const deployedAt = new Map<number, number>();
   const restsUntilMs = new Map<number, number>();
@@ -166,7 +170,12 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
   const headOf = (one: MainRef) => heads.get(one) ?? first;
 
   function deliver(push: Push): void {
-    record(store, push);
+    const sql =
+      "SELECT d.checked_out_commit AS tried FROM deliveries JOIN deployments d ON d.id = deployment_id WHERE digest = ?";
+    const before = store.get(sql, push.digest);
+    const { kind } = record(store, push);
+    // "Redeliver" of what failed asks for one run more. While the host lags, catch-up or another delivery may be what runs it.
+    if (before && kind === "accepted") redelivered.push([push.ref, String(before.tried ?? push.commit)]);
   }
 
   function sync(): void {
@@ -294,6 +303,7 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
   const count = (list: readonly (readonly string[])[], pair: readonly string[]) =>
     list.filter((one) => one.join() === pair.join()).length;
   for (const pair of runs) {
-    assert.ok(count(runs, pair) <= count(arrivals, pair), `${pair[1]} ran ${count(runs, pair)} times`);
+    const most = count(arrivals, pair) + count(redelivered, pair);
+    assert.ok(count(runs, pair) <= most, `${pair[1]} ran ${count(runs, pair)} times`);
   }
 }
