@@ -59,9 +59,9 @@ async function remove(
 /** @returns whether webhook and deploy key are gone */
 async function offerDisconnecting(project: string, env: NodeJS.ProcessEnv): Promise<boolean> {
   const connection = await findConnection({ project }, env).catch(() => null);
-  if (!connection?.repository) return false;
-  const { host } = connection.repository.url;
-  if (!(await confirm(`Also delete the webhook and the deploy key at ${host}? It takes a token.`)))
+  if (!connection?.repository || !connection.isHostNamed) return false;
+  const { host, pathname } = connection.repository.url;
+  if (!(await confirm(`Also delete the webhook and the deploy key of ${host}${pathname}? It takes a token.`)))
     return false;
   return (await connect({ project, remove: true }, env, connectScreen(env))) === 0;
 }

@@ -192,7 +192,7 @@ export const projectVariables = {
   },
   DEPLOY_SILENCE: {
     meaning:
-      "a warning is logged if the script prints nothing for so long, with what it waits for; `0` disables it",
+      "a warning is logged if the script prints nothing for so long, with the step and the last line; `0` disables it",
     fallback: "10m",
     parser: timeOrNever,
   },

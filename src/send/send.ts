@@ -144,7 +144,16 @@ async function readHead({ directory, branch, host }: SendSettings): Promise<Repo
   const current = await git(directory, "symbolic-ref", "--quiet", "--short", "HEAD");
   const local = [...names].sort((one) => (one === current ? -1 : 0)).map((name) => `refs/heads/${name}`);
   for (const ref of [...local, ...names.map((name) => `refs/remotes/origin/${name}`)]) {
-    const found = await git(directory, "log", "-1", "--format=%H%x1f%an%x1f%ae%x1f%s", ref, "--");
+    // Without a signature: the settings of the checkout name the program that verifies one.
+    const found = await git(
+      directory,
+      "log",
+      "-1",
+      "--no-show-signature",
+      "--format=%H%x1f%an%x1f%ae%x1f%s",
+      ref,
+      "--",
+    );
     if (found === null) continue;
     const [commit = "", name = "", email = "", subject = ""] = found.split("\x1f");
     const repository = await repositoryName(directory, host);

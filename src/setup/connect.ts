@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { hostname as machineName } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type HostedRepository, parseHostedRepository, statusHosts } from "#config/commit-status";
@@ -28,6 +29,8 @@ export interface Connection extends SendSettings {
   readonly remote: GitRemote | null;
   /** null: its host has no API that Hotpush knows. */
   readonly repository: HostedRepository | null;
+  /** Whether a person or the settings name that host, or everybody knows it: the owner of a checkout writes its remote. */
+  readonly isHostNamed: boolean;
   /** Whether git reads the remote over ssh. */
   readonly usesSsh: boolean;
 }
@@ -60,6 +63,10 @@ export async function connect(
       `The token would go to ${repository.url.host} in plain text. If that is meant: ${named}`,
     );
   }
+  if (repository !== null && !connection.isHostNamed)
+    throw new CommandError(
+      `The remote of the checkout names ${repository.url.host}. If the token may go there: --repository ${repository.host}+${repository.url.href}`,
+    );
   if (repository !== null && !options.remove) refuseUnusable(connection, repository);
   const token = repository && (await screen.readToken(repository, hostApis[repository.host].token));
   if (repository === null || token === null) {
@@ -69,7 +76,7 @@ export async function connect(
     return 1;
   }
   const host = openRepository({ ...repository, token }, connection.secret);
-  if (options.remove) return await disconnect(connection, host, screen);
+  if (options.remove) return await disconnect(connection, host, options, screen);
   const hook = await makeRight(connection, host, options, screen);
   return await tryIt(connection, host, hook, screen);
 }
@@ -83,16 +90,25 @@ export async function findConnection(
   const settings = await readSendSettings(env, directory, undefined, options.project);
   const server = findServer(env);
   const project = server && chooseProject(server, directory, options.project);
+  const checkout = project?.env.REPO_PATH;
+  if (checkout && !existsSync(checkout))
+    throw new CommandError(
+      `The checkout of ${project.name}, ${checkout}, is not there. Clone it again, or delete webhook and deploy key at the git host by hand.`,
+    );
   const remoteUrl = await readRemoteUrl(settings.directory);
   const remote = remoteUrl === null ? null : parseRemoteUrl(remoteUrl);
   const host = options.repository?.host ?? settings.host ?? (remote && gitHostOf(remote));
   const known = parseHostedRepository((project?.env ?? env).COMMIT_STATUS_URL ?? "");
+  const named = options.repository ?? known;
+  const repository = named ?? ofRemote(remote, host);
   return {
     ...settings,
     remote,
     host,
     settingsFile: project?.file ?? ".env",
-    repository: options.repository ?? known ?? ofRemote(remote, host),
+    repository,
+    isHostNamed:
+      named !== null || (repository !== null && parseHostedRepository(repository.url.href) !== null),
     usesSsh: remoteUrl !== null && parseGitRemoteUrl(remoteUrl).scheme === "ssh",
   };
 }
@@ -248,18 +264,19 @@ function sayPing(status: number, { api: { name } }: RepositoryAtHost, say: Conne
 async function disconnect(
   connection: Connection,
   host: RepositoryAtHost,
+  { key: takesKey = true }: ConnectOptions,
   { say }: ConnectScreen,
 ): Promise<number> {
-  const { directory, usesSsh } = connection;
+  const { directory } = connection;
   const hooks = await ownHooks(connection, host);
-  const key = usesSsh ? await readDeployKey(directory) : null;
+  const key = takesKey ? await readDeployKey(directory) : null;
+  const hasKey = takesKey && (connection.usesSsh || key !== null);
   const isOwn = (one: HostedKey) => one.title === titleOf(connection) || isSameKey(one.key, key);
-  const keys = usesSsh ? (await host.listKeys()).filter(isOwn) : [];
+  const keys = hasKey ? (await host.listKeys()).filter(isOwn) : [];
   for (const { id } of hooks) await host.removeHook(id);
   for (const { id } of keys) await host.removeKey(id);
-  if (usesSsh) await removeDeployKey(directory);
-  say(
-    `${host.api.name} has no webhook to ${connection.url.href} any more, and no deploy key of this project.`,
-  );
+  if (hasKey) await removeDeployKey(directory);
+  const noKey = hasKey ? ", and no deploy key of this project" : "";
+  say(`${host.api.name} has no webhook to ${connection.url.href} any more${noKey}.`);
   return 0;
 }

@@ -17,7 +17,7 @@ const setting = "core.sshCommand";
  * @throws CommandError if there is no ssh-keygen, or the checkout has no directory `.git` to put it in
  */
 export async function makeDeployKey(root: string, title: string): Promise<string> {
-  if (!(statSync(join(root, ".git"), { throwIfNoEntry: false })?.isDirectory() ?? false))
+  if (!hasOwnGitDirectory(root))
     throw new CommandError(
       `${root} shares its .git with another checkout, so it gets no key of its own. Clone the repository, or run this with --no-key.`,
     );
@@ -26,6 +26,11 @@ export async function makeDeployKey(root: string, title: string): Promise<string
   if ((await gitAsOwner(root, "config", "--get", setting)) === null)
     await gitAsOwner(root, "config", setting, `ssh ${sshWithKey(deployKeyPath(root))}`);
   return key;
+}
+
+/** Whether the checkout is no worktree or submodule, whose `.git` is a file. */
+function hasOwnGitDirectory(root: string): boolean {
+  return statSync(join(root, ".git"), { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 async function generate(root: string, title: string): Promise<string> {
@@ -48,6 +53,7 @@ export async function readDeployKey(root: string): Promise<string | null> {
 
 /** Takes the key of the checkout `root` away, if it has one, and what `makeDeployKey` told git. */
 export async function removeDeployKey(root: string): Promise<void> {
+  if (!hasOwnGitDirectory(root)) return;
   const used = await gitAsOwner(root, "config", "--get", setting);
   if (used?.includes(sshWithKey(deployKeyPath(root)))) await gitAsOwner(root, "config", "--unset", setting);
   for (const path of [deployKeyPath(root), `${deployKeyPath(root)}.pub`]) removeForeignFile(path);

@@ -148,6 +148,35 @@ test("a token goes nowhere in plain text unless --repository says so", async (t)
   assert.deepEqual(project.host.calls, []);
 });
 
+test("a token goes to no host that only the checkout names", async (t) => {
+  const project = await makeConnectedProject(t, "gitlab");
+  project.repository.git("remote", "set-url", "origin", "git@gitlab.evil.example:octo/shop.git");
+  const { refusal } = await project.connect({ repository: undefined } as never);
+  assert.match(refusal ?? "", /--repository gitlab\+https:\/\/gitlab\.evil\.example\/octo\/shop$/);
+});
+
+test("a project whose checkout is gone touches no other checkout", async (t) => {
+  const project = await makeConnectedProject(t, "gitea");
+  project.server.addProject("shop", "/nowhere", {
+    WEBHOOK_SECRET: signingToken,
+    WEBHOOK_URL: project.webhookUrl,
+  });
+  for (const remove of [false, true])
+    assert.match((await project.connect({ remove })).refusal ?? "", /\/nowhere, is not there/);
+  assert.deepEqual(project.host.calls, []);
+});
+
+test("--remove with --no-key leaves the key, and finds it without an ssh remote", async (t) => {
+  const project = await makeConnectedProject(t, "github");
+  const { host, keyPath, repository } = project;
+  await project.connect();
+  await project.connect({ remove: true, key: false });
+  assert.deepEqual([host.hooks.length, host.keys.length, existsSync(keyPath)], [0, 1, true]);
+  repository.git("remote", "set-url", "origin", "https://github.com/octo/shop.git");
+  await project.connect({ remove: true });
+  assert.deepEqual([host.keys.length, existsSync(keyPath)], [0, false]);
+});
+
 test("GitLab before 19.0, which would not sign, is refused, and its hook taken away", async (t) => {
   const project = await makeConnectedProject(t, "gitlab");
   project.host.isOld = true;
