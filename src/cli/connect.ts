@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { type HostedRepository, parseHostedRepository } from "#config/commit-status";
 import { readPrivateFile } from "#config/notify-file";
@@ -26,7 +27,7 @@ function makeConnectCommand({ env, finish }: CommandContext): Command {
     "hotpush connect --repository gitea+https://git.example.org/octo/shop",
     "hotpush connect --remove                takes webhook and deploy key away",
   ])
-    .option("--token-file <path>", "a file with the token, mode 0600")
+    .option("--token-file <path>", "a file with the token, mode 0600; -: from standard input")
     .option(
       "--repository <address>",
       "the repository at the git host (default: COMMIT_STATUS_URL, else by the remote)",
@@ -62,6 +63,7 @@ export function connectScreen(env: NodeJS.ProcessEnv, tokenFile?: string): Conne
 }
 
 function readTokenFile(path: string): string {
+  if (path === "-") return readFileSync(0, "utf8").trim();
   const text = readPrivateFile("--token-file", path);
   if (typeof text !== "string") throw new CommandError(text.fault);
   return text.trim();

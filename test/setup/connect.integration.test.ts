@@ -109,6 +109,13 @@ test("a token file that others can read is refused, and HOTPUSH_TOKEN_FILE is no
   assert.deepEqual(host.calls, []);
 });
 
+test("--token-file - reads the token from standard input", async (t) => {
+  const { host, repository, server } = await makeConnectedProject(t, "gitea");
+  const options = { cwd: repository.directory, env: server.env, input: `${hostToken}\n` };
+  await runCli(["connect", "--repository", host.address, "--token-file", "-"], options);
+  assert.deepEqual([host.hooks.length, host.keys.length, host.faults], [1, 1, []]);
+});
+
 test("gh's own token is used for GitHub", async (t) => {
   const project = await makeConnectedProject(t, "github");
   const bin = temporaryDirectory(t);
