@@ -67,6 +67,9 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
   const store = openDeployments(statePath);
   if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
   numberAfter(store, Math.max(...listStatePaths(statePath).map(lastLoggedId)));
+  const waiting = Promise.withResolvers<void>();
+  // Taken by a program, while this process reads on.
+  const locking = lockRunner();
   const access = accessIn(statePath, log);
 
   let isLeader = false;
@@ -104,14 +107,13 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
   const docker = keepsServer ? await import("#platform/docker/engine") : null;
 
   let answer: AskRun | null = null;
-  const waiting = Promise.withResolvers<void>();
   const leading = becomeLeader();
   await Promise.race([leading, waiting.promise]);
   return { findFault, answerFront: () => answer, stop, close };
 
   /** @returns null if the service stopped first */
   async function becomeLeader() {
-    const lock = await lockRunner();
+    const lock = await locking;
     if (lock === null) return null;
     isLeader = true;
     projects.lead();

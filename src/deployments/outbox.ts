@@ -27,21 +27,20 @@ export interface WaitingReport {
 }
 
 /**
- * Makes `subscribers` those of the project. Reports that wait for others stay, because they may be named again.
+ * Makes `subscribers` those of the project. Reports that wait for others stay, because they may be named again. Call it in a
+ * transaction.
  *
  * @param store the project's view
  */
 export function setSubscribers(store: Store, subscribers: readonly Subscriber[]): void {
   const names = JSON.stringify(subscribers.map(({ name }) => name));
-  store.transaction(() => {
-    store.run(
-      "DELETE FROM subscribers WHERE project = $project AND name NOT IN (SELECT value FROM json_each(?))",
-      names,
-    );
-    const sql = `INSERT INTO subscribers (project, name, wants_starts) VALUES ($project, ?, ?)
-      ON CONFLICT DO UPDATE SET wants_starts = excluded.wants_starts WHERE wants_starts <> excluded.wants_starts`;
-    for (const { name, wantsStarts } of subscribers) store.run(sql, name, Number(wantsStarts));
-  });
+  store.run(
+    "DELETE FROM subscribers WHERE project = $project AND name NOT IN (SELECT value FROM json_each(?))",
+    names,
+  );
+  const sql = `INSERT INTO subscribers (project, name, wants_starts) VALUES ($project, ?, ?)
+    ON CONFLICT DO UPDATE SET wants_starts = excluded.wants_starts WHERE wants_starts <> excluded.wants_starts`;
+  for (const { name, wantsStarts } of subscribers) store.run(sql, name, Number(wantsStarts));
 }
 
 /** Puts into the outbox that the script of a deployment was started. Call it in a transaction. */

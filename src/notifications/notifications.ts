@@ -1,6 +1,6 @@
 import type { ProjectSettings } from "#config/project";
 import type { Deployment } from "#deployments/deployment";
-import { reportStart, type Subscriber, setSubscribers, type WaitingReport } from "#deployments/outbox";
+import { reportStart, type Subscriber, type WaitingReport } from "#deployments/outbox";
 import { findDeployment } from "#deployments/store";
 import type { Log } from "#log";
 import type { Store } from "#platform/sqlite";
@@ -12,8 +12,6 @@ import { sendToTarget } from "./targets.ts";
 
 /** Reports what happens to deployments to those who want to know. Nothing here throws, and no deployment waits for it. */
 export interface Notifications {
-  /** Makes the targets in the settings of a project those that are sent reports. */
-  readonly subscribe: (store: Store, settings: SubscriberSettings) => void;
   /** Puts into the outbox that the script of a deployment was started. */
   readonly start: (store: Store, deployment: Deployment) => void;
   /** Delivers what waits in the outbox. */
@@ -90,7 +88,6 @@ export function createNotifications(options: NotificationOptions): Notifications
 
   return {
     wake,
-    subscribe: (view, settings) => guarded(() => setSubscribers(view, subscribersOf(settings))),
     start(view, deployment) {
       guarded(() => {
         if (!wantsStarts(view)) return;
@@ -104,7 +101,8 @@ export function createNotifications(options: NotificationOptions): Notifications
   };
 }
 
-function subscribersOf({ notify, commitStatus }: SubscriberSettings): readonly Subscriber[] {
+/** Those whom the settings of a project name for reports. */
+export function subscribersOf({ notify, commitStatus }: SubscriberSettings): readonly Subscriber[] {
   const targets = notify.targets.map(({ name }) => ({ name, wantsStarts: notify.on === "all" }));
   return [...(commitStatus ? [{ name: commitStatusName, wantsStarts: true }] : []), ...targets];
 }

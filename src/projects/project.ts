@@ -11,6 +11,7 @@ import { stateDirectoryOf } from "#config/state-path";
 import { type CatchUp, createCatchUp } from "#deployments/catch-up";
 import type { Deployment, RolloutExchange, Runner } from "#deployments/deployment";
 import { findLastDeployedCommit, findRunning } from "#deployments/history";
+import { setSubscribers } from "#deployments/outbox";
 import { type MainRef, type Push, refsOf, type Would } from "#deployments/push";
 import { createQueue, type Queue, recordPush, summary, type Turn } from "#deployments/queue";
 import { createResolver, type Resolver } from "#deployments/resolve";
@@ -23,7 +24,7 @@ import {
   type SecretUse,
 } from "#deployments/store";
 import type { Log } from "#log";
-import type { Notifications } from "#notifications/notifications";
+import { type Notifications, subscribersOf } from "#notifications/notifications";
 import { type RemoteHead, readRemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
 import { readDeploymentReport, removeDeploymentReport } from "#rollout/deployment-report";
@@ -108,7 +109,7 @@ export class Project {
   /** Begins to deploy, because this instance is the leader. @param catchUpDelayMs when to look for missed pushes first */
   lead(catchUpDelayMs: number): void {
     this.queue.start();
-    this.#follow(catchUpDelayMs);
+    this.catchUp.start(catchUpDelayMs);
   }
 
   /** Uses new settings from now on; a script that runs keeps its own. */
@@ -117,7 +118,7 @@ export class Project {
     this.config = config;
     ({ script: this.script, catchUp: this.catchUp } = this.#use(config));
     this.isServed = true;
-    if (this.#shared.isLeader()) this.#follow(0);
+    if (this.#shared.isLeader()) this.catchUp.start(0);
     this.queue.wake();
   }
 
@@ -150,6 +151,13 @@ export class Project {
       : { deploy: { ref, commit, when: "now" } };
   }
 
+  /** Records whom its settings name for reports, and since when its secrets are known. Call it in a transaction. */
+  recordSettings(): void {
+    setSubscribers(this.store, subscribersOf(this.settings));
+    const { current, previous } = this.#fingerprints();
+    for (const one of [current, previous]) if (one !== null) knowSecret(this.store, one);
+  }
+
   /** Records that a secret has signed a delivery. Call it in a transaction. */
   noteSecretUse(slot: SecretSlot, use: Pick<SecretUse, "host" | "deliveryId">): void {
     const fingerprint = this.#fingerprints()[slot];
@@ -178,22 +186,6 @@ export class Project {
     return await hostDirectoryOf(connectEngine(this.script().environment.DOCKER_HOST), directory);
   }
 
-  #follow(catchUpDelayMs: number): void {
-    this.catchUp.start(catchUpDelayMs);
-    const { store } = this;
-    const { current, previous } = this.#fingerprints();
-    try {
-      store.transaction(() => {
-        for (const one of [current, previous]) if (one !== null) knowSecret(store, one);
-      });
-    } catch (error) {
-      this.log.error(
-        { event: "store.failed", err: error },
-        "Since when a secret is known could not be written",
-      );
-    }
-  }
-
   #fingerprints() {
     const { current, previous } = this.settings.secrets;
     return { current: secretFingerprint(current), previous: previous && secretFingerprint(previous) };
@@ -202,7 +194,7 @@ export class Project {
   /** Makes what depends on the settings. */
   #use({ settings, scriptSecrets }: ProjectConfig): Pick<Project, "script" | "catchUp"> {
     const { store, log, queue, readRemoteHead } = this;
-    const { service, env, notifications, lookInTurn: inTurn } = this.#shared;
+    const { service, env, lookInTurn: inTurn } = this.#shared;
     const { repoPath, deployEnv, secrets, notify, commitStatus, catchUpIntervalMs: intervalMs } = settings;
     const { scriptStatePath, ordersPath } = this.#paths();
     const sources = {
@@ -218,7 +210,6 @@ export class Project {
       runsAsOwner: service.projectsPath !== null,
     };
     const script = createProjectScript(sources);
-    notifications.subscribe(store, settings);
     // Now, so that a roll-out by hand before the first deployment finds it.
     try {
       makeScriptState(script());

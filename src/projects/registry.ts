@@ -22,11 +22,30 @@ export class ProjectRegistry {
   #apply(name: string, config: ProjectConfig | null): void {
     const known = this.#projects.get(name);
     if (config === null) known?.remove();
-    else if (known) known.apply(config);
-    else {
+    else if (known) {
+      known.apply(config);
+      if (this.#shared.isLeader()) this.#recordSettings([known]);
+    } else {
       const project = new Project(this.#shared, config);
       this.#projects.set(name, project);
-      if (this.#shared.isLeader()) project.lead(0);
+      if (this.#shared.isLeader()) this.#lead([project]);
+    }
+  }
+
+  #lead(projects: readonly Project[]): void {
+    this.#recordSettings(projects);
+    for (const [index, project] of projects.entries()) project.lead(index * catchUpSpreadMs);
+  }
+
+  /** All in one transaction: each waits for the disk. A fault of the database must not keep them from being deployed. */
+  #recordSettings(projects: readonly Project[]): void {
+    const { store, log } = this.#shared;
+    try {
+      store.transaction(() => {
+        for (const project of projects) project.recordSettings();
+      });
+    } catch (error) {
+      log.error({ event: "store.failed", err: error }, "The settings of projects could not be recorded");
     }
   }
 
@@ -51,7 +70,7 @@ export class ProjectRegistry {
 
   /** Begins to deploy, because this instance is the leader. */
   lead(): void {
-    for (const [index, project] of this.list().entries()) project.lead(index * catchUpSpreadMs);
+    this.#lead(this.list());
   }
 
   /** Waits for the running deployments, and starts no others. Pushes are still recorded. */

@@ -27,15 +27,11 @@ export async function checkScript(project: CheckedScript): Promise<Problem | nul
   );
 }
 
-/** Logs what would keep the deploy script from starting, if anything. Never rejects: a shortage may pass. */
+/** Logs what would keep the deploy script from starting, if anything. */
 export async function logScriptFault(project: CheckedScript, log: Log): Promise<void> {
-  try {
-    const problem = await checkScript(project);
-    if (!problem) return;
+  const problem = await checkScript(project);
+  if (problem)
     log.error({ event: "script.unusable", code: problem.code }, `No push can be deployed: ${problem.detail}`);
-  } catch (error) {
-    log.warn({ event: "script.unchecked", err: error }, "The deploy script could not be checked");
-  }
 }
 
 /** What prevents a program from running in the repository directory, or null. */

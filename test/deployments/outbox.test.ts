@@ -70,7 +70,7 @@ test("a new set of subscribers keeps what waits, and what is known of those that
   const store = subscribed(t);
   record(store, pushOf());
   run(store, "failed");
-  setSubscribers(store, [{ name: "ends", wantsStarts: true }]);
+  store.transaction(() => setSubscribers(store, [{ name: "ends", wantsStarts: true }]));
   record(store, pushOf());
   run(store, "succeeded");
   assert.deepEqual(takeAll(store), ["1 ended failed", "2 ended succeeded after a failure"]);
@@ -79,10 +79,11 @@ test("a new set of subscribers keeps what waits, and what is known of those that
 
 function subscribed(t: TestContext): Store {
   const store = temporaryStore(t);
-  setSubscribers(store, [
+  const subscribers = [
     { name: "ends", wantsStarts: false },
     { name: "starts", wantsStarts: true },
-  ]);
+  ];
+  store.transaction(() => setSubscribers(store, subscribers));
   return store;
 }
 

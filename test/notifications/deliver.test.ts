@@ -100,10 +100,8 @@ function deliveryFor(
 ) {
   attempts = [];
   const store = temporaryStore(t);
-  setSubscribers(
-    store,
-    names.map((name) => ({ name, wantsStarts: false })),
-  );
+  const subscribers = names.map((name) => ({ name, wantsStarts: false }));
+  store.transaction(() => setSubscribers(store, subscribers));
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });
   const stopping = new AbortController();
