@@ -1,6 +1,7 @@
 /**
- * `node bench/log-view.ts`: the log viewer in a real Chromium. How soon a log of 100,000 lines is open, how long the frames
- * of scrolling through it take, how soon a printed line is on the screen, and what 200 open pages cost.
+ * `node bench/log-view.ts`: the page in a real Chromium. How soon a project with 1,000 deployments is painted, and a log of
+ * 100,000 lines is open, how long the frames of scrolling through it take, how soon a printed line is on the screen, and what
+ * 200 open pages cost. On a machine that does other things, run it with a high priority.
  */
 import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,13 +12,15 @@ import { type RunningPage, startPage } from "../test/harness/page.ts";
 import { memoryOf } from "../test/harness/processes.ts";
 import { untilDeployment } from "../test/harness/records.ts";
 import type { RunningService } from "../test/harness/service.ts";
-import type { Scope } from "../test/harness/temporary.ts";
+import { type Scope, temporaryDirectory } from "../test/harness/temporary.ts";
 import { until } from "../test/harness/until.ts";
+import { fillHistory } from "./growth/history.ts";
 import { withScope } from "./scope.ts";
 import { percentile } from "./statistics.ts";
 
 const lines = 100_000;
 const pages = 200;
+const deployments = 1_000;
 const printedLines = 40;
 
 /** Prints many lines, then what is appended to the file `say`, until there is a file `go`. */
@@ -31,20 +34,25 @@ kill $reader
 `;
 
 async function main(scope: Scope): Promise<void> {
-  const service = await startAnswering(scope, { script });
+  const statePath = join(temporaryDirectory(scope), "state");
+  fillHistory(statePath, deployments);
+  const service = await startAnswering(scope, { script, statePath });
   const page = await startPage(scope, service);
-  await deliver(service.url, githubPush());
-  const logBytes = await untilPrinted(page);
   const tab = await (await startChromium(scope)).newTab();
   await signInBrowser(tab, service, page.port);
+  const project = `http://localhost:${page.port}/projects/default`;
+  for (let round = 0; round < 5; round += 1)
+    report(`a project with ${deployments} deployments`, await painted(tab, project));
+  await deliver(service.url, githubPush());
+  const logBytes = await untilPrinted(page);
   await tab.call("Page.addScriptToEvaluateOnNewDocument", { source: noteOpened });
-  const address = `http://localhost:${page.port}/deployments/1`;
+  const address = `http://localhost:${page.port}/deployments/${deployments + 1}`;
   console.log(`${lines.toLocaleString("en-US")} lines, ${(logBytes / 1e6).toFixed(1)} MB`);
   for (let round = 0; round < 3; round += 1) report("open, while it runs", await opened(tab, address));
   report("a printed line on the screen", await latencies(tab, service));
   report(`${pages} open pages`, await costOfPages(page, service, logBytes));
   writeFileSync(join(service.repoPath, "go"), "0");
-  await untilDeployment(service.statePath, 1, ({ finishedAtMs }) => finishedAtMs !== null);
+  await untilDeployment(service.statePath, deployments + 1, ({ finishedAtMs }) => finishedAtMs !== null);
   for (let round = 0; round < 3; round += 1) report("open, when it is over", await opened(tab, address));
   report("unfold", await framesOf(tab, unfold));
   report("scroll by 400 px a frame", await framesOf(tab, scrollFast));
@@ -60,10 +68,12 @@ function report(name: string, figures: Readonly<Record<string, number>>): void {
 
 async function untilPrinted({ ask }: RunningPage): Promise<number> {
   return await until("the whole log", async () => {
-    const before = Number((await ask("GET /api/deployments/1")).json.logBytes);
+    const before = Number((await ask(`GET /api/deployments/${deployments + 1}`)).json.logBytes);
     await new Promise((resolve) => setTimeout(resolve, 500));
     return (
-      before > lines * 50 && before === Number((await ask("GET /api/deployments/1")).json.logBytes) && before
+      before > lines * 50 &&
+      before === Number((await ask(`GET /api/deployments/${deployments + 1}`)).json.logBytes) &&
+      before
     );
   });
 }
@@ -78,10 +88,23 @@ const noteOpened = `
 
 async function opened(tab: Tab, address: string) {
   await tab.open(new URL("/projects/default", address).href);
-  await tab.open(address);
+  const { "first paint ms": paintMs } = await painted(tab, address);
   await tab.until("window.openedMs > 0");
+  return { "first paint ms": paintMs, ms: await tab.read<number>("openedMs") };
+}
+
+/** How soon a screen is painted, how many KB of it come before compression, and when the answer was whole. */
+async function painted(tab: Tab, address: string) {
+  await tab.open("about:blank");
+  await tab.open(address);
   const paint = `performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0`;
-  return { "first paint ms": await tab.read<number>(paint), ms: await tab.read<number>("openedMs") };
+  await tab.until(`(${paint}) > 0`);
+  const navigation = `performance.getEntriesByType("navigation")[0]`;
+  return {
+    "first paint ms": await tab.read<number>(paint),
+    "answer ms": await tab.read<number>(`${navigation}.responseEnd`),
+    KB: await tab.read<number>(`${navigation}.encodedBodySize / 1000`),
+  };
 }
 
 async function latencies(tab: Tab, { repoPath }: RunningService) {
@@ -109,7 +132,7 @@ async function costOfPages(page: RunningPage, { child, repoPath }: RunningServic
   const runs = memoryOf(child.pid).residentBytes;
   const ending = new AbortController();
   let heard = 0;
-  const address = `http://localhost:${page.port}/api/deployments/1`;
+  const address = `http://localhost:${page.port}/api/deployments/${deployments + 1}`;
   for (let count = 0; count < pages; count += 1) {
     if (count % 20 === 0) await (await fetch(`${address}/log?format=timed`, { headers })).arrayBuffer();
     const events = await fetch(`${address}/events?from=${logBytes}`, { headers, signal: ending.signal });

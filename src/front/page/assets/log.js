@@ -67,7 +67,7 @@ async function showWhole(bytes) {
 // Parts that fold, one for each step, with blocks of lines. Lines are elements from when they are first in sight: a hundred
 // thousand at once would freeze the page. Those that are out of sight are not laid out (content-visibility).
 
-const linesInBlock = 200;
+const linesInBlock = 100;
 /** @typedef {{ element: HTMLElement, from: number, to: number, isFilled: boolean }} Block */
 /** @type {{ name: string | null, element: HTMLDetailsElement, from: number, rows: number, blocks: Block[] }[]} */
 const parts = [];
@@ -75,12 +75,26 @@ const parts = [];
 let isShown = false;
 /** @type {Map<Element, Block>} */
 const blocks = new Map();
+/** @type {Set<Block>} */
+const inSight = new Set();
 const sight = new IntersectionObserver(
   (entries) => {
-    for (const { target, isIntersecting } of entries) if (isIntersecting) fill(blocks.get(target));
+    const isIdle = inSight.size === 0;
+    for (const { target, isIntersecting } of entries)
+      inSight[isIntersecting ? "add" : "delete"](blocks.get(target));
+    if (isIdle) fillNext();
   },
   { rootMargin: "800px 0px" },
 );
+
+/** One block a frame, so that no frame waits for many; what is scrolled past before its turn stays as it is. */
+function fillNext() {
+  const [block] = inSight;
+  if (!block) return;
+  fill(block);
+  inSight.delete(block);
+  requestAnimationFrame(fillNext);
+}
 
 function named() {
   return parts.filter(({ name }) => name !== null);
