@@ -2,7 +2,7 @@ import process from "node:process";
 import type { RunningFront } from "#front/front";
 import { cleanOutput } from "#platform/terminal";
 import type { Log } from "./log.ts";
-import { exitCodeOf, ProblemError } from "./problems.ts";
+import { exitCodeOf, ProblemError, refuseOtherSystems } from "./problems.ts";
 
 /** How much longer than the grace of a running deployment stopping may take. */
 const stopMarginMs = 4_500;
@@ -29,6 +29,7 @@ try {
 }
 
 async function main(role: Role): Promise<void> {
+  refuseOtherSystems();
   // Loaded here because a command needs none of it and must answer at once; and together, which is faster than one by one.
   const [{ withDotenv }, { loadConfig }, { openLog }, projectFiles, runHalf, frontHalf] = await Promise.all([
     import("#platform/env-file"),

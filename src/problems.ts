@@ -35,6 +35,7 @@ export const problems = {
   address_unavailable: { exitCode: 78, title: "The service cannot listen on its address" },
   state_unusable: { exitCode: 78, title: "The state directory cannot be used" },
   tool_missing: { exitCode: 78, title: "A program that Hotpush needs is not installed" },
+  system_unsupported: { exitCode: 78, title: "Hotpush does not deploy on this operating system" },
 
   repository_missing: { title: "The repository directory does not exist" },
   repository_not_accessible: { title: "The repository directory cannot be entered" },
@@ -125,6 +126,15 @@ export class ProblemError extends Error {
     super(problem.detail, cause === undefined ? undefined : { cause });
     this.problem = problem;
   }
+}
+
+/** For what only a server does. Commands that call the service run anywhere. @throws ProblemError unless this is Linux */
+export function refuseOtherSystems(): void {
+  if (process.platform === "linux") return;
+  throw new ProblemError({
+    code: "system_unsupported",
+    detail: `This is ${process.platform}, and Hotpush deploys on Linux only. To use a server from here: hotpush --server https://hotpush.example.com status`,
+  });
 }
 
 /** The exit code of the process for `code`: 70 (EX_SOFTWARE) if the catalogue names none. */

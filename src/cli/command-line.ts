@@ -1,8 +1,8 @@
 import { type Command, CommanderError } from "commander";
 import { NotRunningError } from "#calls/client";
-import { CommandError, ProblemError } from "#problems";
+import { CommandError, ProblemError, refuseOtherSystems } from "#problems";
 import { refuse } from "./command.ts";
-import { loadProgram, onlyPrinting, onlyThere } from "./commands.ts";
+import { loadProgram, onlyOnServers, onlyPrinting, onlyThere } from "./commands.ts";
 
 /** The exit code of a wrong command line, as of every shell's built-in commands. */
 const usageExitCode = 2;
@@ -27,6 +27,7 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   const program = await loadProgram(context, (name) => words.includes(name));
   for (const command of allCommands(program)) configure(command);
   try {
+    if (onlyOnServers.includes(wanted ?? "") && !words.includes("--help")) refuseOtherSystems();
     await program.parseAsync([...words], { from: "user" });
     return exitCode;
   } catch (error) {

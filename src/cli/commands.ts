@@ -76,6 +76,9 @@ export const onlyPrinting: readonly string[] = [
   "projects",
 ];
 
+/** Those that set a server up, or replace its containers. */
+export const onlyOnServers: readonly string[] = ["init", "upgrade", "remove", "rollout", "prune"];
+
 /** Those that call a service, but not over its page. */
 export const onlyThere: readonly string[] = ["connect", "doctor", "notify", "secret", "open"];
 

@@ -7,6 +7,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { commandEnvironment, hotpush, launcher, noServer, startAnswering } from "../harness/hotpush.ts";
 import { freePort } from "../harness/listen.ts";
@@ -45,9 +46,9 @@ async function start(t: TestContext, script = quickScript) {
   return { service, page, file, server, there, here, cut, unusedPort: port };
 }
 
-function onLaptop(t: TestContext, args: readonly string[]): Promise<Printed> {
+function onLaptop(t: TestContext, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Printed> {
   return new Promise((resolve) => {
-    execFile(launcher, args, { env: laptopEnv(t), cwd: "/" }, (error, stdout, stderr) =>
+    execFile(launcher, args, { env: { ...laptopEnv(t), ...env }, cwd: "/" }, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
     );
   });
@@ -155,4 +156,32 @@ test("what is wrong with the address, the token or the command is said", async (
   await wrong(withToken(server), /does not know this token/);
   chmodSync(file, 0o644);
   await wrong(withToken(server), /Other users can read the token in .*chmod 600/);
+});
+
+const macos = {
+  NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, "../harness/on-macos.ts"))}`,
+};
+
+test("on macOS, commands call the service of a server", async (t) => {
+  const { server, file } = await start(t);
+  const { code, stdout, stderr } = await onLaptop(
+    t,
+    ["--server", server, "--token-file", file, "status"],
+    macos,
+  );
+  assert.deepEqual({ code, stderr }, { code: 0, stderr: "" }, stdout);
+});
+
+test("on macOS, the service and what sets a server up refuse with a sentence", async (t) => {
+  for (const [args, wanted] of [
+    [[], 78],
+    [["front"], 78],
+    [["run"], 78],
+    [["init", "--yes"], 1],
+    [["rollout"], 1],
+  ] as const) {
+    const { code, stderr } = await onLaptop(t, args, macos);
+    assert.equal(code, wanted, stderr);
+    assert.match(stderr, /^hotpush: This is darwin[^\n]*/);
+  }
 });
