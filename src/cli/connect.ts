@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { type HostedRepository, parseHostedRepository } from "#config/commit-status";
 import { readPrivateFile } from "#config/notify-file";
 import { makeSecret, type Secret } from "#config/secret";
@@ -25,6 +25,7 @@ function makeConnectCommand({ env, finish }: CommandContext): Command {
     "hotpush connect                         asks for the token",
     "hotpush connect --token-file ~/token    a file that only you can read",
     "hotpush connect --repository gitea+https://git.example.org/octo/shop",
+    "hotpush connect --redeliver             has the host send again what failed",
     "hotpush connect --remove                takes webhook and deploy key away",
   ])
     .option("--token-file <path>", "a file with the token, mode 0600; -: from standard input")
@@ -39,6 +40,12 @@ function makeConnectCommand({ env, finish }: CommandContext): Command {
     .addOption(projectOption())
     .option("--no-key", "make no deploy key: git's access to the remote stays as it is")
     .option("--remove", "take the webhook and the deploy key away")
+    .addOption(
+      new Option(
+        "--redeliver",
+        "only have the host send again the deliveries that failed (GitHub, GitLab)",
+      ).conflicts("remove"),
+    )
     .action(async (_options: Options, command: Command) => {
       const options = command.optsWithGlobals<Options>();
       finish(await connect(options, env, connectScreen(env, options.tokenFile)));

@@ -1,13 +1,27 @@
 import { existsSync } from "node:fs";
-import { hostname as machineName } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type HostedRepository, parseHostedRepository, statusHosts } from "#config/commit-status";
 import type { Secret } from "#config/secret";
 import { parseGitRemoteUrl } from "#platform/git-remote-url";
 import { CommandError } from "#problems";
 import { readSendSettings, type SendSettings, send } from "#send/send";
-import { canReadRemote, makeDeployKey, readDeployKey, removeDeployKey } from "./deploy-key.ts";
-import { type HostedKey, hostApis, openRepository, type RepositoryAtHost } from "./host-apis.ts";
+import {
+  canReadRemote,
+  deployKeyTitle,
+  giveDeployKey,
+  ownKeys,
+  readDeployKey,
+  removeDeployKey,
+} from "./deploy-key.ts";
+import {
+  deliveryText,
+  failedOf,
+  type HostedDelivery,
+  hostApis,
+  isSuccess,
+  openRepository,
+  type RepositoryAtHost,
+} from "./host-apis.ts";
 import { parseRemoteUrl, readRemoteUrl } from "./project.ts";
 import { chooseProject, findServer } from "./server.ts";
 import { type GitHost, type GitRemote, gitHostOf } from "./webhook-form.ts";
@@ -20,6 +34,8 @@ export interface ConnectOptions {
   readonly key?: boolean;
   /** Take webhook and deploy key away. */
   readonly remove?: boolean;
+  /** Only have the host send again what failed. */
+  readonly redeliver?: boolean;
 }
 
 /** What is connected: a project of this machine, and its repository at the host. */
@@ -45,7 +61,7 @@ export interface ConnectScreen {
 
 /**
  * Makes the webhook of the project at its git host, and a deploy key with which its checkout is read; or compares and repairs both,
- * or takes them away. The token is used for these calls only.
+ * or takes them away, or has the host send again what failed. The token is used for these calls only.
  *
  * @returns the exit code: 1 if the webhook is there but does not reach this service, or nothing could be done without a token
  * @throws CommandError if the host refuses; what this run has made is taken back
@@ -77,6 +93,7 @@ export async function connect(
   }
   const host = openRepository({ ...repository, token }, connection.secret);
   if (options.remove) return await disconnect(connection, host, options, screen);
+  if (options.redeliver) return await redeliver(connection, host, screen);
   const hook = await makeRight(connection, host, options, screen);
   return await tryIt(connection, host, hook, screen);
 }
@@ -133,11 +150,6 @@ function refuseUnusable({ url, secret }: Connection, { host }: HostedRepository)
   );
 }
 
-/** What says that a key is this project's, if its private half was lost. */
-function titleOf({ url }: Connection): string {
-  return `Hotpush ${url.href}`;
-}
-
 /**
  * Brings the host to exactly one webhook and one key of the project. It may be killed between any two calls: the next run finds what
  * is there.
@@ -154,7 +166,7 @@ async function makeRight(
   // Before anything is made, the host has shown that the token may see both.
   const hooks = await ownHooks(connection, host);
   const needsKey = usesSsh && wantsKey;
-  const present = needsKey ? await host.listKeys() : [];
+  const keys = needsKey ? await host.listKeys() : [];
   const undo: (() => Promise<unknown>)[] = [];
   try {
     const [first, ...others] = hooks;
@@ -164,13 +176,8 @@ async function makeRight(
       throw new CommandError(
         `${host.url.host} does not sign what its webhooks send: that takes GitLab 19.0 or newer. Update it, and run this again.`,
       );
-    if (needsKey) {
-      const isNew = (await readDeployKey(directory)) === null;
-      if (isNew) undo.push(() => removeDeployKey(directory));
-      const key = await makeDeployKey(directory, titleOf(connection));
-      say(await placeKey(connection, host, key, present, undo));
-    }
     for (const { id } of others) await host.removeHook(id);
+    if (needsKey) say(await giveDeployKey(directory, deployKeyTitle(connection.url), host, keys, undo));
     const pushes = `${host.api.name} sends the pushes of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
     say(
       first === undefined
@@ -190,34 +197,6 @@ async function ownHooks({ url }: Connection, host: RepositoryAtHost) {
   return (await host.listHooks()).filter((hook) => isOwn(hook.url));
 }
 
-/** Whether two lines of `id_ed25519.pub` are the same key, whatever their comments are. */
-function isSameKey(one: string, other: string | null): boolean {
-  const plain = (line: string) => line.trim().split(/\s+/).slice(0, 2).join(" ");
-  return other !== null && plain(one) === plain(other);
-}
-
-/** @returns what was done */
-async function placeKey(
-  connection: Connection,
-  host: RepositoryAtHost,
-  key: string,
-  present: readonly HostedKey[],
-  undo: (() => Promise<unknown>)[],
-): Promise<string> {
-  const title = titleOf(connection);
-  const own = present.filter((one) => one.title === title || isSameKey(one.key, key));
-  const right = own.find((one) => one.isReadOnly && isSameKey(one.key, key));
-  // First, because a host may refuse a second key with the same title.
-  for (const one of own.filter((key) => key !== right)) {
-    await host.removeKey(one.id);
-    undo.push(() => host.addKey(one.title, one.key));
-  }
-  if (right !== undefined) return "The deploy key is right.";
-  const added = await host.addKey(title, key);
-  undo.push(() => host.removeKey(added.id));
-  return `The deploy key is ${own.length > 0 ? "replaced" : "added"}: with it, ${machineName()} may read this repository, and nothing else.`;
-}
-
 /** Asks the host for a ping if it sends them; else sends a signed push that runs nothing. */
 async function tryIt(
   connection: Connection,
@@ -233,32 +212,73 @@ async function tryIt(
     say(isGood ? text : `The webhook is there, and a test push to ${connection.url.href} failed. ${text}`);
     return isGood ? 0 : 1;
   }
-  const before = new Set((await host.listDeliveries(hook)).map(({ id }) => id));
+  const before = await host.listDeliveries(hook);
   await host.ping(hook);
-  const endMs = performance.now() + pingWithinMs;
-  while (performance.now() < endMs) {
-    const ping = (await host.listDeliveries(hook)).find(
-      ({ id, event }) => event === "ping" && !before.has(id),
-    );
-    if (ping !== undefined) return sayPing(ping.status, host, say);
-    await sleep(pingPauseMs);
-  }
+  const [ping] = await newDeliveries(host, hook, before, 1, ({ event }) => event === "ping");
+  if (ping !== undefined) return sayPing(ping.status, host, say);
   say(`${host.api.name} has not said yet what its ping was answered. See the webhook's page there.`);
   return 0;
 }
 
-const pingWithinMs = 15_000;
-const pingPauseMs = 1_000;
+const answersWithinMs = 15_000;
+const pauseMs = 1_000;
+
+/** Waits until the host lists so many wanted deliveries that were not there before. @returns those that it lists in time */
+async function newDeliveries(
+  host: RepositoryAtHost,
+  hook: string,
+  before: readonly HostedDelivery[],
+  count: number,
+  isWanted: (delivery: HostedDelivery) => boolean,
+): Promise<readonly HostedDelivery[]> {
+  const endMs = performance.now() + answersWithinMs;
+  for (;;) {
+    const listed = await host.listDeliveries(hook);
+    const found = listed.filter((one) => isWanted(one) && !before.some(({ id }) => id === one.id));
+    if (found.length >= count || performance.now() > endMs) return found;
+    await sleep(pauseMs);
+  }
+}
 
 function sayPing(status: number, { api: { name } }: RepositoryAtHost, say: ConnectScreen["say"]): number {
-  const isGood = status === 200;
   const answered = status === 0 ? "got no answer" : `was answered with ${status}`;
   say(
-    isGood
+    isSuccess(status)
       ? `${name} has sent a ping, which was answered: pushes arrive.`
       : `The webhook is there, and ${name}'s ping ${answered}. To see why: hotpush send --event ping, hotpush doctor, and whether DNS and firewall let ${name} in.`,
   );
-  return isGood ? 0 : 1;
+  return isSuccess(status) ? 0 : 1;
+}
+
+/** Has the host send again what failed, the oldest first: each is a hint to look at the branch, so none rolls anything back. */
+async function redeliver(
+  connection: Connection,
+  host: RepositoryAtHost,
+  { say }: ConnectScreen,
+): Promise<number> {
+  const { name, deliveries } = host.api;
+  const { href } = connection.url;
+  if (deliveries === undefined)
+    throw new CommandError(
+      `${name} has no call that sends a delivery again. To deploy the newest commit: hotpush deploy`,
+    );
+  const [hook] = await ownHooks(connection, host);
+  if (hook === undefined)
+    throw new CommandError(`${name} has no webhook to ${href}. Make it: hotpush connect`);
+  const before = await host.listDeliveries(hook.id);
+  const failed = failedOf(before);
+  if (failed.length === 0) {
+    say(`${name} lists no delivery to ${href} that failed.`);
+    return 0;
+  }
+  for (const { id } of failed) await host.sendAgain(hook.id, id);
+  const guids = failed.map(({ guid }) => guid);
+  const again = await newDeliveries(host, hook.id, before, failed.length, ({ guid }) => guids.includes(guid));
+  const arrived = again.filter(({ status }) => isSuccess(status)).length;
+  say(
+    `${name} has sent again what failed: ${failed.map(deliveryText).join("; ")}. Of these, ${arrived} arrived.`,
+  );
+  return arrived === failed.length ? 0 : 1;
 }
 
 async function disconnect(
@@ -271,8 +291,7 @@ async function disconnect(
   const hooks = await ownHooks(connection, host);
   const key = takesKey ? await readDeployKey(directory) : null;
   const hasKey = takesKey && (connection.usesSsh || key !== null);
-  const isOwn = (one: HostedKey) => one.title === titleOf(connection) || isSameKey(one.key, key);
-  const keys = hasKey ? (await host.listKeys()).filter(isOwn) : [];
+  const keys = hasKey ? ownKeys(await host.listKeys(), deployKeyTitle(connection.url), key) : [];
   for (const { id } of hooks) await host.removeHook(id);
   for (const { id } of keys) await host.removeKey(id);
   if (hasKey) await removeDeployKey(directory);

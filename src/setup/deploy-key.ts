@@ -1,31 +1,84 @@
 import { statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { removeForeignFile } from "#platform/foreign-files";
 import { deployKeyPath, gitOutput, neverAsk, sshWithKey } from "#platform/git";
 import { type Argv, hasSucceeded, runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ownerOf } from "#runner/script";
+import type { HostedKey, RepositoryAtHost } from "./host-apis.ts";
 
 const timeoutMs = 20_000;
 const setting = "core.sshCommand";
 
+/** What the key of a server's project is called at the git host: it says whose it is, also if its private half was lost. */
+export function deployKeyTitle(webhook: URL): string {
+  return `Hotpush ${webhook.href}`;
+}
+
 /**
- * Gives the checkout `root` a key of its own, as its owner, and tells git to use it. One that is there is kept, unless ssh-keygen was
- * interrupted while it wrote it.
+ * Gives the checkout `root` a key of its own, as its owner, tells git to use it, and adds it to the repository at its host under
+ * `title`, read-only. The checkout's key is kept, unless it is that of another server from which the checkout was copied. Before
+ * the host has the new key, no other is touched in the checkout; it may be killed at any time.
  *
- * @returns its public half
- * @throws CommandError if there is no ssh-keygen, or the checkout has no directory `.git` to put it in
+ * @param keys those that the host has
+ * @param undo gets what takes back what was made here, should a later step fail
+ * @returns what was done, for a person
+ * @throws CommandError if the host refuses, there is no ssh-keygen, or the checkout has no directory `.git`
  */
-export async function makeDeployKey(root: string, title: string): Promise<string> {
+export async function giveDeployKey(
+  root: string,
+  title: string,
+  host: RepositoryAtHost,
+  keys: readonly HostedKey[],
+  undo: (() => Promise<unknown>)[],
+): Promise<string> {
   if (!hasOwnGitDirectory(root))
     throw new CommandError(
       `${root} shares its .git with another checkout, so it gets no key of its own. Clone the repository, or run this with --no-key.`,
     );
-  const key = (await readDeployKey(root)) ?? (await generate(root, title));
+  const present = await readDeployKey(root);
+  const copied = keys.find((one) => isSameKey(one.key, present) && isOfOther(one, title));
+  const isNew = present === null || copied !== undefined;
+  if (isNew) undo.push(async () => removeFiles(newKeyPath(root)));
+  const key = isNew ? await generate(root, title) : present;
+  const own = ownKeys(keys, title, key);
+  const right = own.find((one) => one.isReadOnly && one.title === title && isSameKey(one.key, key));
+  // First, because a host may refuse a second key with the same title.
+  for (const one of own.filter((key) => key !== right)) {
+    await host.removeKey(one.id);
+    undo.push(() => host.addKey(one.title, one.key));
+  }
+  if (right === undefined) {
+    const added = await host.addKey(title, key);
+    undo.push(() => host.removeKey(added.id));
+  }
+  // ssh believes the public half that lies beside a key.
+  for (const half of isNew ? [".pub", ""] : [])
+    await asOwner(root, ["mv", "-f", newKeyPath(root) + half, deployKeyPath(root) + half]);
   // The service looks for the file; this is for people who type git here. What they have set stays.
-  if ((await gitAsOwner(root, "config", "--get", setting)) === null)
+  const used = await gitAsOwner(root, "config", "--get", setting);
+  if (used === null || used.includes(basename(deployKeyPath(root))))
     await gitAsOwner(root, "config", setting, `ssh ${sshWithKey(deployKeyPath(root))}`);
-  return key;
+  if (right !== undefined) return "The deploy key is right.";
+  const done = `The deploy key is ${own.length > 0 ? "replaced" : "added"}: with it, this server may read this repository, and nothing else.`;
+  return copied === undefined
+    ? done
+    : `${done} The checkout had that of another server, which stays at the host: ${copied.title}.`;
+}
+
+/** Of the keys at a host, those of the checkout with this title and `key`. */
+export function ownKeys(keys: readonly HostedKey[], title: string, key: string | null) {
+  return keys.filter((one) => one.title === title || (isSameKey(one.key, key) && !isOfOther(one, title)));
+}
+
+function isOfOther(one: HostedKey, title: string): boolean {
+  return one.title !== title && /^Hotpush https?:/.test(one.title);
+}
+
+/** Whether two lines of `id_ed25519.pub` are the same key, whatever their comments are. */
+function isSameKey(one: string, other: string | null): boolean {
+  const plain = (line: string) => line.trim().split(/\s+/).slice(0, 2).join(" ");
+  return other !== null && plain(one) === plain(other);
 }
 
 /** Whether the checkout is no worktree or submodule, whose `.git` is a file. */
@@ -33,11 +86,12 @@ function hasOwnGitDirectory(root: string): boolean {
   return statSync(join(root, ".git"), { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
+/** Makes a key beside the one in use. @returns its public half */
 async function generate(root: string, title: string): Promise<string> {
-  removeForeignFile(deployKeyPath(root));
-  const argv = ["-q", "-t", "ed25519", "-N", "", "-C", title, "-f", deployKeyPath(root)];
+  removeFiles(newKeyPath(root));
+  const argv = ["-q", "-t", "ed25519", "-N", "", "-C", title, "-f", newKeyPath(root)];
   const ending = await asOwner(root, ["ssh-keygen", ...argv]);
-  const key = await readDeployKey(root);
+  const key = await publicHalf(root, newKeyPath(root));
   if (key !== null) return key;
   const why = ending.kind === "not_found" ? "ssh-keygen is not installed" : ending.lastLines.join(" ");
   throw new CommandError(
@@ -45,18 +99,30 @@ async function generate(root: string, title: string): Promise<string> {
   );
 }
 
+function newKeyPath(root: string): string {
+  return `${deployKeyPath(root)}.new`;
+}
+
+function removeFiles(path: string): void {
+  for (const one of [path, `${path}.pub`]) removeForeignFile(one);
+}
+
 /** The public half of the key of the checkout `root`; null if it has none that can be used. */
-export async function readDeployKey(root: string): Promise<string | null> {
-  const ending = await asOwner(root, ["ssh-keygen", "-y", "-f", deployKeyPath(root)]);
+export function readDeployKey(root: string): Promise<string | null> {
+  return publicHalf(root, deployKeyPath(root));
+}
+
+async function publicHalf(root: string, path: string): Promise<string | null> {
+  const ending = await asOwner(root, ["ssh-keygen", "-y", "-f", path]);
   return hasSucceeded(ending) ? ending.output.trim() : null;
 }
 
-/** Takes the key of the checkout `root` away, if it has one, and what `makeDeployKey` told git. */
+/** Takes the key of the checkout `root` away, if it has one, and what `giveDeployKey` told git. */
 export async function removeDeployKey(root: string): Promise<void> {
   if (!hasOwnGitDirectory(root)) return;
   const used = await gitAsOwner(root, "config", "--get", setting);
   if (used?.includes(sshWithKey(deployKeyPath(root)))) await gitAsOwner(root, "config", "--unset", setting);
-  for (const path of [deployKeyPath(root), `${deployKeyPath(root)}.pub`]) removeForeignFile(path);
+  for (const path of [deployKeyPath(root), newKeyPath(root)]) removeFiles(path);
 }
 
 /** Whether the remote answers git in the checkout `root` as it will answer the service. */

@@ -25,9 +25,10 @@ export interface HostedKey {
 /** What a host has sent to a webhook. */
 export interface HostedDelivery {
   readonly id: string;
+  /** The same if it is sent again. */
+  readonly guid: string;
   readonly event: string;
-  /** When, as the host writes it. */
-  readonly time: string;
+  readonly sentAt: Date;
   /** What it was answered; 0: nothing. */
   readonly status: number;
 }
@@ -50,10 +51,11 @@ interface HostApi {
   readonly keyBody: (title: string, key: string) => object;
   /** Whether it can send a ping, which deploys nothing. */
   readonly pings?: true;
-  /** Where it lists what it has sent; not all hosts do. */
+  /** Where it lists what it has sent to a webhook, and sends one of them again; not all hosts do. */
   readonly deliveries?: {
-    readonly path: string;
+    readonly list: string;
     readonly row: v.GenericSchema<unknown, HostedDelivery>;
+    readonly again: (delivery: string) => string;
   };
 }
 
@@ -105,11 +107,22 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
     onlyNew: ["name"],
     pings: true,
     deliveries: {
-      path: "deliveries?per_page=50",
+      list: "deliveries?per_page=100",
       row: v.pipe(
-        v.object({ id, event: v.string(), delivered_at: v.string(), status_code: v.number() }),
-        v.transform(({ delivered_at: time, status_code: status, ...row }) => ({ ...row, time, status })),
+        v.object({
+          id,
+          guid: v.string(),
+          event: v.string(),
+          delivered_at: v.string(),
+          status_code: v.number(),
+        }),
+        v.transform(({ delivered_at: at, status_code: status, ...row }) => ({
+          ...row,
+          sentAt: new Date(at),
+          status,
+        })),
       ),
+      again: (delivery) => `deliveries/${delivery}/attempts`,
     },
   },
   gitea,
@@ -130,6 +143,7 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
     hookBody: (url, secret) => ({
       url,
       push_events: true,
+      branch_filter_strategy: "all_branches",
       enable_ssl_verification: true,
       signing_token: secret,
     }),
@@ -140,6 +154,28 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
       v.transform(({ can_push, ...key }) => ({ ...key, isReadOnly: !can_push })),
     ),
     keyBody: (title, key) => ({ title, key, can_push: false }),
+    deliveries: {
+      // More than 20 are refused.
+      list: "events?per_page=20",
+      row: v.pipe(
+        v.object({
+          id,
+          trigger: v.string(),
+          request_headers: v.object({ "Idempotency-Key": v.string() }),
+          created_at: v.string(),
+          response_status: v.string(),
+        }),
+        v.transform((row) => ({
+          id: row.id,
+          guid: row.request_headers["Idempotency-Key"],
+          event: row.trigger.replace(/_hooks$/, ""),
+          sentAt: new Date(row.created_at),
+          // It writes "internal error" if nobody answered.
+          status: Number(row.response_status) || 0,
+        })),
+      ),
+      again: (delivery) => `events/${delivery}/resend`,
+    },
   },
   "bitbucket-cloud": {
     name: "Bitbucket Cloud",
@@ -165,7 +201,7 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
 /** A repository at its host, whose webhooks and deploy keys the token may change. Every call throws a CommandError. */
 export type RepositoryAtHost = ReturnType<typeof openRepository>;
 
-/** @param secret the webhook's, which a host may repeat in an error: it is not shown */
+/** @param secret the webhook's, which a host may repeat in an error: it is not shown. Not empty */
 export function openRepository(repository: CommitStatus, secret: string) {
   const api = hostApis[repository.host];
 
@@ -177,14 +213,15 @@ export function openRepository(repository: CommitStatus, secret: string) {
       throw unreachable(repository, error as NodeJS.ErrnoException);
     }
     const isGone = method === "DELETE" && answer.status === 404;
-    if (isGone || (answer.status >= 200 && answer.status < 300)) return answer.body.toString();
+    if (isGone || isSuccess(answer.status)) return answer.body.toString();
     throw refused(repository, answer, what, [repository.token.reveal(), secret]);
   }
 
   function read<Value>(schema: v.GenericSchema<unknown, Value>, text: string): Value {
     const { success, output } = v.safeParse(schema, parseJson(text));
     if (success) return output;
-    throw new CommandError(
+    throw new HostError(
+      "no_api",
       `${repository.url.host} answered something that is not ${api.name}'s API. Check --repository, and whether a proxy or a sign-in page is in front of it.`,
     );
   }
@@ -220,13 +257,35 @@ export function openRepository(repository: CommitStatus, secret: string) {
       read(api.key, await ask("POST", api.keys, "add the deploy key", api.keyBody(title, key))),
     removeKey: (one: string) => ask("DELETE", at(api.keys, one), "remove the deploy key"),
     ping: (hook: string) => ask("POST", `${at("/hooks", hook)}/pings`, "send a ping"),
-    /** The newest ones; none if the host does not list them. */
+    /** What was sent lately, the newest first; none if the host does not list it. */
     async listDeliveries(hook: string): Promise<readonly HostedDelivery[]> {
       if (api.deliveries === undefined) return [];
-      const { path, row } = api.deliveries;
-      return read(v.array(row), await ask("GET", `${at("/hooks", hook)}/${path}`, "read what it has sent"));
+      const { list: path, row } = api.deliveries;
+      const rows = read(
+        v.array(row),
+        await ask("GET", `${at("/hooks", hook)}/${path}`, "read what it has sent"),
+      );
+      return rows.toSorted((one, other) => other.sentAt.getTime() - one.sentAt.getTime());
     },
+    sendAgain: (hook: string, delivery: string) =>
+      ask("POST", `${at("/hooks", hook)}/${api.deliveries?.again(delivery)}`, "send the delivery again"),
   };
+}
+
+/** Of deliveries, the newest first, those whose last attempt was not answered with success, the oldest first. A ping deploys nothing. */
+export function failedOf(deliveries: readonly HostedDelivery[]): readonly HostedDelivery[] {
+  const newest = new Map(deliveries.toReversed().map((one) => [one.guid, one]));
+  return [...newest.values()].filter(({ event, status }) => event !== "ping" && !isSuccess(status));
+}
+
+/** `push of 2026-11-25 20:00 UTC, answered with 502` */
+export function deliveryText({ event, sentAt, status }: HostedDelivery): string {
+  const time = sentAt.toISOString().slice(0, "2026-11-25T20:00".length).replace("T", " ");
+  return `${event} of ${time} UTC, ${status === 0 ? "not answered" : `answered with ${status}`}`;
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
 }
 
 const longestAnswerBytes = 4 * 1024 ** 2;
@@ -243,10 +302,38 @@ function parseJson(text: string): unknown {
   }
 }
 
-function unreachable({ host, url }: CommitStatus, { code }: NodeJS.ErrnoException): CommandError {
+const codesOfStatuses = {
+  401: "token_invalid",
+  403: "token_too_weak",
+  404: "not_found",
+  409: "busy",
+} as const;
+
+/** Why a host does not do what it is asked. */
+export type HostFault =
+  | (typeof codesOfStatuses)[keyof typeof codesOfStatuses]
+  | "unreachable"
+  | "no_api"
+  | "limited"
+  | "moved"
+  | "broken"
+  | "refused";
+
+/** The message is one sentence, and what to do. */
+export class HostError extends CommandError {
+  readonly code: HostFault;
+
+  constructor(code: HostFault, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+function unreachable({ host, url }: CommitStatus, { code }: NodeJS.ErrnoException): HostError {
   const why =
     code === "ETIMEDOUT" ? "does not answer within 10 s" : `cannot be reached (${code ?? "unknown error"})`;
-  return new CommandError(
+  return new HostError(
+    "unreachable",
     `${hostApis[host].name} at ${url.host} ${why}. Check the name, DNS and firewall of this machine, and run this again.`,
   );
 }
@@ -254,49 +341,42 @@ function unreachable({ host, url }: CommitStatus, { code }: NodeJS.ErrnoExceptio
 /** What a documented status means, and what to do. What the host says is shown, but nothing of `hidden`. */
 function refused(
   { host, url }: CommitStatus,
-  { status, headers, body }: HttpAnswer,
+  answer: HttpAnswer,
   what: string,
   hidden: readonly string[],
-): CommandError {
+): HostError {
   const { name, token } = hostApis[host];
+  const { status, headers, body } = answer;
   const words = hidden.reduce(
     (text, one) => text.replaceAll(one, "…"),
     textsIn(parseJson(body.toString())).join("; "),
   );
   const said = words === "" ? `${status}` : `${status}: ${printable(words)}`;
   const repository = url.pathname.slice(1);
-  const isLimited = headers["retry-after"] !== undefined || headers["x-ratelimit-remaining"] === "0";
-  if (status === 429 || (status === 403 && isLimited))
-    return new CommandError(
-      `${name} has had too many requests (${status}). Run this again ${afterOf(headers)}.`,
-    );
-  if (status === 401)
-    return new CommandError(`${name} does not accept the token (${said}). Make a new one: ${token}.`);
-  if (status === 403)
-    return new CommandError(`The token may not ${what} at ${name} (${said}). It needs: ${token}.`);
-  if (status === 404)
-    return new CommandError(
-      `${name} has no repository ${repository} that this token may administer (${said}). Check the address of the remote, and that the token is: ${token}.`,
-    );
-  if (status >= 300 && status < 400)
-    return new CommandError(
-      `${name} has moved ${repository} (${said}). Give the remote its new address: git remote set-url origin <address>.`,
-    );
-  if (status === 409)
-    return new CommandError(`${name} is changing ${repository} at this moment (${said}). Run this again.`);
-  if (status >= 500)
-    return new CommandError(
-      `${name} could not ${what}, by a fault of its own (${said}). Run this again later.`,
-    );
-  const key = what.includes("key")
+  const waitS = Number(headers["retry-after"] ?? Number.NaN);
+  const correct = what.includes("key")
     ? "A host takes a key only once: if this checkout is a copy of another one, remove .git/hotpush-deploy-key and run this again."
     : "Correct that, such as the webhook's address (hotpush init --url), and run this again.";
-  return new CommandError(`${name} refuses to ${what} (${said}). ${key}`);
+  const texts: Readonly<Record<ReturnType<typeof codeOf>, string>> = {
+    limited: `${name} has had too many requests (${status}). Run this again ${Number.isFinite(waitS) ? `in ${waitS} s` : "in some minutes"}.`,
+    broken: `${name} could not ${what}, by a fault of its own (${said}). Run this again later.`,
+    moved: `${name} has moved ${repository} (${said}). Give the remote its new address: git remote set-url origin <address>.`,
+    token_invalid: `${name} does not accept the token (${said}). Make a new one: ${token}.`,
+    token_too_weak: `The token may not ${what} at ${name} (${said}). It needs: ${token}.`,
+    not_found: `${name} has no repository ${repository} that this token may administer (${said}). Check the address of the remote, and that the token is: ${token}.`,
+    busy: `${name} is changing ${repository} at this moment (${said}). Run this again.`,
+    refused: `${name} refuses to ${what} (${said}). ${correct}`,
+  };
+  const code = codeOf(answer);
+  return new HostError(code, texts[code]);
 }
 
-function afterOf(headers: HttpAnswer["headers"]): string {
-  const seconds = Number(headers["retry-after"] ?? Number.NaN);
-  return Number.isFinite(seconds) ? `in ${seconds} s` : "in some minutes";
+function codeOf({ status, headers }: HttpAnswer): Exclude<HostFault, "unreachable" | "no_api"> {
+  const isLimited = headers["retry-after"] !== undefined || headers["x-ratelimit-remaining"] === "0";
+  if (status === 429 || (status === 403 && isLimited)) return "limited";
+  if (status >= 500) return "broken";
+  if (status >= 300 && status < 400) return "moved";
+  return codesOfStatuses[status as keyof typeof codesOfStatuses] ?? "refused";
 }
 
 /** The texts of an error: `message`, `error` and what is below them, whatever form the host gives it. */

@@ -10,6 +10,16 @@ interface FakeHook {
   readonly id: string;
   url: string;
   secret: string;
+  /** GitLab's: of which branches it sends pushes. */
+  branchFilter?: string;
+}
+
+interface FakeDelivery {
+  readonly id: string;
+  readonly guid: string;
+  readonly event: string;
+  /** 0: nobody answered. */
+  readonly status: number;
 }
 
 interface FakeKey {
@@ -38,6 +48,8 @@ export interface FakeGitHost {
   readonly address: string;
   readonly hooks: FakeHook[];
   readonly keys: FakeKey[];
+  /** The newest first. */
+  readonly deliveries: FakeDelivery[];
   readonly calls: string[];
   /** What was not as described. */
   readonly faults: string[];
@@ -45,8 +57,8 @@ export interface FakeGitHost {
   instead: (call: DescribedCall) => FakeAnswer | "hang" | null;
   /** Called when a request was done, and not answered yet. */
   onDone: (call: DescribedCall) => void;
-  /** What GitHub's pings are answered. */
-  pingStatus: number;
+  /** What pings, and deliveries that are sent again, are answered. */
+  answeredStatus: number;
   /** An old GitLab ignores signing_token. */
   isOld: boolean;
 }
@@ -54,16 +66,16 @@ export interface FakeGitHost {
 export async function startFakeGitHost(scope: Scope, name: HostName): Promise<FakeGitHost> {
   const description = hostDescriptions[name];
   const ajv = new Ajv({ strict: false });
-  const deliveries: { id: number; event: string }[] = [];
   let lastId = 1_000;
   const host: Omit<FakeGitHost, "port" | "address"> = {
     hooks: [],
     keys: [],
+    deliveries: [],
     calls: [],
     faults: [],
     instead: () => null,
     onDone() {},
-    pingStatus: 200,
+    answeredStatus: 200,
     isOld: false,
   };
 
@@ -85,6 +97,7 @@ export async function startFakeGitHost(scope: Scope, name: HostName): Promise<Fa
     }
     for (const parameter of url.searchParams.keys())
       if (!known.query?.includes(parameter)) fault(`${parameter} is no parameter`);
+    if (Number(url.searchParams.get("per_page")) > (known.mostPerPage ?? 100)) fault("per_page is too large");
     for (const [header, value] of Object.entries({ "user-agent": "hotpush", ...description.auth }))
       if (request.headers[header] !== value.replace("{token}", hostToken)) fault(`${header} is wrong`);
     if (known.body === undefined && body !== null) fault("it takes no body");
@@ -106,12 +119,19 @@ export async function startFakeGitHost(scope: Scope, name: HostName): Promise<Fa
     const rows: (FakeHook | FakeKey)[] = isKey ? host.keys : host.hooks;
     const index = rows.findIndex((row) => row.id === id);
     if (id !== "" && index < 0) return [404, { message: "Not Found" }] as const;
+    const send = (guid: string, event: string) =>
+      host.deliveries.unshift({ id: newId(), guid, event, status: host.answeredStatus });
     if (operation.endsWith("/pings")) {
-      deliveries.unshift({ id: Number(newId()), event: "ping" });
+      send(`ping-${newId()}`, "ping");
       return [204, null] as const;
     }
-    if (operation.endsWith("/deliveries")) return [200, deliveries.map(shownDelivery)] as const;
-    if (second !== "") return [202, {}] as const;
+    if (/(?:deliveries|events)$/.test(operation)) return [200, host.deliveries.map(shownDelivery)] as const;
+    if (second !== "") {
+      const sent = host.deliveries.find((one) => one.id === second);
+      if (sent === undefined) return [404, { message: "Not Found" }] as const;
+      send(sent.guid, sent.event);
+      return name === "github" ? ([202, {}] as const) : ([201, { response_status: 200 }] as const);
+    }
     if (method === "DELETE") {
       rows.splice(index, 1);
       return [204, null] as const;
@@ -127,6 +147,7 @@ export async function startFakeGitHost(scope: Scope, name: HostName): Promise<Fa
     }
     if (isKey) return addKey(body);
     const { url, secret, signing_token = secret, config = { url, secret: signing_token } } = body;
+    const filter = body.branch_filter_strategy;
     if (index < 0 && name === "github" && host.hooks.some((hook) => hook.url === config.url))
       return [422, { message: "Validation Failed", errors: [{ message: "Hook already exists" }] }] as const;
     const hook = host.hooks[index] ?? {
@@ -136,6 +157,7 @@ export async function startFakeGitHost(scope: Scope, name: HostName): Promise<Fa
     };
     hook.url = config.url;
     hook.secret = host.isOld ? "" : config.secret;
+    if (filter === "all_branches") delete hook.branchFilter;
     if (index < 0) host.hooks.push(hook);
     return [index < 0 ? 201 : 200, showHook(hook)] as const;
   }
@@ -155,12 +177,18 @@ export async function startFakeGitHost(scope: Scope, name: HostName): Promise<Fa
     return [name === "bitbucket-cloud" ? 200 : 201, showKey(added)] as const;
   }
 
-  const shownDelivery = (one: object) => ({
-    ...one,
-    delivered_at: "2026-11-25T20:00:00Z",
-    status_code: host.pingStatus,
-    status: "OK",
-  });
+  function shownDelivery({ id, guid, event, status }: FakeDelivery): object {
+    const time = "2026-11-25T20:00:00.123Z";
+    if (name === "github")
+      return { id: Number(id), guid, event, delivered_at: time, status_code: status, status: "OK" };
+    return {
+      id: Number(id),
+      trigger: `${event}_hooks`,
+      request_headers: { "Idempotency-Key": guid },
+      created_at: time,
+      response_status: status === 0 ? "internal error" : String(status),
+    };
+  }
 
   function showHook(row: FakeHook | FakeKey): object {
     const { id, url, secret } = row as FakeHook;

@@ -5,7 +5,8 @@
  * - GitHub: api.github.com.json of @octokit/openapi 23.0.2 (MIT), the request bodies as they are there
  * - Gitea: CreateHookOption, EditHookOption and CreateKeyOption of its Swagger file 1.23; config needs `url` and `content_type`
  * - Forgejo: the same of its own file 15.0, which has the type `forgejo` too
- * - GitLab: docs.gitlab.com/api/project_webhooks and /api/deploy_keys; `signing_token` is `whsec_` and 32 bytes in base64
+ * - GitLab: docs.gitlab.com/api/project_webhooks and /api/deploy_keys; `signing_token` is `whsec_` and 32 bytes in base64;
+ *   events as lib/api/hooks/events.rb, resend_hook.rb and entities/web_hook_log.rb have them
  * - Bitbucket Cloud: developer.atlassian.com/cloud/bitbucket/rest, "Webhooks" and "Deployments"
  */
 export type HostName = "github" | "gitea" | "forgejo" | "gitlab" | "bitbucket-cloud";
@@ -13,6 +14,8 @@ export type HostName = "github" | "gitea" | "forgejo" | "gitlab" | "bitbucket-cl
 interface Operation {
   /** Parameters of the query. */
   readonly query?: readonly string[];
+  /** More are refused. */
+  readonly mostPerPage?: number;
   /** A JSON schema; without one there is no body. */
   readonly body?: object;
   /** The statuses that the description has for success and for refusals. */
@@ -188,6 +191,12 @@ export const hostDescriptions: Readonly<Record<HostName, HostDescription>> = {
       "POST hooks": { body: gitLabHook, answers: [201, 400, 404, 422] },
       "PUT hooks/{id}": { body: gitLabHook, answers: [200, 400, 404, 422] },
       "DELETE hooks/{id}": { answers: [204, 404] },
+      "GET hooks/{id}/events": {
+        query: ["status", "per_page", "page"],
+        mostPerPage: 20,
+        answers: [200, 400, 403, 404],
+      },
+      "POST hooks/{id}/events/{id}/resend": { answers: [201, 404, 422, 429] },
       "GET deploy_keys": { query: ["per_page", "page"], answers: [200, 404] },
       "POST deploy_keys": {
         body: closed({ title: text, key: text, can_push: flag, expires_at: text }, ["title", "key"]),

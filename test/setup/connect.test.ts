@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { type ConnectedProject, makeConnectedProject, signingToken } from "../harness/connected-project.ts";
 import type { FakeAnswer } from "../harness/fake-git-host.ts";
@@ -39,10 +39,40 @@ for (const name of hosts) {
       isReadOnly: true,
     });
     assertConnected(project, (await project.connect()).said);
-    if (name === "bitbucket-cloud") return;
     const [key] = own(project).keys;
     host.keys.splice(0, 9, { ...stranger, key: key?.key ?? "", title: "x" });
     assertConnected(project, (await project.connect()).said);
+    assert.equal(host.keys[0]?.title, `Hotpush ${webhookUrl}`, "a wrong title is corrected");
+  });
+
+  test(`${name}: a copied checkout gets a key of its own, and the first server keeps its own`, async (t) => {
+    const project = await makeConnectedProject(t, name);
+    const { host, keyPath, repository, server } = project;
+    await project.connect();
+    const [first] = host.keys;
+    const copied = readFileSync(keyPath, "utf8");
+    const move = (url: string) =>
+      server.addProject("shop", repository.directory, {
+        WEBHOOK_SECRET: signingToken,
+        WEBHOOK_URL: url,
+        HOTPUSH_GIT_HOST: name,
+      });
+    move("https://two.example.org/webhook/shop");
+    await project.connect({ remove: true });
+    assert.deepEqual(host.keys, [first]);
+    writeFileSync(keyPath, copied, { mode: 0o600 });
+    host.instead = ({ operation }) => (/^POST .*keys$/.test(operation) ? { status: 500 } : null);
+    await project.connect();
+    assert.equal(readFileSync(keyPath, "utf8"), copied, "a refusal costs no key");
+    host.instead = () => null;
+    assert.match((await project.connect()).said.join(), /another server/);
+    assert.deepEqual(
+      host.keys.map(({ title }) => title),
+      [first?.title, "Hotpush https://two.example.org/webhook/shop"],
+    );
+    assert.notEqual(host.keys[1]?.key.split(" ")[1], first?.key.split(" ")[1]);
+    assert.ok(!existsSync(`${keyPath}.new`));
+    assert.deepEqual(host.faults, []);
   });
 
   test(`${name}: --remove takes away both, and nothing of others`, async (t) => {
@@ -200,11 +230,61 @@ test("an address that no host reaches is refused before it is asked", async (t) 
 
 test("GitHub's ping that got no answer is told, and the hook stays", async (t) => {
   const project = await makeConnectedProject(t, "github");
-  project.host.pingStatus = 502;
+  project.host.answeredStatus = 502;
   const { code, said } = await project.connect();
   assert.equal(code, 1);
   assert.match(said.at(-1) ?? "", /ping was answered with 502.+hotpush doctor/);
   assert.equal(project.host.hooks.length, 1);
+});
+
+for (const name of ["github", "gitlab"] as const)
+  test(`${name}: --redeliver has it send again what failed and has not arrived since`, async (t) => {
+    const project = await makeConnectedProject(t, name);
+    const { host } = project;
+    await project.connect();
+    const rows = { lost: 0, refused: 502, repaired: 200, ping: 500, fine: 202 };
+    for (const [guid, status] of Object.entries({ ...rows, before: 500 }))
+      host.deliveries.push({
+        id: String(2000 + host.deliveries.length),
+        guid: guid === "before" ? "repaired" : guid,
+        event: guid === "ping" ? "ping" : "push",
+        status,
+      });
+    const first = await project.connect({ redeliver: true });
+    assert.deepEqual([first.code, first.refusal, host.faults], [0, null, []]);
+    assert.match(first.said.join(), /push of 2026-11-25 20:00 UTC, answered with 502; .+not answered/);
+    assert.deepEqual(
+      host.deliveries.slice(0, 2).map(({ guid }) => guid),
+      ["lost", "refused"],
+      "the oldest first",
+    );
+    const calls = host.calls.length;
+    assert.equal((await project.connect({ redeliver: true })).code, 0);
+    assert.equal(host.calls.length, calls + 3, "hooks twice, and deliveries");
+    host.deliveries.unshift({ id: "3000", guid: "again", event: "push", status: 500 });
+    host.answeredStatus = 502;
+    assert.equal((await project.connect({ redeliver: true })).code, 1);
+    host.hooks.length = 0;
+    assert.match(
+      (await project.connect({ redeliver: true })).refusal ?? "",
+      /no webhook to .+hotpush connect$/,
+    );
+  });
+
+test("a host without a call for it refuses --redeliver before it is asked", async (t) => {
+  for (const name of ["gitea", "forgejo", "bitbucket-cloud"] as const) {
+    const project = await makeConnectedProject(t, name);
+    assert.match((await project.connect({ redeliver: true })).refusal ?? "", /hotpush deploy$/);
+    assert.deepEqual(project.host.calls, []);
+  }
+});
+
+test("a branch filter of GitLab that would hide main is cleared", async (t) => {
+  const project = await makeConnectedProject(t, "gitlab");
+  const { host, webhookUrl } = project;
+  host.hooks.push({ id: "1001", url: webhookUrl, secret: "old", branchFilter: "release-*" });
+  assertConnected(project, (await project.connect()).said);
+  assert.equal(host.hooks[0]?.branchFilter, undefined);
 });
 
 test("without a token the form is shown, and nothing is asked", async (t) => {
