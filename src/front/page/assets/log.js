@@ -79,21 +79,23 @@ const blocks = new Map();
 const inSight = new Set();
 const sight = new IntersectionObserver(
   (entries) => {
-    const isIdle = inSight.size === 0;
+    const isBusy = inSight.size > 0;
     for (const { target, isIntersecting } of entries)
       inSight[isIntersecting ? "add" : "delete"](blocks.get(target));
-    if (isIdle) fillNext();
+    if (!isBusy) fillNext();
   },
   { rootMargin: "800px 0px" },
 );
 
-/** One block a frame, so that no frame waits for many; what is scrolled past before its turn stays as it is. */
+/** About as many lines a frame as a block has, so that no frame waits for many; what is scrolled past has no turn. */
 function fillNext() {
-  const [block] = inSight;
-  if (!block) return;
-  fill(block);
-  inSight.delete(block);
-  requestAnimationFrame(fillNext);
+  let rows = 0;
+  for (const block of inSight) {
+    fill(block);
+    inSight.delete(block);
+    rows += block.to - block.from;
+    if (rows >= linesInBlock) return requestAnimationFrame(fillNext);
+  }
 }
 
 function named() {
