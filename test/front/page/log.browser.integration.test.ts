@@ -37,7 +37,7 @@ test("a printed line is on the screen at once, and the log lets go if one scroll
   assert.ok((await distanceToEnd(tab)) < 40, "it follows");
   await tab.wheel(-600);
   await tab.until(`document.getElementById("follow").ariaPressed === "false"`);
-  const place = await tab.read<number>("scrollY");
+  const place = await untilStill(tab);
   say(numbered(201, 230));
   await tab.until(
     `document.body.textContent.includes("line 230") || document.querySelector(".block:last-child:empty") !== null`,
@@ -82,6 +82,7 @@ test("a link leads to a line, in a step that is folded", { skip }, async (t) => 
   assert.equal(await tab.read(`document.querySelector(".chosen > span").innerText`), "line 299");
   const isInSight = `(({ top, bottom }) => top > 0 && bottom < innerHeight)(document.getElementById("L300").getBoundingClientRect())`;
   await tab.until(isInSight);
+  await tab.until(`document.getElementById("L305") !== null`);
   await tab.read(`document.querySelector("#L305 a").click()`);
   assert.equal(await tab.read("location.hash"), "#L305");
   await tab.until(`document.querySelector(".chosen").id === "L305"`);
@@ -265,6 +266,22 @@ function allNumbers(tab: Tab): Promise<readonly number[]> {
     }
     return [...seen].sort(([one], [other]) => one.slice(1) - other.slice(1)).map(([, number]) => number);
   })()`);
+}
+
+/** A wheel scrolls for some frames. @returns where it has ended */
+async function untilStill(tab: Tab): Promise<number> {
+  const afterTenFrames = `new Promise((done) => {
+    let left = 10;
+    const next = () => (left-- > 0 ? requestAnimationFrame(next) : done(scrollY));
+    next();
+  })`;
+  let place = -1;
+  await until("the page stands still", async () => {
+    const before = place;
+    place = await tab.read<number>(afterTenFrames);
+    return place === before;
+  });
+  return place;
 }
 
 function distanceToEnd(tab: Tab): Promise<number> {
