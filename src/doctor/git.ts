@@ -6,6 +6,7 @@ import { readCommitStatus } from "#config/commit-status";
 import { branches } from "#config/settings";
 import { readSigners } from "#config/signers-file";
 import { credentialsPath } from "#config/state-path";
+import { webhookUrl, webhookUrlOf } from "#config/values";
 import { findTokenFault } from "#notifications/commit-status";
 import { isInContainer } from "#platform/docker/mounts";
 import { ownUid, statOf } from "#platform/files";
@@ -16,6 +17,7 @@ import { readUser } from "#platform/users";
 import { checkOwnership, checkRepository, checkScript } from "#runner/check-script";
 import { deployLogDirectory } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
+import { deliveryText, failedOf, HostError, openRepository } from "#setup/host-apis";
 import {
   type Check,
   type DoctorContext,
@@ -121,11 +123,8 @@ export const gitChecks: readonly Check[] = [
     about: "project",
     claim: "the token may show results on commits",
     fix: "says which rights the token needs: docs/git-hosts.md. Nothing is shown on any commit",
-    async probe({ value }) {
-      const status = readCommitStatus(
-        value("COMMIT_STATUS_URL") || null,
-        value("COMMIT_STATUS_TOKEN_FILE") || null,
-      );
+    async probe(context) {
+      const status = commitStatusOf(context);
       if (status === null) return skip("COMMIT_STATUS_URL is not set: no results are shown on commits");
       if (typeof status === "string") return warning(status);
       const { href } = status.url;
@@ -135,6 +134,39 @@ export const gitChecks: readonly Check[] = [
       if (fault === null) return ok(`the token may show results on commits of ${href}`);
       const change = "make a token with the rights that docs/git-hosts.md lists, and put it into that file";
       return warning(`No result is shown on commits of ${href}: ${fault}.`, { change });
+    },
+  },
+  {
+    id: "deliveries",
+    about: "project",
+    claim: "what the git host has sent to the webhook lately has arrived",
+    fix: "has the host send it again, with a token that may change webhooks",
+    async probe(context) {
+      const { settings, givenUrl, secret, project, server } = context;
+      const status = commitStatusOf(context);
+      const url = webhookUrl(givenUrl ?? settings.env.WEBHOOK_URL ?? "");
+      if (status === null || typeof status === "string" || url === null || secret === null)
+        return skip("to ask the host, it takes COMMIT_STATUS_TOKEN_FILE and WEBHOOK_URL");
+      const host = openRepository(status, secret);
+      const { name, deliveries } = host.api;
+      if (deliveries === undefined) return skip(`${name} lists nothing that it has sent`);
+      try {
+        const [hook] = await host.listHooks(webhookUrlOf(url, server === null ? project : null));
+        if (hook === undefined) return skip(`the repository at ${name} has no webhook to ${url.href}`);
+        const sent = await host.listDeliveries(hook.id);
+        const failed = failedOf(sent).map(deliveryText);
+        if (failed.length === 0) return ok(`of the newest ${sent.length} deliveries of ${name}, none failed`);
+        const named = project === null ? "" : ` --project ${project}`;
+        return warning(
+          `${name} has not reached the webhook with: ${failed.join("; ")}. Catch-up deploys what is missing; to have it sent again:`,
+          `hotpush connect --redeliver${named} --repository ${quote(`${status.host}+${status.url.href}`)}`,
+        );
+      } catch (error) {
+        if (!(error instanceof HostError)) throw error;
+        const isToken = ["token_invalid", "token_too_weak", "not_found"].includes(error.code);
+        const why = isToken ? "the token may not read webhooks: docs/git-hosts.md" : error.message;
+        return skip(`${name} cannot be asked: ${why}`);
+      }
     },
   },
 ];
@@ -162,6 +194,10 @@ export const scriptChecks: readonly Check[] = [
     },
   },
 ];
+
+function commitStatusOf({ value }: DoctorContext) {
+  return readCommitStatus(value("COMMIT_STATUS_URL") || null, value("COMMIT_STATUS_TOKEN_FILE") || null);
+}
 
 /** What is wrong, without the advice after it. */
 function firstSentence(text: string): string {

@@ -164,7 +164,7 @@ async function makeRight(
 ): Promise<string> {
   const { directory, usesSsh } = connection;
   // Before anything is made, the host has shown that the token may see both.
-  const hooks = await ownHooks(connection, host);
+  const hooks = await host.listHooks(connection.url);
   const needsKey = usesSsh && wantsKey;
   const keys = needsKey ? await host.listKeys() : [];
   const undo: (() => Promise<unknown>)[] = [];
@@ -190,11 +190,6 @@ async function makeRight(
     for (const step of undo.toReversed()) await step().catch(() => {});
     throw error;
   }
-}
-
-async function ownHooks({ url }: Connection, host: RepositoryAtHost) {
-  const isOwn = (text: string) => URL.canParse(text) && new URL(text).href === url.href;
-  return (await host.listHooks()).filter((hook) => isOwn(hook.url));
 }
 
 /** Asks the host for a ping if it sends them; else sends a signed push that runs nothing. */
@@ -262,7 +257,7 @@ async function redeliver(
     throw new CommandError(
       `${name} has no call that sends a delivery again. To deploy the newest commit: hotpush deploy`,
     );
-  const [hook] = await ownHooks(connection, host);
+  const [hook] = await host.listHooks(connection.url);
   if (hook === undefined)
     throw new CommandError(`${name} has no webhook to ${href}. Make it: hotpush connect`);
   const before = await host.listDeliveries(hook.id);
@@ -288,7 +283,7 @@ async function disconnect(
   { say }: ConnectScreen,
 ): Promise<number> {
   const { directory } = connection;
-  const hooks = await ownHooks(connection, host);
+  const hooks = await host.listHooks(connection.url);
   const key = takesKey ? await readDeployKey(directory) : null;
   const hasKey = takesKey && (connection.usesSsh || key !== null);
   const keys = hasKey ? ownKeys(await host.listKeys(), deployKeyTitle(connection.url), key) : [];

@@ -242,7 +242,11 @@ export function openRepository(repository: CommitStatus, secret: string) {
   return {
     api,
     url: repository.url,
-    listHooks: () => list("/hooks", api.hook, "read the webhooks"),
+    /** Those that send to `url`. */
+    async listHooks(url: URL): Promise<readonly HostedHook[]> {
+      const hooks = await list("/hooks", api.hook, "read the webhooks");
+      return hooks.filter((one) => URL.canParse(one.url) && new URL(one.url).href === url.href);
+    },
     listKeys: () => list(api.keys, api.key, "read the deploy keys"),
     /** Makes a webhook, or gives the one that is there all its values again. */
     async saveHook(present: string | null, url: string): Promise<HostedHook> {
