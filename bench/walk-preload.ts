@@ -24,7 +24,9 @@ function finish(): void {
   });
 }
 
-function called(scripts: readonly Profiler.ScriptCoverage[]): Readonly<Record<string, readonly string[]>> {
+export function called(
+  scripts: readonly Profiler.ScriptCoverage[],
+): Readonly<Record<string, readonly string[]>> {
   const own = scripts.filter(({ url }) => /\/src\/.+\.ts$/.test(url));
   const functions = own.map(({ url, functions }) => {
     // The first range of a file is the file itself.

@@ -16,6 +16,7 @@ export interface ComposeService {
   readonly container_name?: string;
   readonly depends_on?: Readonly<Record<string, { readonly condition?: string }>>;
   readonly deploy?: {
+    readonly mode?: string;
     readonly replicas?: number | string;
     readonly restart_policy?: { readonly condition?: string };
     readonly labels?: Readonly<Record<string, string>>;
@@ -49,7 +50,7 @@ export interface ComposeUpdateConfig {
   readonly parallelism?: number;
   readonly delay?: string;
   readonly monitor?: string;
-  readonly order?: string;
+  readonly order?: "start-first" | "stop-first";
   readonly failure_action?: string;
 }
 

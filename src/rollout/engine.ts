@@ -50,5 +50,5 @@ export async function pruneImages(request: EnginePruneRequest): Promise<Pruned> 
   if ((await chooseEngine(request)) === "compose") return pruneProject(request);
   // The commit only matters for names of images that are not built yet.
   const { project } = await loadStack(request, "0".repeat(12));
-  return pruneStack(project, request);
+  return pruneStack({ ...request, project });
 }

@@ -7,13 +7,13 @@ import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { evidenceOf } from "#platform/docker/health";
 import { inspectImage, isNamedByCommit, namesRegistry, tagByCommit, tagImage } from "#platform/docker/images";
 import { type Argv, hasSucceeded } from "#platform/run-command";
-import { type ProblemCode, ProblemError } from "#problems";
+import { type Problem, ProblemError } from "#problems";
 import type { LockedContext } from "./context.ts";
 import { prepareImages } from "./images.ts";
 import { mayGoBack } from "./plan.ts";
 import { keptByDefault, type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
 import { recordVersion } from "./record-version.ts";
-import { note, outcomeOf, type Report, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
+import { note, outcomeOf, type ReportScope, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
 import { selectServices, withoutOwn } from "./rollout.ts";
 import { loadStack, type Stack, type StackRollout, type StackService } from "./stack.ts";
 import { checkThroughProxy } from "./switch-traffic.ts";
@@ -26,26 +26,26 @@ import { imageIsGone, keptVersions, readVersions, type Version, type VersionImag
 export async function rollOutStack(context: LockedContext): Promise<readonly ServiceOutcome[]> {
   await requireManager(context.engine);
   const rollout = await openStack(context);
-  const { engine, project, commit, report } = rollout;
+  const { project, commit, report } = rollout;
   const services = selectServices(rollout, rollout.names);
   report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
-  await recoverStack(rollout);
-  const before = await readStackState(engine, project.name);
+  await endEarlierUpdates(rollout);
+  const before = await readStackState(rollout);
   // Read before the build, which may take a name from a running image.
   const live = await imagesOf(rollout, before);
   let outcomes: readonly ServiceOutcome[] = [];
   try {
-    await deployStack(rollout, await prepareStackImages(rollout, services, before, live));
-    const wait = () => waitForServices(rollout, before);
-    outcomes = (await timed(rollout, "update", wait, "Swarm is done")).result;
+    await deployStack(rollout, await prepareStackImages(rollout, services, live));
+    outcomes = (await timed(rollout, "update", () => waitForServices(rollout, before), "Swarm is done"))
+      .result;
     for (const [index, service] of project.services.entries())
       if (outcomes[index]?.outcome !== "unchanged") await checkThroughProxy({ ...rollout, service });
   } catch (error) {
     await rollBackStack(rollout, before, live);
     throw error;
   }
-  await recordVersion(rollout, async () => imagesOf(rollout, await readStackState(engine, project.name)));
-  if (rollout.withPrune) await pruneBeside(rollout, () => pruneStack(project, rollout));
+  await recordVersion(rollout, async () => imagesOf(rollout, await readStackState(rollout)));
+  if (rollout.withPrune) await pruneBeside(rollout, () => pruneStack(rollout));
   return outcomes;
 }
 
@@ -71,30 +71,28 @@ async function openStack(context: LockedContext): Promise<StackRollout> {
 }
 
 /** Lets Swarm finish the update of an earlier, killed roll-out: else it would go back to that version if the new one fails. */
-async function recoverStack(rollout: StackRollout): Promise<void> {
-  const present = await readStackState(rollout.engine, rollout.project.name);
+async function endEarlierUpdates(rollout: StackRollout): Promise<void> {
+  const present = await readStackState(rollout);
   for (const service of rollout.project.services) {
     if (!isUnderWay(present.get(service.name))) continue;
-    const finish = () => waitForUpdate(rollout, service);
-    const text = (ended: SwarmService | undefined) =>
-      `an update of an earlier roll-out: ${ended?.UpdateStatus?.State ?? "gone"}`;
-    await timed({ ...rollout, service }, "recover", finish, text);
+    const wait = () => endOfUpdate(rollout, service);
+    const text = (state: string) => `an update of an earlier roll-out: ${state}`;
+    await timed({ ...rollout, service }, "recover", wait, text);
   }
 }
 
-/** Waits until Swarm has finished the update or the roll back of a service, but no longer than that may take. */
-async function waitForUpdate({ engine, project, signal }: StackRollout, service: StackService) {
+/**
+ * Waits until Swarm has finished the update or the roll back of a service, but no longer than that may take.
+ *
+ * @returns the state of the update
+ */
+async function endOfUpdate(rollout: StackRollout, service: StackService): Promise<string> {
   const deadlineMs = performance.now() + service.updateTimeoutMs;
   for (;;) {
-    const now = (await readStackState(engine, project.name)).get(service.name);
-    if (!isUnderWay(now) || performance.now() > deadlineMs) return now;
-    await sleep(pollMs, undefined, { signal });
+    const now = (await readStackState(rollout)).get(service.name);
+    if (!isUnderWay(now) || performance.now() > deadlineMs) return now?.UpdateStatus?.State ?? "gone";
+    await sleep(pollMs, undefined, { signal: rollout.signal });
   }
-}
-
-/** Asks Swarm to roll a service back to its previous specification. */
-async function rollBackService(engine: Engine, { ID, Version, Spec }: SwarmService): Promise<void> {
-  await engine.post(`/services/${ID}/update?version=${Version.Index}&rollback=previous`, Spec);
 }
 
 /** The images that the services run, by service. One that is only on another node is identified by its name. */
@@ -103,9 +101,14 @@ async function imagesOf({ engine, project }: StackRollout, state: StackState): P
   for (const [name, { Spec }] of state) {
     const tag = imageIn(Spec);
     const image = project.services.find((service) => service.name === name)?.image ?? tag;
-    images[name] = { image, id: (await inspectImage(engine, tag))?.id ?? tag, tag };
+    images[name] = { image, id: await imageIdOf(engine, tag), tag };
   }
   return images;
+}
+
+/** The name itself if the image is only on another node. */
+async function imageIdOf(engine: Engine, tag: string): Promise<string> {
+  return (await inspectImage(engine, tag))?.id ?? tag;
 }
 
 /** The image to deploy for a service, by a name that never stands for another one; without one, it is deployed as in the file. */
@@ -118,26 +121,24 @@ type StackImages = ReadonlyMap<string, string>;
 async function prepareStackImages(
   rollout: StackRollout,
   services: readonly StackService[],
-  before: StackState,
   live: Version["images"],
 ): Promise<StackImages> {
   const { project, version } = rollout;
-  const built = services.filter(({ isBuilt }) => version === null && isBuilt);
+  const built = version === null ? services.filter(({ isBuilt }) => isBuilt) : [];
   // Each node pulls by itself what is not built here.
   if (version === null) await prepareImages({ ...rollout, withPull: false }, built);
   const images = new Map<string, string>();
   for (const service of project.services) {
-    const { name } = service;
-    const running = live[name];
+    const running = live[service.name];
     // Swarm would run a job again.
-    const isJobInRollBack = version !== null && runsToItsEnd(before.get(name));
+    const isJobInRollBack = version !== null && service.isJob;
     if (isJobInRollBack)
       note({ ...rollout, service }, "is not run in a roll back: what it changed stays as it is");
     const isKept = isJobInRollBack || !services.includes(service);
     const image = isKept ? running?.tag : await chooseImage(rollout, service, running);
-    if (image !== undefined) images.set(name, image);
-    if (image !== undefined && service.isBuilt && version === null && image !== running?.tag)
-      await pushImage(rollout, image);
+    if (image === undefined) continue;
+    images.set(service.name, image);
+    if (built.includes(service) && image !== running?.tag) await pushImage(rollout, image);
   }
   return images;
 }
@@ -170,26 +171,20 @@ async function chooseImage(
 /** Pushes an image whose name contains a registry, so that every node can pull it. */
 async function pushImage(rollout: StackRollout, image: string): Promise<void> {
   if (!namesRegistry(image)) return;
-  const failed = `The image ${image} could not be pushed. Is the registry up, and was docker login run for this user?`;
-  const push = () =>
-    run(rollout, ["docker", "push", image], "image_push_failed", failed, { timeoutMs: pushTimeoutMs });
+  const detail = `The image ${image} could not be pushed. Is the registry up, and was docker login run for this user?`;
+  const failure = { code: "image_push_failed", detail } as const;
+  const push = () => run(rollout, ["docker", "push", image], failure, { timeoutMs: pushTimeoutMs });
   await timed(rollout, "push", push, image);
 }
 
 const deployTimeoutMs = 5 * 60_000;
 const pushTimeoutMs = 30 * 60_000;
 
-/** Runs `argv` and gives its output. @throws ProblemError `code` with Docker's message */
-async function run(
-  rollout: StackRollout,
-  argv: Argv,
-  code: ProblemCode,
-  detail: string,
-  options: Partial<ComposeRun>,
-): Promise<string> {
+/** Runs `argv` and gives its output. @throws ProblemError `failure` with Docker's message */
+async function run(rollout: StackRollout, argv: Argv, failure: Problem, options: Partial<ComposeRun>) {
   const ending = await runCompose(rollout, argv, { timeoutMs: deployTimeoutMs, ...options });
   if (hasSucceeded(ending)) return ending.output;
-  throw new ProblemError({ code, detail, evidence: ending.lastLines });
+  throw new ProblemError({ ...failure, evidence: ending.lastLines });
 }
 
 /**
@@ -199,32 +194,29 @@ async function run(
  */
 async function deployStack(rollout: StackRollout, images: StackImages): Promise<void> {
   const { project, own, target, withPull } = rollout;
-  const docker = (argv: Argv, options: Partial<ComposeRun>) =>
-    run(rollout, argv, "stack_refused", `${argv.slice(0, 3).join(" ")} failed.`, options);
-  const named = (files: readonly string[]) => files.flatMap((file) => ["--compose-file", file]);
+  const docker = (command: "deploy" | "config", args: readonly string[], options: Partial<ComposeRun>) => {
+    const failure = { code: "stack_refused", detail: `docker stack ${command} failed.` } as const;
+    return run(rollout, ["docker", "stack", command, ...args], failure, options);
+  };
+  const files = [...target.files, "-"].flatMap((file) => ["--compose-file", file]);
+  const input = deployInput(project.services, images);
+  // Asking the registry for every image would also update those that this commit did not change.
+  const changed = [...images.values()].some(namesRegistry) ? "changed" : "never";
+  const resolve = `--resolve-image=${withPull ? "always" : changed}`;
+  const options = ["--detach=true", "--with-registry-auth", resolve, project.name];
   const deploy = async () => {
-    const given = [...target.files, "-"];
-    const input = deployInput(project.services, images);
-    // Asking the registry for every image would also update those that this commit did not change.
-    const changed = [...images.values()].some(namesRegistry) ? "changed" : "never";
-    const options = [
-      "--detach=true",
-      "--with-registry-auth",
-      `--resolve-image=${withPull ? "always" : changed}`,
-      project.name,
-    ];
-    if (own === null) return docker(["docker", "stack", "deploy", ...named(given), ...options], { input });
+    if (own === null) return docker("deploy", [...files, ...options], { input });
     // `docker stack deploy` leaves services alone that are not in its file.
-    const file = await docker(["docker", "stack", "config", ...named(given)], { input });
+    const file = await docker("config", files, { input });
     const names = project.services.map(({ name }) => name);
     // Variables are filled in already: what still looks like one is text.
     const others = (await onlyServices(file, names)).replaceAll("$", () => "$$");
     // Docker resolves the relative paths in a file on standard input from the working directory.
     const directory = dirname(target.files[0] ?? ".");
-    return docker(["docker", "stack", "deploy", ...named(["-"]), ...options], { input: others, directory });
+    return docker("deploy", ["--compose-file", "-", ...options], { input: others, directory });
   };
   const without = own === null ? "" : `, without ${own}, which runs this`;
-  await timed(rollout, "deploy", deploy, () => `stack ${project.name}${without}`);
+  await timed(rollout, "deploy", deploy, `stack ${project.name}${without}`);
 }
 
 /** What a roll-out adds to the stack file: images by their names with the commit, and an update that starts the new task first. */
@@ -254,26 +246,28 @@ const pollMs = 200;
  * @throws ProblemError `container_not_healthy` at the first service that Swarm rolled back, paused or did not update in time
  */
 async function waitForServices(
-  { engine, project, report, signal }: StackRollout,
+  rollout: StackRollout,
   before: StackState,
 ): Promise<readonly ServiceOutcome[]> {
+  const { engine, project, signal } = rollout;
   const startedMs = performance.now();
-  const reportTasks = createTaskReport(report, before);
+  const reported = new Map(
+    [...before.values()].flatMap(({ tasks }) => tasks.map((task) => [task.ID, stateOf(task)])),
+  );
   const steadySinceMs = new Map<string, number>();
   const outcomes = new Map<string, ServiceOutcome>();
   for (;;) {
-    const state = await readStackState(engine, project.name);
+    const state = await readStackState(rollout);
     const atMs = performance.now() - startedMs;
     for (const service of project.services.filter(({ name }) => !outcomes.has(name))) {
       const { name } = service;
       const now = state.get(name);
-      const detail = `The service ${name} was removed meanwhile.`;
-      if (now === undefined) throw new ProblemError({ code: "container_not_healthy", detail });
-      reportTasks(name, now);
-      if (!hasAllTasks(now)) steadySinceMs.delete(name);
-      else if (!steadySinceMs.has(name)) steadySinceMs.set(name, atMs);
-      const steadyMs = atMs - (steadySinceMs.get(name) ?? atMs);
-      const seen = { before: before.get(name) ?? null, now, atMs, steadyMs };
+      const code = "container_not_healthy";
+      if (!now) throw new ProblemError({ code, detail: `The service ${name} was removed meanwhile.` });
+      reportTasks({ ...rollout, service }, now, reported);
+      const sinceMs = hasAllTasks(now) ? (steadySinceMs.get(name) ?? atMs) : atMs;
+      steadySinceMs.set(name, sinceMs);
+      const seen = { before: before.get(name) ?? null, now, atMs, steadyMs: atMs - sinceMs };
       const judgement = judgeService(service, seen);
       if (typeof judgement === "object") throw await updateFailure(engine, service, judgement.failure, seen);
       if (judgement !== "pending") outcomes.set(name, outcomeFor(service, judgement, seen));
@@ -287,20 +281,23 @@ async function waitForServices(
 /** The other states pass within milliseconds, unless there is an error to report. */
 const reportedStates = /^(?:preparing|starting|running|shutdown|complete|failed|rejected)$/;
 
-/** Makes a function that reports each change of a service's tasks once, compared with those in `before`. */
-function createTaskReport(report: Report, before: StackState) {
-  const textOf = ({ Status: { State, Err } }: Task) => (Err ? `${State}: ${Err}` : State);
-  const known = [...before.values()].flatMap(({ tasks }) => tasks);
-  const reported = new Map(known.map((task) => [task.ID, textOf(task)]));
-  return (service: string, { tasks }: SwarmService): void => {
-    for (const task of tasks) {
-      const text = textOf(task);
-      if (reported.get(task.ID) === text || !(reportedStates.test(task.Status.State) || task.Status.Err))
-        continue;
-      reported.set(task.ID, text);
-      report({ event: "note", service, text: `${nameOf(service, task)} ${text}` });
-    }
-  };
+/** Reports each change of a service's tasks once. `reported` holds the last state of each, by its id. */
+function reportTasks(
+  on: ReportScope & { readonly service: StackService },
+  { tasks }: SwarmService,
+  reported: Map<string, string>,
+): void {
+  for (const task of tasks) {
+    const state = stateOf(task);
+    const { State, Err } = task.Status;
+    if (reported.get(task.ID) === state || !(Err || reportedStates.test(State))) continue;
+    reported.set(task.ID, state);
+    note(on, `${nameOf(on.service.name, task)} ${state}`);
+  }
+}
+
+function stateOf({ Status: { State, Err } }: Task): string {
+  return Err ? `${State}: ${Err}` : State;
 }
 
 /** A service since the stack was deployed. */
@@ -332,14 +329,14 @@ export function judgeService(service: StackService, seen: Observation): Judgemen
   return { failure: `The update of ${service.name} was not done after ${formatDuration(seen.atMs)}.` };
 }
 
-function judgeNow(service: StackService, seen: Observation): Judgement {
+function judgeNow({ name, isJob, mayEnd, hasHealthCheck }: StackService, seen: Observation): Judgement {
   const { before, now, atMs, steadyMs } = seen;
   // What runs to its end is not waited for.
-  if (runsToItsEnd(now) || service.mayEnd) return "unchanged";
-  const isSteady = hasAllTasks(now) && (service.hasHealthCheck || steadyMs >= steadyEnoughMs);
+  if (isJob || mayEnd) return "unchanged";
+  const isSteady = hasAllTasks(now) && (hasHealthCheck || steadyMs >= steadyEnoughMs);
   if (before === null) {
     // A new service has no update, and Swarm restarts its tasks forever without reporting a failure.
-    if (freshTasks(seen).some(hasFailed)) return { failure: `${service.name} could not be started.` };
+    if (now.tasks.some(hasFailed)) return { failure: `${name} could not be started.` };
     return isSteady ? "started" : "pending";
   }
   const { State: state = "", StartedAt, Message = "" } = now.UpdateStatus ?? {};
@@ -349,8 +346,8 @@ function judgeNow(service: StackService, seen: Observation): Judgement {
   if (isOfThis || (!isChanged && state.endsWith("paused"))) {
     if (isUnderWay(now)) return "pending";
     if (state === "completed") return "updated";
-    const wentBack = `The new version of ${service.name} failed, and Swarm went back to the old one`;
-    const what = state === "rollback_completed" ? wentBack : `Swarm paused the update of ${service.name}`;
+    const wentBack = `The new version of ${name} failed, and Swarm went back to the old one`;
+    const what = state === "rollback_completed" ? wentBack : `Swarm paused the update of ${name}`;
     return { failure: `${what} (${Message}).` };
   }
   if (isChanged) return atMs >= updateBeginsMs && isSteady ? "unchanged" : "pending";
@@ -411,36 +408,36 @@ export async function rollBackStack(
   before: StackState,
   live: Version["images"],
 ): Promise<void> {
-  const { engine, project, signal } = rollout;
-  for (const service of project.services) {
-    const { name, image, isBuilt, replacement } = service;
-    const old = before.get(name);
-    const running = live[name];
-    const back = async (now: SwarmService) => {
-      await rollBackService(engine, now);
-      // After a request to stop there is no time to watch: Swarm goes on by itself.
-      if (signal.aborted) return "asked for";
-      const state = (await waitForUpdate(rollout, service))?.UpdateStatus?.State;
-      return state === "rollback_completed" ? "done" : "not done in time; Swarm goes on";
-    };
-    try {
-      if (isBuilt && running && running.id !== running.tag && !isNamedByCommit(image))
-        await tagImage(engine, running.id, image);
-      const now = (await readStackState(engine, project.name)).get(name);
-      if (replacement.how === "recreate" || !old || !now || runsToItsEnd(now)) continue;
-      if (definitionOf(now) === definitionOf(old)) continue;
-      await timed(
-        { ...rollout, service },
-        "roll back",
-        () => back(now),
-        (how) => `to the old version: ${how}`,
-      );
-    } catch (error) {
+  for (const service of rollout.project.services) {
+    const { name } = service;
+    await rollBackService(rollout, service, before.get(name), live[name]).catch((error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error);
-      const advice = `Run: docker service rollback ${project.name}_${name}`;
+      const advice = `Run: docker service rollback ${rollout.project.name}_${name}`;
       note({ ...rollout, service }, `could not be rolled back: ${reason} ${advice}`);
-    }
+    });
   }
+}
+
+async function rollBackService(
+  rollout: StackRollout,
+  service: StackService,
+  old: SwarmService | undefined,
+  running: VersionImage | undefined,
+): Promise<void> {
+  const { engine, signal } = rollout;
+  const { name, image, isBuilt, isJob, replacement } = service;
+  if (isBuilt && running && running.id !== running.tag && !isNamedByCommit(image))
+    await tagImage(engine, running.id, image);
+  const now = (await readStackState(rollout)).get(name);
+  if (!old || !now || isJob || replacement.how === "recreate") return;
+  if (definitionOf(now) === definitionOf(old)) return;
+  const back = async () => {
+    await engine.post(`/services/${now.ID}/update?version=${now.Version.Index}&rollback=previous`, now.Spec);
+    // After a request to stop there is no time to watch: Swarm goes on by itself.
+    const isDone = !signal.aborted && (await endOfUpdate(rollout, service)) === "rollback_completed";
+    return isDone ? "done" : "asked for, and Swarm goes on";
+  };
+  await timed({ ...rollout, service }, "roll back", back, (how) => `to the old version: ${how}`);
 }
 
 /**
@@ -448,30 +445,21 @@ export async function rollBackStack(
  * their images: those containers whose image is not needed are removed first.
  */
 export async function pruneStack(
-  stack: Stack,
-  request: Omit<PruneRequest, "project" | "inUse">,
+  request: Omit<PruneRequest, "project" | "inUse"> & { readonly project: Stack },
 ): Promise<Pruned> {
-  const { engine, versionsPath, keep = keptByDefault } = request;
+  const { engine, project, versionsPath, keep = keptByDefault } = request;
   // Swarm may start a task from the present and the previous specification by itself.
-  const specs = [...(await readStackState(engine, stack.name)).values()].flatMap(({ Spec, PreviousSpec }) => [
-    Spec,
-    PreviousSpec ?? Spec,
-  ]);
-  const inUse = await Promise.all(
-    specs.map(imageIn).map(async (tag) => ({ id: (await inspectImage(engine, tag))?.id ?? tag, tag })),
-  );
-  const kept = keptVersions(await readVersions(versionsPath), keep).flatMap(({ images }) =>
-    Object.values(images),
-  );
-  const needed = new Set([...inUse, ...kept].map(({ id }) => id));
-  const status = ["created", "exited", "dead"];
+  const services = [...(await readStackState(request)).values()];
+  const tags = services.flatMap(({ Spec, PreviousSpec = Spec }) => [Spec, PreviousSpec].map(imageIn));
+  const inUse = await Promise.all(tags.map(async (tag) => ({ id: await imageIdOf(engine, tag), tag })));
+  const kept = keptVersions(await readVersions(versionsPath), keep);
+  const needed = [...inUse, ...kept.flatMap(({ images }) => Object.values(images))].map(({ id }) => id);
   type Ended = { readonly Id: string; readonly ImageID: string };
-  for (const { Id, ImageID } of await listOfStack<Ended>(engine, stack.name, "/containers/json?all=1&", {
-    status,
-  }))
-    if (!needed.has(ImageID)) await removeContainer(engine, Id);
-  const images = stack.services.map(({ image }) => image);
-  return prune({ ...request, project: { name: stack.name, images }, inUse });
+  const filters = { status: ["created", "exited", "dead"] };
+  for (const { Id, ImageID } of await listOfStack<Ended>(request, "/containers/json?all=1&", filters))
+    if (!needed.includes(ImageID)) await removeContainer(engine, Id);
+  const images = project.services.map(({ image }) => image);
+  return prune({ ...request, project: { name: project.name, images }, inUse });
 }
 
 /** The services of a stack at one moment, by their names in the stack file. */
@@ -482,10 +470,9 @@ interface ServiceSpec {
   readonly Labels?: Readonly<Record<string, string>>;
   readonly TaskTemplate: {
     readonly ContainerSpec?: { readonly Image: string };
-    readonly Placement?: Readonly<Record<string, unknown>>;
+    readonly Placement?: object;
   };
   readonly EndpointSpec?: unknown;
-  readonly Mode: Readonly<Record<string, unknown>>;
 }
 
 /** A service of a stack, as Swarm reports it, with its tasks, oldest first. */
@@ -515,29 +502,29 @@ export interface Task {
   };
 }
 
-/** Reads the services of `stack` with their tasks. */
-export async function readStackState(engine: Engine, stack: string): Promise<StackState> {
+type Named = { readonly engine: Engine; readonly project: { readonly name: string } };
+
+/** Reads the services of a stack with their tasks. */
+export async function readStackState(stack: Named): Promise<StackState> {
   const [services, tasks] = await Promise.all([
-    listOfStack<Omit<SwarmService, "tasks">>(engine, stack, "/services?status=true&"),
-    listOfStack<Task>(engine, stack, "/tasks?"),
+    listOfStack<Omit<SwarmService, "tasks">>(stack, "/services?status=true&"),
+    listOfStack<Task>(stack, "/tasks?"),
   ]);
   const oldestFirst = tasks.toSorted((one, other) => one.CreatedAt.localeCompare(other.CreatedAt));
-  return new Map(
-    services.map((service) => {
-      const own = oldestFirst.filter(({ ServiceID }) => ServiceID === service.ID);
-      return [service.Spec.Name.slice(stack.length + 1), { ...service, tasks: own }];
-    }),
-  );
+  const named = services.map((service) => {
+    const own = oldestFirst.filter(({ ServiceID }) => ServiceID === service.ID);
+    return [service.Spec.Name.slice(stack.project.name.length + 1), { ...service, tasks: own }] as const;
+  });
+  return new Map(named);
 }
 
-/** Gets a list from the engine at `path`: the entries that belong to `stack` and match `filters`. */
+/** Gets a list from the engine at `path`: the entries that belong to the stack and match `filters`. */
 function listOfStack<Entry>(
-  engine: Engine,
-  stack: string,
+  { engine, project }: Named,
   path: string,
   filters: Readonly<Record<string, readonly string[]>> = {},
 ): Promise<readonly Entry[]> {
-  const label = [`com.docker.stack.namespace=${stack}`];
+  const label = [`com.docker.stack.namespace=${project.name}`];
   return getJson<readonly Entry[]>(engine, `${path}${filteredBy({ label, ...filters })}`);
 }
 
@@ -553,11 +540,6 @@ function imageIn({ Labels, TaskTemplate }: ServiceSpec): string {
 function definitionOf({ Spec: { TaskTemplate, EndpointSpec } }: SwarmService): string {
   const placement = { ...TaskTemplate.Placement, Platforms: undefined };
   return JSON.stringify([{ ...TaskTemplate, Placement: placement }, EndpointSpec]);
-}
-
-/** A job, which Swarm updates in another way than other services. */
-function runsToItsEnd(service: SwarmService | undefined): boolean {
-  return service !== undefined && ("ReplicatedJob" in service.Spec.Mode || "GlobalJob" in service.Spec.Mode);
 }
 
 function hasAllTasks({ ServiceStatus: { RunningTasks, DesiredTasks } = noTasks }: SwarmService): boolean {

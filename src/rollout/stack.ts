@@ -23,8 +23,10 @@ export interface Stack extends RolloutProject {
 
 export interface StackService extends RolloutService {
   readonly hasHealthCheck: boolean;
+  /** It runs to its end, and Swarm updates it in another way than other services. */
+  readonly isJob: boolean;
   /** How Swarm updates it. If the file says nothing, it is a way that drops no request. */
-  readonly order: "start-first" | "stop-first";
+  readonly order: NonNullable<ComposeUpdateConfig["order"]>;
   /** What is added to its `deploy` section; the file's own settings win. */
   readonly deploy:
     | Pick<NonNullable<ComposeService["deploy"]>, "update_config" | "rollback_config">
@@ -47,23 +49,21 @@ export interface StackRollout extends RolloutContext {
 export async function chooseEngine(
   request: Pick<RolloutRequest, "target" | "env" | "signal"> & { readonly user?: SystemUser | null },
 ): Promise<"compose" | "swarm"> {
-  const { target, signal, user = null } = request;
+  const { target, user = null } = request;
   // No commit is known yet, and the engine does not depend on it.
   const env = stackEnvironment(request.env, target.projectDirectory, "0".repeat(12));
-  const { HOTPUSH_ENGINE: named } = env;
-  if (named === "compose" || named === "swarm") return named;
-  if (named) {
-    const detail = `HOTPUSH_ENGINE is "${named}", neither compose nor swarm.`;
-    throw new ProblemError({ code: "configuration_invalid", detail });
-  }
+  const { HOTPUSH_ENGINE: given } = env;
   const files = stackFiles(target, env);
-  if (!files.some((file) => isMarked(resolve(target.projectDirectory, file)))) return "compose";
+  if (!given && !files.some((file) => isMarked(resolve(target.projectDirectory, file)))) return "compose";
   // If a file cannot be read, the roll-out itself reports that, with compose's message.
-  const options = { env, user, signal, target: { ...target, files }, lockDescriptor: undefined };
-  const model = await loadModel(options).catch(() => null);
-  const marked = model?.["x-hotpush"]?.engine ?? "compose";
-  if (marked === "compose" || marked === "swarm") return marked;
-  throw invalid(`x-hotpush.engine is "${marked}", neither compose nor swarm.`);
+  const load = () =>
+    loadModel({ ...request, env, user, target: { ...target, files }, lockDescriptor: undefined });
+  const named = given || ((await load().catch(() => null))?.["x-hotpush"]?.engine ?? "compose");
+  if (named === "compose" || named === "swarm") return named;
+  const [code, where] = given
+    ? (["configuration_invalid", "HOTPUSH_ENGINE"] as const)
+    : (["compose_invalid", "x-hotpush.engine"] as const);
+  throw new ProblemError({ code, detail: `${where} is "${named}", neither compose nor swarm.` });
 }
 
 /** Reading the text is faster than asking compose, which takes longer than all else before a roll-out. */
@@ -125,15 +125,14 @@ export async function loadStack(
 /** Makes the stack from compose's model of its file. Swarm detects by itself which services changed. */
 export function readStack(model: ComposeModel): Stack {
   const { name, services } = readProject(asCompose(model));
-  return {
-    name,
-    services: services.map((service) => {
-      const said = model.services[service.name] ?? {};
-      const hasHealthCheck = said.healthcheck !== undefined && !said.healthcheck.disable;
-      const mayEnd = (said.deploy?.restart_policy?.condition ?? "any") !== "any";
-      return { ...service, hasHealthCheck, mayEnd, ...updateOf(service, said) };
-    }),
-  };
+  const stackServices = services.map((service) => {
+    const said = model.services[service.name] ?? {};
+    const hasHealthCheck = said.healthcheck !== undefined && !said.healthcheck.disable;
+    const mayEnd = (said.deploy?.restart_policy?.condition ?? "any") !== "any";
+    const isJob = said.deploy?.mode?.endsWith("-job") ?? false;
+    return { ...service, hasHealthCheck, mayEnd, isJob, ...updateOf(service, said) };
+  });
+  return { name, services: stackServices };
 }
 
 /** Without settings that Swarm ignores. A published port clashes only if it is the node's own (`mode: host`). */
@@ -159,15 +158,10 @@ function updateOf(
     throw invalid(
       `${service.name} has failure_action "continue": a version that fails would replace the one that serves. Write failure_action: rollback. Nothing was changed.`,
     );
-  const usual = isSingle ? "stop-first" : "start-first";
-  const order = update.order === "start-first" || update.order === "stop-first" ? update.order : usual;
-  const updateTimeoutMs = timeoutOf(service, said, { ...update, order });
-  if (isSingle) return { order, deploy: undefined, updateTimeoutMs };
-  const deploy = {
-    update_config: { order, failure_action },
-    rollback_config: { order: rollback?.order ?? order },
-  };
-  return { order, deploy, updateTimeoutMs };
+  const order = update.order ?? (isSingle ? "stop-first" : "start-first");
+  const rollback_config = { order: rollback?.order ?? order };
+  const deploy = isSingle ? undefined : { update_config: { order, failure_action }, rollback_config };
+  return { order, deploy, updateTimeoutMs: timeoutOf(service, said, { ...update, order }) };
 }
 
 /** For Swarm to place a task and create its container, and to pull an image to a node that does not have it. */

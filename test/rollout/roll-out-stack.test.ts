@@ -18,7 +18,7 @@ function sample(differences: Partial<SwarmService> = {}, image = "one"): SwarmSe
   return {
     ID: "service-1",
     Version: { Index: 10 },
-    Spec: { Name: "shop_app", TaskTemplate: { ContainerSpec: { Image: image } }, Mode: {} },
+    Spec: { Name: "shop_app", TaskTemplate: { ContainerSpec: { Image: image } } },
     ServiceStatus: { RunningTasks: 2, DesiredTasks: 2 },
     tasks: [],
     ...differences,
@@ -35,13 +35,13 @@ function tasks(State: string): Partial<SwarmService> {
 }
 
 const oneRuns = { ServiceStatus: { RunningTasks: 1, DesiredTasks: 2 } };
-const job = { Spec: { ...sample().Spec, Mode: { ReplicatedJob: {} } } };
 const old = sample(update("completed", "09:00"));
 const went =
   /The new version of app failed, and Swarm went back to the old one \(update rollback_completed\)/;
 const paused = /Swarm paused the update of app/;
 /** An update may take 20 s: 10 s to get healthy, 5 s to be placed, 5 s of `monitor`. */
 const checked: ComposeService = { healthcheck: {}, labels: { "hotpush.healthy-timeout": "10s" } };
+const job: ComposeService = { ...checked, deploy: { mode: "replicated-job" } };
 const mayEnd: ComposeService = { ...checked, deploy: { restart_policy: { condition: "none" } } };
 
 type Case = readonly [
@@ -83,7 +83,7 @@ const cases: readonly Case[] = [
   ["new, a task failed", /could not be started/, sample(tasks("failed")), isNew],
   ["new, a task ended", /could not be started/, sample(tasks("complete")), isNew],
   ["it may end", "unchanged", sample(oneRuns), { before: sample(), said: mayEnd }],
-  ["a job", "unchanged", sample({ ...oneRuns, ...job }), isNew],
+  ["a job", "unchanged", sample(oneRuns), { ...isNew, said: job }],
   ["an update takes too long", /not done after 21 s/, changed("updating"), { atMs: 21_000 }],
   ["a roll back has as much time again", "pending", changed("rollback_started"), { atMs: 39_000 }],
 ];
@@ -171,11 +171,11 @@ const stack = readStack({
   name: "shop",
   services: {
     app: { build: ".", image: "shop-app" },
-    migrate: { build: ".", image: "shop-migrate" },
+    migrate: { build: ".", image: "shop-migrate", deploy: { mode: "replicated-job" } },
   },
 });
 test("a job is not rolled back when another service fails, and the change in between is not lost", async () => {
-  const before = await readStackState(rolloutOn("111111111111").rollout.engine, "shop");
+  const before = await readStackState(rolloutOn("111111111111").rollout);
   const { rollout, posted } = rolloutOn("222222222222");
   await rollBackStack(rollout, before, {});
   assert.deepEqual(posted, ["/services/app/update?version=1&rollback=previous"]);
@@ -184,10 +184,7 @@ test("a job is not rolled back when another service fails, and the change in bet
 /** A roll-out that was asked to stop, so it does not wait, on an engine whose services run the images of `commit`. */
 function rolloutOn(commit: string) {
   const posted: string[] = [];
-  const listed = [
-    serviceOf("app", { Replicated: { Replicas: 1 } }, commit),
-    serviceOf("migrate", { ReplicatedJob: {} }, commit),
-  ];
+  const listed = [serviceOf("app", commit), serviceOf("migrate", commit)];
   const engine: Engine = {
     get: async (path) => Buffer.from(JSON.stringify(answerTo(path, listed))),
     post: async (path) => {
@@ -210,11 +207,10 @@ function answerTo(path: string, listed: readonly object[]): object {
   return path.startsWith("/images") ? { Id: "sha256:2", RepoTags: [], Size: 0, Created: "2026-01-01" } : [];
 }
 
-function serviceOf(name: string, mode: object, commit: string): object {
+function serviceOf(name: string, commit: string): object {
   const spec = {
     Name: `shop_${name}`,
     TaskTemplate: { ContainerSpec: { Image: `shop-${name}:${commit}` } },
-    Mode: mode,
   };
   return { ID: name, Version: { Index: 1 }, Spec: spec };
 }

@@ -83,7 +83,7 @@ test("the time-out grows with the rounds of an update, stop-first and a registry
     policyOf({ labels, deploy: { replicas: 4, update_config: { parallelism, monitor: "1s" } } })
       .updateTimeoutMs;
   assert.deepEqual([timeoutMs(1), timeoutMs(2), timeoutMs(0)], [61_000, 31_000, 16_000]);
-  const update_config = { order: "stop-first", monitor: "1s" };
+  const update_config = { order: "stop-first", monitor: "1s" } as const;
   const stopping = policyOf({ labels, stop_grace_period: "30s", deploy: { update_config } });
   assert.equal(stopping.updateTimeoutMs, 46_000);
   const pulled = policyOf({ image: "ghcr.io/shop/app" });

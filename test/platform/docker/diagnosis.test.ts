@@ -40,7 +40,7 @@ test("the log of a failed task on any node does not show its secrets", async (t)
     Spec: { ContainerSpec: { Env: ["API_TOKEN=token of the app"] } },
     Status: { State: "failed", ContainerStatus: { ContainerID: "c1" } },
   };
-  const spec = { Name: "shop_app", TaskTemplate: {}, Mode: {} };
+  const spec = { Name: "shop_app", TaskTemplate: {} };
   const now = { ID: "s1", Version: { Index: 1 }, Spec: spec, tasks: [task] };
   const { problem } = await updateFailure(engine, { name: "app" }, "It failed.", { before: null, now });
   assert.match(problem.evidence?.join("\n") ?? "", /^Last log lines:\n {2}\*\*\*, secret of the db/);
