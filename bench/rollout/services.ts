@@ -1,6 +1,6 @@
 import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { countingLines, indented } from "../../src/rollout/caddy-lines.ts";
+import { countingLines, indented } from "../../src/rollout/requests.ts";
 import { makeProject, type TestProject } from "../../test/lab/project.ts";
 
 /** A project of some services behind Caddy, each with a build of its own. */

@@ -28,7 +28,7 @@ import { type Notifications, subscribersOf } from "#notifications/notifications"
 import { type RemoteHead, readRemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
 import { readDeploymentReport, removeDeploymentReport } from "#rollout/deployment-report";
-import { giveGuardOrder, removeGuardOrder } from "#rollout/guard-order";
+import { giveGuardOrder, removeGuardOrder } from "#rollout/requests";
 import { checkScript, logScriptFault } from "#runner/check-script";
 import { createRunner } from "#runner/runner";
 import { createProjectScript, makeScriptState, type ProjectScript } from "#runner/script";

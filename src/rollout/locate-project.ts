@@ -1,5 +1,5 @@
 import { constants, existsSync } from "node:fs";
-import { mkdir, stat, symlink } from "node:fs/promises";
+import { mkdir, readFile, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import {
   liveMount,
@@ -19,9 +19,11 @@ import {
   findOwnContainer,
   listContainers,
 } from "#platform/docker/containers";
-import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
+import { type Engine, filteredBy, getJson, nullIfMissing } from "#platform/docker/engine";
+import { hasMounts } from "#platform/docker/mounts";
 import { isAllowed } from "#platform/files";
 import { ProblemError } from "#problems";
+import type { LiveDirectory, RolloutRequest } from "./context.ts";
 
 /**
  * Gives the compose project with its path on the host. In a container, the repository may be mounted at another path.
@@ -210,4 +212,68 @@ export async function findServerState(engine: Engine): Promise<ServerState | nul
   const live = caddy?.mounts.find(({ target }) => target === liveMount)?.source;
   const state = serverStateAt(path);
   return { ...state, live: live ?? state.live };
+}
+
+/** Caddy's admin API is on this socket in the live directory, or beside those of all projects. */
+const socketName = "admin.sock";
+
+/**
+ * Finds the directory with the live files: the given one, else what is mounted at /run/live in this container, else,
+ * on the host, what the compose file mounts at /run/live in any service. For a project on the server it is the
+ * project's own directory in what is mounted at /run/live in this container or, on the host, in the server's
+ * Caddy.
+ *
+ * @returns null if the project has none, or not yet (a volume that was never used)
+ * @throws ProblemError `live_file_not_writable` if this process cannot write to it
+ */
+export async function findLiveDirectory(
+  engine: Engine,
+  model: ComposeModel,
+  { livePath }: Pick<RolloutRequest, "livePath">,
+): Promise<LiveDirectory | null> {
+  const project = projectOnServer(model);
+  if (project !== null) {
+    const path = livePath || join(await liveRoot(engine, project), project);
+    if (!isAllowed(path, constants.W_OK)) throw notWritable(path, true);
+    return { path, adminSocket: join(dirname(path), socketName), project };
+  }
+  const path = livePath || (await ownDirectory(engine, model));
+  if (path === null) return null;
+  if (!isAllowed(path, constants.W_OK)) throw notWritable(path, false);
+  return { path, adminSocket: join(path, socketName), project };
+}
+
+/** Where the directories of all projects on the server are. */
+async function liveRoot(engine: Engine, project: string): Promise<string> {
+  if (await isMountedHere()) return liveMount;
+  const machine = await findServerState(engine);
+  if (machine !== null) return machine.live;
+  const detail = `${project} is on Hotpush's server (its network is external), and this engine has none: its containers were not found, so the live files were not either. Start it (docker compose up --detach, in /etc/hotpush), or set it up again, in the checkout: hotpush init. Nothing was changed.`;
+  throw new ProblemError({ code: "live_file_not_writable", detail });
+}
+
+/** The directory of a project with a proxy of its own. */
+async function ownDirectory(engine: Engine, model: ComposeModel): Promise<string | null> {
+  if (await isMountedHere()) return liveMount;
+  const mounts = Object.values(model.services).flatMap((service) => service.volumes ?? []);
+  const { type, source } = mounts.find(({ target }) => target === liveMount) ?? {};
+  if (source === undefined || type === "bind") return source ?? null;
+  const volume = model.volumes?.[source]?.name ?? `${model.name}_${source}`;
+  const found = await nullIfMissing(getJson<{ readonly Mountpoint: string }>(engine, `/volumes/${volume}`));
+  return found?.Mountpoint ?? null;
+}
+
+/** Whether this is a container with the live files mounted: the image has the directory even without them. */
+async function isMountedHere(): Promise<boolean> {
+  if (!existsSync("/.dockerenv")) return false;
+  return hasMounts(await readFile("/proc/self/mountinfo", "utf8"), [liveMount]);
+}
+
+function notWritable(path: string, isOnServer: boolean): ProblemError {
+  const alone = `In a container, mount the volume at ${liveMount} in Hotpush's own service; on the host, run as root.`;
+  const onServer = existsSync(path)
+    ? "Run the command as the owner of the checkout or as root. Nothing was changed."
+    : "It is missing; the service run makes it when it starts: docker start hotpush-run-1. Nothing was changed.";
+  const detail = `The live files are in ${path}, and this process cannot write there. ${isOnServer ? onServer : alone}`;
+  return new ProblemError({ code: "live_file_not_writable", detail });
 }

@@ -18,8 +18,7 @@ import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
-import { patientLimits } from "./switch-traffic.ts";
-import { checkNewVersion, waitAllReady } from "./verify.ts";
+import { checkNewVersion, patientLimits, waitAllReady } from "./verify.ts";
 
 /** Stopping the old one can take its whole stop grace period. */
 const recreateTimeoutMs = 300_000;

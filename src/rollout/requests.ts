@@ -1,16 +1,23 @@
+import { chmodSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { type FileHandle, open, rm, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname, join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/duration";
 import { serviceAlias } from "#config/server";
 import { listContainers, namesOf } from "#platform/docker/containers";
+import { replaceFile } from "#platform/files";
 import { ProblemError } from "#problems";
 import type { Answers, SiteRequests } from "#site-requests";
-import { countingFile, countingLines, requestsLog } from "./caddy-lines.ts";
-import type { Answered, Containers, RequestCount, Rollout, ServiceRollout } from "./context.ts";
-import { readGuardOrder } from "./guard-order.ts";
+import type {
+  Answered,
+  Containers,
+  LiveDirectory,
+  RequestCount,
+  Rollout,
+  ServiceRollout,
+} from "./context.ts";
 import { note, timed } from "./report.ts";
-import { logsRequests } from "./switch-traffic.ts";
+import { askCaddy } from "./switch-traffic.ts";
 import { requireStillServing } from "./verify.ts";
 
 type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;
@@ -77,6 +84,11 @@ async function startCounting(rollout: Counted) {
   return { count, end };
 }
 
+/** Whether Caddy's configuration has the log of the project's requests, under whatever path Caddy sees the live files. */
+async function logsRequests(live: LiveDirectory): Promise<boolean> {
+  return (await askCaddy(live, "/config/"))?.includes(`${requestsLog("/", live.project)}"`) ?? false;
+}
+
 async function repeat(work: () => Promise<void>, over: AbortSignal): Promise<void> {
   while (!over.aborted) {
     await work();
@@ -141,6 +153,75 @@ async function openIfThere(path: string): Promise<FileHandle | null> {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;
   }
+}
+
+/** Caddy logs requests as long as this file is in the directory of the live files. */
+export const countingFile = ".counting";
+/** On the server, the logs of all projects. Caddy writes them as root, so no project may put a link here. */
+export const requestsDirectory = ".requests";
+
+/**
+ * Caddy's log of the requests.
+ *
+ * @param livePath the directory of the live files, on the server that of all projects
+ * @param project on the server
+ */
+export function requestsLog(livePath: string, project: string | null): string {
+  return project === null
+    ? posix.join(livePath, ".requests.log")
+    : posix.join(livePath, requestsDirectory, `${project}.log`);
+}
+
+/** What would identify a person, and is not needed to count. */
+const leftOut = [
+  "request>headers",
+  "request>uri",
+  "request>remote_ip",
+  "request>remote_port",
+  "request>client_ip",
+  "request>tls",
+  "resp_headers",
+  "user_id",
+];
+
+const formatLines = ["\tformat filter {", ...leftOut.map((field) => `\t\t${field} delete`), "\t}"];
+
+/**
+ * The lines of a site in a Caddyfile by which Caddy logs its requests, without what identifies a person, while a roll-out
+ * counts them.
+ *
+ * @param livePath the directory of the live files, as Caddy sees it; on the server that of all projects
+ * @param project on the server
+ */
+export function countingLines(livePath: string, project: string | null): readonly string[] {
+  return [
+    "log {",
+    `\toutput file ${requestsLog(livePath, project)} {`,
+    "\t\tmode 0644",
+    "\t\troll_size 10MiB",
+    "\t\troll_keep 1",
+    "\t\troll_uncompressed",
+    "\t}",
+    ...formatLines,
+    "}",
+    "@uncounted not file {",
+    `\troot ${posix.join(livePath, project ?? "")}`,
+    `\ttry_files ${countingFile}`,
+    "}",
+    "log_skip @uncounted",
+    ...answerLines,
+  ];
+}
+
+/** The lines that log which container answered, and how; also where a second reverse_proxy takes over a request. */
+export const answerLines: readonly string[] = [
+  "log_append upstream {rp.upstream.hostport}",
+  "log_append answered {rp.status_code}",
+];
+
+/** The lines as a part of a Caddyfile that is indented by `tabs`. */
+export function indented(lines: readonly string[], tabs: number): string {
+  return lines.map((line) => "\t".repeat(tabs) + line).join("\n");
 }
 
 /** A request in Caddy's log. */
@@ -363,4 +444,41 @@ function countText(answered: Answered): string {
   const { requests, bad } = answered;
   const share = requests === 0 ? "" : ` (${Number((100 * shareOf(answered)).toFixed(1))} %)`;
   return `${bad.toLocaleString("en-US")} of ${requests.toLocaleString("en-US")} requests went wrong${share}`;
+}
+
+/** What the service has the roll-out of a deployment do while the new version is guarded: end the guard, or go back. */
+type Order = "end" | "back";
+
+/**
+ * The order that the service has given, or null.
+ *
+ * @param env HOTPUSH_ORDERS and DEPLOY_ID; without them there is no such service
+ */
+export function readGuardOrder({
+  HOTPUSH_ORDERS: path,
+  DEPLOY_ID: id = "",
+}: NodeJS.ProcessEnv): Order | null {
+  if (!path || !/^\d+$/.test(id)) return null;
+  try {
+    const text = readFileSync(join(path, id), "utf8");
+    return text === "end" || text === "back" ? text : null;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Gives an order to the roll-out of a deployment.
+ *
+ * @param ordersPath a directory of the service: it is made, and users of scripts may pass through it and read
+ * @throws the system's error
+ */
+export function giveGuardOrder(ordersPath: string, deploymentId: number, order: Order): void {
+  if (mkdirSync(ordersPath, { recursive: true }) !== undefined) chmodSync(ordersPath, 0o711);
+  replaceFile(join(ordersPath, String(deploymentId)), order, { mode: 0o644, owner: null });
+}
+
+/** Removes an order that nobody needs any more. */
+export function removeGuardOrder(ordersPath: string, deploymentId: number): void {
+  rmSync(join(ordersPath, String(deploymentId)), { force: true });
 }

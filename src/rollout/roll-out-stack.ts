@@ -9,14 +9,12 @@ import { inspectImage, isNamedByCommit, namesRegistry, tagByCommit, tagImage } f
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { type Problem, ProblemError } from "#problems";
 import type { LockedContext } from "./context.ts";
-import { prepareImages } from "./images.ts";
-import { mayGoBack } from "./plan.ts";
+import { prepareImages, recordVersion } from "./images.ts";
+import { mayGoBack, selectServices, withoutOwn } from "./project.ts";
 import { keptByDefault, type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
-import { recordVersion } from "./record-version.ts";
 import { note, outcomeOf, type ReportScope, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
-import { selectServices, withoutOwn } from "./rollout.ts";
 import { loadStack, type Stack, type StackRollout, type StackService } from "./stack.ts";
-import { checkThroughProxy } from "./switch-traffic.ts";
+import { checkThroughProxy } from "./verify.ts";
 import { imageIsGone, keptVersions, readVersions, type Version, type VersionImage } from "./versions.ts";
 
 /**

@@ -14,21 +14,19 @@ import {
   type RunningContainers,
   type ServiceRollout,
 } from "./context.ts";
-import { type Action, anonymousVolume, planService } from "./plan.ts";
-import type { RolloutService } from "./project.ts";
+import { type Action, anonymousVolume, planService, type RolloutService } from "./project.ts";
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
 import { refuseChangedNetworks } from "./refuse-compose-file.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
 import {
-  checkThroughProxy,
   type DrainSummary,
   drainOld,
   namesReceiving,
   switchLiveFiles,
   switchTraffic,
 } from "./switch-traffic.ts";
-import { checkNewVersion, requireStillServing, waitAllReady } from "./verify.ts";
+import { checkNewVersion, checkThroughProxy, requireStillServing, waitAllReady } from "./verify.ts";
 
 /** New containers of a service beside its old ones. As long as these are there, it can be undone. */
 export interface Replacement {

@@ -1,16 +1,30 @@
-import { configHashes, loadModel } from "#platform/compose";
+import { type ComposeOptions, configHashes, loadModel } from "#platform/compose";
 import { findOwnService, listContainers } from "#platform/docker/containers";
+import type { Engine } from "#platform/docker/engine";
 import { ProblemError } from "#problems";
-import { type LockedContext, onService, type Rollout, type RunningContainers } from "./context.ts";
-import { nameImages, prepareImages } from "./images.ts";
-import { adoptLiveFiles, findLiveDirectory, refuseForeignLiveFiles } from "./live-directory.ts";
-import { oneShotsOf } from "./plan.ts";
-import { type RolloutProject, type RolloutService, readProject } from "./project.ts";
-import { pruneBeside, pruneProject } from "./prune.ts";
-import { recordFirstVersion, recordVersion, servingImages } from "./record-version.ts";
+import {
+  type LockedContext,
+  onService,
+  type Rollout,
+  type RolloutRequest,
+  type RunningContainers,
+} from "./context.ts";
+import {
+  commitOf,
+  nameImages,
+  prepareImages,
+  recordFirstVersion,
+  recordVersion,
+  servingImages,
+} from "./images.ts";
+import { findLiveDirectory } from "./locate-project.ts";
+import { lockRollout } from "./lock.ts";
+import { oneShotsOf, readProject, selectServices, withoutOwn } from "./project.ts";
+import { type Pruned, pruneBeside, pruneProject } from "./prune.ts";
 import { refuseOtherHome } from "./refuse-compose-file.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
 import { withRequestsCounted } from "./requests.ts";
+import { pruneStack, rollOutStack } from "./roll-out-stack.ts";
 import {
   finishReplacement,
   guardReplacements,
@@ -21,7 +35,38 @@ import {
   updateWave,
   wavesOf,
 } from "./roll-service.ts";
-import { checkThroughProxy, liveFilesRead, patientLimits } from "./switch-traffic.ts";
+import { chooseEngine, loadStack } from "./stack.ts";
+import { adoptLiveFiles, liveFilesRead, refuseForeignLiveFiles } from "./switch-traffic.ts";
+import { checkThroughProxy, patientLimits } from "./verify.ts";
+import { goodVersion, readVersions } from "./versions.ts";
+
+/**
+ * Rolls out a project, by compose on one machine or by Swarm as a stack. It holds the project's lock, and reports the outcomes as
+ * the last event. The version to go back to is chosen under the lock: another roll-out may add one until then.
+ *
+ * @throws ProblemError if the new version does not serve
+ */
+export async function rollOut(request: RolloutRequest): Promise<void> {
+  const { target, env, back, versionsPath, report, signal } = request;
+  const work = (await chooseEngine(request)) === "swarm" ? rollOutStack : rollOutProject;
+  const { descriptor, release } = await lockRollout(request.lockPath, request.lockWaitS, request);
+  try {
+    const startedMs = performance.now();
+    // Before anything else: if they are damaged, this one could not be recorded either.
+    const versions = await readVersions(versionsPath);
+    const version = back && goodVersion(versions, back.commit);
+    const commit = version?.commit ?? (await commitOf(target.projectDirectory, request.commit, env));
+    const current = versions.at(-1) ?? null;
+    const services = await work({ ...request, lockDescriptor: descriptor, commit, version, current });
+    report({ event: "finished", durationMs: Math.round(performance.now() - startedMs), services });
+  } catch (error) {
+    const wasAborted = error instanceof Error && error.name === "AbortError" && signal.aborted;
+    if (!wasAborted) throw error;
+    throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." }, error);
+  } finally {
+    await release();
+  }
+}
 
 /**
  * Brings the services of a compose project up to date with the compose file and their sources, without dropping a
@@ -29,7 +74,7 @@ import { checkThroughProxy, liveFilesRead, patientLimits } from "./switch-traffi
  *
  * @throws ProblemError for expected failures, such as `rollout_interrupted`, `state_unusable`, `no_previous_version`
  */
-export async function rollOutProject(context: LockedContext): Promise<readonly ServiceOutcome[]> {
+async function rollOutProject(context: LockedContext): Promise<readonly ServiceOutcome[]> {
   const read = await readRollout(context);
   return withRequestsCounted(read, (requestCount) => rollOutServices({ ...read, requestCount }));
 }
@@ -105,35 +150,6 @@ async function readRollout(context: LockedContext): Promise<Omit<Rollout, "reque
   return { ...result, services: selectServices(result, names) };
 }
 
-/** A roll-out would end with the container that it runs in. */
-export function withoutOwn<Known extends RolloutProject>(project: Known, own: string | null): Known {
-  return { ...project, services: project.services.filter(({ name }) => name !== own) };
-}
-
-/**
- * The services to roll out.
- *
- * @throws ProblemError `service_unknown`
- */
-export function selectServices<Known extends RolloutService>(
-  {
-    project: { name, services },
-    own,
-  }: {
-    readonly project: { readonly name: string; readonly services: readonly Known[] };
-    readonly own: string | null;
-  },
-  names: readonly string[],
-): readonly Known[] {
-  const known = services.map((service) => service.name);
-  const unknown = names.filter((one) => !known.includes(one));
-  if (unknown.length === 0) return services.filter((one) => names.length === 0 || names.includes(one.name));
-  const detail = unknown.some((one) => one === own)
-    ? `${own} runs this roll-out, which would end with its container. To replace it, run on the server, in the project's directory: docker compose up --detach ${own}. Nothing was changed.`
-    : `There is no service ${unknown.join(", ")} in the project ${name}. It has: ${known.join(", ")}.`;
-  throw new ProblemError({ code: "service_unknown", detail });
-}
-
 /**
  * Warns about containers whose service is no longer in the compose file. They are left alone: another compose file,
  * or a profile, may still have it.
@@ -170,4 +186,19 @@ async function checkFirstStarts(rollout: Rollout, outcomes: readonly ServiceOutc
 function ranToTheirEnd(rollout: Rollout, outcomes: readonly ServiceOutcome[]): readonly string[] {
   const ran = outcomes.filter(({ outcome }) => outcome === "ran").map(({ service }) => service);
   return [...new Set([...oneShotsOf(rollout).ranAtCommit, ...ran])];
+}
+
+export interface EnginePruneRequest extends ComposeOptions {
+  readonly engine: Engine;
+  readonly versionsPath: string;
+  /** How many good versions before the present one keep their images. */
+  readonly keep: number;
+}
+
+/** Removes old images of a project. The caller holds its lock. */
+export async function pruneImages(request: EnginePruneRequest): Promise<Pruned> {
+  if ((await chooseEngine(request)) === "compose") return pruneProject(request);
+  // The commit only matters for names of images that are not built yet.
+  const { project } = await loadStack(request, "0".repeat(12));
+  return pruneStack({ ...request, project });
 }

@@ -3,12 +3,23 @@ import { join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/duration";
 import { liveMount, serviceAlias } from "#config/server";
+import { loadModel } from "#platform/compose";
 import { namesOf } from "#platform/docker/containers";
+import { getJson } from "#platform/docker/engine";
+import { isServing, withOwnHealth } from "#platform/docker/health";
 import { replaceFile } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { ProblemError } from "#problems";
-import { requestsLog } from "./caddy-lines.ts";
-import type { Containers, LiveDirectory, ServiceRollout } from "./context.ts";
+import {
+  type Containers,
+  containersOf,
+  type LiveDirectory,
+  onService,
+  type Rollout,
+  type ServiceRollout,
+  trafficOf,
+} from "./context.ts";
+import { findLiveDirectory, hostDirectoryOf } from "./locate-project.ts";
 import { type ServiceOutcome, timed } from "./report.ts";
 
 /**
@@ -114,7 +125,7 @@ export async function requestsInFlight(
   service: string,
   names: readonly string[],
 ): Promise<number | null> {
-  const answer = await get(live, "/reverse_proxy/upstreams");
+  const answer = await askCaddy(live, "/reverse_proxy/upstreams");
   if (answer === null) return null;
   const upstreams: readonly Upstream[] = JSON.parse(answer) ?? [];
   const total = (isMeant: (address: string) => boolean) =>
@@ -142,13 +153,8 @@ interface Upstream {
  * @returns null if Caddy does not answer
  */
 export async function liveFilesRead(live: LiveDirectory): Promise<ReadonlySet<string> | null> {
-  const answer = await get(live, "/config/");
+  const answer = await askCaddy(live, "/config/");
   return answer === null ? null : new Set(filesIn(live, answer));
-}
-
-/** Whether Caddy's configuration has the log of the project's requests, under whatever path Caddy sees the live files. */
-export async function logsRequests(live: LiveDirectory): Promise<boolean> {
-  return (await get(live, "/config/"))?.includes(`${requestsLog("/", live.project)}"`) ?? false;
 }
 
 /**
@@ -161,82 +167,13 @@ function filesIn({ project }: LiveDirectory, text: string): readonly string[] {
   return paths.filter(({ dir }) => mine === null || dir === mine).map(({ base }) => base);
 }
 
-async function get({ adminSocket }: LiveDirectory, path: string): Promise<string | null> {
+/** Asks Caddy's admin API. @returns null if it does not answer */
+export async function askCaddy({ adminSocket }: LiveDirectory, path: string): Promise<string | null> {
   const target = { socketPath: adminSocket, path };
   // Caddy refuses an Origin that it does not know. It accepts this host without an Origin.
   const headers = { host: "localhost" };
   const answer = await sendHttp(target, { headers, timeoutMs: answerTimeoutMs }).catch(() => null);
   return answer?.status === 200 ? answer.body.toString() : null;
-}
-
-/**
- * Requests the service as its users do, if the label `hotpush.check` has a URL.
- *
- * @throws ProblemError `proxy_check_failed` with the last bad answer
- */
-export async function checkThroughProxy(
-  on: Pick<ServiceRollout, "report" | "service">,
-  limits: CheckLimits = checkLimits,
-): Promise<void> {
-  const { name, checkUrl } = on.service;
-  if (checkUrl === null) return;
-  const check = async () => {
-    const lastAnswer = await pollUntilGood(checkUrl, limits);
-    if (lastAnswer === null) return;
-    const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${lastAnswer}).`;
-    throw new ProblemError({ code: "proxy_check_failed", detail });
-  };
-  await timed(on, "check", check, `${checkUrl} answers well`);
-}
-
-const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
-export interface CheckLimits {
-  /** Bad answers in a row that make it fail. */
-  readonly tolerated: number;
-  readonly pollMs: number;
-  readonly timeoutMs: number;
-}
-
-export const checkLimits: CheckLimits = { tolerated: 5, pollMs: 100, timeoutMs: 15_000 };
-
-/** For a service that was down: nothing can be switched back, and a proxy may need seconds to see the new container. */
-export const patientLimits: CheckLimits = { ...checkLimits, tolerated: Number.POSITIVE_INFINITY };
-
-/** Good answers in a row that make the check pass. */
-const goodAnswers = 6;
-
-/**
- * Requests `url`, through the proxy, until it has given a few good answers in a row (2xx, redirects followed).
- *
- * @returns the last bad answer if it does not, else null
- */
-export async function pollUntilGood(url: string, limits: CheckLimits): Promise<string | null> {
-  const deadlineMs = performance.now() + limits.timeoutMs;
-  for (let good = 0, bad = 0; ; ) {
-    const answer = await ask(url);
-    good = answer === null ? good + 1 : 0;
-    bad = answer === null ? 0 : bad + 1;
-    if (good === goodAnswers) return null;
-    if (answer !== null && (bad >= limits.tolerated || performance.now() > deadlineMs)) return answer;
-    await sleep(limits.pollMs);
-  }
-}
-
-/** Null if the answer is good, else a description of it. */
-async function ask(url: string): Promise<string | null> {
-  try {
-    const status = await finalStatus(new URL(url), AbortSignal.timeout(answerTimeoutMs));
-    return status >= 200 && status < 300 ? null : `status ${status}`;
-  } catch (error) {
-    return error instanceof Error ? error.message || error.name : String(error);
-  }
-}
-
-async function finalStatus(url: URL, signal: AbortSignal, redirectsLeft = 10): Promise<number> {
-  const { status, headers } = await sendHttp(url, { signal });
-  if (!redirects.has(status) || !headers.location || redirectsLeft === 0) return status;
-  return finalStatus(new URL(headers.location, url), signal, redirectsLeft - 1);
 }
 
 /** What the closing table shows for a service whose traffic has moved: only what the proxy reported. */
@@ -342,4 +279,77 @@ export async function drain(
     if (signal?.aborted) return { kind: "given up", inFlight: 0 };
     throw error;
   }
+}
+
+/**
+ * Writes live files that are missing or name nothing that serves. On the first roll-out, their volume is created with
+ * the proxy, which may start after the services behind it.
+ */
+export async function adoptLiveFiles(rollout: Rollout): Promise<void> {
+  const { engine } = rollout;
+  const liveDirectory =
+    rollout.liveDirectory ?? (await findLiveDirectory(engine, await loadModel(rollout), rollout));
+  if (liveDirectory === null) return;
+  const now = { ...rollout, liveDirectory, liveFilesRead: await liveFilesRead(liveDirectory) };
+  if (rollout.liveDirectory === null) await refuseForeignLiveFiles(now);
+  for (const service of rollout.project.services) {
+    if (service.replacement.how === "roll") await adopt(onService(now, service));
+    else if (service.replicas > 0) await nameItself(liveDirectory, service.name);
+  }
+}
+
+async function adopt(on: ServiceRollout): Promise<void> {
+  const serving = (await withOwnHealth(on.engine, await containersOf(on))).filter(isServing);
+  const named = await namesReceiving(on);
+  if (!serving.some(({ name }) => named.includes(name))) await switchTraffic(on, serving);
+}
+
+/**
+ * On the server, the proxy reads live files of services that no roll-out switches as well: these lead to
+ * whichever container the service has.
+ */
+async function nameItself({ path, project }: LiveDirectory, service: string): Promise<void> {
+  if (project === null) return;
+  const alias = serviceAlias(service, project);
+  const named = await readLiveFiles(path, service);
+  if (named.some((name) => name !== alias)) await switchLiveFiles(path, service, [alias]);
+}
+
+/**
+ * Refuses a live file that belongs to another compose project: two projects that share a volume at /run/live would switch each
+ * other's traffic. It does if it names a container of that project or, if it names none, if that project mounts it.
+ *
+ * @throws ProblemError `live_file_shared` with both projects and the file
+ */
+export async function refuseForeignLiveFiles(
+  rollout: Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead">,
+): Promise<void> {
+  const { engine, project, liveDirectory } = rollout;
+  if (liveDirectory === null) return;
+  const everyone = await getJson<readonly Anyone[]>(engine, "/containers/json?all=1");
+  const live = await hostDirectoryOf(engine, liveDirectory.path);
+  const projectOf = (one: Anyone | undefined) => one?.Labels?.["com.docker.compose.project"] ?? project.name;
+  const rival = everyone.find(
+    (one) => projectOf(one) !== project.name && one.Mounts?.some(({ Source }) => Source === live),
+  );
+  for (const service of project.services.filter(({ replacement }) => replacement.how === "roll")) {
+    for (const name of await namesReceiving({ service, traffic: trafficOf(rollout, service) })) {
+      const bearer = everyone.find(({ Names }) => Names.includes(`/${name}`));
+      const owner = projectOf(bearer ?? rival);
+      if (owner !== project.name)
+        throw shared(join(liveDirectory.path, service.name), project.name, name, owner);
+    }
+  }
+}
+
+/** A container of any compose project, or of none, as the engine lists it. */
+interface Anyone {
+  readonly Names: readonly string[];
+  readonly Labels: Readonly<Record<string, string>> | null;
+  readonly Mounts?: readonly { readonly Source?: string }[];
+}
+
+function shared(file: string, own: string, name: string, owner: string): ProblemError {
+  const detail = `The live file ${file} of the project ${own} names ${name}, a container of the project ${owner}: a roll-out would take over the requests of ${owner}. Mount another volume at /run/live, or rename the service in the compose file and the Caddyfile. If ${owner} is gone for good: docker compose --project-name ${owner} down. Nothing was changed.`;
+  return new ProblemError({ code: "live_file_shared", detail });
 }

@@ -1,9 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Container, inspectContainer } from "#platform/docker/containers";
 import { diagnose, isStillReady, waitReady } from "#platform/docker/health";
+import { sendHttp } from "#platform/http";
 import { ProblemError } from "#problems";
 import type { Containers, ServiceRollout } from "./context.ts";
 import { timed } from "./report.ts";
-import { type CheckLimits, checkThroughProxy } from "./switch-traffic.ts";
 
 /**
  * Waits until all of `containers` are ready.
@@ -64,4 +65,76 @@ export async function checkNewVersion(
     const { evidence = [] } = (await diagnose(on.engine, fresh, { kind: "fell" })).problem;
     throw new ProblemError({ ...error.problem, evidence }, error);
   }
+}
+
+/**
+ * Requests the service as its users do, if the label `hotpush.check` has a URL.
+ *
+ * @throws ProblemError `proxy_check_failed` with the last bad answer
+ */
+export async function checkThroughProxy(
+  on: Pick<ServiceRollout, "report" | "service">,
+  limits: CheckLimits = checkLimits,
+): Promise<void> {
+  const { name, checkUrl } = on.service;
+  if (checkUrl === null) return;
+  const check = async () => {
+    const lastAnswer = await pollUntilGood(checkUrl, limits);
+    if (lastAnswer === null) return;
+    const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${lastAnswer}).`;
+    throw new ProblemError({ code: "proxy_check_failed", detail });
+  };
+  await timed(on, "check", check, `${checkUrl} answers well`);
+}
+
+/** Of one request. */
+const answerTimeoutMs = 5_000;
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+export interface CheckLimits {
+  /** Bad answers in a row that make it fail. */
+  readonly tolerated: number;
+  readonly pollMs: number;
+  readonly timeoutMs: number;
+}
+
+export const checkLimits: CheckLimits = { tolerated: 5, pollMs: 100, timeoutMs: 15_000 };
+
+/** For a service that was down: nothing can be switched back, and a proxy may need seconds to see the new container. */
+export const patientLimits: CheckLimits = { ...checkLimits, tolerated: Number.POSITIVE_INFINITY };
+
+/** Good answers in a row that make the check pass. */
+const goodAnswers = 6;
+
+/**
+ * Requests `url`, through the proxy, until it has given a few good answers in a row (2xx, redirects followed).
+ *
+ * @returns the last bad answer if it does not, else null
+ */
+export async function pollUntilGood(url: string, limits: CheckLimits): Promise<string | null> {
+  const deadlineMs = performance.now() + limits.timeoutMs;
+  for (let good = 0, bad = 0; ; ) {
+    const answer = await ask(url);
+    good = answer === null ? good + 1 : 0;
+    bad = answer === null ? 0 : bad + 1;
+    if (good === goodAnswers) return null;
+    if (answer !== null && (bad >= limits.tolerated || performance.now() > deadlineMs)) return answer;
+    await sleep(limits.pollMs);
+  }
+}
+
+/** Null if the answer is good, else a description of it. */
+async function ask(url: string): Promise<string | null> {
+  try {
+    const status = await finalStatus(new URL(url), AbortSignal.timeout(answerTimeoutMs));
+    return status >= 200 && status < 300 ? null : `status ${status}`;
+  } catch (error) {
+    return error instanceof Error ? error.message || error.name : String(error);
+  }
+}
+
+async function finalStatus(url: URL, signal: AbortSignal, redirectsLeft = 10): Promise<number> {
+  const { status, headers } = await sendHttp(url, { signal });
+  if (!redirects.has(status) || !headers.location || redirectsLeft === 0) return status;
+  return finalStatus(new URL(headers.location, url), signal, redirectsLeft - 1);
 }

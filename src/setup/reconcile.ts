@@ -25,7 +25,7 @@ import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { kindOf, ownUid, replaceFile, statOf } from "#platform/files";
 import { listForeignDirectory, readForeignFile, replaceForeignFile } from "#platform/foreign-files";
 import { sendHttp } from "#platform/http";
-import { requestsDirectory } from "#rollout/caddy-lines";
+import { requestsDirectory } from "#rollout/requests";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
 
 export interface ReconcileOptions {

@@ -9,7 +9,7 @@ import { isAllowed, rewriteFile } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { withShortPath } from "#platform/listen";
 import { CommandError, ProblemError } from "#problems";
-import { requestsLog } from "#rollout/caddy-lines";
+import { requestsLog } from "#rollout/requests";
 import { applyChange, type CheckoutChange, planCheckoutRemoval } from "./checkout-files.ts";
 import {
   chooseProject,

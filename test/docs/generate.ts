@@ -19,7 +19,7 @@ import {
 import { transitions } from "../../src/deployments/deployment.ts";
 import { checks } from "../../src/doctor/examine.ts";
 import { problems } from "../../src/problems.ts";
-import { countingLines } from "../../src/rollout/caddy-lines.ts";
+import { countingLines } from "../../src/rollout/requests.ts";
 import { hostApis } from "../../src/setup/host-apis.ts";
 import { gitHosts, webhookForm } from "../../src/setup/webhook-form.ts";
 

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { GuardOrder } from "../../src/deployments/deployment.ts";
 import { readDeploymentReport } from "../../src/rollout/deployment-report.ts";
-import { giveGuardOrder, removeGuardOrder } from "../../src/rollout/guard-order.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
+import { giveGuardOrder, removeGuardOrder } from "../../src/rollout/requests.ts";
 import { type LoadResult, startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import {

@@ -5,7 +5,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
-import { answerLines, countingLines, indented } from "../../src/rollout/caddy-lines.ts";
+import { answerLines, countingLines, indented } from "../../src/rollout/requests.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { freePort } from "../harness/listen.ts";
 import { readDeployments } from "../harness/records.ts";

@@ -13,7 +13,7 @@ import {
   serviceAlias,
 } from "../../src/config/server.ts";
 import { sendHttp } from "../../src/platform/http.ts";
-import { countingLines, indented } from "../../src/rollout/caddy-lines.ts";
+import { countingLines, indented } from "../../src/rollout/requests.ts";
 import { openRequestsDirectory } from "../../src/setup/reconcile.ts";
 import { freePort } from "../harness/listen.ts";
 import { underLoad } from "./load.ts";

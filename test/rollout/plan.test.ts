@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Container } from "../../src/platform/docker/containers.ts";
-import { type Action, planService } from "../../src/rollout/plan.ts";
 import type { RolloutService } from "../../src/rollout/project.ts";
+import { type Action, planService } from "../../src/rollout/project.ts";
 import { sampleContainer, sampleService } from "./sample.ts";
 
 const upToDate = { imageId: "sha256:1", configHashes: ["hash"] };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { commitOf } from "../../src/rollout/record-version.ts";
+import { commitOf } from "../../src/rollout/images.ts";
 import { randomCommit } from "../harness/delivery.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { countingLines } from "../../src/rollout/caddy-lines.ts";
 import {
   outcomeOf,
   type RolloutEvent,
@@ -10,6 +9,7 @@ import {
   timed,
   unchangedOutcome,
 } from "../../src/rollout/report.ts";
+import { countingLines } from "../../src/rollout/requests.ts";
 
 /** The lines of `events`, as a person sees them. */
 function linesOf(...events: readonly RolloutEvent[]): readonly string[] {

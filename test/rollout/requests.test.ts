@@ -2,13 +2,15 @@ import assert from "node:assert/strict";
 import { appendFileSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { countingFile, countingLines, requestsLog } from "../../src/rollout/caddy-lines.ts";
 import type { LiveDirectory, Rollout } from "../../src/rollout/context.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
 import {
+  countingFile,
+  countingLines,
   createTally,
   followLog,
   readLoggedRequest,
+  requestsLog,
   withRequestsCounted,
 } from "../../src/rollout/requests.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

@@ -11,15 +11,14 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { LiveDirectory } from "../../src/rollout/context.ts";
 import {
-  checkLimits,
   drain,
   drainLimits,
   liveFilesRead,
-  pollUntilGood,
   readLiveFiles,
   requestsInFlight,
   switchLiveFiles,
 } from "../../src/rollout/switch-traffic.ts";
+import { checkLimits, pollUntilGood } from "../../src/rollout/verify.ts";
 import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
 
 async function livePath(t: TestContext): Promise<string> {

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
 import { liveMount } from "../../src/config/server.ts";
-import { countingLines, indented } from "../../src/rollout/caddy-lines.ts";
+import { countingLines, indented } from "../../src/rollout/requests.ts";
 import {
   hasCheckoutPath,
   renewedComposeFile,
