@@ -5,8 +5,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../harness/until.ts";
+import { advicesIn } from "../lab/first-project.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { endOf, untilPrinted } from "../lab/project.ts";
+import { refusingEngine } from "../lab/refusing-engine.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 /** How often the roll-out is killed, spread over all steps. */
@@ -80,6 +82,49 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
     assert.match(output, /An earlier roll-out had no time to see that: the old version serves again/);
     assert.match(output, /app +roll back|did not answer well through the proxy/);
     assert.equal(await project.version(), "proved");
+  });
+
+  test("what the engine does not remove goes by the advice, or by the next roll-out", async (t) => {
+    await project.serving("proved");
+    await project.docker(
+      "compose",
+      "up",
+      "--detach",
+      "--no-recreate",
+      "--no-deps",
+      "--scale",
+      "app=2",
+      "app",
+    );
+    const left = (await project.containers("app")).map((container) => container.split(" ")[0]);
+    const removal = /^DELETE .*\/containers\//;
+    const DOCKER_HOST = await refusingEngine(t, (request) => removal.test(request), env.DOCKER_HOST);
+    const rollOut = () => project.rollOut({ args: ["--no-build", "app"], env: { DOCKER_HOST } });
+    const refused = await rollOut();
+    assert.equal(refused.code, 1, refused.output);
+    const [advice = "", ...more] = advicesIn(refused.output);
+    assert.ok(left.some((name) => advice === `docker rm --force ${name}`));
+    assert.deepEqual(more, []);
+    assert.equal(await project.version(), "proved");
+    const [program, ...args] = advice.split(" ");
+    assert.equal(program, "docker");
+    await project.docker(...args);
+    const { code, output } = await rollOut();
+    assert.equal(code, 0, output);
+    assert.equal(await project.version(), "proved");
+    // The old container stays after its traffic has gone: the next roll-out removes it, as the note says.
+    await project.write("busy", "graceful");
+    await project.docker("compose", "build", "app");
+    const rolled = await rollOut();
+    assert.equal(rolled.code, 0, rolled.output);
+    assert.match(
+      rolled.output,
+      /could not be removed, the next roll-out tries again: .*device or resource busy/,
+    );
+    assert.equal((await project.containers("app")).length, 2);
+    assert.equal((await project.rollOut({ args: ["--no-build", "app"] })).code, 0);
+    assert.equal((await project.containers("app")).length, 1);
+    assert.equal(await project.version(), "busy");
   });
 
   test("killed at any moment, the app keeps serving and the next roll-out recovers", {

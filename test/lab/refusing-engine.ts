@@ -1,0 +1,32 @@
+import { createServer, request } from "node:http";
+import { join } from "node:path";
+import { listenAt } from "../harness/listen.ts";
+import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
+
+/**
+ * The engine at `dockerHost` until the test ends, but for the requests that it refuses, as one does whose disk is at fault.
+ *
+ * @param isRefused by method and path
+ * @returns its own DOCKER_HOST
+ */
+export async function refusingEngine(
+  scope: Scope,
+  isRefused: (request: string) => boolean,
+  dockerHost: string = "unix:///var/run/docker.sock",
+): Promise<string> {
+  const socketPath = dockerHost.replace("unix://", "");
+  const server = createServer((asked, response) => {
+    const { method, url: path, headers } = asked;
+    if (isRefused(`${method} ${path}`)) {
+      response.writeHead(500).end(JSON.stringify({ message: "device or resource busy" }));
+      return;
+    }
+    const passed = request({ socketPath, method, path, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    passed.on("error", () => response.destroy());
+    asked.pipe(passed);
+  });
+  return `unix://${await listenAt(scope, server, join(temporaryDirectory(scope), "docker.sock"))}`;
+}
