@@ -45,7 +45,7 @@ export async function recreateService(
     const seen = { healthyAfterMs, downtimeMs: downMs(), reason };
     return outcomeOf(on.service, "recreated", { old, new: fresh }, seen);
   } catch (error) {
-    await rollBackRecreated(on, before, downMs);
+    await undoRecreation(on, before, downMs);
     throw error;
   }
 }
@@ -95,7 +95,7 @@ async function readOldContainers({ engine }: ServiceRollout, containers: Contain
  *
  * @param downMs how long the service has been down
  */
-export async function rollBackRecreated(
+export async function undoRecreation(
   on: ServiceRollout,
   before: OldContainers,
   downMs: () => number,

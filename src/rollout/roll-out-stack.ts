@@ -39,7 +39,7 @@ export async function rollOutStack(context: LockedContext): Promise<readonly Ser
     for (const [index, service] of project.services.entries())
       if (outcomes[index]?.outcome !== "unchanged") await checkThroughProxy({ ...rollout, service });
   } catch (error) {
-    await rollBackStack(rollout, before, live);
+    await undoStack(rollout, before, live);
     throw error;
   }
   await recordVersion(rollout, async () => imagesOf(rollout, await readStackState(rollout)));
@@ -318,38 +318,33 @@ const steadyEnoughMs = 3_000;
 const updateBeginsMs = 10_000;
 
 /** Judges a service by its state, because `docker stack deploy` exits with 0 even after a roll back. */
-export function judgeService(service: StackService, seen: Observation): Judgement {
-  const judgement = judgeNow(service, seen);
+export function judgeService(service: StackService, { before, now, atMs, steadyMs }: Observation): Judgement {
+  const { name, isJob, mayEnd, hasHealthCheck, updateTimeoutMs } = service;
+  const { State: state = "", StartedAt, Message = "" } = now.UpdateStatus ?? {};
   // A roll back by Swarm gets as much time again: the reason of the failure is known when it ends.
-  const isGoingBack = seen.now.UpdateStatus?.State === "rollback_started";
-  const allowedMs = (isGoingBack ? 2 : 1) * service.updateTimeoutMs;
-  if (judgement !== "pending" || seen.atMs <= allowedMs) return judgement;
-  return { failure: `The update of ${service.name} was not done after ${formatDuration(seen.atMs)}.` };
-}
-
-function judgeNow({ name, isJob, mayEnd, hasHealthCheck }: StackService, seen: Observation): Judgement {
-  const { before, now, atMs, steadyMs } = seen;
+  const allowedMs = (state === "rollback_started" ? 2 : 1) * updateTimeoutMs;
+  const late = { failure: `The update of ${name} was not done after ${formatDuration(atMs)}.` };
+  const pending = atMs > allowedMs ? late : "pending";
   // What runs to its end is not waited for.
   if (isJob || mayEnd) return "unchanged";
   const isSteady = hasAllTasks(now) && (hasHealthCheck || steadyMs >= steadyEnoughMs);
   if (before === null) {
     // A new service has no update, and Swarm restarts its tasks forever without reporting a failure.
     if (now.tasks.some(hasFailed)) return { failure: `${name} could not be started.` };
-    return isSteady ? "started" : "pending";
+    return isSteady ? "started" : pending;
   }
-  const { State: state = "", StartedAt, Message = "" } = now.UpdateStatus ?? {};
   const isChanged = definitionOf(now) !== definitionOf(before);
   // Compared with the status before the deploy and not with a clock: the manager's may differ from ours.
   const isOfThis = state !== "" && StartedAt !== before.UpdateStatus?.StartedAt;
   if (isOfThis || (!isChanged && state.endsWith("paused"))) {
-    if (isUnderWay(now)) return "pending";
+    if (isUnderWay(now)) return pending;
     if (state === "completed") return "updated";
     const wentBack = `The new version of ${name} failed, and Swarm went back to the old one`;
     const what = state === "rollback_completed" ? wentBack : `Swarm paused the update of ${name}`;
     return { failure: `${what} (${Message}).` };
   }
-  if (isChanged) return atMs >= updateBeginsMs && isSteady ? "unchanged" : "pending";
-  return hasAllTasks(now) ? "unchanged" : "pending";
+  const isDone = isChanged ? atMs >= updateBeginsMs && isSteady : hasAllTasks(now);
+  return isDone ? "unchanged" : pending;
 }
 
 function outcomeFor(
@@ -401,14 +396,14 @@ export async function updateFailure(
  * data of a database may not go back. So do jobs, which Swarm would run again, and new services, for inspection. The names in the
  * stack file are the running images' again: Swarm may start a task by such a name.
  */
-export async function rollBackStack(
+export async function undoStack(
   rollout: StackRollout,
   before: StackState,
   live: Version["images"],
 ): Promise<void> {
   for (const service of rollout.project.services) {
     const { name } = service;
-    await rollBackService(rollout, service, before.get(name), live[name]).catch((error: unknown) => {
+    await undoService(rollout, service, before.get(name), live[name]).catch((error: unknown) => {
       const reason = error instanceof Error ? error.message : String(error);
       const advice = `Run: docker service rollback ${rollout.project.name}_${name}`;
       note({ ...rollout, service }, `could not be rolled back: ${reason} ${advice}`);
@@ -416,7 +411,7 @@ export async function rollBackStack(
   }
 }
 
-async function rollBackService(
+async function undoService(
   rollout: StackRollout,
   service: StackService,
   old: SwarmService | undefined,

@@ -300,7 +300,7 @@ async function removeOld(on: ServiceRollout, containers: Containers): Promise<vo
  * not go back. Reports what cannot be undone, and never throws.
  */
 export async function undo(rollout: Rollout, { running, outcomes, replacements }: Progress): Promise<void> {
-  await restoreImageNames(rollout, running, outcomes);
+  await undoImageNames(rollout, running, outcomes);
   for (const { service: name, outcome } of outcomes) {
     const service = rollout.services.find((one) => one.name === name);
     if (!service || outcome !== "recreated") continue;
@@ -356,7 +356,7 @@ async function abandon(on: ServiceRollout, containers: Containers): Promise<void
  * name: otherwise the next roll-out would put the old image over the new data. For the same reason, a one-shot
  * service that ran keeps its new image's name, unless another service shares it.
  */
-export async function restoreImageNames(
+export async function undoImageNames(
   { engine, services }: Pick<Rollout, "engine" | "services">,
   running: RunningContainers,
   outcomes: readonly ServiceOutcome[],

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import type { ServiceRollout } from "../../src/rollout/context.ts";
-import { rollBackRecreated } from "../../src/rollout/recreate-service.ts";
+import { undoRecreation } from "../../src/rollout/recreate-service.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { sampleContainer, sampleRequest, sampleService } from "./sample.ts";
 
@@ -22,7 +22,7 @@ test("asked to stop while the old version starts again, a roll-out says so, and 
     imageName: "",
     request: {},
   };
-  await rollBackRecreated(on, { containers: [sampleContainer()], specs: [spec] }, () => 0);
+  await undoRecreation(on, { containers: [sampleContainer()], specs: [spec] }, () => 0);
   const [event] = events;
   assert.equal(
     event?.event === "step" && event.detail,

@@ -8,8 +8,8 @@ import {
   judgeService,
   onlyServices,
   readStackState,
-  rollBackStack,
   type SwarmService,
+  undoStack,
 } from "../../src/rollout/roll-out-stack.ts";
 import { readStack, type StackRollout } from "../../src/rollout/stack.ts";
 
@@ -177,7 +177,7 @@ const stack = readStack({
 test("a job is not rolled back when another service fails, and the change in between is not lost", async () => {
   const before = await readStackState(rolloutOn("111111111111").rollout);
   const { rollout, posted } = rolloutOn("222222222222");
-  await rollBackStack(rollout, before, {});
+  await undoStack(rollout, before, {});
   assert.deepEqual(posted, ["/services/app/update?version=1&rollback=previous"]);
 });
 

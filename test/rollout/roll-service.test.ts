@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { longestGraceS } from "../../src/rollout/context.ts";
 import { ranOutcome, unchangedOutcome } from "../../src/rollout/report.ts";
-import { restoreImageNames, sortContainers, wavesOf } from "../../src/rollout/roll-service.ts";
+import { sortContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { sampleContainer, sampleService, watchedEngine } from "./sample.ts";
 
 test("only a container that was drained has less than its own stop grace period", () => {
@@ -20,7 +20,7 @@ test("after a failure, names return to the old images, unless recreated", async 
     ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
   ]);
   const outcomes = [{ ...unchangedOutcome(db, []), outcome: "recreated" as const }];
-  await restoreImageNames({ engine, services: [app, db] }, running, outcomes);
+  await undoImageNames({ engine, services: [app, db] }, running, outcomes);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });
 
@@ -35,7 +35,7 @@ test("after a failure, a migration that ran keeps its image name, unless shared"
     ["app", [sampleContainer({ image: "sha256:old" })]],
   ]);
   const services = [migrate, index, sampleService()];
-  await restoreImageNames({ engine, services }, running, [ranOutcome(migrate, []), ranOutcome(index, [])]);
+  await undoImageNames({ engine, services }, running, [ranOutcome(migrate, []), ranOutcome(index, [])]);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });
 
