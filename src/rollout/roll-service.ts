@@ -93,7 +93,7 @@ export async function updateWave(
     if (action.kind === "leave") outcomes.push(unchangedOutcome(service, old));
     if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action.reason));
     if (action.kind === "run") runs.push(on);
-    if (action.kind === "roll") rolls.push(replacementOf(on, old));
+    if (action.kind === "roll") rolls.push({ on, old, ...notStarted, goesBack: new AbortController() });
     if (action.kind === "skip") {
       note(on, "is not run in a roll back: what it changed stays as it is");
       outcomes.push(outcomeOf(service, "skipped", {}));
@@ -135,18 +135,7 @@ async function planUpdate(
   return { action: { kind: "roll" }, old: recovered };
 }
 
-function replacementOf(on: ServiceRollout, old: Containers): Replacement {
-  return {
-    on,
-    old,
-    fresh: [],
-    healthyAfterMs: null,
-    drained: null,
-    goesBack: new AbortController(),
-    isSwitched: false,
-    hasFailed: false,
-  };
-}
+const notStarted = { fresh: [], healthyAfterMs: null, isSwitched: false, hasFailed: false, drained: null };
 
 /** Does all `works`, and waits for all. When one fails, the signal that each was given is aborted, and its error is thrown. */
 async function together(works: readonly ((failed: AbortSignal) => Promise<unknown>)[]): Promise<void> {

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/duration";
 import { liveMount, serviceAlias } from "#config/server";
 import { loadModel } from "#platform/compose";
-import { namesOf } from "#platform/docker/containers";
 import { getJson } from "#platform/docker/engine";
 import { isServing, withOwnHealth } from "#platform/docker/health";
 import { replaceFile } from "#platform/files";
@@ -192,16 +191,10 @@ export async function drainOld(
   const { traffic, service } = on;
   if (traffic.by === "nobody") return { drainedMs: null, downtimeMs: null, reason: "not behind the proxy" };
   const limits = drainLimits(service.drainTimeoutMs);
-  const work = () =>
-    drain(
-      traffic.directory,
-      service.name,
-      containers.map(({ name }) => name),
-      limits,
-      signal,
-    );
-  const names = namesOf(containers);
-  const { durationMs, result } = await timed(on, "drain", work, ({ kind, inFlight }) => {
+  const old = containers.map(({ name }) => name);
+  const names = old.join(", ");
+  const wait = () => drain(traffic.directory, service.name, old, limits, signal);
+  const { durationMs, result } = await timed(on, "drain", wait, ({ kind, inFlight }) => {
     const texts = {
       drained: `no request is left in ${names}`,
       "given up": `${names} not drained: the requests go back there`,
@@ -211,12 +204,8 @@ export async function drainOld(
     return texts[kind];
   });
   const { kind, inFlight } = result;
-  if (kind === "blind")
-    return {
-      drainedMs: durationMs,
-      downtimeMs: null,
-      reason: "not measured: Caddy did not count the requests",
-    };
+  const unseen = { downtimeMs: null, reason: "not measured: Caddy did not count the requests" };
+  if (kind === "blind") return { drainedMs: durationMs, ...unseen };
   const open = kind === "timed out" ? `; ${inFlight} requests were open at the limit` : "";
   return { drainedMs: durationMs, downtimeMs: 0, reason: `at the proxy${open}` };
 }
