@@ -2,9 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, globSync, statSync, writeFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts";
@@ -23,14 +21,20 @@ import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-async function lockPath(t: TestContext): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "hotpush-lock-"));
-  t.after(() => rm(directory, { recursive: true }));
-  return join(directory, "state", "shop.lock");
+function lockPath(t: TestContext): string {
+  return join(temporaryDirectory(t), "state", "shop.lock");
+}
+
+function setPath(t: TestContext, path: string): void {
+  const { PATH } = process.env;
+  process.env.PATH = path;
+  t.after(() => {
+    process.env.PATH = PATH;
+  });
 }
 
 test("a second roll-out is refused with the path of the lock", async (t) => {
-  const path = await lockPath(t);
+  const path = lockPath(t);
   const lock = await lockRollout(path, 0);
   await assert.rejects(lockRollout(path, 0), isProblem("rollout_locked", /It holds .*shop\.lock/));
   await lock.release();
@@ -38,16 +42,12 @@ test("a second roll-out is refused with the path of the lock", async (t) => {
 });
 
 test("a missing flock is reported as such, not as an unusable state directory", async (t) => {
-  const { PATH } = process.env;
-  t.after(() => {
-    process.env.PATH = PATH;
-  });
-  process.env.PATH = "/nonexistent";
-  await assert.rejects(lockRollout(await lockPath(t), 0), isProblem("tool_missing", /Install util-linux/));
+  setPath(t, "/nonexistent");
+  await assert.rejects(lockRollout(lockPath(t), 0), isProblem("tool_missing", /Install util-linux/));
 });
 
 test("a signal to our process group does not end a flock that waits", async (t) => {
-  const path = await lockPath(t);
+  const path = lockPath(t);
   const lock = await lockRollout(path, 0);
   const second = lockRollout(path, 60);
   const waiting = await until("flock waits", () =>
@@ -59,20 +59,15 @@ test("a signal to our process group does not end a flock that waits", async (t) 
 });
 
 test("a lock that the system refuses is reported in the words of flock", async (t) => {
-  const { PATH } = process.env;
-  const directory = await mkdtemp(join(tmpdir(), "hotpush-flock-"));
-  t.after(async () => {
-    process.env.PATH = PATH;
-    await rm(directory, { recursive: true });
-  });
+  const directory = temporaryDirectory(t);
   writeScript(join(directory, "flock"), "#!/bin/sh\necho 'flock: 3: No locks available' >&2\nexit 71\n");
-  process.env.PATH = `${directory}:${PATH}`;
+  setPath(t, `${directory}:${process.env.PATH}`);
   const told = /shop\.lock could not be locked \(flock: 3: No locks available\)/;
-  await assert.rejects(lockRollout(await lockPath(t), 0), isProblem("state_unusable", told));
+  await assert.rejects(lockRollout(lockPath(t), 0), isProblem("state_unusable", told));
 });
 
 test("a child with the descriptor keeps the lock after the roll-out was killed", async (t) => {
-  const path = await lockPath(t);
+  const path = lockPath(t);
   const lock = await lockRollout(path, 0);
   const child = spawn("sleep", ["60"], { stdio: ["ignore", "ignore", "ignore", lock.descriptor] });
   await once(child, "spawn");
@@ -86,10 +81,10 @@ test("a child with the descriptor keeps the lock after the roll-out was killed",
 const { signal } = new AbortController();
 
 test("a roll-out reports which other one it waits for, and how long it waited", async (t) => {
-  const lockPath = join(temporaryDirectory(t), "shop.lock");
+  const path = lockPath(t);
   const told: RolloutEvent[] = [];
-  const other = await lockRollout(lockPath, 0);
-  const waiting = lockRollout(lockPath, 60, { report: (event) => told.push(event), signal });
+  const other = await lockRollout(path, 0);
+  const waiting = lockRollout(path, 60, { report: (event) => told.push(event), signal });
   await until("it is reported", () => told.length === 1);
   const text = "waiting for another roll-out of this project, 60 s at most";
   assert.deepEqual(told, [{ event: "note", service: null, text }]);
@@ -100,13 +95,13 @@ test("a roll-out reports which other one it waits for, and how long it waited", 
 });
 
 test("a waiting roll-out that is asked to stop says so, and stops waiting", async (t) => {
-  const lockPath = join(temporaryDirectory(t), "shop.lock");
-  const other = await lockRollout(lockPath, 0);
+  const path = lockPath(t);
+  const other = await lockRollout(path, 0);
   const stopping = new AbortController();
-  const waiting = lockRollout(lockPath, 2, { report: () => stopping.abort(), signal: stopping.signal });
+  const waiting = lockRollout(path, 2, { report: () => stopping.abort(), signal: stopping.signal });
   await assert.rejects(waiting, isProblem("rollout_interrupted", /asked to stop while it waited/));
   await other.release();
-  await (await lockRollout(lockPath, 0)).release();
+  await (await lockRollout(path, 0)).release();
 });
 
 test("beside a Hotpush in the project's container, a command says where to run it", async (t) => {

@@ -3,10 +3,8 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { LiveDirectory } from "../../src/rollout/context.ts";
@@ -19,16 +17,12 @@ import {
   switchLiveFiles,
 } from "../../src/rollout/switch-traffic.ts";
 import { checkLimits, pollUntilGood } from "../../src/rollout/verify.ts";
+import { listenHere } from "../harness/listen.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
 
-async function livePath(t: TestContext): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "hotpush-live-"));
-  t.after(() => rm(directory, { recursive: true }));
-  return directory;
-}
-
 test("each replica has a live file; those of replicas that are no more name the first", async (t) => {
-  const directory = await livePath(t);
+  const directory = temporaryDirectory(t);
   assert.deepEqual(await readLiveFiles(directory, "app"), []);
   await switchLiveFiles(directory, "app", ["shop-app-4", "shop-app-5", "shop-app-6"]);
   await switchLiveFiles(directory, "app-admin", ["shop-app-admin-1"]);
@@ -41,7 +35,7 @@ test("each replica has a live file; those of replicas that are no more name the 
 });
 
 test("a reader never sees half a name", async (t) => {
-  const directory = await livePath(t);
+  const directory = temporaryDirectory(t);
   await switchLiveFiles(directory, "app", ["shop-app-1"]);
   const reader = spawn(process.execPath, ["-e", readUntilTold, join(directory, "app")]);
   t.after(() => reader.kill("SIGKILL"));
@@ -68,62 +62,60 @@ const look = () => {
 look();
 `;
 
-/** The project shop on the server, whose service web was just switched from shop-web-1 to shop-web-2. */
-async function shop(t: TestContext, upstreams: Readonly<Record<string, number>>): Promise<LiveDirectory> {
-  const live = liveDirectory(t, "shop");
-  writeFileSync(join(live.path, "web"), "shop-web-2");
-  const listed = Object.entries(upstreams).map(([address, count]) => ({ address, num_requests: count }));
-  await fakeCaddy(t, live, () => listed);
-  return live;
-}
+const requests = (host: string, num_requests: number) => ({ address: `${host}:8080`, num_requests });
 
-test("requests to another project's service of the same name do not count", async (t) => {
-  const live = await shop(t, {
-    "{file./run/live/blog/web}:8080": 7,
-    "blog-web-1:8080": 4,
-    "web.blog.containers.internal:8080": 2,
-    "{file./run/live/shop/web}:8080": 5,
-    "shop-web-1:8080": 3,
-    "shop-web-2:8080": 2,
+/** Of the project shop on the server, whose service web was just switched from shop-web-1 to shop-web-2. */
+const inFlight: readonly (readonly [
+  claim: string,
+  expected: number,
+  upstreams: Readonly<Record<string, number>>,
+])[] = [
+  [
+    "requests to another project's service of the same name do not count",
+    3,
+    {
+      "{file./run/live/blog/web}": 7,
+      "blog-web-1": 4,
+      "web.blog.containers.internal": 2,
+      "{file./run/live/shop/web}": 5,
+      "shop-web-1": 3,
+      "shop-web-2": 2,
+    },
+  ],
+  [
+    "before Caddy 2.11.2, own requests of unknown containers may be the old one's",
+    2,
+    {
+      "{file./run/live/blog/web}": 7,
+      "{file./run/live/shop/api}": 6,
+      "{file./run/live/shop/web}": 1,
+      "{file./run/live/shop/web.2}": 1,
+    },
+  ],
+  [
+    "requests that went to the service's name on the server may be at any container",
+    5,
+    { "{file./run/live/shop/web}": 2, "shop-web-2": 1, "web.shop.containers.internal": 4 },
+  ],
+];
+
+for (const [claim, expected, upstreams] of inFlight)
+  test(claim, async (t) => {
+    const live = liveDirectory(t, "shop");
+    writeFileSync(join(live.path, "web"), "shop-web-2");
+    await fakeCaddy(t, live, () => Object.entries(upstreams).map(([host, count]) => requests(host, count)));
+    assert.equal(await requestsInFlight(live, "web", ["shop-web-1"]), expected);
   });
-  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), 3);
-});
 
-test("before Caddy 2.11.2, only the service's own requests are those of an unknown container", async (t) => {
-  const live = await shop(t, {
-    "{file./run/live/blog/web}:8080": 7,
-    "{file./run/live/shop/api}:8080": 6,
-    "{file./run/live/shop/web}:8080": 1,
-    "{file./run/live/shop/web.2}:8080": 1,
-  });
-  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), 2);
-});
-
-test("requests that went to the service's name on the server may be at any container", async (t) => {
-  const live = await shop(t, {
-    "{file./run/live/shop/web}:8080": 2,
-    "shop-web-2:8080": 1,
-    "web.shop.containers.internal:8080": 4,
-  });
-  assert.deepEqual(await requestsInFlight(live, "web", ["shop-web-1"]), 5);
-});
-
-test("the live files that Caddy reads are found in its configuration", async (t) => {
-  const live = liveDirectory(t);
-  await fakeCaddy(t, live, () => ({
-    upstreams: [{ dial: "{file./run/live/app}:8080" }, { dial: "{file./run/live/app.2}:8080" }],
-    name: "{file./run/live/api}",
-  }));
-  assert.deepEqual([...((await liveFilesRead(live)) ?? [])], ["app", "app.2", "api"]);
-});
-
-test("live files of other projects on the server are not this one's", async (t) => {
-  const live = liveDirectory(t, "shop");
-  await fakeCaddy(t, live, () => ({
-    upstreams: [{ dial: "{file./run/live/shop/web}:8080" }, { dial: "{file./run/live/blog/admin}:8080" }],
-    header: "{file./run/live/closing}",
-  }));
-  assert.deepEqual([...((await liveFilesRead(live)) ?? [])], ["web"]);
+test("live files that Caddy reads are found in its configuration, by project", async (t) => {
+  const readBy = async (project: string | null, ...paths: readonly string[]) => {
+    const live = liveDirectory(t, project);
+    const dials = paths.slice(1).map((path) => ({ dial: `{file./run/live/${path}}:8080` }));
+    await fakeCaddy(t, live, () => ({ upstreams: dials, name: `{file./run/live/${paths[0]}}` }));
+    return [...((await liveFilesRead(live)) ?? [])];
+  };
+  assert.deepEqual(await readBy(null, "api", "app", "app.2"), ["app", "app.2", "api"]);
+  assert.deepEqual(await readBy("shop", "closing", "shop/web", "blog/admin"), ["web"]);
 });
 
 const quick = { ...checkLimits, pollMs: 5, timeoutMs: 2_000 };
@@ -135,10 +127,7 @@ async function site(t: TestContext, statuses: readonly number[]): Promise<string
     const status = (rest.length > 1 ? rest.shift() : rest[0]) ?? 200;
     response.writeHead(status).end();
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return `http://127.0.0.1:${await listenHere(t, server)}/`;
 }
 
 test("a site is good after six good answers in a row, and bad after five bad ones", async (t) => {
@@ -165,7 +154,6 @@ async function drainOf(t: TestContext, counts: readonly unknown[], timeoutMs = 6
   return drain(live, "app", ["shop-app-1"], { ...limits, timeoutMs });
 }
 
-const requests = (address: string, num_requests: number) => ({ address: `${address}:8080`, num_requests });
 const old = (count: number) => [requests("shop-app-1", count), requests("shop-app-2", 70)];
 const byFile = (count: number, other: string) => [
   requests("{file./run/live/app}", count),

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import {
@@ -13,6 +12,7 @@ import {
   writeVersions,
 } from "../../src/rollout/versions.ts";
 import { isProblem } from "../harness/problems.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 
 function version(commit: string, id: string = commit): Version {
   const app = { image: "shop-app", id: `sha256:${id}`, tag: `shop-app:${commit}` };
@@ -24,18 +24,14 @@ const b = version("b");
 const c = version("c");
 
 test("versions are read as written; without a file there are none", async (t) => {
-  const directory = await mkdtemp(join(tmpdir(), "hotpush-versions-"));
-  t.after(() => rm(directory, { recursive: true }));
-  const path = join(directory, "rollout", "shop.json");
+  const path = join(temporaryDirectory(t), "rollout", "shop.json");
   assert.deepEqual(await readVersions(path), []);
   await writeVersions(path, [a, b]);
   assert.deepEqual(await readVersions(path), [a, b]);
 });
 
 test("a damaged file is reported with what to do, and left as it is", async (t) => {
-  const directory = await mkdtemp(join(tmpdir(), "hotpush-versions-"));
-  t.after(() => rm(directory, { recursive: true }));
-  const path = join(directory, "shop.json");
+  const path = join(temporaryDirectory(t), "shop.json");
   await writeFile(path, '{"versions": [');
   await assert.rejects(readVersions(path), isProblem("state_unusable", /shop\.json is damaged .+remove it/));
   assert.equal(await readFile(path, "utf8"), '{"versions": [');
