@@ -43,18 +43,12 @@ export async function prepareImages(
   const pulled = names(await toPull(rollout, services));
   if (pulled.length > 0) await runReported(rollout, "pull", pullCommand(target, pulled), pulled);
   if (!withBuild || built.length === 0) return;
-  const builders = buildersOf(project.services, built);
+  // A worker may use the image that the app builds.
+  const images = new Set(built.map(({ image }) => image));
+  const builders = names(project.services.filter(({ hasBuild, image }) => hasBuild && images.has(image)));
   await requireDiskSpace(rollout);
-  await runReported(rollout, "build", buildCommand(target, names(builders)), names(builders));
+  await runReported(rollout, "build", buildCommand(target, builders), builders);
   await Promise.all(built.map((service) => tagBuilt(rollout, service)));
-}
-
-/** The services whose `build` makes the images of `built`: a worker may use the image that the app builds. */
-function buildersOf(
-  all: readonly RolloutService[],
-  built: readonly RolloutService[],
-): readonly RolloutService[] {
-  return all.filter((service) => service.hasBuild && built.some(({ image }) => image === service.image));
 }
 
 /** Missing images are always pulled before anything is touched; the others only with `withPull`. */

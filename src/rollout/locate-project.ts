@@ -232,15 +232,12 @@ export async function findLiveDirectory(
   { livePath }: Pick<RolloutRequest, "livePath">,
 ): Promise<LiveDirectory | null> {
   const project = projectOnServer(model);
-  if (project !== null) {
-    const path = livePath || join(await liveRoot(engine, project), project);
-    if (!isAllowed(path, constants.W_OK)) throw notWritable(path, true);
-    return { path, adminSocket: join(dirname(path), socketName), project };
-  }
-  const path = livePath || (await ownDirectory(engine, model));
+  const find = async () =>
+    project === null ? ownDirectory(engine, model) : join(await liveRoot(engine, project), project);
+  const path = livePath || (await find());
   if (path === null) return null;
-  if (!isAllowed(path, constants.W_OK)) throw notWritable(path, false);
-  return { path, adminSocket: join(path, socketName), project };
+  if (!isAllowed(path, constants.W_OK)) throw notWritable(path, project !== null);
+  return { path, adminSocket: join(project === null ? path : dirname(path), socketName), project };
 }
 
 /** Where the directories of all projects on the server are. */
