@@ -92,6 +92,8 @@ export interface RolloutExchange {
   readonly read: (deploymentId: number) => RolloutReport & {
     /** Whether the new version is live, and only watched. */
     readonly isGuarding: boolean;
+    /** Whether the new version was live, and the old one serves again. */
+    readonly hasGoneBack: boolean;
   };
   /** @throws the system's error */
   readonly order: (deploymentId: number, order: GuardOrder) => void;
@@ -144,7 +146,8 @@ export type Adoption =
 
 /** What deployments need from the stage that runs scripts. */
 export interface Runner {
-  readonly start: (deployment: Deployment) => Promise<Start>;
+  /** @param signal its abort ends what comes before the script: then the deployment waits */
+  readonly start: (deployment: Deployment, signal: AbortSignal) => Promise<Start>;
   readonly adopt: (deployment: Deployment) => Promise<Adoption>;
   /** Removes what a run left, except its log. Call it when the deployment is recorded. */
   readonly tidy: (deploymentId: number) => void;

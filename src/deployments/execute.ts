@@ -64,7 +64,8 @@ const interruptGraceMs = 2_000;
 interface Current {
   readonly id: number;
   readonly run: Run | null;
-  isCancelled: boolean;
+  /** Aborted when somebody cancels it. */
+  readonly cancelled: AbortController;
 }
 
 /** Makes the executor, which takes a deployment from its start to its recorded ending. */
@@ -77,11 +78,13 @@ export function createExecutor(options: ExecutorOptions): Executor {
   let lastWaitReason: string | null = null;
   /** Until when each rests, by a clock that never jumps. */
   const restsUntilMs = new Map<number, number>();
+  const isCancelled = () => current?.cancelled.signal.aborted ?? false;
 
   async function execute(deployment: Deployment): Promise<void> {
-    current = { id: deployment.id, run: null, isCancelled: false };
+    const cancelled = new AbortController();
+    current = { id: deployment.id, run: null, cancelled };
     onChange(deployment.id);
-    const start = await runner.start(deployment);
+    const start = await runner.start(deployment, AbortSignal.any([stopping, cancelled.signal]));
     switch (start.kind) {
       case "started":
         logStart(log, deployment);
@@ -99,7 +102,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   }
 
   async function skip(deployment: Deployment, reason: string): Promise<void> {
-    if (current?.isCancelled) return await record(deployment, cancelledEnding);
+    if (isCancelled()) return await record(deployment, cancelledEnding);
     await persist(() => transition(store, deployment, "skipped", { skipReason: reason }));
     current = null;
     logSkipped(log, deployment, reason);
@@ -108,8 +111,8 @@ export function createExecutor(options: ExecutorOptions): Executor {
   }
 
   async function watch(deployment: Deployment, run: Run): Promise<void> {
-    current = { isCancelled: false, ...current, id: deployment.id, run };
-    if (current.isCancelled) run.end("cancelled", cancelGraceMs);
+    current = { cancelled: new AbortController(), ...current, id: deployment.id, run };
+    if (isCancelled()) run.end("cancelled", cancelGraceMs);
     if (isInterrupting) run.end("interrupted", interruptGraceMs);
     const stopWatching = watchRollout(deployment, options);
     const ending = await run.ended;
@@ -133,11 +136,12 @@ export function createExecutor(options: ExecutorOptions): Executor {
     restsUntilMs.set(id, performance.now() + forMs);
     await persist(() => {
       putBack(store, deployment, waitReason);
-      if (current?.isCancelled) cancelQueued(store, id, null);
+      if (isCancelled()) cancelQueued(store, id, null);
     });
-    current = null;
     const fields = { event: "deployment.waits", deployment: id, ref, commit };
-    if (waitReason !== lastWaitReason) log.warn(fields, `Deployment ${id} waits: ${waitReason}`);
+    if (isCancelled()) logCancelled(log, id);
+    else if (waitReason !== lastWaitReason) log.warn(fields, `Deployment ${id} waits: ${waitReason}`);
+    current = null;
     lastWaitReason = waitReason;
     onChange(id);
   }
@@ -146,8 +150,10 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const report = exchange.read(deployment.id);
     const recorded = await persist(() => {
       recordRollout(store, deployment, report);
-      const isCancelled = current?.isCancelled ?? false;
-      const settled = settle(store, deployment, ending, { isCancelled, doesResume: !stopping.aborted });
+      const how = { isCancelled: isCancelled(), doesResume: !stopping.aborted };
+      const settled = settle(store, deployment, ending, how);
+      // One that was interrupted is to be live again.
+      if (report.hasGoneBack && settled.state !== "interrupted") takeBack(store, deployment.id);
       return { settled, deployment: findDeployment(store, deployment.id) };
     });
     // From now on a cancellation finds it in the queue, if anywhere.
@@ -170,7 +176,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     cancel(deploymentId, by) {
       if (current?.id !== deploymentId) return false;
       requestCancel(store, deploymentId, by, log);
-      current.isCancelled = true;
+      current.cancelled.abort();
       current.run?.end("cancelled", cancelGraceMs);
       return true;
     },
@@ -184,6 +190,11 @@ export function createExecutor(options: ExecutorOptions): Executor {
 function logStart(log: Log, { id, trigger, ref, commit, attempts }: Deployment): void {
   const fields = { event: "deployment.started", deployment: id, trigger, ref, commit, attempt: attempts };
   log.info(fields, `Deployment ${id} started: ${ref} at ${shortCommit(commit)}`);
+}
+
+export function logCancelled(log: Log, id: number): void {
+  const text = `Deployment ${id} was cancelled before its script started`;
+  log.info({ event: "deployment.cancelled", deployment: id }, text);
 }
 
 function logSkipped(log: Log, { id, ref, commit }: Deployment, reason: string): void {
@@ -242,6 +253,7 @@ function watchRollout(
     if (isNews) onChange(deployment.id);
     const order = isGuarding ? orderFor(store, stopping) : null;
     if (order === null || order === given) return;
+    if (order === "back") store.transaction(() => takeBack(store, deployment.id));
     exchange.order(deployment.id, order);
     given = order;
   }
@@ -295,14 +307,16 @@ export function settle(
   { isCancelled = false, doesResume = false }: SettleOptions = {},
 ): Ending {
   const mayResume = ending.state === "interrupted";
-  const isUnwanted = mayResume && (isCancelled || isCancelRequested(store, deployment.id));
+  const isUnwanted =
+    mayResume &&
+    (isCancelled || isCancelRequested(store, deployment.id) || isTakenBack(store, deployment.id));
   const { state, ...details } = isUnwanted ? cancelledEnding : ending;
   transition(store, { id: deployment.id, state: "running" }, state, details);
   if (state === "interrupted" && doesResume) resume(store, deployment.id);
   return { state, ...details };
 }
 
-/** A deployment that was interrupted this often is given up: it may be what takes the service down. */
+/** A deployment that was interrupted this often since it was asked for is given up: it may be what takes the service down. */
 const mostAttempts = 3;
 
 /**
@@ -319,11 +333,13 @@ export function resume(store: Store, id: number): "queued" | "superseded" | "fai
     transition(store, deployment, "superseded", { supersededBy: newer });
     return "superseded";
   }
-  if (deployment.attempts < mostAttempts) {
+  const sql = "SELECT attempts - asked_attempts AS count FROM deployments WHERE id = ?";
+  const count = Number(store.get(sql, id)?.count);
+  if (count < mostAttempts) {
     transition(store, deployment, "queued");
     return "queued";
   }
-  transition(store, deployment, "failed", { problem: gaveUp(deployment) });
+  transition(store, deployment, "failed", { problem: gaveUp(count) });
   return "failed";
 }
 
@@ -334,8 +350,8 @@ function findWaiting(store: Store, { id, ref }: Deployment): number | null {
   return (store.get(sql, ref, id, id)?.id as number | null) ?? null;
 }
 
-function gaveUp({ attempts }: Deployment): Problem {
-  const detail = `The deployment was started ${attempts} times and Hotpush was stopped or killed each time before it ended. If its script replaces the container of Hotpush itself, leave that service out, as hotpush rollout does. Then redeliver the push.`;
+function gaveUp(count: number): Problem {
+  const detail = `The deployment was started ${count} times and Hotpush was stopped or killed each time before it ended. If its script replaces the container of Hotpush itself, leave that service out, as hotpush rollout does. Then redeliver the push.`;
   return { code: "deployment_gave_up", detail };
 }
 
@@ -372,6 +388,16 @@ function requestCancel(store: Store, id: number, by: string | null, log: Log): v
     const text = `The cancellation of deployment ${id} could not be written to disk. Its script is stopped anyway. If the service dies first, the deployment runs again: cancel it once more`;
     log.error({ event: "store.failed", err: error }, text);
   }
+}
+
+/** Records that the version of a deployment was live and goes back: only a person deploys it again. Call it in a transaction. */
+export function takeBack(store: Store, id: number): void {
+  store.run("UPDATE deployments SET is_taken_back = 1 WHERE id = ?", id);
+}
+
+/** Whether the version of a deployment was live and went back, or was told to. */
+export function isTakenBack(store: Store, id: number): boolean {
+  return store.get("SELECT 1 FROM deployments WHERE id = ? AND is_taken_back", id) !== undefined;
 }
 
 /** Whether somebody cancelled a deployment since its last start. */
@@ -419,7 +445,8 @@ async function recoverRunning(
       );
       return await executor.conclude(deployment, isUnwanted ? afterCancel(adoption.ending) : adoption.ending);
     case "gone":
-      if (isUnwanted) return await executor.conclude(deployment, cancelledEnding);
+      if (isUnwanted || isTakenBack(store, deployment.id))
+        return await executor.conclude(deployment, cancelledEnding);
       await runAgain(deployment, options);
   }
 }
@@ -431,8 +458,9 @@ function afterCancel(ending: Ending): Ending {
 
 /** In one transaction: another instance may record a newer push, which supersedes an interrupted one. */
 async function runAgain(deployment: Deployment, options: ExecutorOptions): Promise<void> {
-  const { store, runner, log } = options;
+  const { store, runner, exchange, log } = options;
   runner.tidy(deployment.id);
+  exchange.tidy(deployment.id);
   const state = await writeOnDisk(options, () => {
     if (deployment.state === "running") transition(store, deployment, "interrupted");
     return resume(store, deployment.id);

@@ -53,8 +53,8 @@ export function reportStart(store: Store, deployment: Deployment): void {
  * reported: nobody was sent that it began.
  */
 export function reportEnding(store: Store, deployment: Deployment): void {
-  const { state, project, attempts } = deployment;
-  if (attempts === 0) return;
+  const { state, project, startedAtMs } = deployment;
+  if (startedAtMs === null) return;
   put(store, "ended", deployment);
   if (!["succeeded", "failed", "timed_out"].includes(state)) return;
   const sql = "UPDATE subscribers SET saw_failure = ? WHERE project = ?";

@@ -1,3 +1,4 @@
+import { branchOf } from "#commit-names";
 import type { Log } from "#log";
 import { createLogThrottle } from "#platform/async";
 import type { Row, Store } from "#platform/sqlite";
@@ -8,7 +9,7 @@ import {
   type Runner,
   type Trigger,
 } from "./deployment.ts";
-import { cancelQueued, createExecutor, recover } from "./execute.ts";
+import { cancelQueued, createExecutor, isTakenBack, logCancelled, recover, takeBack } from "./execute.ts";
 import { findLastGood, findRunning } from "./history.ts";
 import type { DeploymentSummary, Push, PushRecord } from "./push.ts";
 import {
@@ -16,6 +17,7 @@ import {
   findDeployment,
   findPause,
   insertDeployment,
+  isAfter,
   isUnasked,
   selectDeployments,
   transition,
@@ -68,7 +70,7 @@ export interface QueueOptions {
 const lookIntervalMs = 1_000;
 const usualAskEveryMs = 10_000;
 const noExchange: RolloutExchange = {
-  read: () => ({ liveAtMs: null, requests: null, isGuarding: false }),
+  read: () => ({ liveAtMs: null, requests: null, isGuarding: false, hasGoneBack: false }),
   order: () => {},
   tidy: () => {},
 };
@@ -141,10 +143,7 @@ export function createQueue(options: QueueOptions): Queue {
 
   function cancelWaiting(id: number, by: string | null): boolean {
     if (!store.transaction(() => cancelQueued(store, id, by))) return false;
-    log.info(
-      { event: "deployment.cancelled", deployment: id },
-      `Deployment ${id} was cancelled in the queue`,
-    );
+    logCancelled(log, id);
     onChange(id);
     return true;
   }
@@ -166,7 +165,10 @@ export function createQueue(options: QueueOptions): Queue {
       const running = findRunning(store);
       return running !== null && exchange.read(running.id).isGuarding ? running : null;
     },
-    goBack: (id) => exchange.order(id, "back"),
+    goBack(id) {
+      store.transaction(() => takeBack(store, id));
+      exchange.order(id, "back");
+    },
     isBusy: () => mode === "busy",
     async stop(graceMs) {
       mode = "stopping";
@@ -216,16 +218,30 @@ const pausedDetail = {
 function recordAgain(store: Store, delivery: Row): PushRecord {
   const deployment = findDeployment(store, Number(delivery.deployment_id));
   if (deployment === null) return { kind: "duplicate", ...pruned(delivery) };
+  const refusal = whyNotAgain(store, deployment);
+  if (refusal !== null) return { kind: "duplicate", deployment: summary(deployment), detail: refusal };
+  store.run(
+    "UPDATE deployments SET asked_after = queue_order, asked_attempts = attempts, started_at_ms = NULL WHERE id = ?",
+    deployment.id,
+  );
+  transition(store, deployment, "queued");
+  const queued = summary({ ...deployment, state: "queued" });
+  return { kind: "accepted", deployment: queued, ...(findPause(store) && pausedDetail) };
+}
+
+/** Whoever has captured a delivery can send it again, so "try again" has an end. */
+const mostAttempts = 10;
+
+/** Why a delivery that comes again is not tried again, or null. */
+function whyNotAgain(store: Store, { id, ref, state, attempts }: Deployment): string | null {
+  if (!["failed", "timed_out", "cancelled"].includes(state)) return duplicateDetail(state);
+  const toDeploy = `To deploy the branch, run on its server: hotpush deploy ${branchOf(ref)}`;
+  if (isTakenBack(store, id)) return `Its version was live and was taken back. ${toDeploy}`;
+  if (attempts >= mostAttempts) return `It was started ${attempts} times. ${toDeploy}`;
   // A captured delivery must not undo what came after it, such as a roll back.
-  const isLast = (findLastGood(store, [deployment.ref])?.id ?? 0) < deployment.id;
-  if (isLast && ["failed", "timed_out", "cancelled"].includes(deployment.state)) {
-    transition(store, deployment, "queued");
-    const sql = "UPDATE deployments SET attempts = 0, started_at_ms = NULL, is_asked = 1 WHERE id = ?";
-    store.run(sql, deployment.id);
-    const queued = summary({ ...deployment, state: "queued" });
-    return { kind: "accepted", deployment: queued, ...(findPause(store) && pausedDetail) };
-  }
-  return { kind: "duplicate", deployment: summary(deployment), detail: duplicateDetail(deployment.state) };
+  const sql = `SELECT 1 FROM deployments WHERE id = ? AND ${isAfter("queue_order")}`;
+  if (store.get(sql, id, findLastGood(store, [ref])?.id ?? null)) return null;
+  return `A later deployment of its branch succeeded. ${toDeploy}`;
 }
 
 /** A delivery whose deployment is pruned from the history: it still must not deploy again. */
@@ -242,8 +258,6 @@ export function summary({ id, ref, commit, state }: Deployment): DeploymentSumma
 
 function duplicateDetail(state: Deployment["state"]): string {
   if (!isFinished(state)) return "This delivery is recorded already and waits or runs.";
-  if (state === "failed" || state === "timed_out" || state === "cancelled")
-    return "A later deployment of its branch succeeded, so this one is not tried again. To deploy the branch, run on its server: hotpush deploy";
   if (state === "superseded") return "A newer push superseded this one, so it is not deployed by itself.";
   if (state === "skipped") {
     return "Its deployment was skipped: the history says why. To deploy the branch anyway, run on its server: hotpush deploy";

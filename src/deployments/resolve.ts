@@ -17,6 +17,7 @@ import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
 import { type Deployment, liveCommit, type Source } from "./deployment.ts";
 import { findLastGood } from "./history.ts";
+import { isAfter } from "./store.ts";
 
 /** What becomes of a deployment, by where its branch is at the remote. */
 export type Decision =
@@ -30,9 +31,10 @@ export interface Resolver {
   /**
    * Asks the remote where the branch of a claimed deployment is, and decides by the rules. Records what it decided about.
    *
+   * @param signal its abort ends all questions: then the deployment waits
    * @throws errors of the system, such as a lack of descriptors
    */
-  readonly resolve: (deployment: Deployment) => Promise<Decision>;
+  readonly resolve: (deployment: Deployment, signal: AbortSignal) => Promise<Decision>;
   /** What the rules say about a head for which no push has come: `deploy` means that it was missed. Reads no history. */
   readonly judgeHead: (ref: string, head: string) => Promise<Decision["kind"]>;
 }
@@ -44,9 +46,9 @@ export interface ResolverOptions {
   /** DEPLOY_PATHS; none: every push is deployed. */
   readonly paths?: readonly string[];
   /** Why a commit must not be deployed, or null. Without it, commits need no signature. */
-  readonly checkSigned?: ((deployment: Deployment, commit: string) => Promise<Problem | null>) | null;
-  /** Aborted when the service stops. */
-  readonly stopping: AbortSignal;
+  readonly checkSigned?:
+    | ((deployment: Deployment, commit: string, signal: AbortSignal) => Promise<Problem | null>)
+    | null;
   /** An older head counts if the remote reports it twice, so far apart. The default is 10 s. */
   readonly confirmMs?: number;
   /** How long a push waits for a remote that does not answer. The default is an hour. */
@@ -69,7 +71,9 @@ interface Look {
   readonly live: Deployment | null;
   /** The last one of this branch that succeeded. */
   readonly last: Deployment | null;
-  /** Whether the head was the subject of an earlier push or deployment. */
+  /** Whether a script of the branch was started after the last one, and did not succeed: it may have changed what is live. */
+  readonly isUnsure: boolean;
+  /** Whether the head was the subject of another push or deployment. */
   readonly wasSeen: boolean;
   /** Whether it was already, before the last one of this branch. */
   readonly wasSeenBeforeLast: boolean;
@@ -108,13 +112,14 @@ const rules: readonly Rule[] = [
     name: "2. A head that may be an old one counts if it is reported twice. So a host that lags rolls nothing back.",
     async judge(look) {
       const isDeployed = isHeadDeployed(look);
-      const isOld = look.containsPushed
-        ? !isDeployed && ((look.trigger === "catch-up" && look.wasSeen) || (await look.isBehindLast()))
-        : isDeployed || look.wasSeen || (await look.isBehindLast());
+      const isSeen = look.wasSeen && (look.trigger === "catch-up" || !look.containsPushed);
+      const isOld = isDeployed
+        ? look.isUnsure || !look.containsPushed
+        : isSeen || (await look.isBehindLast());
       if (!isOld || look.isConfirmed()) return null;
       const { ref, head, pushed } = look;
       const what = look.containsPushed
-        ? "an older commit than what was deployed last"
+        ? "an older commit than what was deployed or tried last"
         : `which does not contain ${shortCommit(pushed)}`;
       return {
         kind: "wait",
@@ -123,10 +128,10 @@ const rules: readonly Rule[] = [
     },
   },
   {
-    name: "3. A head that is live is not deployed again.",
+    name: "3. A head that is live is not deployed again, unless a later script failed: it may have changed what is live.",
     judge(look) {
       const { live, last, head, pushed, ref, containsPushed } = look;
-      if (last === null || !isHeadDeployed(look)) return null;
+      if (last === null || !isHeadDeployed(look) || look.isUnsure) return null;
       const is =
         live?.id === last.id
           ? `is live since deployment ${last.id}`
@@ -137,8 +142,9 @@ const rules: readonly Rule[] = [
   },
   {
     name: "5b. After a roll back, a head that was seen before waits for a person.",
-    judge({ last, head, ref, wasSeenBeforeLast }) {
-      if (last?.trigger !== "rollback" || !wasSeenBeforeLast) return null;
+    judge(look) {
+      const { last, head, ref, wasSeenBeforeLast } = look;
+      if (last?.trigger !== "rollback" || !wasSeenBeforeLast || isHeadDeployed(look)) return null;
       return skip(
         `Deployment ${last.id} has rolled back from ${shortCommit(head)}, and ${branchOf(ref)} has nothing newer. To deploy it all the same: hotpush deploy ${branchOf(ref)}`,
       );
@@ -156,8 +162,8 @@ const rules: readonly Rule[] = [
   },
   {
     name: "6. [skip deploy] and DEPLOY_PATHS.",
-    async judge({ findSkip }) {
-      const reason = await findSkip();
+    async judge(look) {
+      const reason = isHeadDeployed(look) ? null : await look.findSkip();
       return reason === null ? null : skip(reason);
     },
   },
@@ -176,16 +182,19 @@ function isHeadDeployed({ last, head }: Look): boolean {
   return last !== null && liveCommit(last) === head;
 }
 
+const ended: Decision = { kind: "wait", reason: "The service is stopping, or it was cancelled." };
 const usualConfirmMs = 10_000;
 const usualPatienceMs = 3_600_000;
 /** How often the remote is asked whether its head contains the pushed commit, before the rules are asked. */
 const usualPausesS = "1 2 3 3";
+/** No further question follows then: others wait for their turn. */
+const longestLookMs = 30_000;
 /** Of those that were superseded while they waited, nobody says that they wait no longer. */
 const mostWaiting = 1_000;
 
 /** Makes the resolver of a project: it decides what a deployment deploys. */
 export function createResolver(options: ResolverOptions): Resolver {
-  const { store, checkout: present, stopping, patienceMs = usualPatienceMs } = options;
+  const { store, checkout: present, patienceMs = usualPatienceMs } = options;
   const { clock = () => performance.now() } = options;
   /** Since when the remote is silent about a deployment. */
   const waitsSinceMs = new Map<number, number>();
@@ -208,8 +217,9 @@ export function createResolver(options: ResolverOptions): Resolver {
       head,
       live,
       last,
-      wasSeen: wasSeen(store, ref, head, id),
-      wasSeenBeforeLast: wasSeen(store, ref, head, last?.id ?? null),
+      isUnsure: last !== null && hasTriedSince(store, last, "AND ref = ? AND trigger <> 'rollback'", ref),
+      wasSeen: wasSeen({ store, ref, head }, id, ofOthers),
+      wasSeenBeforeLast: last !== null && wasSeen({ store, ref, head }, last.id, ofEarlier),
       failed: findFailed(store, ref, head, last),
       isConfirmed: () => isConfirmed(ref, head),
     };
@@ -224,7 +234,7 @@ export function createResolver(options: ResolverOptions): Resolver {
     throw new Error("no rule has decided");
   }
 
-  async function resolve(deployment: Deployment): Promise<Decision> {
+  async function resolve(deployment: Deployment, signal: AbortSignal): Promise<Decision> {
     const { id, ref, trigger, commit: pushed } = deployment;
     const checkout = present();
     const { checkSigned = null } = options;
@@ -234,13 +244,13 @@ export function createResolver(options: ResolverOptions): Resolver {
     const found: FoundHead =
       trigger === "rollback"
         ? { kind: "none", detail: "" }
-        : await findHead(checkout, deployment, { isFirst: !waitsSinceMs.has(id), stopping });
-    if (stopping.aborted) return { kind: "wait", reason: "The service is stopping." };
+        : await findHead(checkout, deployment, { isFirst: !waitsSinceMs.has(id), signal });
+    if (signal.aborted) return ended;
     if (found.kind === "unknown") return silent(deployment, found.detail);
     if (found.kind === "none") {
       if (checkSigned !== null && trigger !== "rollback")
         return refuse(`${found.detail} So no signature can be verified.`);
-      note(store, deployment, sourceOf(await read(pushed), null));
+      note(store, deployment, sourceOf(await read(pushed), null), true);
       return { kind: "deploy", commit: pushed, isSigned: false };
     }
     const { commit: head, containsPushed } = found;
@@ -252,19 +262,23 @@ export function createResolver(options: ResolverOptions): Resolver {
       trigger,
       pushed,
       containsPushed,
-      isAsked: isAsked(store, deployment),
+      isAsked: isAsked(store, deployment, last),
       isBehindLast: async () =>
         last !== null && (await isAncestor(checkout.repoPath, head, liveCommit(last), reader)),
       async findSkip() {
         const reason = commit && live && (await findSkip({ ...options, checkout, deployment, live, commit }));
-        if (reason) note(store, deployment, sourceOf(commit, head));
+        if (reason) note(store, deployment, sourceOf(commit, head), false);
         return reason;
       },
     });
     if (decision.kind !== "deploy") return decision;
-    const problem = (await checkSigned?.(deployment, head)) ?? null;
-    if (stopping.aborted) return { kind: "wait", reason: "The service is stopping." };
-    note(store, deployment, sourceOf(commit, head));
+    // What is ended half-way throws.
+    const checked = checkSigned?.(deployment, head, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+    const problem = (await checked) ?? null;
+    if (signal.aborted) return ended;
+    note(store, deployment, sourceOf(commit, head), problem === null);
     return problem ? { kind: "refused", problem } : { ...decision, isSigned: checkSigned !== null };
   }
 
@@ -277,8 +291,8 @@ export function createResolver(options: ResolverOptions): Resolver {
   }
 
   return {
-    async resolve(deployment) {
-      const decision = await resolve(deployment);
+    async resolve(deployment, signal) {
+      const decision = await resolve(deployment, signal);
       const sinceMs = waitsSinceMs.get(deployment.id) ?? clock();
       waitsSinceMs.delete(deployment.id);
       if (decision.kind === "wait") waitsSinceMs.set(deployment.id, sinceMs);
@@ -319,20 +333,21 @@ type FoundHead =
 async function findHead(
   checkout: Checkout,
   { ref, commit: pushed }: Deployment,
-  { isFirst, stopping: signal }: { readonly isFirst: boolean; readonly stopping: AbortSignal },
+  { isFirst, signal }: { readonly isFirst: boolean; readonly signal: AbortSignal },
 ): Promise<FoundHead> {
   const { repoPath, environment, user } = checkout;
   const reader = { env: withoutReplacements(environment), user };
   // The variable of examples/deploy.sh, if DEPLOY_ENV passes it.
   const pausesS = (environment.DEPLOY_RETRY_PAUSES || usualPausesS).split(/\s+/).map(Number);
   const left = isFirst ? pausesS.filter(Number.isFinite) : [];
+  const untilMs = performance.now() + longestLookMs;
   for (;;) {
     const head = await readRemoteHead(checkout, ref, { signal });
     if (head.kind === "none") return head;
     const failure = head.kind === "head" ? await fetchBranch(checkout, ref, { signal }) : head.detail;
     const containsPushed =
       head.kind === "head" && failure === null && (await isAncestor(repoPath, pushed, head.commit, reader));
-    const pauseS = left.shift();
+    const pauseS = performance.now() < untilMs ? left.shift() : undefined;
     if (containsPushed || pauseS === undefined || signal.aborted) {
       if (failure !== null || head.kind !== "head") return { kind: "unknown", detail: failure ?? "" };
       return { ...head, containsPushed };
@@ -341,39 +356,50 @@ async function findHead(
   }
 }
 
-function isAsked(store: Store, { id, trigger }: Deployment): boolean {
+/** @param last of a delivery that was sent again, only what came before the run that failed has no say */
+function isAsked(store: Store, { id, trigger }: Deployment, last: Deployment | null): boolean {
   if (trigger === "manual") return true;
-  return store.get("SELECT 1 FROM deployments WHERE id = ? AND is_asked", id) !== undefined;
+  const sql = `SELECT 1 FROM deployments WHERE id = ? AND ${isAfter("asked_after")}`;
+  return store.get(sql, id, last?.id ?? null) !== undefined;
 }
 
-/** Deliveries are kept longer than deployments. @param before only what is older than this deployment; null: all */
-function wasSeen(store: Store, ref: string, commit: string, before: number | null): boolean {
-  const last = before ?? Number.MAX_SAFE_INTEGER;
-  const isIn = (sql: string) =>
-    store.get(`${sql} AND project = $project AND ref = ? LIMIT 1`, commit, last, ref) !== undefined;
+/** SQL for pushes, heads and deliveries of other deployments than this one. */
+const ofOthers = ["id IS NOT ?", "id IS NOT ?", "deployment_id IS NOT ?"] as const;
+/** SQL for those before it. Pushes come in the order of their ids, and are deployed in that of the queue. */
+const ofEarlier = [
+  "id < ?",
+  "queue_order < (SELECT queue_order FROM deployments WHERE id = ?)",
+  "deployment_id < ?",
+] as const;
+
+/** Deliveries are kept longer than deployments. */
+function wasSeen(
+  { store, ref, head }: { readonly store: Store; readonly ref: string; readonly head: string },
+  id: number | null,
+  [ofPushes, ofHeads, ofDeliveries]: readonly [string, string, string],
+): boolean {
+  const isIn = (sql: string, which: string) =>
+    store.get(`${sql} = ? AND ${which} AND project = $project AND ref = ? LIMIT 1`, head, id, ref) !==
+    undefined;
   return (
-    isIn("SELECT 1 FROM deployments WHERE commit_id = ? AND id < ?") ||
-    isIn("SELECT 1 FROM deployments WHERE checked_out_commit = ? AND id < ?") ||
-    isIn("SELECT 1 FROM deliveries WHERE commit_id = ? AND deployment_id < ?")
+    isIn("SELECT 1 FROM deployments WHERE commit_id", ofPushes) ||
+    isIn("SELECT 1 FROM deployments WHERE checked_out_commit", ofHeads) ||
+    isIn("SELECT 1 FROM deliveries WHERE commit_id", ofDeliveries)
   );
 }
 
 /** If the remote was silent, the commit itself has not failed. */
 function findFailed(store: Store, ref: string, head: string, last: Deployment | null) {
   const sql = `SELECT id, state FROM deployments WHERE project = $project AND ref = ? AND coalesce(checked_out_commit, commit_id) = ?
-    AND state IN ('failed', 'timed_out', 'cancelled') AND problem_code IS NOT 'fetch_failed' AND ${isSince} ORDER BY queue_order DESC LIMIT 1`;
+    AND state IN ('failed', 'timed_out', 'cancelled') AND problem_code IS NOT 'fetch_failed' AND ${isAfter("queue_order")} ORDER BY queue_order DESC LIMIT 1`;
   const row = store.get(sql, ref, head, last?.id ?? null);
   return row ? { id: Number(row.id), state: row.state as Deployment["state"] } : null;
 }
 
-/** SQL: it was started, or ended, after the deployment with this id. */
-const isSince =
-  "queue_order > coalesce((SELECT queue_order FROM deployments WHERE id = ?), (SELECT min(queue_order) - 1 FROM deployments))";
-
 /** The commits that were skipped for their own sake since something went live. */
 function listSkipped(store: Store, ref: string, live: Deployment): readonly string[] {
   const sql = `SELECT checked_out_commit AS id FROM deployments WHERE project = $project AND ref = ? AND state = 'skipped'
-    AND checked_out_commit IS NOT NULL AND ${isSince} ORDER BY queue_order DESC LIMIT 100`;
+    AND checked_out_commit IS NOT NULL AND ${isAfter("queue_order")} ORDER BY queue_order DESC LIMIT 100`;
   return store.all(sql, ref, live.id).map(({ id }) => String(id));
 }
 
@@ -386,11 +412,11 @@ interface SkipOptions extends Pick<ResolverOptions, "store" | "paths"> {
 
 /** Why the head need not be deployed, or null. If git cannot tell, it is deployed. */
 async function findSkip(options: SkipOptions): Promise<string | null> {
-  const { store, paths = [], checkout, deployment, live, commit } = options;
+  const { store, paths = [], checkout, live, commit } = options;
   if (/\[skip deploy\]/i.test(commit.subject) && (await speaksForAll(options)))
     return `The subject of ${shortCommit(commit.id)} has [skip deploy].`;
   const from = liveCommit(live);
-  if (paths.length === 0 || hasTriedSince(store, live, deployment.id)) return null;
+  if (paths.length === 0 || hasTriedSince(store, live)) return null;
   if (!(await isSame(checkout, [from, commit.id], paths))) return null;
   return `No file that DEPLOY_PATHS names differs between ${shortCommit(from)}, which is live, and ${shortCommit(commit.id)}.`;
 }
@@ -408,11 +434,15 @@ async function speaksForAll({ store, checkout, deployment, live, commit }: SkipO
   return count !== null && count <= own;
 }
 
-/** Whether a script was started since something went live, and did not succeed: then nobody knows what is live. */
-function hasTriedSince(store: Store, live: Deployment, own: number): boolean {
-  const sql = `SELECT 1 FROM deployments WHERE project = $project AND ${isSince} AND attempts > (id = ?)
-    AND state NOT IN ('succeeded', 'skipped') LIMIT 1`;
-  return store.get(sql, live.id, own) !== undefined;
+/**
+ * Whether a script was started since something went live, and did not succeed: then nobody knows what is live.
+ *
+ * @param which SQL that selects some of them
+ */
+function hasTriedSince(store: Store, live: Deployment, which = "", ...values: readonly string[]): boolean {
+  const sql = `SELECT 1 FROM deployments WHERE project = $project AND ${isAfter("queue_order")}
+    AND has_run AND state <> 'succeeded' ${which} LIMIT 1`;
+  return store.get(sql, live.id, ...values) !== undefined;
 }
 
 const diffTimeoutMs = 60_000;
@@ -453,9 +483,9 @@ function sourceOf(found: Commit | null, checkedOutCommit: string | null): Source
 }
 
 /** Records what a deployment is about before its script starts, so that this is known whatever happens to the service. */
-function note(store: Store, { id, attempts }: Deployment, source: Source): void {
-  const sql = `UPDATE deployments SET checked_out_commit = ?, subject = ?, author = ?
+function note(store: Store, { id, attempts }: Deployment, source: Source, doesRun: boolean): void {
+  const sql = `UPDATE deployments SET checked_out_commit = ?, subject = ?, author = ?, has_run = max(has_run, ?)
     WHERE id = ? AND attempts = ? AND state = 'running'`;
-  const values = [source.checkedOutCommit, source.subject, source.author, id, attempts];
+  const values = [source.checkedOutCommit, source.subject, source.author, Number(doesRun), id, attempts];
   store.transaction(() => store.run(sql, ...values));
 }

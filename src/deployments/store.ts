@@ -29,7 +29,10 @@ export const deploymentsSchema: Schema = {
       exit_code      INTEGER,
       problem_code   TEXT,
       problem_detail TEXT,
-      is_asked       INTEGER NOT NULL DEFAULT 0, -- it failed, and its delivery was sent again: it runs in any case
+      has_run        INTEGER NOT NULL DEFAULT 0, -- its script was started at least once
+      asked_after    INTEGER,             -- it failed, and its delivery was sent again: the place of the run that failed
+      asked_attempts INTEGER NOT NULL DEFAULT 0, -- and the attempts until then
+      is_taken_back  INTEGER NOT NULL DEFAULT 0, -- its version was live and went back, or was told to
       skip_reason    TEXT,
       wait_reason    TEXT,
       created_at_ms  INTEGER NOT NULL,
@@ -172,7 +175,12 @@ export function findDeployment(store: Store, id: number): Deployment | null {
 }
 
 /** SQL: no person has asked for the deployment. */
-export const isUnasked = "trigger IN ('push', 'catch-up') AND NOT is_asked";
+export const isUnasked = "trigger IN ('push', 'catch-up') AND asked_after IS NULL";
+
+/** SQL: the place in a column comes after that of the deployment with this id, in the order of their starts. */
+export function isAfter(column: "queue_order" | "asked_after"): string {
+  return `${column} > coalesce((SELECT queue_order FROM deployments WHERE id = ?), -9e18)`;
+}
 
 /** SQL for the last place in the queue. */
 const lastInQueue = "(SELECT coalesce(max(queue_order), 0) + 1 FROM deployments)";
@@ -293,7 +301,8 @@ export function claimNext(store: Store, resting: readonly number[] = []): Deploy
  */
 export function putBack(store: Store, { id }: Deployment, waitReason: string | null = null): void {
   store.run(
-    `UPDATE deployments SET state = 'queued', attempts = attempts - 1, started_at_ms = NULL, wait_reason = ?,
+    `UPDATE deployments SET state = 'queued', attempts = attempts - 1, wait_reason = ?,
+       started_at_ms = iif(attempts - 1 > asked_attempts, started_at_ms, NULL),
        queue_order = (SELECT min(queue_order) FROM deployments) - 1 WHERE id = ? AND state = 'running'`,
     waitReason,
     id,
@@ -326,9 +335,9 @@ const results: Partial<Record<DeploymentState, string>> = {
 
 /** Adds a deployment that has ended to the totals, which stay when it is pruned. One that was never started counts nowhere. */
 function addToTotals(store: Store, deployment: Deployment): void {
-  const { project, state, attempts, startedAtMs, finishedAtMs } = deployment;
+  const { project, state, startedAtMs, finishedAtMs } = deployment;
   const result = results[state];
-  if (result === undefined || attempts === 0 || startedAtMs === null || finishedAtMs === null) return;
+  if (result === undefined || startedAtMs === null || finishedAtMs === null) return;
   const add = (name: string, labels: string, value: number) => {
     const sql = `INSERT INTO totals (project, name, labels, value) VALUES (?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET value = value + excluded.value`;

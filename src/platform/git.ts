@@ -204,6 +204,8 @@ interface AskOptions {
   readonly signal?: AbortSignal;
 }
 
+const usualAskMs = 30_000;
+
 /**
  * Asks the remote of the repository which commit `ref` is at, with the credentials that the script would use. At the
  * time-out, git is killed with the programs that it started (ssh, git-remote-https).
@@ -211,7 +213,7 @@ interface AskOptions {
 export async function readRemoteHead(
   checkout: Checkout,
   ref: string,
-  { timeoutMs = 30_000, ...options }: AskOptions = {},
+  { timeoutMs = usualAskMs, ...options }: AskOptions = {},
 ): Promise<RemoteHead> {
   const { repoPath, environment: env, user } = checkout;
   const isRepository = env.GIT_DIR || lstatSync(join(repoPath, ".git"), { throwIfNoEntry: false });
@@ -261,24 +263,43 @@ function commitOf(output: string, ref: string): string | null {
 }
 
 const fetchTimeoutMs = 10 * 60_000;
+/** The longest time in which git reports no progress. */
+const fetchSilenceMs = 60_000;
 /** Housekeeping would go on in the background. */
 const noHousekeeping = ["-c", "gc.auto=0", "-c", "maintenance.auto=false"];
-const quietly = ["--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--refmap="];
+const withProgress = [
+  "--progress",
+  "--no-tags",
+  "--no-recurse-submodules",
+  "--no-write-fetch-head",
+  "--refmap=",
+];
 
 /**
- * Fetches a branch and its history into the repository, without moving any ref there.
+ * Fetches a branch and its history into the repository, without moving any ref there. It is ended after ten minutes, or
+ * `silenceMs` without progress.
  *
  * @returns null, or a sentence on why that failed
  */
 export async function fetchBranch(
   { repoPath, environment: env, user, redactor }: Checkout,
   ref: string,
-  { timeoutMs = fetchTimeoutMs, ...options }: AskOptions = {},
+  { signal, silenceMs = fetchSilenceMs }: { readonly signal: AbortSignal; readonly silenceMs?: number },
 ): Promise<string | null> {
-  const args = [...noHousekeeping, "fetch", ...quietly, "--", remoteOf(env), ref];
-  const ending = await runGit(repoPath, args, { ...options, env, user, timeoutMs });
+  const args = [...noHousekeeping, "fetch", ...withProgress, "--", remoteOf(env), ref];
+  const silent = new AbortController();
+  const timer = setTimeout(() => silent.abort(), silenceMs);
+  const ending = await runGit(repoPath, args, {
+    env,
+    user,
+    timeoutMs: fetchTimeoutMs,
+    signal: AbortSignal.any([signal, silent.signal]),
+    onLine: () => timer.refresh(),
+  });
+  clearTimeout(timer);
   if (ending.kind === "exited" && ending.code === 0) return null;
-  return `git could not fetch ${ref}: ${redactor().text(reasonOf(ending))} Check address, credentials and network.`;
+  const reason = silent.signal.aborted ? `no progress for ${silenceMs / 1_000} s.` : reasonOf(ending);
+  return `git could not fetch ${ref}: ${redactor().text(reason)} Check address, credentials and network.`;
 }
 
 /** What ssh and git say last. Below it, git gives advice that is the same for every fault. */

@@ -248,11 +248,9 @@ export class Project {
 
   #makeResolver(): Resolver {
     const { store, statePath, log } = this;
-    const { stopping } = this.#shared;
     const project = this;
     return createResolver({
       store,
-      stopping,
       checkout: () => this.script(),
       get paths() {
         return project.settings.deployPaths;
@@ -263,7 +261,7 @@ export class Project {
       get checkSigned() {
         const { allowedSigners: signersPath } = project.settings;
         if (signersPath === null) return null;
-        return async (deployment: Deployment, commit: string) => {
+        return async (deployment: Deployment, commit: string, signal: AbortSignal) => {
           // Most projects need no signatures, so this is loaded with the first deployment that needs one.
           const { checkSigned } = await import("#runner/signatures");
           const findLastDeployed = () => findLastDeployedCommit(store);
@@ -272,7 +270,7 @@ export class Project {
             findLastDeployed,
             script: project.script(),
             statePath,
-            stopping,
+            signal,
             log,
           };
           return await checkSigned(options, deployment, commit);

@@ -13,9 +13,11 @@ export interface DeploymentReport {
   readonly requests: readonly SiteRequests[] | null;
   /** Whether a new version has the requests and is only watched. */
   readonly isGuarding: boolean;
+  /** Whether a new version had the requests, and the roll-out has failed since. */
+  readonly hasGoneBack: boolean;
 }
 
-const nothing: DeploymentReport = { liveAtMs: null, requests: null, isGuarding: false };
+const nothing: DeploymentReport = { liveAtMs: null, requests: null, isGuarding: false, hasGoneBack: false };
 const longestBytes = 64 * 1024;
 
 function reportPath(statePath: string, deploymentId: number): string {
@@ -45,7 +47,8 @@ function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentRepo
   if (event.event === "guarding") return { ...known, isGuarding: true };
   if (event.event === "step" && event.step === "guard") return { ...known, isGuarding: false };
   if (event.event === "requests") return { ...known, requests: event.sites };
-  return event.event === "failed" ? { ...known, liveAtMs: null } : known;
+  if (event.event !== "failed") return known;
+  return { ...known, liveAtMs: null, hasGoneBack: known.liveAtMs !== null };
 }
 
 /** At the switch the service already knows that the new version is live. */
@@ -67,13 +70,13 @@ function write(path: string, known: DeploymentReport): void {
 export function readDeploymentReport(statePath: string, deploymentId: number): DeploymentReport {
   const path = reportPath(statePath, deploymentId);
   try {
-    const { liveAtMs, requests, isGuarding }: Record<keyof DeploymentReport, unknown> = JSON.parse(
-      readForeignFile(path, { mostBytes: longestBytes }).toString(),
-    );
+    const { liveAtMs, requests, isGuarding, hasGoneBack }: Record<keyof DeploymentReport, unknown> =
+      JSON.parse(readForeignFile(path, { mostBytes: longestBytes }).toString());
     return {
       liveAtMs: Number.isSafeInteger(liveAtMs) ? Number(liveAtMs) : null,
       requests: readSiteRequests(requests),
       isGuarding: isGuarding === true,
+      hasGoneBack: hasGoneBack === true,
     };
   } catch {
     return nothing;

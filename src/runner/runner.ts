@@ -50,7 +50,7 @@ export interface RunnerOptions {
   /** How long an adopted run without a visible process may take to release its lock. Default: 60 s. */
   readonly outOfSightMs?: number;
   /** Decides what a deployment deploys. Without it, that is the commit that it was asked for. */
-  readonly resolve?: (deployment: Deployment) => Promise<Decision>;
+  readonly resolve?: (deployment: Deployment, signal: AbortSignal) => Promise<Decision>;
   readonly log: Log;
   /** Called at each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
@@ -65,7 +65,7 @@ export interface RunnerOptions {
  */
 export function createRunner(now: () => RunnerOptions): Runner {
   return {
-    start: (deployment) => startRun(now(), deployment),
+    start: (deployment, signal) => startRun(now(), deployment, signal),
     adopt: (deployment) => adoptRun(contextOf(now(), deployment)),
     tidy(deploymentId) {
       const { statePath, script, log } = now();
@@ -84,7 +84,7 @@ export function createRunner(now: () => RunnerOptions): Runner {
  * Starts `REPO_PATH/deploy.sh <ref> <commit>`. First it checks what would prevent the start, whether a script of a dead
  * service still runs, and which commit is to be deployed.
  */
-async function startRun(options: RunnerOptions, deployment: Deployment): Promise<Start> {
+async function startRun(options: RunnerOptions, deployment: Deployment, signal: AbortSignal): Promise<Start> {
   try {
     const { repoPath } = options.script;
     const problem = checkRef(options, deployment) ?? (await checkScript(options.script));
@@ -96,7 +96,7 @@ async function startRun(options: RunnerOptions, deployment: Deployment): Promise
     }
     makeScriptState(options.script);
     const asAsked: Decision = { kind: "deploy", commit: deployment.commit, isSigned: false };
-    const decision = (await options.resolve?.(deployment)) ?? asAsked;
+    const decision = (await options.resolve?.(deployment, signal)) ?? asAsked;
     if (decision.kind !== "deploy") return decision;
     const context = contextOf(options, { ...deployment, commit: decision.commit });
     return { kind: "started", run: await startScript(context, decision.isSigned) };

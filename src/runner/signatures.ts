@@ -15,7 +15,7 @@ export interface CheckSignedOptions {
   readonly findLastDeployed: () => string | null;
   readonly script: ProjectScript;
   readonly statePath: string;
-  readonly stopping: AbortSignal;
+  readonly signal: AbortSignal;
   readonly log: Log;
 }
 
@@ -25,14 +25,14 @@ export interface CheckSignedOptions {
  * key that was removed no longer counts.
  *
  * @returns why not, or null
- * @throws errors of the system; any error if `stopping` is aborted
+ * @throws errors of the system; any error if `signal` is aborted
  */
 export async function checkSigned(
   options: CheckSignedOptions,
   deployment: Deployment,
   commit: string,
 ): Promise<Problem | null> {
-  const { signersPath, script, statePath, stopping: signal } = options;
+  const { signersPath, script, statePath, signal } = options;
   const { repoPath, environment: env, user } = script;
   const signers = readSigners(signersPath, repoPath);
   if (typeof signers === "string") return { code: "signers_unusable", detail: `${signers} Nothing was run.` };

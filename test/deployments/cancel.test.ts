@@ -26,6 +26,13 @@ test("a cancelled deployment that could not be started is not tried again", asyn
   await until("it is cancelled", () => stateOf() === "cancelled");
 });
 
+test("cancelling ends the questions to the remote that come before a script", async (t) => {
+  const { queue, start, signal, stateOf } = await startOne(t);
+  signal().addEventListener("abort", () => start.resolve({ kind: "wait", reason: "It was cancelled." }));
+  assert.equal(queue.cancel(1), true);
+  await until("it is cancelled", () => stateOf() === "cancelled");
+});
+
 test("a running deployment is cancelled even if the disk fails", async (t) => {
   const { queue, start, stateOf, store } = await startOne(t);
   const ended = Promise.withResolvers<Ending>();
@@ -83,8 +90,12 @@ test("cancelling what neither runs nor waits changes nothing", async (t) => {
 async function startOne(t: TestContext) {
   const store = temporaryStore(t);
   const start = Promise.withResolvers<Start>();
+  let signal: AbortSignal | null = null;
   const runner: Runner = {
-    start: () => start.promise,
+    start(_, given) {
+      signal = given;
+      return start.promise;
+    },
     adopt: async () => ({ kind: "gone" }),
     tidy: () => {},
   };
@@ -98,5 +109,5 @@ async function startOne(t: TestContext) {
     start.resolve({ kind: "refused", problem: { code: "script_missing", detail: "" } });
     await queue.stop(0);
   });
-  return { queue, start, stateOf, store };
+  return { queue, start, signal: () => signal ?? assert.fail(), stateOf, store };
 }

@@ -2,8 +2,11 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
 import type { Ending, GuardOrder, RolloutExchange, Runner } from "../../src/deployments/deployment.ts";
+import { isTakenBack } from "../../src/deployments/execute.ts";
+import type { Push } from "../../src/deployments/push.ts";
 import { createQueue, createTurns } from "../../src/deployments/queue.ts";
 import { findDeployment } from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { commitOf, pushOf, record, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 
@@ -44,12 +47,47 @@ test("a newer push ends the guard with the verdict so far, and is deployed then"
 });
 
 test("a roll back that waits makes a guarded version go back", async (t) => {
-  const { queue, guard, orders } = await startGuarded(t);
+  const { queue, store, push, guard, orders } = await startGuarded(t);
   guard(true);
   queue.request({ trigger: "rollback", ref: "refs/heads/main", commit: commitOf("0") });
   await until("the order", () => orders.length > 0);
   assert.deepEqual(orders, ["back"]);
+  assertTakenBack(store, push);
 });
+
+test("what a person takes back while it is guarded is not deployed again by its delivery", async (t) => {
+  const { queue, store, push, guard, orders, end } = await startGuarded(t);
+  guard(true);
+  queue.goBack(1);
+  assert.deepEqual(orders, ["back"]);
+  end({ state: "failed", exitCode: 1, problem: null });
+  await until("its end", () => findDeployment(store, 1)?.state === "failed");
+  assertTakenBack(store, push);
+});
+
+test("what the guard takes back is not deployed again by its delivery", async (t) => {
+  const { store, push, guard, goBack, end } = await startGuarded(t);
+  guard(true);
+  goBack();
+  end({ state: "failed", exitCode: 1, problem: null });
+  await until("its end", () => findDeployment(store, 1)?.state === "failed");
+  assertTakenBack(store, push);
+});
+
+test("what went back because its service stops is deployed by the next one", async (t) => {
+  const { queue, store, guard, goBack, end } = await startGuarded(t);
+  guard(true);
+  const stopped = queue.stop(60_000);
+  goBack();
+  end({ state: "interrupted", exitCode: null, problem: null });
+  await stopped;
+  assert.equal(findDeployment(store, 1)?.state, "interrupted");
+});
+
+function assertTakenBack(store: Store, push: Push): void {
+  assert.equal(isTakenBack(store, 1), true);
+  assert.equal(record(store, push).kind, "duplicate");
+}
 
 test("a service that stops ends the guard", async (t) => {
   const { queue, guard, orders, end } = await startGuarded(t);
@@ -80,6 +118,7 @@ async function startGuarded(t: TestContext) {
   const ended = Promise.withResolvers<Ending>();
   let isGuarding = false;
   let isLive = false;
+  let hasGoneBack = false;
   const orders: GuardOrder[] = [];
   const runner: Runner = {
     start: async ({ id }) =>
@@ -94,6 +133,7 @@ async function startGuarded(t: TestContext) {
       liveAtMs: id === 1 && isLive ? liveAtMs : null,
       requests: null,
       isGuarding: id === 1 && isGuarding,
+      hasGoneBack: id === 1 && hasGoneBack,
     }),
     order: (_id, order) => void orders.push(order),
     tidy: () => {},
@@ -103,7 +143,8 @@ async function startGuarded(t: TestContext) {
   const onChange = (id: number) => void changes.push(id);
   const queue = createQueue({ store, runner, exchange, makeTurn: turns.make, log, onChange });
   queue.start();
-  record(store, pushOf());
+  const push = pushOf();
+  record(store, push);
   queue.wake();
   await until("it runs", () => findDeployment(store, 1)?.state === "running");
   t.after(async () => {
@@ -117,5 +158,10 @@ async function startGuarded(t: TestContext) {
   const live = () => {
     isLive = true;
   };
-  return { queue, store, guard, live, changes, orders, turns, end: ended.resolve };
+  const goBack = () => {
+    isGuarding = false;
+    isLive = false;
+    hasGoneBack = true;
+  };
+  return { queue, store, push, guard, live, goBack, changes, orders, turns, end: ended.resolve };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { settle } from "../../src/deployments/execute.ts";
+import { settle, takeBack } from "../../src/deployments/execute.ts";
 import { pruneHistory } from "../../src/deployments/history.ts";
 import { recordPush } from "../../src/deployments/queue.ts";
 import { claimNext, findDeployment } from "../../src/deployments/store.ts";
@@ -16,7 +16,7 @@ for (const state of ["failed", "timed_out", "cancelled"] as const) {
     assert.equal(again.kind, "accepted");
     assert.deepEqual(again.deployment, { id: 1, ref: push.ref, commit: push.commit, state: "queued" });
     const claimed = run(store, "succeeded");
-    assert.deepEqual([claimed.id, claimed.attempts], [1, 1]);
+    assert.deepEqual([claimed.id, claimed.attempts], [1, 2], "no two attempts have one number");
   });
 }
 
@@ -58,6 +58,64 @@ test("a captured delivery that failed undoes no later deployment, and no roll ba
   record(store, pushOf({ ref: "refs/heads/main" }));
   run(store, "succeeded");
   assert.deepEqual([record(store, push).kind, findDeployment(store, 1)?.state], ["duplicate", "failed"]);
+});
+
+test("what was taken back is not deployed by a captured delivery", (t) => {
+  for (const state of ["failed", "timed_out", "cancelled"] as const) {
+    const store = temporaryStore(t);
+    const push = pushOf();
+    record(store, push);
+    store.transaction(() => takeBack(store, 1));
+    run(store, state);
+    assert.deepEqual([record(store, push).kind, findDeployment(store, 1)?.state], ["duplicate", state]);
+  }
+});
+
+test("what was told to go back does not run again when its service was killed", (t) => {
+  const store = temporaryStore(t);
+  record(store, pushOf());
+  store.transaction(() => takeBack(store, 1));
+  run(store, "interrupted");
+  assert.equal(findDeployment(store, 1)?.state, "cancelled");
+});
+
+test("a captured delivery repeats a failure ten times at most", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf();
+  let runs = 0;
+  for (let sent = 0; sent < 20; sent += 1) {
+    if (record(store, push).kind === "duplicate") continue;
+    run(store, "failed");
+    runs += 1;
+  }
+  assert.equal(runs, 10);
+});
+
+test("a delivery is not tried again if a redelivered older one has succeeded since", (t) => {
+  const store = temporaryStore(t);
+  const [first, second] = [pushOf(), pushOf()];
+  for (const push of [first, second]) {
+    record(store, push);
+    run(store, "failed");
+  }
+  record(store, first);
+  run(store, "succeeded");
+  assert.equal(record(store, second).kind, "duplicate");
+});
+
+test("what is tried again is given up when it was interrupted three times, as at first", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf();
+  record(store, push);
+  run(store, "failed");
+  record(store, push);
+  const states = ["interrupted", "interrupted", "interrupted"].map(() => {
+    const claimed = store.transaction(() => claimNext(store));
+    const ending = { state: "interrupted", exitCode: null, problem: null } as const;
+    store.transaction(() => settle(store, claimed ?? assert.fail(), ending, { doesResume: true }));
+    return findDeployment(store, 1)?.state;
+  });
+  assert.deepEqual(states, ["queued", "queued", "failed"]);
 });
 
 test("a delivery whose deployment is pruned stays a duplicate, whatever its result", (t) => {

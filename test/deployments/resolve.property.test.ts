@@ -7,7 +7,7 @@ import { findLastGood } from "../../src/deployments/history.ts";
 import { type MainRef, mainRefs, type Push } from "../../src/deployments/push.ts";
 import { recordRequest } from "../../src/deployments/queue.ts";
 import { createResolver } from "../../src/deployments/resolve.ts";
-import { claimNext, putBack, selectDeployment, transition } from "../../src/deployments/store.ts";
+import { claimNext, isAfter, putBack, selectDeployment, transition } from "../../src/deployments/store.ts";
 import { git, makeProject } from "../harness/repository.ts";
 import { pushOf, record, temporaryStore } from "../harness/store.ts";
 import type { Scope } from "../harness/temporary.ts";
@@ -106,6 +106,8 @@ const known: readonly (readonly Happening[])[] = [
   [pushed, ran, others, ran, { kind: "catch-up" }, ran],
   [pushed, ran, { ...pushed, isLost: true }, { kind: "restart" }, others, ran],
   [pushed, ran, pushed, ran, { ...pushed, to: "back", nth: 1 }, ran],
+  [pushed, ran, { ...pushed, isBroken: true }, ran, { ...pushed, to: "back", nth: 1 }, ran],
+  [pushed, ran, { ...pushed, isBroken: true }, ran, { kind: "lag", ref: 0, nth: 1 }, others, ran],
   [
     { ...pushed, isBroken: true, isShown: false },
     ran,
@@ -148,7 +150,6 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
     createResolver({
       store,
       checkout,
-      stopping: new AbortController().signal,
       confirmMs,
       clock: () => nowMs,
     });
@@ -206,8 +207,8 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
     if (claimed === null) return false;
     const isAsked =
       claimed.trigger === "manual" ||
-      store.get("SELECT 1 FROM deployments WHERE id = ? AND is_asked", claimed.id);
-    const decision = await resolver.resolve(claimed);
+      store.get("SELECT 1 FROM deployments WHERE id = ? AND asked_after IS NOT NULL", claimed.id);
+    const decision = await resolver.resolve(claimed, new AbortController().signal);
     const commit = decision.kind === "deploy" ? decision.commit : "";
     if (decision.kind === "deploy") {
       const wasHead = arrivals.some(([name, one]) => name === claimed.ref && one === commit);
@@ -298,7 +299,15 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
       last,
       head,
     );
-    assert.ok((good && liveCommit(good) === head) || failed, `${head} of ${last} is neither live nor failed`);
+    const isLive = good !== null && liveCommit(good) === head;
+    assert.ok(isLive || failed, `${head} of ${last} is neither live nor failed`);
+    // What ran after it, and failed, may have changed what is live.
+    const since = store.get(
+      `SELECT 1 FROM deployments WHERE ref = ? AND has_run AND state <> 'succeeded' AND ${isAfter("queue_order")}`,
+      last,
+      good?.id ?? null,
+    );
+    assert.ok(!isLive || failed || since === undefined, `nobody knows whether ${head} of ${last} is live`);
   }
   const count = (list: readonly (readonly string[])[], pair: readonly string[]) =>
     list.filter((one) => one.join() === pair.join()).length;

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
-import { renameSync } from "node:fs";
+import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { settle } from "../../src/deployments/execute.ts";
 import type { Decision } from "../../src/deployments/resolve.ts";
+import { claimNext } from "../../src/deployments/store.ts";
 import { git } from "../harness/repository.ts";
 import { makeResolving, type Resolving } from "../harness/resolving.ts";
 import { commitOf, pushOf, record } from "../harness/store.ts";
@@ -153,6 +155,58 @@ test("3: the same commit on the other branch is deployed", async (t) => {
   assert.equal(await deploys(), head);
 });
 
+test("3: after a failure, a branch that is put back to what was live is deployed again", async (t) => {
+  for (const state of ["failed", "cancelled"] as const) {
+    const resolving = makeResolving(t);
+    const { project, deliver, deploys, next, moveTo, resolver } = resolving;
+    const live = project.push("Live [skip deploy]");
+    deliver(live);
+    await deploys();
+    const broken = project.commit();
+    deliver(broken);
+    await deploys(state);
+    moveTo(live);
+    assert.equal(await resolver.judgeHead(ref, live), "wait", "the host may lag");
+    deliver(live, { before: broken as never });
+    const decision = await whenSure(resolving);
+    assert.equal(decision.kind === "deploy" && decision.commit, live);
+    deliver(live);
+    assert.equal((await next()).kind, "skipped", "it has succeeded since");
+  }
+});
+
+test("3: after a failure, a host that lags has nothing deployed", async (t) => {
+  const { project, deliver, deploys, next, moveTo } = makeResolving(t, { confirmMs: 60_000 });
+  const live = project.commit();
+  deliver(live);
+  await deploys();
+  const broken = project.commit();
+  deliver(broken);
+  await deploys("failed");
+  moveTo(live);
+  deliver(live);
+  assert.equal((await next()).kind, "wait");
+  moveTo(broken);
+  assert.equal((await next()).kind, "skipped");
+});
+
+test("3: a roll back, or a script that never started, makes nobody unsure of what is live", async (t) => {
+  const resolving = makeResolving(t, {
+    checkSigned: async (_, commit) => (commit === live ? null : { code: "commit_unsigned", detail: "" }),
+  });
+  const { project, deliver, request, deploys, next, moveTo } = resolving;
+  const live = project.commit();
+  deliver(live);
+  await deploys();
+  deliver(project.commit());
+  assert.equal((await next()).kind, "refused");
+  request("rollback", commitOf("an older one"));
+  await next("failed");
+  moveTo(live);
+  deliver(live);
+  assert.equal((await next()).kind, "skipped");
+});
+
 // 4
 
 test("4: while the remote is silent, a push waits with the reason, and is deployed when it answers", async (t) => {
@@ -218,6 +272,35 @@ test("the head, and not the pushed commit, must be signed", async (t) => {
   deliver(older);
   assert.equal((await next()).kind, "refused");
   assert.deepEqual(asked, [head]);
+});
+
+for (const question of ["ls-remote", "fetch"]) {
+  test(`4: a push that is cancelled while git ${question} hangs waits no longer for it`, async (t) => {
+    const directory = temporaryDirectory(t);
+    const { project, store, resolver, deliver } = makeResolving(t, { searchPath: directory });
+    const asked = join(directory, "asked");
+    const hang = `case " $* " in *" ${question} "*) touch ${asked}; exec sleep 600 ;; esac`;
+    writeScript(join(directory, "git"), `#!/bin/sh\nPATH=\${PATH#*:}\n${hang}\nexec git "$@"\n`);
+    deliver(project.commit());
+    const claimed = store.transaction(() => claimNext(store)) ?? assert.fail();
+    const unwanted = new AbortController();
+    const deciding = resolver.resolve(claimed, unwanted.signal);
+    await until("git asks", () => existsSync(asked));
+    unwanted.abort();
+    assert.equal((await deciding).kind, "wait");
+  });
+}
+
+test("a verification that is ended half-way leaves the push in the queue", async (t) => {
+  const unwanted = new AbortController();
+  const checkSigned = async () => {
+    unwanted.abort();
+    throw new Error("git verify-commit did not end (aborted)");
+  };
+  const { project, store, resolver, deliver } = makeResolving(t, { checkSigned });
+  deliver(project.commit());
+  const claimed = store.transaction(() => claimNext(store)) ?? assert.fail();
+  assert.equal((await resolver.resolve(claimed, unwanted.signal)).kind, "wait");
 });
 
 // 5
@@ -394,6 +477,22 @@ test("7: Redeliver of a failed one runs the head, until a newer one has succeede
   deliver(head);
   await deploys();
   assert.equal(record(store, delivery).kind, "duplicate");
+});
+
+test("7: a roll back that ran while a delivery was sent again is not undone by it", async (t) => {
+  const { project, store, request, deliver, deploys, next } = makeResolving(t);
+  const good = project.commit();
+  deliver(good);
+  await deploys();
+  const bad = project.commit();
+  const delivery = pushOf({ commit: bad as never });
+  record(store, delivery);
+  await deploys("failed");
+  request("rollback", good);
+  const running = store.transaction(() => claimNext(store)) ?? assert.fail();
+  assert.equal(record(store, delivery).kind, "accepted");
+  store.transaction(() => settle(store, running, { state: "succeeded", exitCode: 0, problem: null }));
+  assert.equal((await next()).kind, "skipped");
 });
 
 test("7: a push does not supersede what a person asked for", (t) => {

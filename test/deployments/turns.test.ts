@@ -18,9 +18,9 @@ function twoQueues(t: TestContext, startA: Runner["start"]) {
   const started: string[] = [];
   const [a, b] = Object.entries(queues).map(([name, start]) => {
     const runner: Runner = {
-      start: (deployment) => {
+      start: (...what) => {
         started.push(name);
-        return start(deployment);
+        return start(...what);
       },
       adopt: async () => ({ kind: "gone" }),
       tidy() {},

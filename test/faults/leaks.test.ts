@@ -57,11 +57,11 @@ test("retrying a script that cannot start leaves no descriptor behind", async (t
   mkdirSync(join(statePath, "logs/1.log"), { recursive: true });
   const before = readdirSync("/proc/self/fd").length;
   for (let count = 0; count < 20; count += 1) {
-    assert.equal((await runner.start(deploymentWith(1))).kind, "try-again");
+    assert.equal((await runner.start(deploymentWith(1), new AbortController().signal)).kind, "try-again");
   }
   assert.ok(readdirSync("/proc/self/fd").length <= before + 2);
   rmSync(join(statePath, "logs"), { recursive: true });
-  const started = await runner.start(deploymentWith(1));
+  const started = await runner.start(deploymentWith(1), new AbortController().signal);
   assert.equal(started.kind, "started");
   if (started.kind === "started") assert.equal((await started.run.ended).state, "succeeded");
 });

@@ -26,13 +26,13 @@ export function makeResolving(
     user: null,
     redactor: () => ({ text: (text: string) => text }),
   });
-  const stopping = new AbortController().signal;
-  const resolver = createResolver({ store, checkout, stopping, confirmMs: 50, ...options });
+  const { signal } = new AbortController();
+  const resolver = createResolver({ store, checkout, confirmMs: 50, ...options });
 
   async function next(state: "succeeded" | "failed" | "cancelled" = "succeeded"): Promise<Decision> {
     const claimed = store.transaction(() => claimNext(store));
     assert.ok(claimed, "something is queued");
-    const decision = await resolver.resolve(claimed);
+    const decision = await resolver.resolve(claimed, signal);
     store.transaction(() => {
       const ended = { state, exitCode: null, problem: null };
       if (decision.kind === "deploy") settle(store, claimed, ended);

@@ -44,7 +44,7 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions & 
     last = id;
     writeScript(join(repoPath, "deploy.sh"), script);
     const deployment = deploymentWith(id);
-    const started = await runner.start(deployment);
+    const started = await runner.start(deployment, new AbortController().signal);
     assert.equal(started.kind, "started", JSON.stringify(started));
     return { deployment, run: started.run };
   }

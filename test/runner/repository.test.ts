@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { test } from "node:test";
 import { makeSecret } from "../../src/config/secret.ts";
-import { readCommit, readRemoteHead } from "../../src/platform/git.ts";
+import { fetchBranch, readCommit, readRemoteHead } from "../../src/platform/git.ts";
 import { createProjectScript } from "../../src/runner/script.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { listenHere } from "../harness/listen.ts";
@@ -30,6 +30,23 @@ test("a remote that does not answer in time is reported, and no process is left"
   await until("git asks", () => processesWith(url).length > 0);
   const head = await asking;
   assert.match(head.kind === "unknown" ? head.detail : "", /the remote did not answer within 1 s$/);
+  await until("all are gone", () => processesWith(url).length === 0);
+});
+
+test("a fetch without progress is ended after a while, or when nobody wants it any more", async (t) => {
+  const { repoPath } = makeProject(t);
+  const port = await listenHere(t, createServer());
+  const url = `http://127.0.0.1:${port}/shop.git`;
+  git(repoPath, "remote", "set-url", "origin", url);
+  const script = createProjectScript({ env: process.env, deployEnv: [], repoPath, secrets });
+  const unwanted = new AbortController();
+  const fetch = (silenceMs: number) =>
+    fetchBranch(script(), "refs/heads/main", { signal: unwanted.signal, silenceMs });
+  assert.match((await fetch(1_000)) ?? "", /no progress for 1 s/);
+  const fetching = fetch(60_000);
+  await until("git asks", () => processesWith(url).length > 0);
+  unwanted.abort();
+  assert.match((await fetching) ?? "", /aborted/);
   await until("all are gone", () => processesWith(url).length === 0);
 });
 
