@@ -92,8 +92,8 @@ export interface RolloutExchange {
   readonly read: (deploymentId: number) => RolloutReport & {
     /** Whether the new version is live, and only watched. */
     readonly isGuarding: boolean;
-    /** Whether the new version was live, and the old one serves again. */
-    readonly hasGoneBack: boolean;
+    /** Whether the guard, or a person while it watched, has taken the new version back. */
+    readonly isTakenBack: boolean;
   };
   /** @throws the system's error */
   readonly order: (deploymentId: number, order: GuardOrder) => void;

@@ -150,10 +150,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const report = exchange.read(deployment.id);
     const recorded = await persist(() => {
       recordRollout(store, deployment, report);
+      if (report.isTakenBack) takeBack(store, deployment.id);
       const how = { isCancelled: isCancelled(), doesResume: !stopping.aborted };
       const settled = settle(store, deployment, ending, how);
-      // One that was interrupted is to be live again.
-      if (report.hasGoneBack && settled.state !== "interrupted") takeBack(store, deployment.id);
       return { settled, deployment: findDeployment(store, deployment.id) };
     });
     // From now on a cancellation finds it in the queue, if anywhere.
@@ -381,7 +380,7 @@ const cancelGraceMs = 15_000;
  */
 function requestCancel(store: Store, id: number, by: string | null, log: Log): void {
   const sql =
-    "UPDATE deployments SET cancel_asked_at_ms = ?, cancelled_by = coalesce(cancelled_by, ?) WHERE id = ?";
+    "UPDATE deployments SET cancel_asked_at_ms = ?, cancelled_by = coalesce(cancelled_by, ?), is_taken_back = max(is_taken_back, live_at_ms IS NOT NULL) WHERE id = ?";
   try {
     store.transaction(() => store.run(sql, Date.now(), by, id));
   } catch (error) {
@@ -390,12 +389,12 @@ function requestCancel(store: Store, id: number, by: string | null, log: Log): v
   }
 }
 
-/** Records that the version of a deployment was live and goes back: only a person deploys it again. Call it in a transaction. */
+/** Records that a person, or the guard, takes the version of a deployment back: only a person deploys it again. Call it in a transaction. */
 export function takeBack(store: Store, id: number): void {
   store.run("UPDATE deployments SET is_taken_back = 1 WHERE id = ?", id);
 }
 
-/** Whether the version of a deployment was live and went back, or was told to. */
+/** Whether a person, or the guard, has taken the version of a deployment back. */
 export function isTakenBack(store: Store, id: number): boolean {
   return store.get("SELECT 1 FROM deployments WHERE id = ? AND is_taken_back", id) !== undefined;
 }
@@ -424,7 +423,7 @@ async function recoverRunning(
   options: ExecutorOptions,
   executor: Executor,
 ): Promise<void> {
-  const { runner, log, stopping: signal, store } = options;
+  const { runner, exchange, log, stopping: signal, store } = options;
   const fields = { deployment: deployment.id, ref: deployment.ref, commit: deployment.commit };
   const what = `It is not known yet whether the script of deployment ${deployment.id} still runs`;
   const adopt = () => runner.adopt(deployment);
@@ -445,7 +444,7 @@ async function recoverRunning(
       );
       return await executor.conclude(deployment, isUnwanted ? afterCancel(adoption.ending) : adoption.ending);
     case "gone":
-      if (isUnwanted || isTakenBack(store, deployment.id))
+      if (isUnwanted || isTakenBack(store, deployment.id) || exchange.read(deployment.id).isTakenBack)
         return await executor.conclude(deployment, cancelledEnding);
       await runAgain(deployment, options);
   }

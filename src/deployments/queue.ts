@@ -70,7 +70,7 @@ export interface QueueOptions {
 const lookIntervalMs = 1_000;
 const usualAskEveryMs = 10_000;
 const noExchange: RolloutExchange = {
-  read: () => ({ liveAtMs: null, requests: null, isGuarding: false, hasGoneBack: false }),
+  read: () => ({ liveAtMs: null, requests: null, isGuarding: false, isTakenBack: false }),
   order: () => {},
   tidy: () => {},
 };

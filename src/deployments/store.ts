@@ -32,7 +32,7 @@ export const deploymentsSchema: Schema = {
       has_run        INTEGER NOT NULL DEFAULT 0, -- its script was started at least once
       asked_after    INTEGER,             -- it failed, and its delivery was sent again: the place of the run that failed
       asked_attempts INTEGER NOT NULL DEFAULT 0, -- and the attempts until then
-      is_taken_back  INTEGER NOT NULL DEFAULT 0, -- its version was live and went back, or was told to
+      is_taken_back  INTEGER NOT NULL DEFAULT 0, -- its version was live, and a person or the guard took it back
       skip_reason    TEXT,
       wait_reason    TEXT,
       created_at_ms  INTEGER NOT NULL,

@@ -13,11 +13,11 @@ export interface DeploymentReport {
   readonly requests: readonly SiteRequests[] | null;
   /** Whether a new version has the requests and is only watched. */
   readonly isGuarding: boolean;
-  /** Whether a new version had the requests, and the roll-out has failed since. */
-  readonly hasGoneBack: boolean;
+  /** Whether the guard, or a person while it watched, has taken the new version back. */
+  readonly isTakenBack: boolean;
 }
 
-const nothing: DeploymentReport = { liveAtMs: null, requests: null, isGuarding: false, hasGoneBack: false };
+const nothing: DeploymentReport = { liveAtMs: null, requests: null, isGuarding: false, isTakenBack: false };
 const longestBytes = 64 * 1024;
 
 function reportPath(statePath: string, deploymentId: number): string {
@@ -48,7 +48,8 @@ function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentRepo
   if (event.event === "step" && event.step === "guard") return { ...known, isGuarding: false };
   if (event.event === "requests") return { ...known, requests: event.sites };
   if (event.event !== "failed") return known;
-  return { ...known, liveAtMs: null, hasGoneBack: known.liveAtMs !== null };
+  const isTakenBack = event.code === "version_worse" || event.code === "version_unwanted";
+  return { ...known, liveAtMs: null, isTakenBack };
 }
 
 /** At the switch the service already knows that the new version is live. */
@@ -70,13 +71,13 @@ function write(path: string, known: DeploymentReport): void {
 export function readDeploymentReport(statePath: string, deploymentId: number): DeploymentReport {
   const path = reportPath(statePath, deploymentId);
   try {
-    const { liveAtMs, requests, isGuarding, hasGoneBack }: Record<keyof DeploymentReport, unknown> =
+    const { liveAtMs, requests, isGuarding, isTakenBack }: Record<keyof DeploymentReport, unknown> =
       JSON.parse(readForeignFile(path, { mostBytes: longestBytes }).toString());
     return {
       liveAtMs: Number.isSafeInteger(liveAtMs) ? Number(liveAtMs) : null,
       requests: readSiteRequests(requests),
       isGuarding: isGuarding === true,
-      hasGoneBack: hasGoneBack === true,
+      isTakenBack: isTakenBack === true,
     };
   } catch {
     return nothing;

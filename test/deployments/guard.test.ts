@@ -74,14 +74,14 @@ test("what the guard takes back is not deployed again by its delivery", async (t
   assertTakenBack(store, push);
 });
 
-test("what went back because its service stops is deployed by the next one", async (t) => {
-  const { queue, store, guard, goBack, end } = await startGuarded(t);
+test("what a person cancels while it is live is not deployed again by its delivery", async (t) => {
+  const { queue, store, push, guard, end } = await startGuarded(t);
   guard(true);
-  const stopped = queue.stop(60_000);
-  goBack();
-  end({ state: "interrupted", exitCode: null, problem: null });
-  await stopped;
-  assert.equal(findDeployment(store, 1)?.state, "interrupted");
+  await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
+  queue.cancel(1);
+  end({ state: "cancelled", exitCode: null, problem: null });
+  await until("its end", () => findDeployment(store, 1)?.state === "cancelled");
+  assertTakenBack(store, push);
 });
 
 function assertTakenBack(store: Store, push: Push): void {
@@ -118,7 +118,7 @@ async function startGuarded(t: TestContext) {
   const ended = Promise.withResolvers<Ending>();
   let isGuarding = false;
   let isLive = false;
-  let hasGoneBack = false;
+  let isTakenBack = false;
   const orders: GuardOrder[] = [];
   const runner: Runner = {
     start: async ({ id }) =>
@@ -133,7 +133,7 @@ async function startGuarded(t: TestContext) {
       liveAtMs: id === 1 && isLive ? liveAtMs : null,
       requests: null,
       isGuarding: id === 1 && isGuarding,
-      hasGoneBack: id === 1 && hasGoneBack,
+      isTakenBack: id === 1 && isTakenBack,
     }),
     order: (_id, order) => void orders.push(order),
     tidy: () => {},
@@ -161,7 +161,7 @@ async function startGuarded(t: TestContext) {
   const goBack = () => {
     isGuarding = false;
     isLive = false;
-    hasGoneBack = true;
+    isTakenBack = true;
   };
   return { queue, store, push, guard, live, goBack, changes, orders, turns, end: ended.resolve };
 }

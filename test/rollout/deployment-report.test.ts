@@ -12,7 +12,7 @@ import type { Report, RolloutEvent } from "../../src/rollout/report.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-const nothing = { liveAtMs: null, requests: null, isGuarding: false };
+const nothing = { liveAtMs: null, requests: null, isGuarding: false, isTakenBack: false };
 const site: SiteRequests = {
   host: "shop.example.org",
   requests: 3,
@@ -53,6 +53,14 @@ test("a version that does not serve any more has no time at which it went live",
   const { statePath, report } = stateOf(t);
   for (const event of [switched, counted, failed]) report(event);
   assert.deepEqual(readDeploymentReport(statePath, 7), { ...nothing, requests: [site] });
+});
+
+test("what the guard or a person takes back is reported as that", (t) => {
+  const { statePath, report } = stateOf(t);
+  for (const code of ["version_worse", "version_unwanted"] as const) {
+    for (const event of [switched, { ...failed, code }]) report(event);
+    assert.equal(readDeploymentReport(statePath, 7).isTakenBack, true);
+  }
 });
 
 test("a roll-out by hand, and that of another deployment, report nothing", (t) => {
