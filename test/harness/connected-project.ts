@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { parseHostedRepository } from "../../src/config/commit-status.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import { type ConnectOptions, connect } from "../../src/setup/connect.ts";
+import { HostError, type HostFault } from "../../src/setup/host-apis.ts";
 import { type FakeGitHost, hostToken, startFakeGitHost } from "./fake-git-host.ts";
 import type { HostName } from "./git-host-apis.ts";
 import { makeServer, type TestServer } from "./machine.ts";
@@ -27,6 +28,8 @@ export interface ConnectEnding {
   readonly said: readonly string[];
   /** The message of the refusal. */
   readonly refusal: string | null;
+  /** Why the host did not do it. */
+  readonly fault: HostFault | null;
 }
 
 /** @param webhookUrl nobody answers there by default */
@@ -66,9 +69,10 @@ export async function makeConnectedProject(
         ...options,
       };
       try {
-        return { code: await connect(given, server.env, screen), said, refusal: null };
+        return { code: await connect(given, server.env, screen), said, refusal: null, fault: null };
       } catch (error) {
-        return { code: 1, said, refusal: (error as Error).message };
+        const fault = error instanceof HostError ? error.code : null;
+        return { code: 1, said, refusal: (error as Error).message, fault };
       }
     },
   };

@@ -16,15 +16,20 @@ import { type Scope, temporaryDirectory, writeScript } from "../harness/temporar
 
 const hosts = Object.keys(hostDescriptions) as readonly HostName[];
 
-test("a host that does not answer is one line, and nothing is half made", async (t) => {
+test("a host that does not answer a call is one line, and nothing is half made", async (t) => {
+  const calls = ["GET hooks", "GET keys", "POST hooks", "POST keys"];
   await Promise.all(
-    hosts.map(async (name) => {
-      const project = await makeConnectedProject(t, name);
-      project.host.instead = ({ operation }) => (operation === "POST hooks" ? "hang" : null);
-      assert.match((await project.connect()).refusal ?? "", /^[^\n]+does not answer within 10 s[^\n]+$/);
-      assert.deepEqual([project.host.hooks, project.host.keys], [[], []]);
-      assert.ok(!existsSync(project.keyPath));
-    }),
+    hosts.flatMap((name) =>
+      calls.map(async (call) => {
+        const { host, keyPath, connect } = await makeConnectedProject(t, name);
+        const operation = call.replace("keys", hostDescriptions[name].keys);
+        host.instead = (described) => (described.operation === operation ? "hang" : null);
+        const { fault, refusal } = await connect();
+        assert.equal(fault, "unreachable");
+        assert.match(refusal ?? "", /^[^\n]+does not answer within 10 s[^\n]+$/);
+        assert.deepEqual([host.hooks, host.keys, existsSync(keyPath)], [[], [], false]);
+      }),
+    ),
   );
 });
 

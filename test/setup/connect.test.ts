@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { type ConnectedProject, makeConnectedProject, signingToken } from "../harness/connected-project.ts";
-import type { FakeAnswer } from "../harness/fake-git-host.ts";
 import { hostToken } from "../harness/fake-git-host.ts";
 import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";
 
@@ -87,61 +86,6 @@ for (const name of hosts) {
     assert.ok(!existsSync(keyPath));
     assert.throws(() => repository.git("config", "core.sshCommand"));
     assert.deepEqual(host.faults, []);
-  });
-}
-
-interface Failure {
-  readonly answer: FakeAnswer;
-  /** Where; everywhere by default. */
-  readonly at?: RegExp;
-  readonly says: RegExp;
-}
-
-const json = (value: object) => JSON.stringify(value);
-const echo = { message: `bad token ${hostToken}, secret ${signingToken}` };
-
-/** Documented refusals of each host, at reading and at making. */
-const failures: Readonly<Record<string, Failure>> = {
-  "401": { answer: { status: 401, body: json(echo) }, says: /does not accept the token .+Make a new one: / },
-  "403 at reading": {
-    answer: { status: 403, body: json({ message: "Resource not accessible" }) },
-    says: /token may not read the webhooks .+ It needs: /,
-  },
-  "403 at making the hook": {
-    answer: { status: 403, body: json({ error: "insufficient_scope", error_description: "needs api" }) },
-    at: /^POST hooks$/,
-    says: /token may not make the webhook .+ It needs: /,
-  },
-  "403 by a limit": {
-    answer: { status: 403, headers: { "x-ratelimit-remaining": "0" } },
-    says: /too many requests .+ in some minutes/,
-  },
-  "404": { answer: { status: 404, body: json({ message: "Not Found" }) }, says: /no repository octo\/shop / },
-  "409": { answer: { status: 409, body: "{}" }, at: /^POST/, says: /at this moment .+Run this again/ },
-  "422 of the key": {
-    answer: { status: 422, body: json({ errors: [{ message: "key is already in use" }] }) },
-    at: /^POST .*keys$/,
-    says: /refuses to add the deploy key .+already in use.+remove \.git\/hotpush-deploy-key/,
-  },
-  "422 of the hook": {
-    answer: { status: 422, body: json({ message: { url: [`is blocked ${signingToken}`] } }) },
-    at: /^POST hooks$/,
-    says: /refuses to make the webhook .+is blocked.+hotpush init --url/,
-  },
-  "429": { answer: { status: 429, headers: { "retry-after": "31" } }, says: /Run this again in 31 s/ },
-  "500 at making the hook": { answer: { status: 500 }, at: /^POST hooks$/, says: /fault of its own .+later/ },
-  "503": { answer: { status: 503, body: "<html>" }, says: /fault of its own .+later/ },
-  "301": { answer: { status: 301, headers: { location: "/x" } }, says: /has moved .+git remote set-url/ },
-  "a page in its place": { answer: { status: 200, body: "<html>" }, says: /not \w.+'s API/ },
-};
-
-for (const name of hosts) {
-  test(`${name}: each refusal is one line with the next step, and nothing is half made`, async (t) => {
-    const project = await makeConnectedProject(t, name);
-    for (const [label, { answer, at = /./, says }] of Object.entries(failures)) {
-      project.host.instead = ({ operation }) => (at.test(operation) ? answer : null);
-      assertRefused(project, await project.connect(), says, label);
-    }
   });
 }
 
@@ -289,7 +233,12 @@ test("a branch filter of GitLab that would hide main is cleared", async (t) => {
 
 test("without a token the form is shown, and nothing is asked", async (t) => {
   const project = await makeConnectedProject(t, "gitea");
-  assert.deepEqual(await project.connect({}, null), { code: 1, said: ["the form"], refusal: null });
+  assert.deepEqual(await project.connect({}, null), {
+    code: 1,
+    said: ["the form"],
+    refusal: null,
+    fault: null,
+  });
   const removal = await project.connect({ remove: true }, null);
   assert.match(removal.said.join(), /--token-file/);
   assert.equal(removal.code, 1);

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { test } from "node:test";
+import type { HostFault } from "../../src/setup/host-apis.ts";
+import { type ConnectedProject, makeConnectedProject, signingToken } from "../harness/connected-project.ts";
+import { type FakeAnswer, hostToken } from "../harness/fake-git-host.ts";
+import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";
+
+interface Failure {
+  readonly fault: HostFault;
+  readonly answer: FakeAnswer;
+}
+
+const refusal = (status: number, body: object = {}) => ({ status, body: JSON.stringify(body) });
+const echo = `it was ${hostToken}, ${signingToken}`;
+
+/** As each host words a token without the right, and a value that it does not take. */
+const bodies: Readonly<Record<HostName, { readonly scope: object; readonly value: object }>> = {
+  github: {
+    scope: { message: "Resource not accessible by personal access token", status: "403" },
+    value: {
+      message: "Validation Failed",
+      errors: [{ resource: "Hook", code: "custom", message: `is blocked, ${echo}` }],
+    },
+  },
+  gitea: {
+    scope: { message: "token does not have at least one of required scope(s): [write:repository]" },
+    value: { message: `webhook can only call allowed HTTP servers, ${echo}`, url: "https://x/api/swagger" },
+  },
+  forgejo: {
+    scope: { message: "token does not have at least one of required scope(s): [write:repository]" },
+    value: { message: `webhook can only call allowed HTTP servers, ${echo}`, url: "https://x/api/swagger" },
+  },
+  gitlab: {
+    scope: { error: "insufficient_scope", error_description: "higher privileges", scope: "api" },
+    value: { message: { url: [`is blocked: Requests to localhost are not allowed, ${echo}`] } },
+  },
+  "bitbucket-cloud": {
+    scope: {
+      type: "error",
+      error: { message: "Your credentials lack one or more required privilege scopes.", detail: {} },
+    },
+    value: { type: "error", error: { message: echo, fields: { url: ["bad"] } } },
+  },
+};
+
+/** The documented failures of each host; connect.integration.test.ts has that of one which does not answer. */
+function failuresOf(name: HostName): Readonly<Record<string, Failure>> {
+  const { scope, value } = bodies[name];
+  return {
+    "a token that is not valid": { fault: "token_invalid", answer: refusal(401, { message: echo }) },
+    "a token without the right": { fault: "token_too_weak", answer: refusal(403, scope) },
+    "a repository that it does not show": {
+      fault: "not_found",
+      answer: refusal(404, { message: "Not Found" }),
+    },
+    "a change at the same time": { fault: "busy", answer: refusal(409) },
+    "a value that it refuses": { fault: "refused", answer: refusal(422, value) },
+    "the same with 400": { fault: "refused", answer: refusal(400, value) },
+    "too many requests": { fault: "limited", answer: { status: 429, headers: { "retry-after": "31" } } },
+    "too many requests, as 403": {
+      fault: "limited",
+      answer: { status: 403, headers: { "x-ratelimit-remaining": "0" } },
+    },
+    "a fault of its own": { fault: "broken", answer: refusal(500) },
+    "a proxy without the host": { fault: "broken", answer: { status: 503, body: "<html>" } },
+    "a redirect": { fault: "moved", answer: { status: 301, headers: { location: "/elsewhere" } } },
+    "a page in its place": { fault: "no_api", answer: { status: 200, body: "<html>" } },
+    "broken JSON": { fault: "no_api", answer: { status: 200, body: '[{"id": 1' } },
+  };
+}
+
+for (const name of Object.keys(hostDescriptions) as readonly HostName[]) {
+  test(`${name}: each failure of each call is one line, and nothing is half made`, async (t) => {
+    const project = await makeConnectedProject(t, name);
+    const { host } = project;
+    await project.connect();
+    // What comes after these tests what is made.
+    const isMaking = (operation: string) => /^POST (?:hooks|.*keys)$/.test(operation);
+    const operations = host.calls.slice(0, host.calls.findLastIndex(isMaking) + 1);
+    await project.connect({ remove: true });
+    for (const [label, { fault, answer }] of Object.entries(failuresOf(name)))
+      for (const [index, operation] of operations.entries()) {
+        host.calls.length = 0;
+        host.instead = ({ number }) => (number === index + 1 ? answer : null);
+        const ending = await project.connect();
+        const place = `${label}, at ${operation}`;
+        assert.deepEqual([ending.fault, ending.code], [fault, 1], place);
+        assert.doesNotMatch(ending.refusal ?? "", /\n/, place);
+        for (const hidden of [hostToken, signingToken])
+          assert.ok(![ending.refusal, ...ending.said].some((text) => text?.includes(hidden)), place);
+        assert.deepEqual(madeOf(project), [0, 0, false], place);
+      }
+    assert.deepEqual(host.faults, []);
+  });
+
+  test(`${name}: a host that fails from any call on leaves what the next run completes`, async (t) => {
+    const project = await makeConnectedProject(t, name);
+    const { host } = project;
+    for (let from = 1; ; from += 1) {
+      host.calls.length = 0;
+      host.instead = ({ number }) => (number >= from ? refusal(500) : null);
+      const { fault } = await project.connect();
+      host.instead = () => null;
+      assert.equal((await project.connect()).refusal, null);
+      assert.deepEqual(madeOf(project), [1, 1, true], `from call ${from}`);
+      host.calls.length = 0;
+      host.instead = ({ number }) => (number >= from ? refusal(500) : null);
+      await project.connect({ remove: true });
+      host.instead = () => null;
+      await project.connect({ remove: true });
+      assert.deepEqual(madeOf(project), [0, 0, false], `removed from call ${from}`);
+      if (fault === null) break;
+    }
+    assert.deepEqual(host.faults, []);
+  });
+}
+
+/** How many hooks and keys the host has, and whether the checkout has a key. */
+function madeOf({ host, keyPath }: ConnectedProject): readonly [number, number, boolean] {
+  assert.ok(!existsSync(`${keyPath}.new`), "a new key is left");
+  return [host.hooks.length, host.keys.length, existsSync(keyPath)];
+}
