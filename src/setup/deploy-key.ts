@@ -40,6 +40,7 @@ export async function giveDeployKey(
   const copied = keys.find((one) => isSameKey(one.key, present) && isOfOther(one, title));
   const isNew = present === null || copied !== undefined;
   if (isNew) undo.push(async () => removeFiles(newKeyPath(root)));
+  else removeFiles(newKeyPath(root));
   const key = isNew ? await generate(root, title) : present;
   const own = ownKeys(keys, title, key);
   const right = own.find((one) => one.isReadOnly && one.title === title && isSameKey(one.key, key));
@@ -52,13 +53,7 @@ export async function giveDeployKey(
     const added = await host.addKey(title, key);
     undo.push(() => host.removeKey(added.id));
   }
-  // ssh believes the public half that lies beside a key.
-  for (const half of isNew ? [".pub", ""] : [])
-    await asOwner(root, ["mv", "-f", newKeyPath(root) + half, deployKeyPath(root) + half]);
-  // The service looks for the file; this is for people who type git here. What they have set stays.
-  const used = await gitAsOwner(root, "config", "--get", setting);
-  if (used === null || used.includes(basename(deployKeyPath(root))))
-    await gitAsOwner(root, "config", setting, `ssh ${sshWithKey(deployKeyPath(root))}`);
+  await useDeployKey(root);
   if (right !== undefined) return "The deploy key is right.";
   const done = `The deploy key is ${own.length > 0 ? "replaced" : "added"}: with it, this server may read this repository, and nothing else.`;
   return copied === undefined
@@ -97,6 +92,17 @@ async function generate(root: string, title: string): Promise<string> {
   throw new CommandError(
     `No deploy key could be made in ${root}/.git: ${why}. It takes OpenSSH's client (Debian: apt-get install openssh-client).`,
   );
+}
+
+/** From now on git uses the key that `generate` has made, or the one that was there. */
+async function useDeployKey(root: string): Promise<void> {
+  // ssh believes the public half that lies beside a key. Without a new one, nothing is moved.
+  for (const half of [".pub", ""])
+    await asOwner(root, ["mv", "-f", newKeyPath(root) + half, deployKeyPath(root) + half]);
+  // The service looks for the file; this is for people who type git here. What they have set stays.
+  const used = await gitAsOwner(root, "config", "--get", setting);
+  if (used === null || used.includes(basename(deployKeyPath(root))))
+    await gitAsOwner(root, "config", setting, `ssh ${sshWithKey(deployKeyPath(root))}`);
 }
 
 function newKeyPath(root: string): string {

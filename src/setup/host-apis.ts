@@ -201,7 +201,7 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
 /** A repository at its host, whose webhooks and deploy keys the token may change. Every call throws a CommandError. */
 export type RepositoryAtHost = ReturnType<typeof openRepository>;
 
-/** @param secret the webhook's, which a host may repeat in an error: it is not shown. Not empty */
+/** @param secret the webhook's, which a host may repeat in an error: it is not shown. Empty: there is none yet */
 export function openRepository(repository: CommitStatus, secret: string) {
   const api = hostApis[repository.host];
 
@@ -214,7 +214,7 @@ export function openRepository(repository: CommitStatus, secret: string) {
     }
     const isGone = method === "DELETE" && answer.status === 404;
     if (isGone || isSuccess(answer.status)) return answer.body.toString();
-    throw refused(repository, answer, what, [repository.token.reveal(), secret]);
+    throw refused(repository, answer, what, [repository.token.reveal(), secret].filter(Boolean));
   }
 
   function read<Value>(schema: v.GenericSchema<unknown, Value>, text: string): Value {

@@ -113,6 +113,16 @@ test("a webhook that is refused costs no deploy key that is there", async (t) =>
   );
 });
 
+test("a new key that an interrupted run left takes the place of none that is right", async (t) => {
+  const project = await makeConnectedProject(t, "github");
+  const { keyPath } = project;
+  await project.connect();
+  const right = readFileSync(keyPath, "utf8");
+  for (const half of ["", ".pub"]) writeFileSync(`${keyPath}.new${half}`, "left", { mode: 0o600 });
+  assert.equal((await project.connect()).code, 0);
+  assert.deepEqual([readFileSync(keyPath, "utf8"), existsSync(`${keyPath}.new`)], [right, false]);
+});
+
 test("a token goes nowhere in plain text unless --repository says so", async (t) => {
   const project = await makeConnectedProject(t, "gitea");
   const address = project.host.address.replace(/^gitea\+/, "");
