@@ -5,7 +5,16 @@ import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
 import { canAsk, prompt } from "#platform/terminal";
 import { wrapFor } from "#platform/terminal-layout";
-import { type InitOptions, init, type Questions, type Screen, type Setup } from "#setup/init";
+import {
+  applySetup,
+  filesOf,
+  findMissing,
+  type InitOptions,
+  planSetup,
+  type Questions,
+  type Setup,
+  type SetupEnd,
+} from "#setup/init";
 import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
 import { parsePlace, type ServedOptions } from "#setup/served";
@@ -46,7 +55,7 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
     )
     .option("--yes", "non-interactive: take what is proposed, and change files that differ")
     .option("--check", "write nothing; show what would change, and exit with 1 if something would")
-    .action(async (options: InitOptions) => finish(await init(options, env, screenFor(options, env))));
+    .action(async (options: InitOptions) => finish(await init(options, env)));
 }
 
 /** Makes the parser of an option that can be given several times. */
@@ -55,18 +64,16 @@ function collect<Value>(read: (text: string) => Value | null, fault: string) {
   return (text: string, before: readonly Value[] = []): readonly Value[] => [...before, parse(text)];
 }
 
-function screenFor({ yes = false, check = false }: InitOptions, env: NodeJS.ProcessEnv): Screen {
-  return {
-    ...(canAsk() && !yes && !check ? personAtTerminal : takeProposals),
-    showPlan: (setup) => showPlan(setup, env),
-    showMissing: (image, services) => {
-      if (image !== null) print(`The image ${image} would be built.`);
-      if (services.length > 0) print(`Would be started: ${services.join(", ")}.`);
-    },
-    mayChange: (files) => mayChange(files, yes),
-    showNotes,
-    showEnd,
-  };
+/** @returns the exit code: 1 if the person did not agree, or `check` found something that is not right */
+async function init(options: InitOptions, env: NodeJS.ProcessEnv): Promise<number> {
+  const { yes = false, check = false } = options;
+  const setup = await planSetup(options, env, canAsk() && !yes && !check ? personAtTerminal : takeProposals);
+  await showPlan(setup, env);
+  showNotes(setup);
+  if (check) return showMissing(await findMissing(setup, env));
+  if (!(await mayChange(filesOf(setup), yes))) return 1;
+  showEnd(setup, await applySetup(setup, env));
+  return 0;
 }
 
 /** What cannot be detected stays open, and can be given as an option later. */
@@ -161,6 +168,12 @@ async function changeText(
   );
 }
 
+function showMissing({ image, services, isRight }: Awaited<ReturnType<typeof findMissing>>): number {
+  if (image !== null) print(`The image ${image} would be built.`);
+  if (services.length > 0) print(`Would be started: ${services.join(", ")}.`);
+  return isRight && image === null && services.length === 0 ? 0 : 1;
+}
+
 /** New files need no question, existing ones are changed only if the person agrees. */
 async function mayChange(files: readonly PlannedFile[], isYes: boolean): Promise<boolean> {
   const changed = files.filter(({ state }) => state === "changed");
@@ -180,7 +193,7 @@ function showNotes({ notes, override: { foundBy, name } }: Setup): void {
 }
 
 /** Says what a person still has to do: only what is not done yet. */
-const showEnd: Screen["showEnd"] = (setup, { isUp, answer }) => {
+function showEnd(setup: Setup, { isUp, answer }: SetupEnd): void {
   const { host, settingsFile, project, address, settings } = setup;
   const { remote } = project;
   printWebhookForm({ host, settingsFile, remote, url: address.payloadUrl, secret: settings.WEBHOOK_SECRET });
@@ -191,7 +204,7 @@ const showEnd: Screen["showEnd"] = (setup, { isUp, answer }) => {
   if (setup.page !== null) print("", `The page is at ${setup.page.origin}. To sign in: hotpush open`);
   else if (setup.place.isNew)
     print("", "For a page that shows all this: hotpush init --page https://<another name of this server>");
-};
+}
 
 /** The values of a webhook's form, and where they are from. */
 export interface ShownForm extends Pick<Setup, "host" | "settingsFile"> {

@@ -1,12 +1,10 @@
 import type { NotRunningError } from "#calls/client";
-import { serverCommands, serverComposeProject, serverServices } from "#config/server";
+import { serverCommands } from "#config/server";
 import { outputOf, runInPlace } from "#platform/run-command";
-import { findServer } from "#setup/server";
+import { runContainer as container, findServer } from "#setup/server";
 import { refuse } from "./command.ts";
 import { directoriesAround } from "./service-access.ts";
 
-/** As compose calls the container of `run`. */
-const container = `${serverComposeProject}-${serverServices.run}-1`;
 /** Variables that decide how the command prints, and in whose name it asks. */
 const passedOn = ["TERM", "COLORTERM", "NO_COLOR", "USER", "SUDO_USER"];
 

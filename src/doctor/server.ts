@@ -11,6 +11,7 @@ import { namesRunToTheirEnd } from "#rollout/project";
 import { binDirectory } from "#runner/script";
 import { ping } from "#send/send";
 import type { Server } from "#setup/server";
+import { servicesIn } from "#setup/sites";
 import { readVersion } from "#version";
 import {
   type Check,
@@ -202,11 +203,10 @@ export const serviceChecks: readonly Check[] = [
 ];
 
 /** The services of a project that Caddy sends requests to, each with its port, by the site that `hotpush init` wrote. */
-export function upstreamsOf(server: Server | null, project: string | null): ReadonlyMap<string, string> {
+export function upstreamsOf(server: Server | null, project: string | null): ReadonlyMap<string, number> {
   const file = server && project && join(server.files.sitesPath, `${project}.caddy`);
   if (!file || !existsSync(file)) return new Map();
-  const lines = readFileSync(file, "utf8").matchAll(/^\s*import service \S+ (\S+) (\d+)/gm);
-  return new Map(Array.from(lines, ([, service = "", port = ""]) => [service, port]));
+  return new Map(servicesIn(readFileSync(file, "utf8")).map(({ service, port }) => [service, port]));
 }
 
 /** From the host, a service in a container cannot be checked. */

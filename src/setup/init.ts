@@ -6,48 +6,38 @@ import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
 import type { StatusJson, WholeStatusJson } from "#calls/shapes";
 import { serverServices } from "#config/server";
-import type { Environment } from "#config/settings";
+import { branches, type Environment } from "#config/settings";
 import { connectEngine } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
 import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { readUser } from "#platform/users";
 import { CommandError } from "#problems";
-import { secretToSend, send } from "#send/send";
-import { chooseOverrideFile, type OverrideFile, overrideText, planCheckoutFiles } from "./checkout-files.ts";
-import { makeProjectNetwork } from "./networks.ts";
+import { type Sent, type SentEvent, secretToSend, send } from "#send/send";
+import { chooseOverrideFile, overrideText, planCheckoutFiles } from "./checkout-files.ts";
 import {
-  makeDirectory,
-  type PlannedDirectory,
-  type PlannedFile,
-  planFile,
-  readIfThere,
-  writePlanned,
-} from "./planned-file.ts";
+  findMachine,
+  findPortHolders,
+  findServerPlace,
+  isProjectUp,
+  isUserKnown,
+  type ServerPlace,
+} from "./machine.ts";
+import { makeProjectNetwork } from "./networks.ts";
+import { makeDirectory, type PlannedFile, planFile, readIfThere, writePlanned } from "./planned-file.ts";
 import {
   chooseProjectName,
   findProject,
   findProjectAddress,
-  type ProjectAddress,
   parsePublicUrl,
   projectFile,
+  readRemoteBranch,
   readServices,
-  type SetupProject,
 } from "./project.ts";
-import { findRemovedProject, formerProjectName } from "./remove.ts";
-import { askPublishedPorts, type GivenPlace, type ServedOptions, type ServedPlan } from "./served.ts";
+import { findRemovedProject } from "./remove.ts";
+import { askPublishedPorts, type GivenPlace, type ServedOptions } from "./served.ts";
 import { notesOf, type ServedQuestion, settleServed } from "./served-questions.ts";
-import {
-  findMachine,
-  findPortHolders,
-  findServer,
-  findServerPlace,
-  isProjectUp,
-  isUserKnown,
-  listServerProjects,
-  type Server,
-  type ServerPlace,
-} from "./server.ts";
+import { findServer, listServerProjects, type Server, type ServerProject } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
 import { hasOwnCertificate, placesIn, planPage, portsOfOthers, refuseTakenNames, siteFile } from "./sites.ts";
 import {
@@ -85,41 +75,8 @@ export interface Questions {
   readonly askServed: ((question: ServedQuestion) => Promise<ServedOptions>) | null;
 }
 
-/** What a person sees of it. */
-export interface Screen extends Questions {
-  readonly showPlan: (setup: Setup) => Promise<void>;
-  /** What would be built and started. */
-  readonly showMissing: (image: string | null, services: readonly string[]) => void;
-  /** Whether the person agrees to the changes of their files. */
-  readonly mayChange: (files: readonly PlannedFile[]) => Promise<boolean>;
-  readonly showNotes: (setup: Setup) => void;
-  /** @param answer what the service said to a test push; null: it was not sent, or nobody answered */
-  readonly showEnd: (setup: Setup, end: { readonly isUp: boolean; readonly answer: string | null }) => void;
-}
-
 /** A project as it is set up, and the files that it and the server should have. */
-export interface Setup {
-  readonly project: SetupProject;
-  /** Of the project on the server. */
-  readonly name: string;
-  readonly place: ServerPlace;
-  readonly plan: ServedPlan;
-  /** What a person should know of it. */
-  readonly notes: readonly string[];
-  readonly address: ProjectAddress;
-  /** Where people reach the page; null: there is none. */
-  readonly page: URL | null;
-  readonly host: GitHost | null;
-  readonly override: OverrideFile;
-  readonly directories: readonly PlannedDirectory[];
-  /** The services of this project that have ports of the server until Caddy takes them over. */
-  readonly holders: readonly string[];
-  readonly serverFiles: readonly PlannedFile[];
-  readonly checkoutFiles: readonly PlannedFile[];
-  /** The project's own settings, with its secret, and the file that they are in. */
-  readonly settings: Environment;
-  readonly settingsFile: string;
-}
+export type Setup = Awaited<ReturnType<typeof planSetup>>;
 
 /** A step of setting up a project. */
 export interface SetupStep {
@@ -148,37 +105,39 @@ export const setupSteps: readonly SetupStep[] = [
 ];
 
 /**
- * Sets up the project around the working directory, and at the first time the server, so that a push deploys it.
+ * Finds what is around the working directory, asks for the rest, and plans the files. Nothing is written or started.
  *
- * @returns the exit code: 1 if the person did not agree, or `check` found something that is not right
  * @throws CommandError if the project cannot be set up as it is
  */
-export async function init(options: InitOptions, env: NodeJS.ProcessEnv, screen: Screen): Promise<number> {
-  const setup = await planSetup(options, env, screen);
-  await screen.showPlan(setup);
-  screen.showNotes(setup);
-  if (options.check) return await check(setup, env, screen);
-  if (!(await screen.mayChange(filesOf(setup)))) return 1;
-  for (const step of setupSteps) await step.run(setup, env);
-  if (options.page) await untilRight(setup, env, [front, caddy], askPage, pageWithinMs);
-  screen.showEnd(setup, await tryPush(setup, env));
-  return 0;
-}
-
-/** Finds what is here, asks for the rest, and plans the files. Nothing is written or started. */
-async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questions): Promise<Setup> {
-  const server = findServer(env);
-  const project = await findProject(process.cwd(), (root) => server && settingsOf(server, root));
+export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questions) {
+  const project = await findProject(process.cwd());
+  const { root, remote } = project;
   const services = await readServices(project, env);
   const place = await findServerPlace(env);
-  const name = nameOf(project, place, given);
-  const known = settingsOf(place, project.root) ?? {};
-  const formerUrl = known.WEBHOOK_URL ? parsePublicUrl(known.WEBHOOK_URL) : null;
 
+  const projects = listServerProjects(place);
+  const present = projects.find((one) => one.env.REPO_PATH === root);
+  const removed = present ? null : findRemovedProject(place, root);
+  const former = (present ?? removed)?.env;
+  const others = projects.filter((one) => one !== present);
+  const name = chooseProjectName({
+    path: remote?.path ?? root,
+    given: given.project ?? null,
+    former: removed?.name ?? null,
+    known: present?.name ?? null,
+    others: new Map(others.map((one) => [one.name, one.env.REPO_PATH ?? ""])),
+  });
+  const { BRANCH } = former ?? project.env;
+  const branch = branches.find((one) => one === BRANCH) ?? (await readRemoteBranch(root));
+  const known = former ?? {};
+  const formerUrl = known.WEBHOOK_URL ? parsePublicUrl(known.WEBHOOK_URL) : null;
   const address = findProjectAddress(given.url ?? formerUrl ?? (await ask.askUrl()), name, place.ports);
-  const host = given.host ?? (await findHost(project, known, ask));
+  const { HOTPUSH_GIT_HOST: formerHost = "" } = known;
+  const foundHost = given.host ?? (isGitHost(formerHost) ? formerHost : project.host);
+  const host = foundHost ?? (remote && (await ask.askHost(remote.hostname)));
+
   const override = await chooseOverrideFile(project);
-  const { sitesPath } = place.files;
+  const { sitesPath, projectsPath } = place.files;
   const formerPlaces = placesIn(
     readIfThere(join(sitesPath, `${name}.caddy`)) ?? "",
     findProjectAddress(formerUrl, name, place.ports).name,
@@ -197,30 +156,26 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
     },
     ask.askServed,
   );
+  const newPage = given.page ?? null;
+  refuseTakenNames(sitesPath, name, plan, { name: address.name, page: newPage });
 
-  refuseTakenNames(sitesPath, name, plan, { name: address.name, page: given.page ?? null });
-  const pagePlan = given.page ? planPage(given.page, place) : null;
-  const ownPorts = plan.upstreams.flatMap((one) => (one.place.kind === "port" ? [one.place] : []));
-  const wide = {
-    place,
-    project,
-    machine: findMachine(env),
-    ports: ownPorts,
-    settings: pagePlan?.settings ?? [],
-  };
-  const ofProject = { name, project, known, payloadUrl: address.payloadUrl, host };
-  const choices = { url: given.url ?? null, host: given.host ?? null };
+  const { payloadUrl } = address;
+  const page = newPage && planPage(newPage, place);
+  const ports = plan.upstreams.flatMap((one) => (one.place.kind === "port" ? one.place : []));
+  const wide = { place, project, machine: findMachine(env), ports, settings: page?.settings ?? [] };
   const serverFiles = [
     ...serverWideFiles(wide),
-    ...(pagePlan === null ? [] : [pagePlan.site]),
-    projectFile({ ...ofProject, given: choices, gid: frontOwner(place).gid }),
+    ...(page === null ? [] : [page.site]),
+    projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
     siteFile(plan, { project: name, ...address }),
   ].map((file) => planFile(place.files.path, file));
-  const settingsFile = join(place.files.projectsPath, `${name}.env`);
-  const caddyPorts = [place.ports.http, place.ports.https, ...ownPorts.map(({ port }) => port)];
+  const settingsFile = join(projectsPath, `${name}.env`);
+  const caddyPorts = [place.ports.http, place.ports.https, ...ports.map(({ port }) => port)];
   const { PAGE_URL } = place.env;
   return {
     project,
+    branch,
+    /** Of the project on the server. */
     name,
     place,
     plan,
@@ -228,62 +183,59 @@ async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questi
     host,
     override,
     serverFiles,
-    settingsFile,
-    notes: [...notesOf(services, options, plan), ...removedNotes(place, project.root)],
-    directories: serverDirectories(wide),
-    holders: await findPortHolders(project.root, caddyPorts, env),
-    page: pagePlan?.url ?? (PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null),
     checkoutFiles: await planCheckoutFiles(project, override, overrideText(name, plan.changes)),
-    settings: parseEnv(serverFiles.find(({ path }) => path === settingsFile)?.text ?? ""),
+    directories: serverDirectories(wide),
+    /** The project's own settings, with its secret, and the file that they are in. */
+    settings: parseEnv(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,
+    settingsFile,
+    /** What a person should know of it. */
+    notes: [...notesOf(services, options, plan), ...(removed ? [removedNote(place, removed)] : [])],
+    /** The services of this project that have ports of the server until Caddy takes them over. */
+    holders: await findPortHolders(root, caddyPorts, env),
+    /** Where people reach the page, from now on or as before; null: there is none. */
+    newPage,
+    page: newPage ?? (PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null),
   };
 }
 
-/** The settings of the project in the checkout `root`, if the server has it, or had it before it was removed. */
-function settingsOf(server: Server, root: string): Environment | null {
-  const present = listServerProjects(server).find(({ env }) => env.REPO_PATH === root);
-  return (present ?? findRemovedProject(server, root))?.env ?? null;
-}
-
 /** Its address and its secret are taken over. */
-function removedNotes(server: Server, root: string): readonly string[] {
-  const removed = findRemovedProject(server, root);
-  if (removed === null || listServerProjects(server).some(({ env }) => env.REPO_PATH === root)) return [];
-  const secrets = join(server.files.secretsPath, `${removed.name}.env`);
-  return [
-    `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${removed.file}. If deploy.sh had secrets of its own, move them back to ${secrets}.`,
-  ];
+function removedNote({ files }: Server, { name, file }: ServerProject): string {
+  const secrets = join(files.secretsPath, `${name}.env`);
+  return `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${file}. If deploy.sh had secrets of its own, move them back to ${secrets}.`;
 }
 
-function nameOf({ root, remote }: SetupProject, place: ServerPlace, given: InitOptions): string {
-  const projects = listServerProjects(place);
-  const others = projects.filter(({ env }) => env.REPO_PATH !== root);
-  return chooseProjectName({
-    path: remote?.path ?? root,
-    given: given.project ?? formerProjectName(place, root),
-    known: projects.find(({ env }) => env.REPO_PATH === root)?.name ?? null,
-    others: new Map(others.map(({ name, env }) => [name, env.REPO_PATH ?? ""])),
-  });
-}
-
-async function findHost(
-  { host, remote }: SetupProject,
-  { HOTPUSH_GIT_HOST: known }: Environment,
-  { askHost }: Questions,
-): Promise<GitHost | null> {
-  if (known && isGitHost(known)) return known;
-  return host ?? (remote === null ? null : await askHost(remote.hostname));
-}
-
-function filesOf({ serverFiles, checkoutFiles }: Setup): readonly PlannedFile[] {
+export function filesOf({ serverFiles, checkoutFiles }: Setup): readonly PlannedFile[] {
   return [...serverFiles, ...checkoutFiles];
 }
 
-async function check(setup: Setup, env: NodeJS.ProcessEnv, { showMissing }: Screen): Promise<number> {
-  const isImageThere = await hasNeededImage(setup, env);
-  const isRight = isImageThere && filesOf(setup).every(({ state }) => state === "right");
-  const outdated = isRight ? await outdatedServices(setup, env) : [];
-  showMissing(isImageThere ? null : ownImage, outdated);
-  return isRight && outdated.length === 0 ? 0 : 1;
+/** What a server that is set up lacks; the services are known only if all files are right. */
+export async function findMissing(setup: Setup, env: NodeJS.ProcessEnv) {
+  const image = (await hasNeededImage(setup, env)) ? null : ownImage;
+  const isRight = filesOf(setup).every(({ state }) => state === "right");
+  return { image, services: isRight && image === null ? await outdatedServices(setup, env) : [], isRight };
+}
+
+/**
+ * Makes it so, and sends a test push that changes nothing if the project runs.
+ *
+ * @throws CommandError if a step fails, with the cause
+ */
+export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<SetupEnd> {
+  for (const step of setupSteps) await step.run(setup, env);
+  if (setup.newPage) await untilRight(setup, env, [front, caddy], askPage, pageWithinMs);
+  const served = setup.plan.upstreams.map(({ endpoint }) => endpoint.service);
+  const isUp = await isProjectUp(setup.name, setup.project.root, served, env);
+  // Without a commit there is nothing to send.
+  const sent = isUp ? await sendDry(setup, setup.address.payloadUrl, "push").catch(() => null) : null;
+  const isAnswered = sent !== null && sent.outcome !== "unreachable" && sent.outcome !== "not-hotpush";
+  return { isUp, answer: isAnswered ? sent.text : null };
+}
+
+export interface SetupEnd {
+  /** Whether the project runs. */
+  readonly isUp: boolean;
+  /** What the service said to a test push; null: it was not sent, or nobody answered. */
+  readonly answer: string | null;
 }
 
 function writeFiles(setup: Setup): void {
@@ -400,19 +352,9 @@ async function askHealth({ place }: Setup): Promise<string | null> {
 }
 
 /** A signed ping goes through Caddy to `front`, which reads the files of projects every two seconds. */
-async function askForPong({ name, place, project, host, settings }: Setup): Promise<string | null> {
-  const url = new URL(`http://127.0.0.1:${place.ports.http}/webhook/${name}`);
-  const { isGood, text } = await send({
-    url,
-    secret: secretToSend(settings),
-    server: place.files,
-    directory: project.root,
-    branch: project.branch,
-    host,
-    event: "ping",
-    isDryRun: true,
-    waitMs: 0,
-  });
+async function askForPong(setup: Setup): Promise<string | null> {
+  const url = new URL(`http://127.0.0.1:${setup.place.ports.http}/webhook/${setup.name}`);
+  const { isGood, text } = await sendDry(setup, url, "ping");
   return isGood ? null : `A signed ping to ${url} failed. ${text}`;
 }
 
@@ -448,7 +390,7 @@ const answersInTurn = 3;
 /**
  * Asks the page as a visitor does who is not signed in, but at Caddy of this server: from inside, a name may lead elsewhere.
  */
-async function askPage({ page: url, place }: Setup): Promise<string | null> {
+async function askPage({ newPage: url, place }: Setup): Promise<string | null> {
   if (url === null) return null;
   const hasTls = hasOwnCertificate(url, place);
   const { http, https } = place.ports;
@@ -464,29 +406,12 @@ async function askPage({ page: url, place }: Setup): Promise<string | null> {
   return null;
 }
 
-/** Sends a test push that changes nothing, if the project runs. */
-async function tryPush(
-  { project, name, plan, address, host, settings, place }: Setup,
-  env: NodeJS.ProcessEnv,
-) {
-  const published = plan.upstreams.map(({ endpoint }) => endpoint.service);
-  const isUp = await isProjectUp({ name, root: project.root, published }, env);
-  if (!isUp) return { isUp, answer: null };
-  try {
-    const { outcome, text } = await send({
-      url: address.payloadUrl,
-      secret: secretToSend({ ...settings, ...env }),
-      server: place.files,
-      directory: project.root,
-      branch: project.branch,
-      host,
-      event: "push",
-      isDryRun: true,
-      waitMs: 0,
-    });
-    return { isUp, answer: outcome === "unreachable" || outcome === "not-hotpush" ? null : text };
-  } catch {
-    // Without a secret or a commit there is nothing to send.
-    return { isUp, answer: null };
-  }
+/** Sends what changes nothing, signed with the secret of the project. */
+function sendDry(
+  { settings, place, project, branch, host }: Setup,
+  url: URL,
+  event: SentEvent,
+): Promise<Sent> {
+  const of = { server: place.files, directory: project.root, branch, host };
+  return send({ ...of, url, secret: secretToSend(settings), event, isDryRun: true, waitMs: 0 });
 }

@@ -45,8 +45,6 @@ export interface SetupProject {
   readonly remote: GitRemote | null;
   /** null if the remote's name does not show it. */
   readonly host: GitHost | null;
-  /** The branch to deploy: BRANCH of the settings, else the remote's HEAD; null if that is neither main nor master. */
-  readonly branch: Branch | null;
   /** The present variables of `.env`. */
   readonly env: Environment;
   /** The project's own compose files, absolute, in order. */
@@ -56,22 +54,16 @@ export interface SetupProject {
 /**
  * Reads the project around `directory`.
  *
- * @param settingsOf gives the settings of the checkout in `root` if they are not in its `.env`
  * @throws SetupError if it is not a git checkout that this user may use, or compose would take another directory for it
  */
-export async function findProject(
-  directory: string,
-  settingsOf: (root: string) => Environment | null = () => null,
-): Promise<SetupProject> {
+export async function findProject(directory: string): Promise<SetupProject> {
   const root = await findRoot(directory);
   const remoteUrl = await readRemoteUrl(root);
   const remote = remoteUrl === null ? null : parseRemoteUrl(remoteUrl);
   const env: Environment = parseEnv(readIfThere(join(root, ".env")) ?? "");
-  const { BRANCH } = settingsOf(root) ?? env;
-  const branch = branches.find((one) => one === BRANCH) ?? (await readRemoteBranch(root));
   const composeFiles = findComposeFiles(root, env);
   refuseOtherDirectory(root, env, composeFiles);
-  return { root, remoteUrl, remote, host: remote && gitHostOf(remote), branch, env, composeFiles };
+  return { root, remoteUrl, remote, host: remote && gitHostOf(remote), env, composeFiles };
 }
 
 async function findRoot(directory: string): Promise<string> {
@@ -269,8 +261,10 @@ async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {
 export interface NameOptions {
   /** `owner/name` of the remote, or the path of the checkout if there is none. */
   readonly path: string;
-  /** The name that a person gave, or that it had before it was removed. */
+  /** The name that a person gave. */
   readonly given: string | null;
+  /** The name that it had before it was removed. With that, it gets its history back. */
+  readonly former: string | null;
   /** The name that this checkout has already. */
   readonly known: string | null;
   /** The checkouts of the other projects, by name. */
@@ -282,12 +276,12 @@ export interface NameOptions {
  *
  * @throws SetupError if the name cannot be had
  */
-export function chooseProjectName({ path, given, known, others }: NameOptions): string {
+export function chooseProjectName({ path, given, former, known, others }: NameOptions): string {
   if (given !== null) refuseName(given, known, others);
   const isFree = (name: string) => isProjectName(name) && !reservedNames.includes(name) && !others.has(name);
   const parts = path.split("/").filter(Boolean);
   const derived = [asName(parts.at(-1) ?? ""), asName(parts.slice(-2).join("-"))];
-  const name = given ?? known ?? derived.find(isFree);
+  const name = given ?? known ?? (former !== null && !others.has(former) ? former : derived.find(isFree));
   if (name !== undefined) return name;
   throw new SetupError(
     `No name for this project is left: ${derived.join(" and ")} cannot be used or are taken. Choose one: hotpush init --project <name>`,
@@ -359,13 +353,14 @@ export function parsePublicUrl(text: string): URL | null {
 export interface ProjectFileOptions {
   /** On the server. */
   readonly name: string;
-  readonly project: SetupProject;
+  readonly project: Pick<SetupProject, "root" | "remote">;
+  readonly branch: Branch | null;
   /** The present variables of the file. */
   readonly known: Environment;
   readonly payloadUrl: URL;
   readonly host: GitHost | null;
   /** Choices of the command line, which replace what is there. */
-  readonly given: { readonly url: URL | null; readonly host: GitHost | null };
+  readonly given: { readonly url?: URL; readonly host?: GitHost };
   readonly gid: number;
 }
 
@@ -373,6 +368,7 @@ export interface ProjectFileOptions {
 export function projectFile({
   name,
   project,
+  branch,
   known,
   payloadUrl,
   host,
@@ -388,9 +384,9 @@ export function projectFile({
     ...setting("WEBHOOK_SECRET_FILE", known.WEBHOOK_SECRET_FILE || null, true),
     ...setting("REPO_PATH", project.root, false),
     ...setting("REPOSITORY", /^[\w.~-]+(\/[\w.~-]+)+$/.test(repository) ? repository : null, true),
-    ...setting("BRANCH", project.branch, true),
-    ...setting("WEBHOOK_URL", payloadUrl.href, given.url === null),
-    ...setting("HOTPUSH_GIT_HOST", host, given.host === null),
+    ...setting("BRANCH", branch, true),
+    ...setting("WEBHOOK_URL", payloadUrl.href, given.url === undefined),
+    ...setting("HOTPUSH_GIT_HOST", host, given.host === undefined),
   ];
   return {
     name: `projects/${name}.env`,

@@ -27,6 +27,7 @@ import { listForeignDirectory, readForeignFile, replaceForeignFile } from "#plat
 import { sendHttp } from "#platform/http";
 import { requestsDirectory } from "#rollout/requests";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
+import { servicesIn } from "./sites.ts";
 
 export interface ReconcileOptions {
   readonly files: ServerFiles;
@@ -271,9 +272,8 @@ export function seedLiveDirectory(
   const owner = ownerOf(checkout);
   // If the checkout has changed hands, so does the directory. A roll-out can replace any file in it.
   if (owner !== null && lstatSync(directory).uid !== owner.uid) lchownSync(directory, owner.uid, owner.gid);
-  // Lines such as `import service shop web 8080`.
-  for (const [, of, service = ""] of site.matchAll(/^[ \t]*import\s+service\s+(\S+)\s+(\w[\w.-]*)\s/gm))
-    if (of === name && !isThere(join(directory, service)))
+  for (const { project, service } of servicesIn(site))
+    if (project === name && !isThere(join(directory, service)))
       replaceForeignFile(join(directory, service), serviceAlias(service, name), { mode: 0o644, owner });
 }
 

@@ -203,9 +203,3 @@ export function findRemovedProject(server: Server, root: string): ServerProject 
   const removed = { ...server, files: removedFiles(server.files) };
   return listServerProjects(removed).find(({ env }) => env.REPO_PATH === root) ?? null;
 }
-
-/** Its name, with which it gets its history back; null if there is none, or another project has the name now. */
-export function formerProjectName(server: Server, root: string): string | null {
-  const name = findRemovedProject(server, root)?.name ?? null;
-  return listServerProjects(server).some((one) => one.name === name) ? null : name;
-}

@@ -45,18 +45,24 @@ const otherProtocols: readonly (readonly [protocol: string, ...ports: readonly n
   ["a peer-to-peer protocol", 6881, 22000, 51413],
 ];
 
-/** A port that a person chose a place for, or the only one of the service. `none`: it stays published as it is. */
+/** A port that a person chose a place for, or the only one of the service. */
 export interface GivenPlace {
   readonly service: string;
   /** The port in the container; null: the one that is a web address. */
   readonly port: number | null;
-  readonly place: { readonly kind: "name"; readonly name: string } | PortPlace | { readonly kind: "none" };
+  /** `none`: it stays published as it is. */
+  readonly place: NamePlace | { readonly kind: "port"; readonly port: number } | { readonly kind: "none" };
 }
 
-interface PortPlace {
-  readonly kind: "port";
-  readonly port: number;
+interface NamePlace {
+  readonly kind: "name";
+  readonly name: string;
 }
+
+/** A host name, or a port of Caddy's own, bound to `address` ("" for all). */
+export type SitePlace =
+  | NamePlace
+  | { readonly kind: "port"; readonly port: number; readonly address: string };
 
 /** What is known and decided before the plan is made. */
 export interface ServedOptions {
@@ -80,16 +86,11 @@ export interface Endpoint {
   /** The port in the container. */
   readonly port: number;
   readonly protocol: string;
-  /** Where it is published; empty for one that is not. */
-  readonly published: readonly HostPort[];
-}
-
-/** A port of the server. */
-export interface HostPort {
-  /** The address that it is bound to, "" for all. */
-  readonly address: string;
-  /** As the compose file has it: a number, a range such as `8000-8010`, or "" if Docker chooses one. */
-  readonly port: string;
+  /**
+   * Where it is published; empty for one that is not. `address`: the one that it is bound to, "" for all. `port`: as the compose
+   * file has it, a number, a range such as `8000-8010`, or "" if Docker chooses one.
+   */
+  readonly published: readonly { readonly address: string; readonly port: string }[];
 }
 
 /** A port that Caddy passes requests to. */
@@ -103,19 +104,17 @@ export interface Upstream {
   readonly published: readonly string[];
 }
 
-/** A host name, or a port of Caddy's own, bound to `address` ("" for all). */
-export type SitePlace =
-  | { readonly kind: "name"; readonly name: string }
-  | { readonly kind: "port"; readonly port: number; readonly address: string };
+/** A published port, or one that a person chose. */
+interface JudgedPort {
+  readonly endpoint: Endpoint;
+  /** What a person chose. */
+  readonly place: GivenPlace["place"] | null;
+  /** Why it is no web address, as a phrase ("SSH"), or null. */
+  readonly reason: string | null;
+}
 
 /** A published port that stays as it is. */
-export interface LeftPort {
-  readonly endpoint: Endpoint;
-  /** A phrase: "SSH". */
-  readonly reason: string;
-  /** Whether a person left it so. */
-  readonly isByChoice: boolean;
-}
+export type LeftPort = JudgedPort & { readonly reason: string };
 
 /** Where each published port of a project ends, and what changes at its services. */
 export interface ServedPlan {
@@ -157,25 +156,46 @@ export async function askPublishedPorts(services: SetupServices): Promise<Served
  * port that stays published is one that Caddy needs
  */
 export function planServed(services: SetupServices, options: ServedOptions): ServedPlan {
-  refuseUnknownServices(services, options);
-  const endpoints = endpointsOf(services).map((endpoint) => ({
-    endpoint,
-    place: null,
-    reason: reasonToLeave(endpoint, services, options),
-  }));
-  const judged = withChosenPlaces(endpoints, services, options);
+  const { name, places, isCaddyPublic } = options;
+  const unknown = places.find(({ service }) => !Object.hasOwn(services, service))?.service;
+  if (unknown !== undefined)
+    throw new SetupError(
+      `${unknown} is not a service of your compose file. Those are: ${Object.keys(services).join(", ")}.`,
+    );
+  const published: readonly JudgedPort[] = endpointsOf(services).map((endpoint) => {
+    return { endpoint, place: null, reason: reasonToLeave(endpoint, services, options) };
+  });
+  const judged = places.reduce((before, place) => withChosenPlace(before, place, services), published);
   const web = judged.filter(({ reason }) => reason === null);
-  const candidates = web.length > 0 || options.name === null ? web : builtService(services);
+  const candidates = web.length > 0 || name === null ? web : builtService(services);
+  const [main, ...others] = mainFirst(candidates, services, name);
+  // A tool of an administrator, or what another proxy serves, stays private.
+  const isKept = ({ endpoint, place }: JudgedPort) => place === null && isCaddyPublic && isPrivate(endpoint);
+  const served = main === undefined ? [] : [main, ...others.filter((one) => !isKept(one))];
   const twins = judged.filter((one) => isTlsTwin(one, judged));
-  const { upstreams, left: kept } = placeAll(
-    mainFirst(candidates, services, options),
-    twins,
-    services,
-    options,
-  );
-  const others = judged.filter((one) => one.reason !== null && !twins.includes(one));
-  const left = [...kept, ...others.map(leftOf)];
-  refuseCaddysPorts(left, options);
+  const upstreams: Upstream[] = [];
+  for (const { endpoint, place } of served) {
+    const { service, published } = endpoint;
+    const isBuilt = published.length > 0 && services[service]?.build !== undefined;
+    const isSure = place !== null || isBuilt || published.some(({ port }) => options.answers.get(port));
+    const taken = [
+      endpoint,
+      ...twins.flatMap((twin) => (twin.endpoint.service === service ? twin.endpoint : [])),
+    ];
+    upstreams.push({
+      endpoint,
+      place: placeOf({ endpoint, place }, upstreams, options),
+      isMain: upstreams.length === 0,
+      isInDoubt: !isSure,
+      published: [...new Set(taken.flatMap(publishedText))],
+    });
+  }
+  const kept = others.filter(isKept).map((one): LeftPort => {
+    return { ...one, reason: `it is published to ${one.endpoint.published[0]?.address} only` };
+  });
+  const isLeft = (one: JudgedPort): one is LeftPort => one.reason !== null && !twins.includes(one);
+  const left = [...kept, ...judged.filter(isLeft)];
+  refuseCaddysPorts(left, isCaddyPublic);
   const internal = internalServices(services);
   return { upstreams, left, internal, changes: changesOf(services, { upstreams, left, internal }) };
 }
@@ -203,14 +223,6 @@ function protocolOf(port: number): string | null {
   return otherProtocols.find(([, ...ports]) => ports.includes(port))?.[0] ?? null;
 }
 
-interface Judged {
-  readonly endpoint: Endpoint;
-  /** What a person chose. */
-  readonly place: GivenPlace["place"] | null;
-  /** Why it is no web address, or null. */
-  readonly reason: string | null;
-}
-
 /** Why a published port is no web address, as far as it shows; null: it is one. */
 function reasonToLeave(
   { service: name, port, protocol, published }: Endpoint,
@@ -227,36 +239,25 @@ function reasonToLeave(
   return protocolOf(port);
 }
 
-function refuseUnknownServices(services: SetupServices, { places }: ServedOptions): void {
-  const unknown = places.find(({ service }) => !Object.hasOwn(services, service))?.service;
-  if (unknown === undefined) return;
-  const known = Object.keys(services).join(", ");
-  throw new SetupError(`${unknown} is not a service of your compose file. Those are: ${known}.`);
-}
-
 /** A port with a place is a web address then, and need not be published. */
-function withChosenPlaces(
-  judged: readonly Judged[],
+function withChosenPlace(
+  before: readonly JudgedPort[],
+  { service, port, place }: GivenPlace,
   services: SetupServices,
-  { places }: ServedOptions,
-): readonly Judged[] {
-  return places.reduce((before, { service, port, place }) => {
-    const isMeant = ({ endpoint }: Judged) =>
-      endpoint.service === service &&
-      endpoint.protocol === "tcp" &&
-      (port ?? endpoint.port) === endpoint.port;
-    if (place.kind === "none")
-      return before.map((one) => (isMeant(one) ? { ...one, place, reason: "as you chose" } : one));
-    const own = before.filter(isMeant);
-    const chosen = port ?? onlyPort(own, service, services[service] ?? {});
-    const found = own.find(({ endpoint }) => endpoint.port === chosen)?.endpoint;
-    const endpoint = found ?? { service, port: chosen, protocol: "tcp", published: [] };
-    return [...before.filter((one) => one.endpoint !== found), { endpoint, place, reason: null }];
-  }, judged);
+): readonly JudgedPort[] {
+  const isMeant = ({ endpoint }: JudgedPort) =>
+    endpoint.service === service && endpoint.protocol === "tcp" && (port ?? endpoint.port) === endpoint.port;
+  if (place.kind === "none")
+    return before.map((one) => (isMeant(one) ? { ...one, place, reason: "as you chose" } : one));
+  const own = before.filter(isMeant);
+  const chosen = port ?? onlyPort(own, service, services[service] ?? {});
+  const found = own.find(({ endpoint }) => endpoint.port === chosen)?.endpoint;
+  const endpoint = found ?? { service, port: chosen, protocol: "tcp", published: [] };
+  return [...before.filter((one) => one.endpoint !== found), { endpoint, place, reason: null }];
 }
 
 /** The port that is meant if only the service is named. */
-function onlyPort(own: readonly Judged[], name: string, service: SetupService): number {
+function onlyPort(own: readonly JudgedPort[], name: string, service: SetupService): number {
   const web = own.filter(({ reason }) => reason === null);
   const ports = [web, own].find((some) => some.length > 0)?.map(({ endpoint }) => endpoint.port);
   const [port, ...more] = ports ?? exposedPorts(service);
@@ -278,7 +279,10 @@ function exposedPorts({ expose = [], build }: SetupService): readonly number[] {
 }
 
 /** A service that a person puts at a host name needs no port 443 of its own: Caddy answers there for it, also over HTTP/3. */
-function isTlsTwin({ endpoint: { service, published }, place }: Judged, judged: readonly Judged[]): boolean {
+function isTlsTwin(
+  { endpoint: { service, published }, place }: JudgedPort,
+  judged: readonly JudgedPort[],
+): boolean {
   const isNamed = judged.some((one) => one.endpoint.service === service && one.place?.kind === "name");
   return place === null && isNamed && published.some(({ port }) => port === "443");
 }
@@ -290,7 +294,7 @@ export function builtServices(services: SetupServices): readonly string[] {
 }
 
 /** The only service with `build:`, if it says at which port it listens. */
-function builtService(services: SetupServices): readonly Judged[] {
+function builtService(services: SetupServices): readonly JudgedPort[] {
   const [service = "", ...more] = builtServices(services);
   const [port] = more.length > 0 ? [] : exposedPorts(services[service] ?? {});
   if (port === undefined) return [];
@@ -299,69 +303,29 @@ function builtService(services: SetupServices): readonly Judged[] {
 
 /** The one that gets the project's own name: a person's choice; else one that visitors can reach, that is built here, ... */
 function mainFirst(
-  candidates: readonly Judged[],
+  candidates: readonly JudgedPort[],
   services: SetupServices,
-  { name }: ServedOptions,
-): readonly Judged[] {
+  name: string | null,
+): readonly JudgedPort[] {
   const isNeeded = (service: string) =>
     candidates.some(({ endpoint }) => services[endpoint.service]?.depends_on?.[service] !== undefined);
-  const signs = ({ endpoint, place }: Judged): readonly number[] => [
-    Number(!(place?.kind === "name" && place.name === name)),
-    Number(isPrivate(endpoint)),
-    Number(services[endpoint.service]?.build === undefined),
+  const signs: readonly ((one: JudgedPort) => number | boolean)[] = [
+    ({ place }) => !(place?.kind === "name" && place.name === name),
+    ({ endpoint }) => isPrivate(endpoint),
+    ({ endpoint }) => services[endpoint.service]?.build === undefined,
     // A frontend depends on its backend.
-    Number(isNeeded(endpoint.service)),
-    Math.min(...endpoint.published.map(({ port }) => Number(port) || 65_536)),
+    ({ endpoint }) => isNeeded(endpoint.service),
+    ({ endpoint }) => Math.min(...endpoint.published.map(({ port }) => Number(port) || 65_536)),
   ];
-  return candidates.toSorted((a, b) => {
-    const one = signs(a);
-    const other = signs(b);
-    const at = one.findIndex((sign, index) => sign !== other[index]);
-    return at < 0 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
-  });
+  return signs.reduceRight(
+    (before, sign) => before.toSorted((a, b) => Number(sign(a)) - Number(sign(b)) || 0),
+    candidates,
+  );
 }
 
 /** Whether only programs of this server, or of one network, reach it. */
 function isPrivate({ published }: Endpoint): boolean {
   return published.length > 0 && published.every(({ address }) => address !== "");
-}
-
-/** Gives each a host name, or a port of Caddy's own if there is no name, or if another proxy sends requests to that port. */
-function placeAll(
-  ranked: readonly Judged[],
-  twins: readonly Judged[],
-  services: SetupServices,
-  options: ServedOptions,
-): Pick<ServedPlan, "upstreams" | "left"> {
-  const upstreams: Upstream[] = [];
-  const left: LeftPort[] = [];
-  for (const one of ranked) {
-    const { endpoint, place } = one;
-    const isMain = one === ranked[0];
-    // It stays private: a tool of an administrator, or what another proxy serves.
-    if (place === null && !isMain && options.isCaddyPublic && isPrivate(endpoint)) {
-      left.push(leftOf({ ...one, reason: `it is published to ${endpoint.published[0]?.address} only` }));
-      continue;
-    }
-    const isSure =
-      place !== null ||
-      endpoint.published.some(({ port }) => options.answers.get(port)) ||
-      (endpoint.published.length > 0 && services[endpoint.service]?.build !== undefined);
-    const taken = [one, ...twins.filter((twin) => twin.endpoint.service === endpoint.service)];
-    const published = [...new Set(taken.flatMap((each) => publishedText(each.endpoint)))];
-    upstreams.push({
-      endpoint,
-      isMain,
-      isInDoubt: !isSure,
-      published,
-      place: placeOf(one, isMain, upstreams, options),
-    });
-  }
-  return { upstreams, left };
-}
-
-function leftOf({ endpoint, reason, place }: Judged): LeftPort {
-  return { endpoint, reason: reason ?? "", isByChoice: place?.kind === "none" };
 }
 
 /** As a person writes them: `8080`, `127.0.0.1:8080`. */
@@ -372,9 +336,9 @@ export function publishedText({ published }: Endpoint): readonly string[] {
   });
 }
 
+/** A host name, or a port of Caddy's own if there is no name, or if another proxy sends requests to that port. */
 function placeOf(
-  { endpoint, place }: Judged,
-  isMain: boolean,
+  { endpoint, place }: Pick<JudgedPort, "endpoint" | "place">,
   upstreams: readonly Upstream[],
   { name, isCaddyPublic, takenPorts }: ServedOptions,
 ): SitePlace {
@@ -396,7 +360,7 @@ function placeOf(
     throw new SetupError(`Caddy has port ${place.port} already. Choose another one for ${service}.`);
   }
   if (name !== null && isCaddyPublic) {
-    if (isMain) return { kind: "name", name };
+    if (upstreams.length === 0) return { kind: "name", name };
     // `<service>.<name>`; for a further port of the same service `<service>-<port>.<name>`.
     const short = `${labelOf(service)}.${name}`;
     const isFirst = !upstreams.some((one) => one.endpoint.service === service) && !holderOf(short);
@@ -418,7 +382,7 @@ function labelOf(service: string): string {
 }
 
 /** A service with port 443 has certificates of its own: Traefik, or any web server. Port 80 is Caddy's if it has the usual ones. */
-function refuseCaddysPorts(left: readonly LeftPort[], { isCaddyPublic }: ServedOptions): void {
+function refuseCaddysPorts(left: readonly LeftPort[], isCaddyPublic: boolean): void {
   for (const { endpoint, reason } of left) {
     const taken = endpoint.published.find(({ port }) => port === "443" || (isCaddyPublic && port === "80"));
     if (taken === undefined) continue;

@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Document, isScalar, isSeq, parseDocument } from "yaml";
 import { kindOf } from "#platform/files";
+import type { Machine, ServerPlace } from "./machine.ts";
 import {
   type Owner,
   type PlannedDirectory,
@@ -12,7 +13,6 @@ import {
   withSettings,
 } from "./planned-file.ts";
 import type { SetupProject } from "./project.ts";
-import type { Machine, ServerPlace } from "./server.ts";
 import { ownImage } from "./start.ts";
 
 export interface ServerFilesOptions {

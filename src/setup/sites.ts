@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { frontAlias, internalName, internalPort } from "#config/server";
+import type { ServerPlace } from "./machine.ts";
 import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
 import { type GivenPlace, readPlace, type ServedPlan, type SitePlace, type Upstream } from "./served.ts";
-import type { ServerPlace } from "./server.ts";
 
 /**
  * Two sites of one address would make Caddy reject the files of all projects, and an app at the address of the page could act
@@ -20,9 +20,7 @@ export function refuseTakenNames(
 ): void {
   const own = upstreams.flatMap(({ place }) => (place.kind === "name" ? [place.name] : []));
   const names = new Set(name === null ? own : [name, ...own]);
-  const others = [...sitesOfOthers(sitesPath, project)].flatMap(([site, addresses]) =>
-    addresses.map((address) => ({ site, host: address.replace(/^https?:\/\//, "").replace(/:\d+$/, "") })),
-  );
+  const others = addressesOf(sitesPath).filter(({ site }) => site !== project);
   const taken = others.find(({ host }) => names.has(host));
   if (taken !== undefined)
     throw new SetupError(
@@ -37,36 +35,47 @@ export function refuseTakenNames(
 
 /** The ports of Caddy for sites of other projects. */
 export function portsOfOthers(sitesPath: string, project: string): readonly number[] {
-  return portsIn([...sitesOfOthers(sitesPath, project).values()].flat());
+  return addressesOf(sitesPath).flatMap(({ site, port }) => (site === project ? [] : port));
 }
 
 /** The ports of Caddy for the site of this project alone. */
 export function portsOfProject(sitesPath: string, project: string): readonly number[] {
-  const file = join(sitesPath, `${project}.caddy`);
-  const others = portsOfOthers(sitesPath, project);
-  const own = existsSync(file) ? portsIn(addressesIn(readFileSync(file, "utf8"))) : [];
-  return own.filter((port) => port !== internalPort && !others.includes(port));
+  const others = [internalPort, ...portsOfOthers(sitesPath, project)];
+  const own = addressesOf(sitesPath).flatMap(({ site, port }) => (site === project ? port : []));
+  return [...new Set(own)].filter((port) => !others.includes(port));
 }
 
-function portsIn(addresses: readonly string[]): readonly number[] {
-  return [...new Set(addresses.flatMap((one) => /:(\d+)$/.exec(one)?.[1] ?? []).map(Number))];
-}
-
-/** The addresses in the site files of other projects, by project. */
-function sitesOfOthers(sitesPath: string, project: string): ReadonlyMap<string, readonly string[]> {
+/** The addresses of Caddy in all site files: `site` is the file's name, of a project or `page`. */
+function addressesOf(sitesPath: string) {
   const files = existsSync(sitesPath) ? readdirSync(sitesPath) : [];
-  const others = files.filter((file) => file.endsWith(".caddy") && file !== `${project}.caddy`);
-  return new Map(
-    others.map((file) => [
-      file.replace(/\.caddy$/, ""),
-      addressesIn(readFileSync(join(sitesPath, file), "utf8")),
-    ]),
+  const sites = files.filter((file) => file.endsWith(".caddy")).map((file) => file.replace(/\.caddy$/, ""));
+  return sites.flatMap((site) =>
+    readSite(readFileSync(join(sitesPath, `${site}.caddy`), "utf8")).flatMap(({ addresses }) =>
+      addresses.map((address) => {
+        const [, host = "", port] = /^(?:https?:\/\/)?(.*?)(?::(\d+))?$/.exec(address) ?? [];
+        return { site, host, port: port === undefined ? [] : [Number(port)] };
+      }),
+    ),
   );
 }
 
-function addressesIn(site: string): readonly string[] {
-  const openings = site.match(/^[^\s#({][^{]*(?=\{\s*$)/gm) ?? [];
-  return openings.flatMap((line) => line.split(/[\s,]+/)).filter(Boolean);
+/** Reads the blocks of a site file, as `siteText` writes it or as a person has changed it. */
+function readSite(text: string) {
+  const openings = [...text.matchAll(/^[^\s#({}][^{}]*(?=\{\s*$)/gm)];
+  return openings.map(({ 0: opening, index }, place) => ({
+    addresses: opening.split(/[\s,]+/).filter(Boolean),
+    services: servicesIn(text.slice(index, openings[place + 1]?.index)),
+  }));
+}
+
+/** The services that a site passes requests to, by its lines `import service shop web 8080`. */
+export function servicesIn(text: string) {
+  const lines = text.matchAll(/^[ \t]*import\s+service\s+(\S+)\s+(\w[\w.-]*)\s+(\d+)/gm);
+  return Array.from(lines, ([, project = "", service = "", port]) => ({
+    project,
+    service,
+    port: Number(port),
+  }));
 }
 
 /** The site file of a project. */
@@ -106,7 +115,7 @@ export function siteText(
   const hasOwn = plan.upstreams.some(({ place }) => place.kind === "name" && place.name === name);
   const deliveries =
     name === null || hasOwn ? [] : [block(addressOf({ kind: "name", name }, options), bare(project))];
-  const kept = plan.left.filter(({ isByChoice }) => isByChoice);
+  const kept = plan.left.filter(({ place }) => place?.kind === "none");
   const blocks = [
     `# The sites of ${project}, written by \`hotpush init\`; running that again keeps them up to date.`,
     ...kept.map(({ endpoint }) => `# ${endpoint.service}:${endpoint.port} stays published`),
@@ -165,11 +174,9 @@ export function placesIn(text: string, former: string | null, name: string | nul
 }
 
 function allPlacesIn(text: string): readonly GivenPlace[] {
-  const blocks = [...text.matchAll(/^([^\s,]+)[^{\n]* \{\n([\s\S]*?)^\}/gm)];
-  const served = blocks.flatMap(([, address = "", lines = ""]) => {
-    if (address.endsWith(`.internal:${internalPort}`)) return [];
-    const [, service, port] = /^\timport service \S+ (\S+) (\d+)$/m.exec(lines) ?? [];
-    return service === undefined ? [] : given(service, Number(port), address.replace(/^https?:\/\//, ""));
+  const served = readSite(text).flatMap(({ addresses: [address = ""], services: [one] }) => {
+    const isInternal = address.endsWith(`.internal:${internalPort}`);
+    return one && !isInternal ? given(one.service, one.port, address.replace(/^https?:\/\//, "")) : [];
   });
   const kept = [...text.matchAll(/^# ([\w.-]+):(\d+) stays published$/gm)];
   return [...served, ...kept.flatMap(([, service = "", port]) => given(service, Number(port), "none"))];
@@ -182,7 +189,6 @@ function given(service: string, port: number, at: string): readonly GivenPlace[]
 
 /** The page of the server as it will be. */
 export interface PagePlan {
-  readonly url: URL;
   readonly settings: readonly Setting[];
   readonly site: WantedFile;
 }
@@ -195,7 +201,6 @@ export interface PagePlan {
 export function planPage(url: URL, place: ServerPlace): PagePlan {
   refuseOtherPort(url, place);
   return {
-    url,
     settings: [{ name: "PAGE_URL", value: url.origin, isOpen: false }],
     site: {
       name: "sites/page.caddy",

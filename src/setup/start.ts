@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { NotRunningError, openHold } from "#calls/client";
 import type { DeploymentJson } from "#calls/shapes";
@@ -9,6 +9,7 @@ import { type Container, listContainers } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
 import { evidenceOf, isServing } from "#platform/docker/health";
 import { inspectImage } from "#platform/docker/images";
+import { type FileKind, kindOf } from "#platform/files";
 import { type CommandEnding, hasSucceeded, outputOf, runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { readVersion } from "#version";
@@ -246,25 +247,19 @@ export async function buildOwnImage(env: NodeJS.ProcessEnv): Promise<void> {
 
 /** A digest of the names and contents of all files in the image. */
 function sourcesDigest(): string {
+  const within = (name: string) =>
+    readdirSync(join(ownRoot, name), { encoding: "utf8", recursive: true }).map((one) => join(name, one));
+  const names = sources.flatMap((name) => (isOfKind("directory", name) ? within(name) : [name]));
+  const files = names.filter((name) => isOfKind("file", name)).sort();
   const hash = createHash("sha256");
-  for (const name of sources) addTo(hash, name);
+  for (const name of files)
+    hash
+      .update(`${name}\0`)
+      .update(readFileSync(join(ownRoot, name)))
+      .update("\0");
   return hash.digest("hex");
 }
 
-function addTo(hash: ReturnType<typeof createHash>, name: string): void {
-  for (const file of filesIn(join(ownRoot, name))) {
-    hash
-      .update(`${file.slice(ownRoot.length)}\0`)
-      .update(readFileSync(file))
-      .update("\0");
-  }
-}
-
-function filesIn(path: string): readonly string[] {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  if (!stats?.isDirectory()) return stats ? [path] : [];
-  return readdirSync(path, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .map(({ parentPath, name }) => join(parentPath, name))
-    .sort();
+function isOfKind(kind: FileKind, name: string): boolean {
+  return kindOf(join(ownRoot, name)) === kind;
 }

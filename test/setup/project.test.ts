@@ -77,7 +77,7 @@ test("if the remote does not answer, its branch is the one that git clone found"
 });
 
 test("a project has the name of its repository, with the owner's if that is taken", () => {
-  const alone = { given: null, known: null, others: new Map<string, string>() };
+  const alone = { given: null, former: null, known: null, others: new Map<string, string>() };
   const others = new Map([["shop", "/srv/other/shop"]]);
   for (const [options, name] of [
     [{ path: "octo/shop" }, "shop"],
@@ -87,6 +87,8 @@ test("a project has the name of its repository, with the owner's if that is take
     [{ path: "/srv/my shop" }, "my-shop"],
     [{ path: "octo/shop", others }, "octo-shop"],
     [{ path: "octo/shop", known: "store", others }, "store"],
+    [{ path: "octo/shop", former: "store" }, "store"],
+    [{ path: "octo/shop", former: "shop", others }, "octo-shop"],
   ] as const)
     assert.equal(chooseProjectName({ ...alone, ...options }), name);
   for (const [options, says] of [

@@ -14,7 +14,7 @@ import {
 import { join } from "node:path";
 import { test } from "node:test";
 import { applyChange, planCheckoutRemoval } from "../../src/setup/checkout-files.ts";
-import { findRemovedProject, formerProjectName } from "../../src/setup/remove.ts";
+import { findRemovedProject } from "../../src/setup/remove.ts";
 import { findServer, type Server } from "../../src/setup/server.ts";
 import { makeServer } from "../harness/machine.ts";
 import { needs, nobody } from "../harness/requirements.ts";
@@ -94,16 +94,14 @@ test("a checkout without files of Hotpush stays as it is", (t) => {
   assert.deepEqual(planCheckoutRemoval(join(temporaryDirectory(t), "gone")), []);
 });
 
-test("only the checkout of a removed project gets its name and its secret again", (t) => {
-  const { path, env, addProject } = makeServer(t);
+test("only the checkout of a removed project gets its secret again", (t) => {
+  const { path, env } = makeServer(t);
   mkdirSync(join(path, "removed/projects"), { recursive: true });
   writeFileSync(join(path, "removed/projects/shop.env"), "REPO_PATH=/srv/shop\nWEBHOOK_SECRET=the old one\n");
   const server = findServer(env) as Server;
-  assert.equal(formerProjectName(server, "/srv/shop"), "shop");
-  assert.equal(findRemovedProject(server, "/srv/shop")?.env.WEBHOOK_SECRET, "the old one");
+  const found = findRemovedProject(server, "/srv/shop");
+  assert.deepEqual([found?.name, found?.env.WEBHOOK_SECRET], ["shop", "the old one"]);
   assert.equal(findRemovedProject(server, "/srv/other"), null);
-  addProject("shop", "/srv/other");
-  assert.equal(formerProjectName(server, "/srv/shop"), null, "the name is taken");
 });
 
 function remove(root: string): void {

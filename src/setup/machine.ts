@@ -1,0 +1,183 @@
+import { constants, statSync } from "node:fs";
+import {
+  newServerStatePath,
+  projectNetwork,
+  serverComposeProject,
+  serverFilesAt,
+  serverPathOf,
+  serverServices,
+  serverStateAt,
+} from "#config/server";
+import { wholeNumber } from "#config/values";
+import { connectEngine, getJson } from "#platform/docker/engine";
+import { isAllowed } from "#platform/files";
+import { isPortTaken } from "#platform/listen";
+import { runCommand } from "#platform/run-command";
+import { SetupError } from "./planned-file.ts";
+import { findServer, real, runContainer, type Server } from "./server.ts";
+
+/** The server that a project is added to, or that is made with it. */
+export interface ServerPlace extends Server {
+  readonly isNew: boolean;
+  /** The ports of the machine that Caddy has for http and https. */
+  readonly ports: { readonly http: number; readonly https: number };
+}
+
+/**
+ * Finds the server, or decides where it will be.
+ *
+ * @throws SetupError if this user may not change it, or the engine has another one
+ */
+export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPlace> {
+  const found = findServer(env);
+  const isRoot = process.getuid?.() === 0;
+  const server = found ?? {
+    files: serverFilesAt(serverPathOf(env, isRoot)),
+    state: serverStateAt(newServerStatePath(env, isRoot)),
+    env: {},
+  };
+  const { path } = server.files;
+  if (found !== null && !isAllowed(server.files.projectsPath, constants.W_OK)) {
+    throw new SetupError(`Only the owner of ${path} may add projects to this server. Run this with sudo.`);
+  }
+  await refuseOtherServer(path, env);
+  // They can be chosen in the environment when the server is made. Later, they are in its .env.
+  const ports = {
+    http: portOf("HTTP_PORT", server.env.HTTP_PORT || env.HTTP_PORT || "80"),
+    https: portOf("HTTPS_PORT", server.env.HTTPS_PORT || env.HTTPS_PORT || "443"),
+  };
+  return { ...server, isNew: found === null, ports };
+}
+
+/** Two would have the same containers, and each init would take them from the other. */
+async function refuseOtherServer(path: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const own = (await listContainers(env)).filter(({ project }) => project === serverComposeProject);
+  const other = own.find(({ directory }) => real(directory) !== real(path))?.directory;
+  if (other === undefined) return;
+  throw new SetupError(
+    `This Docker engine has a compose project called ${serverComposeProject} already, in ${other}. If it is that of Hotpush, use it: SERVER_PATH=${other} hotpush init. Else remove it or rename it, because an engine has only one project of that name: docker compose --project-name ${serverComposeProject} down`,
+  );
+}
+
+function portOf(name: string, text: string): number {
+  const port = wholeNumber(text, 1, 65_535);
+  if (port === null)
+    throw new SetupError(`${name} is ${JSON.stringify(text)}: expected a port from 1 to 65535.`);
+  return port;
+}
+
+/**
+ * The services of the project in `root` that have ports which Caddy needs.
+ *
+ * @param ports all that Caddy needs, also those that it has
+ * @throws SetupError if somebody else has one
+ */
+export async function findPortHolders(
+  root: string,
+  ports: readonly number[],
+  env: NodeJS.ProcessEnv,
+): Promise<readonly string[]> {
+  const containers = await listContainers(env);
+  const holdersOf = (port: number) => containers.filter((one) => one.ports.includes(port));
+  const holders = ports.flatMap((port) => holdersOf(port).map((one) => ({ ...one, port })));
+  const others = holders.filter(
+    ({ project, service }) => project !== serverComposeProject || service !== serverServices.caddy,
+  );
+  const foreign = others.find(({ directory }) => directory === "" || real(directory) !== real(root));
+  if (foreign !== undefined) {
+    const { port, name, project, directory } = foreign;
+    const of = project === "" ? "" : ` of the compose project ${project} in ${directory}`;
+    throw takenError(port, `the container ${name}${of}`);
+  }
+  const taken = ports.find((port) => isPortTaken(port) && holdersOf(port).length === 0);
+  if (taken !== undefined) throw takenError(taken, "another program");
+  return [...new Set(others.map(({ service }) => service))];
+}
+
+function takenError(port: number, holder: string): SetupError {
+  const wayOut =
+    port === 80 || port === 443
+      ? "Stop it; or, if a proxy of your own stays in front, choose other ports: HTTP_PORT=8080 HTTPS_PORT=8443 hotpush init"
+      : "Stop it, or choose another place: hotpush init --url https://<host name>, or --at <service>=:<port>";
+  return new SetupError(`Caddy of the server needs port ${port}, which ${holder} has. ${wayOut}`);
+}
+
+/** Whether the project in `root` runs, and Caddy reaches the services that it serves: they are on its network. */
+export async function isProjectUp(
+  name: string,
+  root: string,
+  served: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<boolean> {
+  const running = (await listContainers(env)).filter((one) => one.isRunning && one.directory === root);
+  const onNetwork = running.filter(({ networks }) => networks.includes(projectNetwork(name)));
+  return running.length > 0 && served.every((service) => onNetwork.some((one) => one.service === service));
+}
+
+/** @returns all containers of the engine, with the labels that compose gives them; none if it does not answer */
+async function listContainers(env: NodeJS.ProcessEnv) {
+  const listed = await Promise.resolve(env.DOCKER_HOST)
+    .then((host) => getJson<readonly ListedContainer[]>(connectEngine(host), "/containers/json?all=1"))
+    .catch(() => []);
+  return listed.map(({ Names, State, Labels, Ports, NetworkSettings }) => ({
+    name: Names[0]?.replace(/^\//, "") ?? "",
+    isRunning: State === "running",
+    /** Ports of this machine. */
+    ports: Ports.flatMap(({ PublicPort, Type }) => (PublicPort && Type === "tcp" ? [PublicPort] : [])),
+    networks: Object.keys(NetworkSettings.Networks ?? {}),
+    /** The compose project and its directory; "" without one. */
+    project: Labels["com.docker.compose.project"] ?? "",
+    directory: Labels["com.docker.compose.project.working_dir"] ?? "",
+    service: Labels["com.docker.compose.service"] ?? "",
+  }));
+}
+
+interface ListedContainer {
+  readonly Names: readonly string[];
+  readonly State: string;
+  readonly Labels: Readonly<Record<string, string>>;
+  readonly Ports: readonly { readonly PublicPort?: number; readonly Type: string }[];
+  readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> | null };
+}
+
+const getentTimeoutMs = 10_000;
+/** As getent(1) has it. */
+const getentNotFound = 2;
+
+/**
+ * Whether `run` knows the user with this id, or does not run. A container keeps the /etc/passwd that it was started with,
+ * because a change of that file is a new file.
+ */
+export async function isUserKnown(uid: number, env: NodeJS.ProcessEnv): Promise<boolean> {
+  const argv = ["docker", "exec", runContainer, "getent", "passwd", String(uid)] as const;
+  const ending = await runCommand({ argv, env, timeoutMs: getentTimeoutMs });
+  return !(ending.kind === "exited" && ending.code === getentNotFound);
+}
+
+/** The facts of this machine that matter to Hotpush in a container. */
+export interface Machine {
+  readonly dockerSocket: string;
+  /** The id of the group that may use it. */
+  readonly dockerGroup: number;
+}
+
+/**
+ * Reads them.
+ *
+ * @throws SetupError if DOCKER_HOST is not a Unix socket, which a container could share
+ */
+export function findMachine(env: NodeJS.ProcessEnv): Machine {
+  const dockerSocket = socketPath(env.DOCKER_HOST);
+  return {
+    dockerSocket,
+    dockerGroup: statSync(dockerSocket, { throwIfNoEntry: false })?.gid ?? 0,
+  };
+}
+
+function socketPath(dockerHost: string | undefined): string {
+  if (!dockerHost) return "/var/run/docker.sock";
+  if (dockerHost.startsWith("unix://")) return dockerHost.slice("unix://".length);
+  throw new SetupError(
+    `DOCKER_HOST is ${dockerHost}. Hotpush runs beside the containers that it deploys: run this on the server itself, without DOCKER_HOST.`,
+  );
+}
