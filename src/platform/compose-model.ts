@@ -69,6 +69,8 @@ export interface ComposePort {
   readonly target?: number;
   /** `host` publishes it on the task's own node, anything else on all nodes of the Swarm. */
   readonly mode?: string;
+  readonly protocol?: string;
+  readonly host_ip?: string;
 }
 
 export interface ComposeVolume {

@@ -162,7 +162,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const { payloadUrl } = address;
   const page = newPage && planPage(newPage, place);
   const ports = plan.upstreams.flatMap((one) => (one.place.kind === "port" ? one.place : []));
-  const wide = { place, project, machine: findMachine(env), ports, settings: page?.settings ?? [] };
+  const wide = { place, project, machine: findMachine(env), ports, settings: page ? [page.setting] : [] };
   const serverFiles = [
     ...serverWideFiles(wide),
     ...(page === null ? [] : [page.site]),

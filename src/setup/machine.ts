@@ -1,4 +1,4 @@
-import { constants, statSync } from "node:fs";
+import { constants } from "node:fs";
 import {
   newServerStatePath,
   projectNetwork,
@@ -10,7 +10,8 @@ import {
 } from "#config/server";
 import { wholeNumber } from "#config/values";
 import { connectEngine, getJson } from "#platform/docker/engine";
-import { isAllowed } from "#platform/files";
+import { defaultDockerHost, dockerSocketPath } from "#platform/docker/mounts";
+import { isAllowed, statOf } from "#platform/files";
 import { isPortTaken } from "#platform/listen";
 import { runCommand } from "#platform/run-command";
 import { SetupError } from "./planned-file.ts";
@@ -154,30 +155,20 @@ export async function isUserKnown(uid: number, env: NodeJS.ProcessEnv): Promise<
   return !(ending.kind === "exited" && ending.code === getentNotFound);
 }
 
-/** The facts of this machine that matter to Hotpush in a container. */
-export interface Machine {
-  readonly dockerSocket: string;
-  /** The id of the group that may use it. */
-  readonly dockerGroup: number;
-}
-
 /**
- * Reads them.
+ * The Docker socket of this machine, and the id of the group that may use it, for Hotpush in a container.
  *
  * @throws SetupError if DOCKER_HOST is not a Unix socket, which a container could share
  */
-export function findMachine(env: NodeJS.ProcessEnv): Machine {
-  const dockerSocket = socketPath(env.DOCKER_HOST);
-  return {
-    dockerSocket,
-    dockerGroup: statSync(dockerSocket, { throwIfNoEntry: false })?.gid ?? 0,
-  };
-}
-
-function socketPath(dockerHost: string | undefined): string {
-  if (!dockerHost) return "/var/run/docker.sock";
-  if (dockerHost.startsWith("unix://")) return dockerHost.slice("unix://".length);
+export function findMachine({ DOCKER_HOST: dockerHost }: NodeJS.ProcessEnv): Machine {
+  const dockerSocket = dockerSocketPath(dockerHost || defaultDockerHost);
+  if (dockerSocket !== null) return { dockerSocket, dockerGroup: statOf(dockerSocket)?.gid ?? 0 };
   throw new SetupError(
     `DOCKER_HOST is ${dockerHost}. Hotpush runs beside the containers that it deploys: run this on the server itself, without DOCKER_HOST.`,
   );
+}
+
+export interface Machine {
+  readonly dockerSocket: string;
+  readonly dockerGroup: number;
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
@@ -13,14 +13,15 @@ import {
   composeFileNames,
   composeOverrideNames,
   composeVersion,
+  loadModel,
   namedFiles,
   neededCompose,
 } from "#platform/compose";
-import type { ComposePort, ComposeService } from "#platform/compose-model";
+import type { ComposeModel } from "#platform/compose-model";
 import { readForeignFile } from "#platform/foreign-files";
 import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "#platform/git";
 import { parseGitRemoteUrl, sshOverHttps } from "#platform/git-remote-url";
-import { type CommandEnding, runCommand } from "#platform/run-command";
+import type { CommandEnding } from "#platform/run-command";
 import {
   readIfThere,
   type Setting,
@@ -30,6 +31,7 @@ import {
   withoutOtherValues,
   withSettings,
 } from "./planned-file.ts";
+import { real } from "./server.ts";
 import { ownRoot } from "./start.ts";
 import { type GitHost, type GitRemote, gitHostOf, payloadName } from "./webhook-form.ts";
 
@@ -166,18 +168,13 @@ export function isWrittenByInit(path: string): boolean {
   }
 }
 
-/** Compose uses the directory of the first file as the project's: for its name, and for relative paths. */
+/** Git prints the path of the checkout without links. Compose uses the directory of the first file as the project's: for its name, and for relative paths. */
 function refuseOtherDirectory(root: string, env: Environment, [first]: readonly string[]): void {
   if (!env.COMPOSE_FILE || first === undefined || real(dirname(first)) === real(root)) return;
   const file = relative(root, first);
   throw new SetupError(
     `COMPOSE_FILE in .env names ${file} first, and compose uses that file's directory as the project's; Hotpush deploys the checkout's own. Name a file of the checkout's root first, such as a compose.yaml with \`include: [${file}]\` and \`name:\` with the present name of the project (docker compose ls), and run this again.`,
   );
-}
-
-/** Git prints the path of the checkout without links. */
-function real(path: string): string {
-  return existsSync(path) ? realpathSync(path) : path;
 }
 
 /**
@@ -201,20 +198,15 @@ function unattended(directory: string): GitOptions {
 }
 
 /** The services of a compose project, as compose itself reads its files, without those that Hotpush adds. */
-export type SetupServices = Readonly<Record<string, SetupService>>;
-
-export interface SetupService extends ComposeService {
-  readonly ports?: readonly (ComposePort & { readonly host_ip?: string; readonly protocol?: string })[];
-}
+export type SetupServices = ComposeModel["services"];
 
 const versionTimeoutMs = 20_000;
-const configTimeoutMs = 60_000;
 
 /**
  * Asks compose for the services of a project.
  *
- * @throws SetupError if the project has no compose file, there is no compose, it is too old, it rejects the
- * files, or one of the services is a Hotpush: two would both deploy every push
+ * @throws SetupError if the project has no compose file, there is no compose, it is too old, or one of the services is a
+ * Hotpush: two would both deploy every push; ProblemError `compose_invalid` with what compose says of the files
  */
 export async function readServices(
   { root, composeFiles }: Pick<SetupProject, "root" | "composeFiles">,
@@ -226,18 +218,9 @@ export async function readServices(
     );
   }
   await requireCompose(env);
-  const files = composeFiles.flatMap((file) => ["--file", file]);
-  const ending = await runCommand({
-    argv: ["docker", "compose", "--project-directory", root, ...files, "config", "--format", "json"],
-    cwd: root,
-    env,
-    timeoutMs: configTimeoutMs,
-  });
-  if (ending.kind !== "exited" || ending.code !== 0) {
-    const reason = ending.lastLines.findLast((line) => line.trim() !== "") ?? ending.kind;
-    throw new SetupError(`Compose cannot read your project. It says: ${reason.trim()}`);
-  }
-  const { services }: { readonly services: SetupServices } = JSON.parse(ending.output);
+  const target = { projectDirectory: root, files: composeFiles };
+  const { signal } = new AbortController();
+  const { services } = await loadModel({ env, target, signal, lockDescriptor: undefined });
   if (!Object.hasOwn(services, "hotpush")) return services;
   throw new SetupError(
     "Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service and its proxy, if it has one, and run this again; to check the project as it is: hotpush doctor",

@@ -315,15 +315,8 @@ export async function renewLiveFiles(
   }
 }
 
-interface LiveFile {
-  readonly path: string;
-  readonly text: string;
-  /** The name of its service. */
-  readonly alias: string;
-}
-
 /** Live files with the name of a container: neither that of a service, nor that of nobody, which a service without replicas has. */
-function filesNamingContainers(livePath: string, project: string): readonly LiveFile[] {
+function filesNamingContainers(livePath: string, project: string) {
   const directory = join(livePath, project);
   const names = namesIn(directory).filter((name) => !name.startsWith("."));
   return names

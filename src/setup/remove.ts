@@ -10,7 +10,7 @@ import { sendHttp } from "#platform/http";
 import { withShortPath } from "#platform/listen";
 import { CommandError, ProblemError } from "#problems";
 import { requestsLog } from "#rollout/requests";
-import { applyChange, type CheckoutChange, planCheckoutRemoval } from "./checkout-files.ts";
+import { applyChange, planCheckoutRemoval } from "./checkout-files.ts";
 import {
   chooseProject,
   findProjectAround,
@@ -25,15 +25,7 @@ import { portsOfProject } from "./sites.ts";
 import { findOutdated, type ServerContext, startHeld } from "./start.ts";
 
 /** What the removal of a project changes. */
-export interface PlannedRemoval {
-  readonly project: ServerProject;
-  /** Its files on the server that are there: they are kept aside. */
-  readonly moved: readonly string[];
-  /** What `init` added to the checkout so that the server serves it. */
-  readonly changes: readonly CheckoutChange[];
-  /** Ports of the machine that Caddy has for this project alone. */
-  readonly ports: readonly number[];
-}
+export type PlannedRemoval = Awaited<ReturnType<typeof planRemoval>>;
 
 /**
  * Plans the removal of the named project, else of that of this directory. One whose removal was interrupted is among the
@@ -41,7 +33,7 @@ export interface PlannedRemoval {
  *
  * @throws CommandError if there is no such project, this user may not remove it, or a deployment of it runs
  */
-export async function planRemoval(server: Server, name: string | undefined): Promise<PlannedRemoval> {
+export async function planRemoval(server: Server, name: string | undefined) {
   const find = (among: Server) =>
     name === undefined ? findProjectAround(among, ".") : findServerProject(among, name);
   const half = find(server) === null ? find({ ...server, files: removedFiles(server.files) }) : null;
@@ -65,8 +57,11 @@ export async function planRemoval(server: Server, name: string | undefined): Pro
   const files = Object.values(filesOf(project.name)).map((file) => join(server.files.path, file));
   return {
     project,
+    /** Its files on the server that are there: they are kept aside. */
     moved: files.filter((path) => existsSync(path)),
+    /** What `init` added to the checkout so that the server serves it. */
     changes: planCheckoutRemoval(project.env.REPO_PATH ?? ""),
+    /** Ports of the machine that Caddy has for this project alone. */
     ports: portsOfProject(server.files.sitesPath, project.name),
   };
 }

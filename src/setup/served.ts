@@ -5,10 +5,11 @@
  */
 import { isIP } from "node:net";
 import { join } from "node:path";
+import type { ComposeService } from "#platform/compose-model";
 import { sendHttp } from "#platform/http";
 import { namesRunToTheirEnd, replacementOf } from "#rollout/project";
 import { readIfThere, SetupError } from "./planned-file.ts";
-import type { SetupService, SetupServices } from "./project.ts";
+import type { SetupServices } from "./project.ts";
 import { ownRoot } from "./start.ts";
 
 const tls = "TLS with a certificate of its own";
@@ -257,7 +258,7 @@ function withChosenPlace(
 }
 
 /** The port that is meant if only the service is named. */
-function onlyPort(own: readonly JudgedPort[], name: string, service: SetupService): number {
+function onlyPort(own: readonly JudgedPort[], name: string, service: ComposeService): number {
   const web = own.filter(({ reason }) => reason === null);
   const ports = [web, own].find((some) => some.length > 0)?.map(({ endpoint }) => endpoint.port);
   const [port, ...more] = ports ?? exposedPorts(service);
@@ -268,7 +269,7 @@ function onlyPort(own: readonly JudgedPort[], name: string, service: SetupServic
 }
 
 /** The ports that the compose file, or else the Dockerfile of a service that is built, names. */
-function exposedPorts({ expose = [], build }: SetupService): readonly number[] {
+function exposedPorts({ expose = [], build }: ComposeService): readonly number[] {
   const named = expose.map((port) => Number.parseInt(port, 10));
   if (named.length > 0 || typeof build !== "object" || build === null) return named;
   const { context, dockerfile = "Dockerfile" } = build as { context?: string; dockerfile?: string };
@@ -289,7 +290,7 @@ function isTlsTwin(
 
 /** The services with `build:` that Caddy can reach. */
 export function builtServices(services: SetupServices): readonly string[] {
-  const isBuilt = ({ build, network_mode: mode }: SetupService) => build !== undefined && !mode;
+  const isBuilt = ({ build, network_mode: mode }: ComposeService) => build !== undefined && !mode;
   return Object.entries(services).flatMap(([name, service]) => (isBuilt(service) ? [name] : []));
 }
 
@@ -466,7 +467,7 @@ function changesOf(services: SetupServices, plan: Omit<ServedPlan, "changes">): 
 }
 
 /** The service as compose reads it with the change. */
-export function serviceAfter(service: SetupService, change: ServiceChange | undefined): SetupService {
+export function serviceAfter(service: ComposeService, change: ServiceChange | undefined): ComposeService {
   if (change === undefined) return service;
   const { ports = [], container_name: name, ...rest } = service;
   const isKept = ({ target, protocol = "tcp" }: (typeof ports)[number]) =>

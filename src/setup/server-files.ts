@@ -51,30 +51,35 @@ export function serverDirectories({ place, machine }: ServerFilesOptions): reado
  * checkouts that `run` does not have yet, and ports of Caddy.
  */
 export function serverWideFiles(options: ServerFilesOptions): readonly WantedFile[] {
-  const owner = self();
-  return [
-    {
-      name: "compose.yaml",
-      mode: 0o644,
-      owner,
-      purpose: "Caddy, and Hotpush in containers",
-      make: (before) => withNeeds(before ?? serverComposeFile(presentPaths()), options),
-    },
-    {
-      name: "Caddyfile",
-      mode: 0o644,
-      owner,
-      purpose: "what the sites of all projects import",
-      make: (before) => before ?? serverCaddyfile(),
-    },
-    {
-      name: ".env",
-      mode: 0o644,
-      owner,
-      purpose: "the values of this machine",
-      make: (before) => withSettings(before ?? "", serverSettings(options)),
-    },
-  ];
+  return wideFiles({
+    compose: (before) => withNeeds(before ?? serverComposeFile(presentPaths()), options),
+    caddyfile: (before) => before ?? serverCaddyfile(),
+    settings: serverSettings(options),
+  });
+}
+
+/** The same files as this version of Hotpush has them, with what was added for projects. */
+export function renewedFiles(image: string): readonly WantedFile[] {
+  return wideFiles({
+    compose: (before) => renewedComposeFile(before ?? ""),
+    caddyfile: serverCaddyfile,
+    settings: [{ name: "HOTPUSH_IMAGE", value: image, isOpen: false }],
+  });
+}
+
+function wideFiles(texts: {
+  readonly compose: WantedFile["make"];
+  readonly caddyfile: WantedFile["make"];
+  readonly settings: readonly Setting[];
+}): readonly WantedFile[] {
+  const { compose, caddyfile, settings } = texts;
+  const values: WantedFile["make"] = (before) => withSettings(before ?? "", settings);
+  const rows = [
+    ["compose.yaml", "Caddy, and Hotpush in containers", compose],
+    ["Caddyfile", "what the sites of all projects import", caddyfile],
+    [".env", "the values of this machine", values],
+  ] as const;
+  return rows.map(([name, purpose, make]) => ({ name, mode: 0o644, owner: self(), purpose, make }));
 }
 
 /** The user of `front`, as it is or will be in .env. */

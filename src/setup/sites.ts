@@ -187,28 +187,22 @@ function given(service: string, port: number, at: string): readonly GivenPlace[]
   return place === null ? [] : [{ service, port, place }];
 }
 
-/** The page of the server as it will be. */
-export interface PagePlan {
-  readonly settings: readonly Setting[];
-  readonly site: WantedFile;
-}
-
 /**
  * Plans the page at `url`.
  *
  * @throws SetupError if Caddy does not have the port of `url`
  */
-export function planPage(url: URL, place: ServerPlace): PagePlan {
+export function planPage(url: URL, place: ServerPlace) {
   refuseOtherPort(url, place);
   return {
-    settings: [{ name: "PAGE_URL", value: url.origin, isOpen: false }],
+    setting: { name: "PAGE_URL", value: url.origin, isOpen: false } satisfies Setting,
     site: {
       name: "sites/page.caddy",
       mode: 0o644,
       owner: self(),
       purpose: "the address of the page",
       make: (before) => (before?.includes(`\n${siteAddress(url, place)} {`) ? before : pageSite(url, place)),
-    },
+    } satisfies WantedFile,
   };
 }
 

@@ -1,15 +1,8 @@
 import { serverServices } from "#config/server";
 import { inspectImage, tagImage } from "#platform/docker/images";
 import { rewriteFile } from "#platform/files";
-import {
-  makeDirectory,
-  type PlannedFile,
-  planFile,
-  type WantedFile,
-  withSettings,
-  writePlanned,
-} from "./planned-file.ts";
-import { renewedComposeFile, serverCaddyfile, socketDirectory } from "./server-files.ts";
+import { makeDirectory, type PlannedFile, planFile, writePlanned } from "./planned-file.ts";
+import { renewedFiles, socketDirectory } from "./server-files.ts";
 import {
   buildOwnImage,
   findOutdated,
@@ -24,51 +17,31 @@ import {
 } from "./start.ts";
 
 /** What this version of Hotpush would change of the server. */
-export interface PlannedUpgrade {
-  readonly files: readonly PlannedFile[];
-  /** HOTPUSH_IMAGE. A name that `init` did not choose stays: that image is a person's own. */
-  readonly image: string;
-  /** Whether it must be built first. */
-  readonly isBuilt: boolean;
-  /** The services that get a new container. */
-  readonly replaced: readonly string[];
-}
+export type PlannedUpgrade = Awaited<ReturnType<typeof planUpgrade>>;
 
 /**
  * Plans an upgrade to the version of this Hotpush. Nothing is written.
  *
  * @throws SetupError if a file cannot be read, CommandError if compose cannot read compose.yaml
  */
-export async function planUpgrade(context: ServerContext): Promise<PlannedUpgrade> {
+export async function planUpgrade(context: ServerContext) {
   const { files, env } = context.server;
   const isOwn = /^hotpush:[^/]+$/.test(env.HOTPUSH_IMAGE ?? "");
   const image = isOwn ? ownImage : (env.HOTPUSH_IMAGE ?? ownImage);
-  const wanted: readonly WantedFile[] = [
-    {
-      name: "compose.yaml",
-      mode: null,
-      purpose: "Caddy, and Hotpush in containers",
-      make: (before) => renewedComposeFile(before ?? ""),
-    },
-    {
-      name: "Caddyfile",
-      mode: null,
-      purpose: "what the sites of all projects import",
-      make: serverCaddyfile,
-    },
-    {
-      name: ".env",
-      mode: null,
-      purpose: "the values of this machine",
-      make: (before) => withSettings(before ?? "", [{ name: "HOTPUSH_IMAGE", value: image, isOpen: false }]),
-    },
-  ];
-  const planned = wanted.map((file) => planFile(files.path, file));
+  const planned = renewedFiles(image).map((file) => planFile(files.path, file));
   const isBuilt = image === ownImage && !(await hasOwnImage(context.env));
   const outdated = await findOutdated(context, planned[0]?.text ?? "", image);
   // Before the image is built, its name may still be that of the one that runs.
   const isReplaced = (one: string) => outdated.includes(one) || (isBuilt && one !== serverServices.caddy);
-  return { files: planned, image, isBuilt, replaced: Object.values(serverServices).filter(isReplaced) };
+  return {
+    files: planned,
+    /** HOTPUSH_IMAGE. A name that `init` did not choose stays: that image is a person's own. */
+    image,
+    /** Whether it must be built first. */
+    isBuilt,
+    /** The services that get a new container. */
+    replaced: Object.values(serverServices).filter(isReplaced),
+  };
 }
 
 /** The files that are replaced as a whole. A person may have changed them, so they are kept as `*.before`. */

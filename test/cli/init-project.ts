@@ -62,7 +62,7 @@ function makeDocker(t: TestContext, services: object | null): string {
   writeFileSync(join(bin, "model.json"), JSON.stringify(services));
   const cases = [
     '"compose version"*) echo 2.40.3 ;;',
-    `"compose --project"*) cat ${join(bin, "model.json")} ;;`,
+    `"compose --progress"*) cat ${join(bin, "model.json")} ;;`,
     '"ps "*) ;;',
     '"image inspect"*) exit 1 ;;',
     '*) echo "unexpected: $*" >&2; exit 9 ;;',

@@ -73,10 +73,7 @@ test("a project that compose refuses is reported in compose's words", async (t) 
   const failing =
     'case "$*" in *config*) echo "services.web.image must be a string" >&2; exit 15 ;; *"compose version"*) echo 2.40.3 ;; esac';
   writeScript(docker, `#!/bin/sh\n${failing}\n`);
-  assert.match(
-    (await init()).stderr,
-    /Compose cannot read your project\. It says: services\.web\.image must/,
-  );
+  assert.match((await init()).stderr, /services\.web\.image must be a string$/m);
   writeScript(docker, "#!/bin/sh\necho 2.20.0\n");
   assert.match((await init()).stderr, /Docker Compose is 2\.20\.0 here; 2\.24\.4 or newer is needed/);
   chmodSync(docker, 0o755);

@@ -4,8 +4,9 @@ import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
+import type { ComposeService } from "../../src/platform/compose-model.ts";
 import { overrideText } from "../../src/setup/checkout-files.ts";
-import type { SetupService, SetupServices } from "../../src/setup/project.ts";
+import type { SetupServices } from "../../src/setup/project.ts";
 import { planServed, type ServedPlan, serviceAfter } from "../../src/setup/served.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { openLab } from "../lab/lab.ts";
@@ -60,7 +61,7 @@ function facts(services: SetupServices, directory: string): unknown {
   return JSON.parse(JSON.stringify(Object.fromEntries(entries)));
 }
 
-function factsOf(service: SetupService, directory: string): object {
+function factsOf(service: ComposeService, directory: string): object {
   const {
     image,
     container_name,

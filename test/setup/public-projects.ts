@@ -1,7 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { parse } from "yaml";
-import type { SetupService, SetupServices } from "../../src/setup/project.ts";
+import type { ComposeService } from "../../src/platform/compose-model.ts";
+import type { SetupServices } from "../../src/setup/project.ts";
 import type { ServedOptions } from "../../src/setup/served.ts";
 
 /** A compose file of a public project, cut down to what matters here. */
@@ -37,15 +38,16 @@ interface ComposeFile {
 }
 
 /** The short forms that these files use. */
-interface FileService extends Omit<SetupService, "ports" | "volumes" | "depends_on" | "labels" | "networks"> {
+interface FileService
+  extends Omit<ComposeService, "ports" | "volumes" | "depends_on" | "labels" | "networks"> {
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
-  readonly depends_on?: readonly string[] | SetupService["depends_on"];
-  readonly labels?: readonly string[] | SetupService["labels"];
-  readonly networks?: readonly string[] | SetupService["networks"];
+  readonly depends_on?: readonly string[] | ComposeService["depends_on"];
+  readonly labels?: readonly string[] | ComposeService["labels"];
+  readonly networks?: readonly string[] | ComposeService["networks"];
 }
 
-function readService(file: FileService): SetupService {
+function readService(file: FileService): ComposeService {
   const { ports, volumes, depends_on, labels, networks, environment, healthcheck, build, ...rest } = file;
   const isNetworked = rest.network_mode === undefined;
   return {
@@ -61,7 +63,7 @@ function readService(file: FileService): SetupService {
   };
 }
 
-function readPort(text: string): NonNullable<SetupService["ports"]> {
+function readPort(text: string): NonNullable<ComposeService["ports"]> {
   const [numbers = "", protocol = "tcp"] = text.split("/");
   const [targets = "", published, host_ip] = numbers.split(":").toReversed();
   const outside = published === undefined ? [] : range(published);
@@ -80,7 +82,7 @@ function range(text: string): readonly number[] {
   return Array.from({ length: last - first + 1 }, (_, place) => first + place);
 }
 
-function readVolume(text: string): NonNullable<SetupService["volumes"]>[number] {
+function readVolume(text: string): NonNullable<ComposeService["volumes"]>[number] {
   const [source = "", target = "", mode] = text.split(":");
   const type = /^[./]/.test(source) ? "bind" : "volume";
   return { type, source, target, ...(mode === "ro" && { read_only: true }) };
@@ -88,7 +90,7 @@ function readVolume(text: string): NonNullable<SetupService["volumes"]>[number] 
 
 function readDependencies(
   given: NonNullable<FileService["depends_on"]>,
-): NonNullable<SetupService["depends_on"]> {
+): NonNullable<ComposeService["depends_on"]> {
   if (!isList(given)) return given;
   return Object.fromEntries(given.map((name) => [name, { condition: "service_started" }]));
 }
@@ -104,7 +106,7 @@ function readPairs(
   return Object.fromEntries(pairs.map(([name, value]) => [name, value ?? ""]));
 }
 
-function readNetworks(given: NonNullable<FileService["networks"]>): NonNullable<SetupService["networks"]> {
+function readNetworks(given: NonNullable<FileService["networks"]>): NonNullable<ComposeService["networks"]> {
   return isList(given) ? Object.fromEntries(given.map((name) => [name, null])) : given;
 }
 

@@ -4,9 +4,10 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { ComposeService } from "../../src/platform/compose-model.ts";
 import { namesRunToTheirEnd, replacementOf } from "../../src/rollout/project.ts";
 import { overrideText } from "../../src/setup/checkout-files.ts";
-import type { SetupService, SetupServices } from "../../src/setup/project.ts";
+import type { SetupServices } from "../../src/setup/project.ts";
 import {
   askPublishedPorts,
   endpointsOf,
@@ -143,7 +144,7 @@ for (const { name: project, services } of publicProjects) {
 
 type Port = readonly [published: string, target: number, host_ip?: string];
 
-function service(ports: readonly Port[], more: SetupService = {}): SetupService {
+function service(ports: readonly Port[], more: ComposeService = {}): ComposeService {
   const all = ports.map(([published, target, host_ip = ""]) => ({
     published,
     target,
