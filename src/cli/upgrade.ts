@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import { formatDuration } from "#config/duration";
-import { serverCommands, serverServices } from "#config/server";
+import { serverCommands, serverComposeProject, serverServices } from "#config/server";
+import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
 import { isInContainer } from "#platform/docker/mounts";
 import { wrapFor } from "#platform/terminal-layout";
 import { findServer } from "#setup/server";
-import { listServerContainers, type ServerContext } from "#setup/start";
+import type { ServerContext } from "#setup/start";
 import {
   copiedFiles,
   type PlannedUpgrade,
@@ -59,7 +60,7 @@ async function upgrade({ yes = false, check = false }: UpgradeOptions, env: Node
 }
 
 async function printPlan(context: ServerContext, plan: PlannedUpgrade): Promise<void> {
-  const [running] = await listServerContainers(context, serverServices.run);
+  const [running] = await listContainers(context.engine, serverComposeProject, serverServices.run);
   print(
     `Server  ${context.server.files.path}`,
     `Runs    ${running?.imageName ?? "nothing"}`,

@@ -155,12 +155,8 @@ export function runChecks(
       const found = await Promise.resolve(context)
         .then(check.probe)
         .catch((error: Error) => warning(`Check failed: ${error.message}`));
-      return { check, project, result: resultOf(found) };
+      const result: ProbeResult = "severity" in found ? { outcome: "faulty", faults: [found] } : found;
+      return { check, project, result };
     }),
   );
-}
-
-/** The result of a check that may have returned a single fault. */
-export function resultOf(found: Awaited<ReturnType<Check["probe"]>>): ProbeResult {
-  return "severity" in found ? { outcome: "faulty", faults: [found] } : found;
 }

@@ -53,25 +53,21 @@ export const configurationChecks: readonly Check[] = [
       const files = isService ? scriptSecrets(context.value("SECRETS_PATH") ?? "") : settingsFiles(context);
       if (files.length === 0) return skip("there is no file with secrets");
       const [forbidden, mode] = project === null ? [0o077, "600"] : [0o037, "640"];
-      const open = files.filter((file) => ((statOf(file)?.mode ?? 0) & forbidden) !== 0);
       // `hotpush front` owns its spool.
       const front = isService
         ? statOf(settings.env.SPOOL_PATH?.trim() || join(statePath, "spool"))?.uid
         : null;
-      const isFronts = (file: string) => front !== ownUid() && statOf(file)?.uid === front;
-      const faults = [
-        ...open.map((file) =>
-          problem(`Other users of this machine can read or change ${file}.`, `chmod ${mode} ${quote(file)}`),
-        ),
-        ...files
-          .filter(isFronts)
-          .map((file) =>
-            problem(
-              `\`hotpush front\` owns ${file}: only \`hotpush run\` may read it.`,
-              `chown ${ownUid()} ${quote(file)}`,
-            ),
-          ),
-      ];
+      const faults = files.flatMap((file) => {
+        const stats = statOf(file);
+        const open = `Other users of this machine can read or change ${file}.`;
+        const fronts = `\`hotpush front\` owns ${file}: only \`hotpush run\` may read it.`;
+        return [
+          ...(((stats?.mode ?? 0) & forbidden) === 0 ? [] : [problem(open, `chmod ${mode} ${quote(file)}`)]),
+          ...(front === ownUid() || stats?.uid !== front
+            ? []
+            : [problem(fronts, `chown ${ownUid()} ${quote(file)}`)]),
+        ];
+      });
       return okUnless(faults, files.join(", "));
     },
   },

@@ -3,7 +3,7 @@ import type { Environment } from "#config/settings";
 import { webhookUrlOf } from "#config/values";
 import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
 import type { ComposeModel } from "#platform/compose-model";
-import { connectEngine, type Engine, getJson } from "#platform/docker/engine";
+import { connectEngine, getJson } from "#platform/docker/engine";
 import { defaultDockerHost, dockerSocketPath, isInContainer } from "#platform/docker/mounts";
 import { withDotenv } from "#platform/env-file";
 import { type GitReader, gitOutput, runGit } from "#platform/git";
@@ -86,25 +86,13 @@ export async function probeCompose(
   }
 }
 
-/** What the Docker engine reports of itself. `rootPath` is its directory on the host, which has the images. */
-type EngineAnswer =
-  | {
-      readonly kind: "answers";
-      readonly engine: Engine;
-      readonly version: string;
-      readonly apiVersion: string;
-      readonly rootPath: string;
-    }
-  | {
-      readonly kind: "failed";
-      /** That of the system; null for an address that is no socket. */
-      readonly code: string | null;
-      readonly text: string;
-      readonly socketPath: string | null;
-    };
-
-/** Asks the engine at DOCKER_HOST, or at its usual socket, for its versions. Takes 4 s at most. */
-export async function probeEngine(env: Environment): Promise<EngineAnswer> {
+/**
+ * Asks the engine at DOCKER_HOST, or at its usual socket, for its versions. Takes 4 s at most.
+ *
+ * @returns with `rootPath`, its directory on the host, which has the images; or the system's `code` (null for an address that is
+ * no socket), `socketPath` (null likewise) and a sentence
+ */
+export async function probeEngine(env: Environment) {
   const dockerHost = env.DOCKER_HOST || defaultDockerHost;
   try {
     const engine = connectEngine(dockerHost, 4_000);
@@ -112,34 +100,34 @@ export async function probeEngine(env: Environment): Promise<EngineAnswer> {
       getJson<{ readonly Version: string; readonly ApiVersion: string }>(engine, "/version"),
       getJson<{ readonly DockerRootDir: string }>(engine, "/info"),
     ]);
-    return { kind: "answers", engine, version, apiVersion, rootPath };
+    return { kind: "answers", engine, version, apiVersion, rootPath } as const;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     const { code = null } = (error.cause ?? {}) as { readonly code?: string };
-    return { kind: "failed", code, text: error.message, socketPath: dockerSocketPath(dockerHost) };
+    const socketPath = dockerSocketPath(dockerHost);
+    return { kind: "failed", code, text: error.message, socketPath } as const;
   }
 }
 
-/** What answers at the service's port on this machine. `acceptsSecret` is null if there is no secret to try. */
-type ServiceAnswer =
-  | { readonly kind: "hotpush"; readonly acceptsSecret: boolean | null; readonly url: string }
-  | { readonly kind: "another" | "nothing" };
-
-/** Sends a signed ping to the service's port, on a server to Caddy's. */
+/**
+ * Sends a signed ping to the service's port, on a server to Caddy's.
+ *
+ * @returns what answers there; `acceptsSecret` is null if there is no secret to try
+ */
 export async function probeService(
   server: Server | null,
   host: string,
   port: number,
   secret: string | null,
   project: string | null,
-): Promise<ServiceAnswer> {
+) {
   const bound = host === "0.0.0.0" || host === "localhost" ? "127.0.0.1" : host === "::" ? "::1" : host;
   const caddy = isInContainer() ? serverServices.caddy : `127.0.0.1:${server?.env.HTTP_PORT || 80}`;
   const direct = `${bound.includes(":") ? `[${bound}]` : bound}:${port}`;
   const url = `http://${server === null ? direct : caddy}`;
   const hook = webhookUrlOf(new URL(`${url}/webhook`), project);
   const { outcome } = await ping(hook, secret ?? "none", server?.files ?? null);
-  if (outcome === "unreachable") return { kind: "nothing" };
-  if (outcome === "not-hotpush" || outcome === "redirected") return { kind: "another" };
-  return { kind: "hotpush", acceptsSecret: secret === null ? null : outcome === "pong", url };
+  if (outcome === "unreachable") return { kind: "nothing" } as const;
+  if (outcome === "not-hotpush" || outcome === "redirected") return { kind: "another" } as const;
+  return { kind: "hotpush", acceptsSecret: secret === null ? null : outcome === "pong", url } as const;
 }

@@ -5,8 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
 import type { StatusJson, WholeStatusJson } from "#calls/shapes";
-import { serverServices } from "#config/server";
+import { serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
+import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
 import { sendHttp } from "#platform/http";
@@ -43,9 +44,7 @@ import { hasOwnCertificate, placesIn, planPage, portsOfOthers, refuseTakenNames,
 import {
   buildOwnImage,
   findOutdated,
-  hasImageOfVersion,
   hasOwnImage,
-  listServerContainers,
   ownImage,
   type ServerContext,
   startHeld,
@@ -251,8 +250,8 @@ async function buildMissingImage(setup: Setup, env: NodeJS.ProcessEnv): Promise<
 async function hasNeededImage(setup: Setup, env: NodeJS.ProcessEnv): Promise<boolean> {
   const { HOTPUSH_IMAGE = ownImage } = setup.place.env;
   if (HOTPUSH_IMAGE !== ownImage) return true;
-  const containers = await listServerContainers(servicesOf(setup, env), run);
-  return containers.length === 0 ? await hasOwnImage(env) : await hasImageOfVersion(env);
+  const { engine } = servicesOf(setup, env);
+  return await hasOwnImage(env, (await listContainers(engine, serverComposeProject, run)).length > 0);
 }
 
 /** The server as it is now: the plan was made before its files were written. */
@@ -335,13 +334,11 @@ async function untilRight(
     fault = await ask(setup);
   }
   if (fault === null) return;
-  const server = servicesOf(setup, env);
-  const containers = (await Promise.all(services.map((one) => listServerContainers(server, one)))).flat();
+  const { engine } = servicesOf(setup, env);
+  const all = await listContainers(engine, serverComposeProject);
+  const containers = all.filter(({ service }) => services.includes(service));
   const logs = await Promise.all(
-    containers.map(async ({ id, name }) => [
-      `${name}:`,
-      ...(await lastLogLines(server.engine, id, shownLines)),
-    ]),
+    containers.map(async ({ id, name }) => [`${name}:`, ...(await lastLogLines(engine, id, shownLines))]),
   );
   throw new CommandError(`${fault} Last log lines:${indented(logs.flat())}\n${whenFixed}`);
 }

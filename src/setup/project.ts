@@ -21,7 +21,6 @@ import type { ComposeModel } from "#platform/compose-model";
 import { readForeignFile } from "#platform/foreign-files";
 import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "#platform/git";
 import { parseGitRemoteUrl, sshOverHttps } from "#platform/git-remote-url";
-import type { CommandEnding } from "#platform/run-command";
 import {
   readIfThere,
   type Setting,
@@ -69,7 +68,7 @@ export async function findProject(directory: string): Promise<SetupProject> {
 }
 
 async function findRoot(directory: string): Promise<string> {
-  const ending = await tryGit(directory, "rev-parse", "--show-toplevel");
+  const ending = await runGit(directory, ["rev-parse", "--show-toplevel"], unattended(directory));
   if (ending.kind === "exited" && ending.code === 0 && ending.output.trim() !== "")
     return ending.output.trim();
   if (ending.kind === "not_found")
@@ -184,11 +183,6 @@ function refuseOtherDirectory(root: string, env: Environment, [first]: readonly 
  */
 export function git(directory: string, ...args: readonly string[]): Promise<string | null> {
   return gitOutput(directory, args, unattended(directory));
-}
-
-/** Runs git as `git` does, for a caller that reports why it failed. */
-function tryGit(directory: string, ...args: readonly string[]): Promise<CommandEnding> {
-  return runGit(directory, args, unattended(directory));
 }
 
 function unattended(directory: string): GitOptions {

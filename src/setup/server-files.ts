@@ -51,8 +51,9 @@ export function serverDirectories({ place, machine }: ServerFilesOptions): reado
  * checkouts that `run` does not have yet, and ports of Caddy.
  */
 export function serverWideFiles(options: ServerFilesOptions): readonly WantedFile[] {
+  const present = usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
   return wideFiles({
-    compose: (before) => withNeeds(before ?? serverComposeFile(presentPaths()), options),
+    compose: (before) => withNeeds(before ?? serverComposeFile(present), options),
     caddyfile: (before) => before ?? serverCaddyfile(),
     settings: serverSettings(options),
   });
@@ -111,10 +112,6 @@ function serverSettings({ place, machine, settings }: ServerFilesOptions): reado
 function newFrontUser(): string {
   const { uid, gid } = self();
   return uid === 0 ? "9000:9000" : `${uid}:${gid}`;
-}
-
-function presentPaths(): readonly string[] {
-  return usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
 }
 
 function withNeeds(text: string, { project, ports }: ServerFilesOptions): string {

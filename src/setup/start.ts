@@ -5,7 +5,7 @@ import { NotRunningError, openHold } from "#calls/client";
 import type { DeploymentJson } from "#calls/shapes";
 import { serverComposeProject, serverServices } from "#config/server";
 import { type ComposeRun, runCompose } from "#platform/compose";
-import { type Container, listContainers } from "#platform/docker/containers";
+import { listContainers } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
 import { evidenceOf, isServing } from "#platform/docker/health";
 import { inspectImage } from "#platform/docker/images";
@@ -66,7 +66,7 @@ export async function findOutdated(
     wanted.map(async ([service = "", hash = ""]) => {
       const name = services[service]?.image;
       const id = name && (await inspectImage(context.engine, name))?.id;
-      const containers = await listServerContainers(context, service);
+      const containers = await listContainers(context.engine, serverComposeProject, service);
       return !containers.some((one) => isServing(one) && one.configHash === hash && one.image === id);
     }),
   );
@@ -108,20 +108,14 @@ async function failureOf(
   const telling = lastLines.filter((line) => !progressLine.test(line)).slice(-shownLines);
   const said = telling.length > 0 ? telling : [`docker compose: ${kind}`];
   for (const service of services) {
-    const failed = (await listServerContainers(context, service)).findLast((one) => !isServing(one));
+    const failed = (await listContainers(context.engine, serverComposeProject, service)).findLast(
+      (one) => !isServing(one),
+    );
     if (failed === undefined) continue;
     const evidence = await evidenceOf(context.engine, failed, [`/containers/${failed.id}`]);
     return { service, reason: [...said, ...evidence] };
   }
   return { service: services.join(" and "), reason: said };
-}
-
-/** The containers of a service, running or not. */
-export function listServerContainers(
-  { engine }: ServerContext,
-  service: string,
-): Promise<readonly Container[]> {
-  return listContainers(engine, serverComposeProject, service);
 }
 
 /**
@@ -208,21 +202,12 @@ const inspectTimeoutMs = 60_000;
 /** The content of the image, as in .dockerignore. */
 const sources = ["Dockerfile", "package.json", "package-lock.json", "bin", "examples", "src", "dist"];
 
-/** Whether the image is on this machine, built from these very sources. */
-export async function hasOwnImage(env: NodeJS.ProcessEnv): Promise<boolean> {
-  return (await sourcesOfOwnImage(env)) === sourcesDigest();
-}
-
-/** Whether an image of this version is on this machine, from whatever sources. */
-export async function hasImageOfVersion(env: NodeJS.ProcessEnv): Promise<boolean> {
-  return (await sourcesOfOwnImage(env)) !== null;
-}
-
-/** @returns their digest; null without an image */
-async function sourcesOfOwnImage(env: NodeJS.ProcessEnv): Promise<string | null> {
+/** Whether an image of this version is on this machine, built from these very sources or, if they may differ, from any. */
+export async function hasOwnImage(env: NodeJS.ProcessEnv, mayDiffer = false): Promise<boolean> {
   const format = `{{index .Config.Labels "${sourcesLabel}"}}`;
   const argv = ["docker", "image", "inspect", "--format", format, ownImage] as const;
-  return await outputOf(argv, { env, timeoutMs: inspectTimeoutMs });
+  const found = await outputOf(argv, { env, timeoutMs: inspectTimeoutMs });
+  return mayDiffer ? found !== null : found === sourcesDigest();
 }
 
 /**

@@ -1,4 +1,5 @@
-import { serverServices } from "#config/server";
+import { serverComposeProject, serverServices } from "#config/server";
+import { listContainers } from "#platform/docker/containers";
 import { inspectImage, tagImage } from "#platform/docker/images";
 import { rewriteFile } from "#platform/files";
 import { makeDirectory, type PlannedFile, planFile, writePlanned } from "./planned-file.ts";
@@ -8,7 +9,6 @@ import {
   findOutdated,
   hasOwnImage,
   holdDeployments,
-  listServerContainers,
   type OnWaiting,
   ownImage,
   type ServerContext,
@@ -84,7 +84,7 @@ export async function upgradeServer(
   const { server, engine } = context;
   const { files, image } = plan;
   const oldImage = server.env.HOTPUSH_IMAGE ?? image;
-  const [running] = await listServerContainers(context, serverServices.run);
+  const [running] = await listContainers(engine, serverComposeProject, serverServices.run);
   // The build may give the name of the old image to the new one.
   const oldImageId = (running && (await inspectImage(engine, running.image))?.id) ?? null;
   if (plan.isBuilt) await buildOwnImage(context.env);

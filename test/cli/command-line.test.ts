@@ -56,9 +56,12 @@ test("a command that asks the service loads neither the roll-out nor the doctor,
   assert.match(stderr, /cli\/status\.ts$/m);
   assert.doesNotMatch(
     stderr,
-    /src\/(?:rollout|doctor|init|projects|notifications|access|run\.ts|config\.ts)/,
+    /src\/(?:rollout|doctor|setup\/init|projects|notifications|access|run\.ts|config\.ts)/,
   );
-  assert.doesNotMatch(stderr, /src\/(?:calls\/(?:handlers|server|status|streams)|platform\/sqlite)/);
+  assert.doesNotMatch(
+    stderr,
+    /src\/(?:calls\/(?:handlers|server|status|streams)|platform\/(?:sqlite|docker))/,
+  );
 });
 
 test("the launcher works through a link, from anywhere", (t) => {
