@@ -1,6 +1,7 @@
 import { join } from "node:path";
+import { siteBehind } from "#config/git-hosts";
 import { readForeignFile } from "#platform/foreign-files";
-import { parseGitRemoteUrl, sshOverHttps } from "#platform/git-remote-url";
+import { parseGitRemoteUrl } from "#platform/git-remote-url";
 
 /** git's own configuration of a checkout is a few hundred bytes. */
 const mostBytes = 64 * 1024;
@@ -35,7 +36,6 @@ function addressOf(url: string): string | null {
   const { scheme, host, port, path } = parseGitRemoteUrl(url);
   const isHttp = scheme === "https" || scheme === "http";
   if (host === null || !/^[\w.-]+$/.test(host) || !/^[\w./~-]+$/.test(path)) return null;
-  const [usual = host] = [...sshOverHttps].find(([, over]) => over === host) ?? [];
-  const origin = `${isHttp ? scheme : "https"}://${usual}${isHttp && port !== null ? `:${port}` : ""}`;
+  const origin = `${isHttp ? scheme : "https"}://${siteBehind(host)}${isHttp && port !== null ? `:${port}` : ""}`;
   return `${origin}/${path.replace(/\/$/, "").replace(/\.git$/, "")}`;
 }

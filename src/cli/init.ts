@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { statusHosts } from "#config/commit-status";
+import { type GitHost, gitHostNames, isGitHost } from "#config/git-hosts";
 import { isProjectName } from "#config/project-files";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
@@ -18,7 +19,7 @@ import {
 import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
 import { parsePlace, type ServedOptions } from "#setup/served";
-import { type GitHost, type GitRemote, gitHosts, isGitHost, webhookForm } from "#setup/webhook-form";
+import { type GitRemote, webhookForm } from "#setup/webhook-form";
 import { type CommandContext, isAgreed, newCommand, parser, print } from "./command.ts";
 
 export const commands = { init: makeInitCommand };
@@ -37,7 +38,9 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
       "where the git host reaches this project, such as https://shop.example.org",
       parser(parsePublicUrl, "Not an address such as https://shop.example.org."),
     )
-    .addOption(new Option("--host <name>", "the git host (default: by the remote's name)").choices(gitHosts))
+    .addOption(
+      new Option("--host <name>", "the git host (default: by the remote's name)").choices(gitHostNames),
+    )
     .option(
       "--at <place>",
       "the address of a service: admin=admin.example.org, admin=:8081, or admin=none to leave its port; repeatable",
@@ -97,7 +100,7 @@ const personAtTerminal: Questions = {
     return answer.url;
   },
   askHost: (name) => {
-    print(`Which git host is ${name}? One of:`, `  ${gitHosts.join(" ")}`);
+    print(`Which git host is ${name}? One of:`, `  ${gitHostNames.join(" ")}`);
     return prompt<GitHost>("Git host", "gitea", (text) =>
       isGitHost(text) ? text : explain(`${text} is none of them.`),
     );

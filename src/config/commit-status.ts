@@ -1,3 +1,4 @@
+import { gitHosts } from "./git-hosts.ts";
 import { readPrivateFile } from "./notify-file.ts";
 import { makeSecret, type Secret } from "./secret.ts";
 
@@ -15,13 +16,6 @@ export interface CommitStatus extends HostedRepository {
   readonly token: Secret;
 }
 
-const knownHosts: Readonly<Record<string, HostedRepository["host"]>> = {
-  "github.com": "github",
-  "codeberg.org": "forgejo",
-  "gitlab.com": "gitlab",
-  "bitbucket.org": "bitbucket-cloud",
-};
-
 /**
  * Reads the address of a repository at a git host: `https://github.com/octo/app`, or with the kind of the host before it
  * `gitea+https://git.example.com/octo/app`.
@@ -33,7 +27,9 @@ export function parseHostedRepository(text: string): HostedRepository | null {
   if (!URL.canParse(address)) return null;
   const url = new URL(address);
   url.pathname = url.pathname.replace(/\/+$/, "").replace(/\.git$/, "");
-  const host = word === undefined ? knownHosts[url.host] : statusHosts.find((one) => one === word);
+  const host = statusHosts.find((one) =>
+    word === undefined ? gitHosts[one].site === url.host : one === word,
+  );
   const isPlain = url.username + url.password + url.search + url.hash === "";
   const isRepository = /^(?:\/[\w.~-]+){2,}$/.test(url.pathname);
   return host !== undefined && isPlain && isRepository ? { host, url } : null;

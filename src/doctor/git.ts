@@ -148,8 +148,8 @@ export const gitChecks: readonly Check[] = [
       if (status === null || typeof status === "string" || url === null || secret === null)
         return skip("to ask the host, it takes COMMIT_STATUS_TOKEN_FILE and WEBHOOK_URL");
       const host = openRepository(status, secret);
-      const { name, deliveries } = host.api;
-      if (deliveries === undefined) return skip(`${name} lists nothing that it has sent`);
+      const { name } = host;
+      if (host.api.deliveries === undefined) return skip(`${name} lists nothing that it has sent`);
       try {
         const [hook] = await host.listHooks(webhookUrlOf(url, server === null ? project : null));
         if (hook === undefined) return skip(`the repository at ${name} has no webhook to ${url.href}`);

@@ -12,13 +12,6 @@ export interface GitRemoteUrl {
   readonly path: string;
 }
 
-/** The names under which these git hosts accept ssh on port 443, by their usual names. */
-export const sshOverHttps: ReadonlyMap<string, string> = new Map([
-  ["github.com", "ssh.github.com"],
-  ["gitlab.com", "altssh.gitlab.com"],
-  ["bitbucket.org", "altssh.bitbucket.org"],
-]);
-
 /** Reads `git@host:path`, `ssh://…`, `https://…`, `git://…` and paths, as git does. */
 export function parseGitRemoteUrl(given: string): GitRemoteUrl {
   const text = withoutCredentials(given.trim());

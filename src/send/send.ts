@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
+import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { isProjectName } from "#config/project-files";
 import { readSecretText, secretFault } from "#config/secret";
 import { type Branch, branches, type Environment, variables } from "#config/settings";
@@ -12,7 +13,7 @@ import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
 import { git, parseRemoteUrl, readRemoteUrl } from "#setup/project";
 import { chooseProject, findServer } from "#setup/server";
-import { type GitHost, gitHostOf, isGitHost, payloadName } from "#setup/webhook-form";
+import { payloadName } from "#setup/webhook-form";
 import { codeOf, type DeliveryReply, readVerdict, type SentTo, type Verdict } from "./verdict.ts";
 
 export type SentEvent = "push" | "ping";

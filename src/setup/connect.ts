@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type HostedRepository, parseHostedRepository, statusHosts } from "#config/commit-status";
+import { type GitHost, gitHostOf } from "#config/git-hosts";
 import type { Secret } from "#config/secret";
 import { parseGitRemoteUrl } from "#platform/git-remote-url";
 import { CommandError } from "#problems";
@@ -24,7 +25,7 @@ import {
 } from "./host-apis.ts";
 import { parseRemoteUrl, readRemoteUrl } from "./project.ts";
 import { chooseProject, findServer } from "./server.ts";
-import { type GitHost, type GitRemote, gitHostOf } from "./webhook-form.ts";
+import type { GitRemote } from "./webhook-form.ts";
 
 export interface ConnectOptions {
   /** The repository at its host; default: COMMIT_STATUS_URL, else that of the remote. */
@@ -178,7 +179,7 @@ async function makeRight(
       );
     for (const { id } of others) await host.removeHook(id);
     if (needsKey) say(await giveDeployKey(directory, deployKeyTitle(connection.url), host, keys, undo));
-    const pushes = `${host.api.name} sends the pushes of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
+    const pushes = `${host.name} sends the pushes of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
     say(
       first === undefined
         ? `The webhook is made: ${pushes}.`
@@ -211,7 +212,7 @@ async function tryIt(
   await host.ping(hook);
   const [ping] = await newDeliveries(host, hook, before, 1, ({ event }) => event === "ping");
   if (ping !== undefined) return sayPing(ping.status, host, say);
-  say(`${host.api.name} has not said yet what its ping was answered. See the webhook's page there.`);
+  say(`${host.name} has not said yet what its ping was answered. See the webhook's page there.`);
   return 0;
 }
 
@@ -235,7 +236,7 @@ async function newDeliveries(
   }
 }
 
-function sayPing(status: number, { api: { name } }: RepositoryAtHost, say: ConnectScreen["say"]): number {
+function sayPing(status: number, { name }: RepositoryAtHost, say: ConnectScreen["say"]): number {
   const answered = status === 0 ? "got no answer" : `was answered with ${status}`;
   say(
     isSuccess(status)
@@ -251,9 +252,9 @@ async function redeliver(
   host: RepositoryAtHost,
   { say }: ConnectScreen,
 ): Promise<number> {
-  const { name, deliveries } = host.api;
+  const { name } = host;
   const { href } = connection.url;
-  if (deliveries === undefined)
+  if (host.api.deliveries === undefined)
     throw new CommandError(
       `${name} has no call that sends a delivery again. To deploy the newest commit: hotpush deploy`,
     );
@@ -291,6 +292,6 @@ async function disconnect(
   for (const { id } of keys) await host.removeKey(id);
   if (hasKey) await removeDeployKey(directory);
   const noKey = hasKey ? ", and no deploy key of this project" : "";
-  say(`${host.api.name} has no webhook to ${connection.url.href} any more${noKey}.`);
+  say(`${host.name} has no webhook to ${connection.url.href} any more${noKey}.`);
   return 0;
 }

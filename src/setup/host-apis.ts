@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import type { CommitStatus } from "#config/commit-status";
+import { gitHosts } from "#config/git-hosts";
 import { askRepository } from "#notifications/commit-status";
 import type { HttpAnswer } from "#platform/http";
 import { printable } from "#platform/terminal";
@@ -35,7 +36,6 @@ export interface HostedDelivery {
 
 /** How the API of a kind of git host takes webhooks and deploy keys, below the address of the repository. */
 interface HostApi {
-  readonly name: string;
   /** What a token needs to make and to remove both. */
   readonly token: string;
   readonly page: (page: number) => string;
@@ -66,7 +66,6 @@ const id = v.pipe(v.union([v.number(), v.string()]), v.transform(String));
 const listed50 = (page: number) => `per_page=50&page=${page}`;
 
 const gitea: HostApi = {
-  name: "Gitea",
   token:
     "Settings, Applications: a token of an administrator of the repository, permission repository: Read and write",
   page: (page) => `limit=50&page=${page}`,
@@ -94,7 +93,6 @@ const gitea: HostApi = {
 export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
   github: {
     ...gitea,
-    name: "GitHub",
     token:
       "Settings, Developer settings, Fine-grained tokens: only this repository, with Webhooks and Administration: Read and write",
     page: listed50,
@@ -129,11 +127,9 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
   // Forgejo has Gitea's API, and a type of webhook of its own.
   forgejo: {
     ...gitea,
-    name: "Forgejo",
     hookBody: (url, secret) => ({ ...gitea.hookBody(url, secret), type: "forgejo" }),
   },
   gitlab: {
-    name: "GitLab",
     token: "project, Settings, Access tokens: role Maintainer, scope api",
     page: listed50,
     hook: v.pipe(
@@ -178,7 +174,6 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
     },
   },
   "bitbucket-cloud": {
-    name: "Bitbucket Cloud",
     token: "repository, Repository settings, Access tokens: Repositories: Admin, Webhooks: Read and write",
     page: (page) => `pagelen=50&page=${page}`,
     wraps: true,
@@ -204,6 +199,7 @@ export type RepositoryAtHost = ReturnType<typeof openRepository>;
 /** @param secret the webhook's, which a host may repeat in an error: it is not shown. Empty: there is none yet */
 export function openRepository(repository: CommitStatus, secret: string) {
   const api = hostApis[repository.host];
+  const name = gitHosts[repository.host].title;
 
   async function ask(method: Parameters<typeof askRepository>[1], path: string, what: string, body?: object) {
     let answer: HttpAnswer;
@@ -222,7 +218,7 @@ export function openRepository(repository: CommitStatus, secret: string) {
     if (success) return output;
     throw new HostError(
       "no_api",
-      `${repository.url.host} answered something that is not ${api.name}'s API. Check --repository, and whether a proxy or a sign-in page is in front of it.`,
+      `${repository.url.host} answered something that is not ${name}'s API. Check --repository, and whether a proxy or a sign-in page is in front of it.`,
     );
   }
 
@@ -241,6 +237,7 @@ export function openRepository(repository: CommitStatus, secret: string) {
   const at = (path: string, one: string) => `${path}/${encodeURIComponent(one)}`;
   return {
     api,
+    name,
     url: repository.url,
     /** Those that send to `url`. */
     async listHooks(url: URL): Promise<readonly HostedHook[]> {
@@ -338,7 +335,7 @@ function unreachable({ host, url }: CommitStatus, { code }: NodeJS.ErrnoExceptio
     code === "ETIMEDOUT" ? "does not answer within 10 s" : `cannot be reached (${code ?? "unknown error"})`;
   return new HostError(
     "unreachable",
-    `${hostApis[host].name} at ${url.host} ${why}. Check the name, DNS and firewall of this machine, and run this again.`,
+    `${gitHosts[host].title} at ${url.host} ${why}. Check the name, DNS and firewall of this machine, and run this again.`,
   );
 }
 
@@ -349,7 +346,8 @@ function refused(
   what: string,
   hidden: readonly string[],
 ): HostError {
-  const { name, token } = hostApis[host];
+  const { token } = hostApis[host];
+  const name = gitHosts[host].title;
   const { status, headers, body } = answer;
   const words = hidden.reduce(
     (text, one) => text.replaceAll(one, "…"),

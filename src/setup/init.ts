@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
 import type { StatusJson, WholeStatusJson } from "#calls/shapes";
+import { type GitHost, isGitHost } from "#config/git-hosts";
 import { serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
 import { listContainers } from "#platform/docker/containers";
@@ -49,7 +50,6 @@ import {
   type ServerContext,
   startHeld,
 } from "./start.ts";
-import { type GitHost, isGitHost } from "./webhook-form.ts";
 
 /** What the command line gives. */
 export interface InitOptions {

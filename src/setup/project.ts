@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
+import { type GitHost, gitHostOf, siteBehind } from "#config/git-hosts";
 import { isProjectName } from "#config/project-files";
 import { secretFault } from "#config/secret";
 import { reservedNames } from "#config/server";
@@ -20,7 +21,7 @@ import {
 import type { ComposeModel } from "#platform/compose-model";
 import { readForeignFile } from "#platform/foreign-files";
 import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "#platform/git";
-import { parseGitRemoteUrl, sshOverHttps } from "#platform/git-remote-url";
+import { parseGitRemoteUrl } from "#platform/git-remote-url";
 import {
   readIfThere,
   type Setting,
@@ -32,7 +33,7 @@ import {
 } from "./planned-file.ts";
 import { real } from "./server.ts";
 import { ownRoot } from "./start.ts";
-import { type GitHost, type GitRemote, gitHostOf, payloadName } from "./webhook-form.ts";
+import { type GitRemote, payloadName } from "./webhook-form.ts";
 
 /** The file of ours in a checkout that joins the project's services to Caddy. */
 export const ownComposeFile = "compose.hotpush.yaml";
@@ -108,9 +109,9 @@ export function parseRemoteUrl(url: string): GitRemote | null {
     const site = `${scheme}://${written}:${port ?? ""}`;
     if (!URL.canParse(site)) return null;
     const { hostname, origin } = new URL(site);
-    return { hostname: usualName(hostname), path: plain, origin };
+    return { hostname: siteBehind(hostname), path: plain, origin };
   }
-  const hostname = usualName(written.toLowerCase());
+  const hostname = siteBehind(written.toLowerCase());
   return { hostname, path: plain, origin: `https://${hostname}` };
 }
 
@@ -120,12 +121,6 @@ function decoded(path: string): string {
   } catch {
     return path;
   }
-}
-
-function usualName(name: string): string {
-  const alias = /^((?:github|gitlab)\.com|bitbucket\.org|codeberg\.org)[-_.]/.exec(name);
-  const [usual] = [...sshOverHttps].find(([, other]) => other === name) ?? [];
-  return alias?.[1] ?? usual ?? name;
 }
 
 /** The branch that the HEAD of `origin` names; if the remote does not answer, the one that `git clone` found. */

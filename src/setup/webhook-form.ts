@@ -1,3 +1,5 @@
+import { type GitHost, gitHosts } from "#config/git-hosts";
+
 /** A git remote, read from its URL, without credentials. */
 export interface GitRemote {
   /** Without a port: `github.com`. */
@@ -10,14 +12,6 @@ export interface GitRemote {
 
 /** The webhook's form at a git host: a row of docs/git-hosts.md. */
 interface FormRow {
-  /** The host's own name: `GitHub`. */
-  readonly host: string;
-  /** Names of its public sites. */
-  readonly sites?: readonly string[];
-  /** What the name of a site of one's own may show. */
-  readonly hint?: RegExp;
-  /** Its repositories are `owner/name`: an earlier part of the path belongs to the URL of the host itself. */
-  readonly ownersOnly?: true;
   /** The way to the form through the host's menus. */
   readonly way: string;
   /** The path of the form, with the repository's `path`, or its `KEY` and `slug`. */
@@ -46,41 +40,26 @@ const gitHubFields = { "Payload URL": url, "Content type": json, Secret: secret 
 const realPush = "Test delivery sends a real, signed push of the default branch, so it deploys.";
 const noTest = "There is no test button: push an empty commit.";
 
-/** The git hosts whose pushes Hotpush verifies, as they are named on the command line. */
-const forms = {
+const forms: Readonly<Record<GitHost, FormRow>> = {
   github: {
-    host: "GitHub",
-    sites: ["github.com"],
-    hint: /github/,
     way: settings,
     page: "{path}/settings/hooks/new",
     fields: { ...gitHubFields, "Which events": "Just the push event", Active: "yes" },
     afterwards: "GitHub sends a ping at once; the delivery's page shows the answer pong.",
   },
   gitea: {
-    host: "Gitea",
-    sites: ["gitea.com"],
-    hint: /gitea/,
-    ownersOnly: true,
     way: `${settings}, Gitea`,
     page: "{path}/settings/hooks/gitea/new",
     fields: giteaFields,
     afterwards: realPush,
   },
   forgejo: {
-    host: "Forgejo",
-    sites: ["codeberg.org"],
-    hint: /forgejo/,
-    ownersOnly: true,
     way: `${settings}, Forgejo`,
     page: "{path}/settings/hooks/forgejo/new",
     fields: giteaFields,
     afterwards: realPush,
   },
   gogs: {
-    host: "Gogs",
-    hint: /gogs/,
-    ownersOnly: true,
     way: `${settings}, Gogs`,
     page: "{path}/settings/hooks/gogs/new",
     fields: {
@@ -91,9 +70,6 @@ const forms = {
     afterwards: realPush,
   },
   gitlab: {
-    host: "GitLab",
-    sites: ["gitlab.com"],
-    hint: /gitlab/,
     way: "project, Settings, Webhooks, Add new webhook",
     page: "{path}/-/hooks",
     fields: { URL: url, "Signing token": secret, "Secret token": "leave it empty", Trigger: "Push events" },
@@ -101,26 +77,18 @@ const forms = {
     makesSecret: true,
   },
   "bitbucket-cloud": {
-    host: "Bitbucket Cloud",
-    sites: ["bitbucket.org"],
     way: "repository, Repository settings, Webhooks, Add webhook",
     page: "{path}/admin/webhooks",
     fields: { URL: url, Secret: secret, Status: "Active", Triggers: "Repository push" },
     afterwards: noTest,
   },
   "bitbucket-data-center": {
-    host: "Bitbucket Data Center",
-    hint: /bitbucket|stash/,
-    ownersOnly: true,
     way: "repository, Repository settings, Webhooks, Create webhook",
     page: "plugins/servlet/webhooks/projects/{KEY}/repos/{slug}",
     fields: { URL: url, Secret: secret, Events: "Repository: Push" },
     afterwards: "Test connection is answered with pong once the webhook is saved with its secret.",
   },
   pagure: {
-    host: "Pagure",
-    sites: ["pagure.io"],
-    hint: /pagure/,
     way: "project, Settings, Hooks and Web-hooks",
     page: "{path}/settings",
     fields: { "Web-hooks": url, "Private web-hook key": secret },
@@ -129,8 +97,6 @@ const forms = {
     makesSecret: true,
   },
   gitness: {
-    host: "Gitness",
-    hint: /gitness|harness/,
     way: "repository, Webhooks, New webhook",
     page: "{path}/webhooks",
     fields: {
@@ -140,34 +106,18 @@ const forms = {
     },
     afterwards: noTest,
   },
-} as const satisfies Readonly<Record<string, FormRow>>;
-
-export type GitHost = keyof typeof forms;
-
-export const gitHosts = Object.keys(forms) as readonly GitHost[];
-
-export function isGitHost(text: string): text is GitHost {
-  return Object.hasOwn(forms, text);
-}
-
-function rowOf(host: GitHost): FormRow {
-  return forms[host];
-}
-
-/** The git host of a remote, by its hostname alone, without a request. Null: the name says nothing. */
-export function gitHostOf({ hostname }: Pick<GitRemote, "hostname">): GitHost | null {
-  const known = gitHosts.find((host) => rowOf(host).sites?.includes(hostname));
-  return known ?? gitHosts.find((host) => rowOf(host).hint?.test(hostname)) ?? null;
-}
+};
 
 /** The name that a payload of `host` gives to the repository at `path` of its remote. */
 export function payloadName(path: string, host: GitHost | null): string {
-  if (host !== null && rowOf(host).ownersOnly) return path.split("/").slice(-2).join("/");
+  if (host !== null && gitHosts[host].ownersOnly) return path.split("/").slice(-2).join("/");
   return host === "gitness" ? path.replace(/^git\//, "") : path;
 }
 
 /** A form with the value of each field. */
-export interface WebhookForm extends Pick<FormRow, "host" | "way" | "afterwards" | "makesSecret"> {
+export interface WebhookForm extends Pick<FormRow, "way" | "afterwards" | "makesSecret"> {
+  /** The host's own name. */
+  readonly host: string;
   /** The URL of the form, or null if the remote is not known. */
   readonly address: string | null;
   readonly fields: readonly (readonly [label: string, value: string])[];
@@ -183,11 +133,12 @@ export function webhookForm(
   remote: GitRemote | null,
   values: { readonly payloadUrl: string; readonly secret: string },
 ): WebhookForm {
-  const { page, fields, ...row } = rowOf(host);
+  const { page, fields, ...row } = forms[host];
   const filledIn = (value: string) =>
     value === url ? values.payloadUrl : value === secret ? values.secret : value;
   return {
     ...row,
+    host: gitHosts[host].title,
     address: remote && addressOf(page, remote),
     fields: Object.entries(fields).map(([label, value]) => [label, filledIn(value)]),
   };

@@ -11,6 +11,7 @@ for (const [text, host, href] of [
   ["https://github.com/octo/app", "github", "https://github.com/octo/app"],
   ["https://gitlab.com/octo/team/app.git", "gitlab", "https://gitlab.com/octo/team/app"],
   ["https://codeberg.org/octo/app/", "forgejo", "https://codeberg.org/octo/app"],
+  ["https://gitea.com/octo/app", "gitea", "https://gitea.com/octo/app"],
   ["gitea+http://gitea:3000/git/octo/app", "gitea", "http://gitea:3000/git/octo/app"],
 ] as const) {
   test(`${text} is a repository at ${host}`, () => {

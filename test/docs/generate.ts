@@ -9,6 +9,7 @@ import { families } from "../../src/calls/metrics.ts";
 import { apiCalls } from "../../src/calls/openapi.ts";
 import { type Call, placeOf } from "../../src/calls/table.ts";
 import { loadProgram } from "../../src/cli/commands.ts";
+import { type GitHost, gitHostNames, gitHosts } from "../../src/config/git-hosts.ts";
 import {
   pageVariables,
   projectVariables,
@@ -21,7 +22,7 @@ import { checks } from "../../src/doctor/examine.ts";
 import { problems } from "../../src/problems.ts";
 import { countingLines } from "../../src/rollout/requests.ts";
 import { hostApis } from "../../src/setup/host-apis.ts";
-import { gitHosts, webhookForm } from "../../src/setup/webhook-form.ts";
+import { webhookForm } from "../../src/setup/webhook-form.ts";
 
 const root = join(import.meta.dirname, "../..");
 const { WEBHOOK_PORT } = serviceVariables;
@@ -61,7 +62,7 @@ const parts: Readonly<Record<string, () => string>> = {
   "tokens to connect": () =>
     table(
       "Git host | Token",
-      Object.values(hostApis).map(({ name, token }) => [name, token]),
+      Object.entries(hostApis).map(([name, { token }]) => [gitHosts[name as GitHost].title, token]),
     ),
   transitions: () =>
     table(
@@ -84,7 +85,7 @@ const parts: Readonly<Record<string, () => string>> = {
       "Check | What it claims | Its fix",
       checks.map(({ id, claim, fix }) => [code(id), claim, `${fix}.`]),
     ),
-  "webhook forms": () => table("Git host | Where | Fields | And then", gitHosts.map(formRow)),
+  "webhook forms": () => table("Git host | Where | Fields | And then", gitHostNames.map(formRow)),
   ...(await commandHelps()),
 };
 
@@ -147,7 +148,7 @@ function callRow(row: Call): readonly string[] {
   ];
 }
 
-function formRow(name: (typeof gitHosts)[number]): readonly string[] {
+function formRow(name: GitHost): readonly string[] {
   const values = { payloadUrl: "the payload URL", secret: `the value of ${code("WEBHOOK_SECRET")}` };
   const { host, way, fields, afterwards, makesSecret } = webhookForm(name, null, values);
   const secret = makesSecret ? `${host} makes the secret: set ${code("WEBHOOK_SECRET")} to it. ` : "";

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { gitHostNames, gitHostOf } from "../../src/config/git-hosts.ts";
 import { parseRemoteUrl } from "../../src/setup/project.ts";
-import { gitHostOf, gitHosts, payloadName, webhookForm } from "../../src/setup/webhook-form.ts";
+import { payloadName, webhookForm } from "../../src/setup/webhook-form.ts";
 
 const values = { payloadUrl: "https://shop.example.org/webhook", secret: "5ec2e7" };
 
 test("each form has the URL and the secret", () => {
-  for (const name of gitHosts) {
+  for (const name of gitHostNames) {
     const { fields, way } = webhookForm(name, null, values);
     assert.ok(
       fields.some(([, value]) => value === values.payloadUrl),

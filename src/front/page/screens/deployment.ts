@@ -4,6 +4,7 @@ import type { DeploymentJson, LogPageJson, OneDeploymentJson, ProjectJson, StepJ
 import { callPath } from "#calls/table";
 import { branchOf, shortCommit } from "#commit-names";
 import { formatDuration } from "#config/duration";
+import { gitHosts, isGitHost } from "#config/git-hosts";
 import { stepOf } from "#runner/log-file";
 import { failedText, type SiteRequests } from "#site-requests";
 import {
@@ -192,21 +193,6 @@ function requestTable(sites: readonly SiteRequests[] | null): Markup | null {
   )}</section>`;
 }
 
-const hostNames: Readonly<Record<string, string>> = {
-  github: "GitHub",
-  gitlab: "GitLab",
-  gitea: "Gitea",
-  forgejo: "Forgejo",
-  gogs: "Gogs",
-  "bitbucket-cloud": "Bitbucket",
-  "bitbucket-data-center": "Bitbucket",
-  pagure: "Pagure",
-};
-
-function hostName(host: string): string {
-  return hostNames[host] ?? host;
-}
-
 function facts(deployment: DeploymentJson): Markup {
   const { id, trigger, host, ref, author, attempts, exitCode, startedAt, createdAt, cancelledBy } =
     deployment;
@@ -214,7 +200,7 @@ function facts(deployment: DeploymentJson): Markup {
   const rows: readonly (readonly [string, string | null | undefined])[] = [
     ["Deployment", String(id)],
     ["Subject", shortTitle(deployment) === titleOf(deployment) ? null : titleOf(deployment)],
-    ["Trigger", host === null ? trigger : `${trigger}, ${hostName(host)}`],
+    ["Trigger", host === null ? trigger : `${trigger}, ${isGitHost(host) ? gitHosts[host].title : host}`],
     ["Branch", branchOf(ref)],
     ["Commit", shownCommit(deployment)],
     ["Author", author],
