@@ -11,21 +11,9 @@ const state = mkdtempSync(join(tmpdir(), "hotpush-cli-"));
 after(() => rmSync(state, { recursive: true }));
 
 function hotpush(...args: readonly string[]) {
-  return hotpushWith(process.env.PATH, ...args);
-}
-
-function hotpushWith(path: string | undefined, ...args: readonly string[]) {
-  return runHotpush([], path, args);
-}
-
-function runHotpush(wrapper: readonly string[], path: string | undefined, args: readonly string[]) {
-  const env = {
-    PATH: path,
-    DOCKER_HOST: "unix:///nonexistent/docker.sock",
-    STATE_PATH: state,
-  };
-  const [program = "", ...rest] = [...wrapper, process.execPath, entry, ...args];
-  return spawnSync(program, rest, { encoding: "utf8", env });
+  const DOCKER_HOST = "unix:///nonexistent/docker.sock";
+  const env = { PATH: process.env.PATH, DOCKER_HOST, STATE_PATH: state };
+  return spawnSync(process.execPath, [entry, ...args], { encoding: "utf8", env });
 }
 
 const wrong = [

@@ -6,7 +6,7 @@ import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { giveGuardOrder, guardNewVersion, judge } from "../../src/rollout/requests.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-import { sampleContainer, sampleRequest, sampleService } from "./sample.ts";
+import { sampleContainer, sampleRollout, sampleService } from "./sample.ts";
 
 const old = sampleContainer();
 const fresh = sampleContainer({ number: 2 });
@@ -63,12 +63,8 @@ test("a roll back makes the guarded version fail", async (t) => {
 });
 
 test("nothing is guarded without a count, with the label 0, or in a roll back", async (t) => {
-  const [first, ...others] = [
-    { requestCount: null },
-    { service: sampleService() },
-    { version: { commit: "1", finishedAt: "", images: {} } },
-  ];
-  for (const differences of [first, ...others]) {
+  const version = { commit: "1", finishedAt: "", images: {} };
+  for (const differences of [{ requestCount: null }, { service: sampleService() }, { version }]) {
     const { guard, events } = guardOf(t, { guardMs: longMs, now: { requests: 60, bad: 60 }, differences });
     await guard();
     assert.deepEqual(events, []);
@@ -89,22 +85,11 @@ function guardOf(t: TestContext, situation: Situation) {
   const env = { DEPLOY_ID: "7", HOTPUSH_ORDERS: ordersPath };
   const events: RolloutEvent[] = [];
   const service = sampleService({ guardMs });
-  const project = { name: "shop", services: [service] };
   const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };
   const report = (event: RolloutEvent) => void events.push(event);
   const on: ServiceRollout = {
-    ...sampleRequest(statePath, { report, env, engine: engineWith(restarts) }),
-    own: null,
-    commit: "1",
-    version: null,
-    current: null,
-    lockDescriptor: 0,
-    project,
+    ...sampleRollout(statePath, { report, env, engine: engineWith(restarts) }),
     service,
-    services: [service],
-    configHashes: Promise.resolve(new Map()),
-    liveDirectory: directory,
-    liveFilesRead: new Set(["app", "api"]),
     traffic: { by: "live file", directory },
     requestCount: { to: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1 }) },
     ...differences,

@@ -1,16 +1,15 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import type { ComposeModel } from "../../src/platform/compose-model.ts";
-import type { Rollout } from "../../src/rollout/context.ts";
 import { findLiveDirectory } from "../../src/rollout/locate-project.ts";
 import { adoptLiveFiles } from "../../src/rollout/switch-traffic.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { emptyEngine, engineWithServer } from "./engine-with-server.ts";
 import { liveDirectory as liveDirectoryOf } from "./fake-caddy.ts";
-import { sampleRequest, sampleService } from "./sample.ts";
+import { sampleRollout, sampleService } from "./sample.ts";
 
 const onMachine: ComposeModel = {
   name: "my_shop",
@@ -66,23 +65,8 @@ test("the live file of a service that is recreated leads to the service itself",
   ];
   const file = join(liveDirectory.path, "admin");
   writeFileSync(file, "shop-admin-7");
-  await adoptLiveFiles(sampleRollout(t, { liveDirectory, project: { name: "shop", services } }));
+  const project = { name: "shop", services };
+  await adoptLiveFiles(sampleRollout(temporaryDirectory(t), { liveDirectory, project }));
   assert.equal(readFileSync(file, "utf8"), "admin.shop.containers.internal");
   assert.deepEqual(readdirSync(liveDirectory.path), ["admin"]);
 });
-
-function sampleRollout(t: TestContext, differences: Pick<Rollout, "liveDirectory" | "project">): Rollout {
-  return {
-    ...sampleRequest(temporaryDirectory(t)),
-    own: null,
-    commit: "1".repeat(40),
-    version: null,
-    current: null,
-    lockDescriptor: 0,
-    services: [],
-    configHashes: Promise.resolve(new Map()),
-    liveFilesRead: null,
-    requestCount: null,
-    ...differences,
-  };
-}

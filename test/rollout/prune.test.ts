@@ -7,35 +7,32 @@ const project = { name: "shop", images: ["shop-app"] };
 const commit = "shop-app:0123456789ab";
 const later = "shop-app:0123456789ab-2";
 
-const kept = new Set(["sha256:1"]);
+const needed = "sha256:1";
+const worker = ["shop-worker:latest", "shop-worker:0123456789ab", "shop-worker:mine"];
 
-test("an image that nothing needs loses all names of ours", () => {
-  const image = { id: "sha256:0", tags: [commit, later] };
-  assert.deepEqual(namesToRemove(image, project, kept, new Set()), [commit, later]);
-});
+const cases: readonly (readonly [
+  claim: string,
+  id: string,
+  tags: readonly string[],
+  removed: readonly string[],
+])[] = [
+  ["an image that nothing needs loses all names of ours", "0", [commit, later], [commit, later]],
+  ["a name that somebody else gave keeps the image", "0", [commit, "registry.example/shop:v1"], [commit]],
+  ["the image of a service that has left the compose file goes too", "0", worker, worker.slice(0, 2)],
+  ["a nameless image goes by its id", "0", [], ["0"]],
+  [
+    "a needed image keeps the names of kept versions and those not by commit",
+    needed,
+    ["shop-app:latest", commit, later],
+    [commit],
+  ],
+  ["an image that is needed never loses its last name", needed, [commit], []],
+];
 
-test("a name that somebody else gave keeps the image", () => {
-  const image = { id: "sha256:0", tags: [commit, "registry.example/shop:v1"] };
-  assert.deepEqual(namesToRemove(image, project, kept, new Set()), [commit]);
-});
-
-test("removes the images of services that have left the compose file", () => {
-  const tags = ["shop-worker:latest", "shop-worker:0123456789ab", "shop-worker:mine"];
-  assert.deepEqual(namesToRemove({ id: "sha256:0", tags }, project, kept, new Set()), tags.slice(0, 2));
-});
-
-test("a nameless image goes by its id", () => {
-  assert.deepEqual(namesToRemove({ id: "sha256:0", tags: [] }, project, kept, new Set()), ["sha256:0"]);
-});
-
-test("a needed image keeps the names of kept versions and those not by commit", () => {
-  const image = { id: "sha256:1", tags: ["shop-app:latest", commit, later] };
-  assert.deepEqual(namesToRemove(image, project, kept, new Set([later])), [commit]);
-});
-
-test("an image that is needed never loses its last name", () => {
-  assert.deepEqual(namesToRemove({ id: "sha256:1", tags: [commit] }, project, kept, new Set()), []);
-});
+for (const [claim, id, tags, removed] of cases)
+  test(claim, () =>
+    assert.deepEqual(namesToRemove({ id, tags }, project, new Set([needed]), new Set([later])), removed),
+  );
 
 test("names of images are taken apart", () => {
   assert.deepEqual(splitReference("shop-app"), { repository: "shop-app", tag: "latest" });

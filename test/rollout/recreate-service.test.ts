@@ -4,24 +4,20 @@ import type { Engine } from "../../src/platform/docker/engine.ts";
 import type { ServiceRollout } from "../../src/rollout/context.ts";
 import { undoRecreation } from "../../src/rollout/recreate-service.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
-import { sampleContainer, sampleRequest, sampleService } from "./sample.ts";
+import { sampleContainer, sampleRollout, sampleService } from "./sample.ts";
 
 test("asked to stop while the old version starts again, a roll-out says so, and what it leaves", async () => {
   const events: RolloutEvent[] = [];
   const stopping = new AbortController();
   const on = {
-    ...sampleRequest("/srv/shop", { engine: startingEngine(stopping), signal: stopping.signal }),
-    project: { name: "shop" },
+    ...sampleRollout("/srv/shop", {
+      engine: startingEngine(stopping),
+      signal: stopping.signal,
+      report: (event) => events.push(event),
+    }),
     service: sampleService(),
-    report: (event: RolloutEvent) => events.push(event),
   } as unknown as ServiceRollout;
-  const spec = {
-    id: "id-1",
-    name: "shop-app-1",
-    image: "",
-    imageName: "",
-    request: {},
-  };
+  const spec = { id: "id-1", name: "shop-app-1", image: "", imageName: "", request: {} };
   await undoRecreation(on, { containers: [sampleContainer()], specs: [spec] }, () => 0);
   const [event] = events;
   assert.equal(

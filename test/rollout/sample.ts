@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Container } from "../../src/platform/docker/containers.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
-import type { RolloutRequest } from "../../src/rollout/context.ts";
+import type { Rollout, RolloutRequest } from "../../src/rollout/context.ts";
 import type { RolloutService } from "../../src/rollout/project.ts";
 
 /** A container as tests need it: healthy and up to date, except for `differences`. */
@@ -69,6 +69,25 @@ export function sampleRequest(directory: string, differences: Partial<RolloutReq
     back: null,
     report: () => {},
     signal: new AbortController().signal,
+    ...differences,
+  };
+}
+
+/** A roll-out of the project shop in `directory` by compose, but for `differences`. */
+export function sampleRollout(directory: string, differences: Partial<Rollout> = {}): Rollout {
+  return {
+    ...sampleRequest(directory, differences),
+    project: { name: "shop", services: [] },
+    own: null,
+    commit: "1".repeat(40),
+    version: null,
+    current: null,
+    lockDescriptor: 0,
+    services: [],
+    configHashes: Promise.resolve(new Map()),
+    liveDirectory: null,
+    liveFilesRead: null,
+    requestCount: null,
     ...differences,
   };
 }
