@@ -76,31 +76,18 @@ export type Containers = readonly Container[];
 /** The containers of each service before the roll-out changes any, by the service's name. */
 export type RunningContainers = ReadonlyMap<string, Containers>;
 
-/** What the steps of one service work with. */
+/** What the steps of one service work with. `liveDirectory` is null if no live file directs its requests (a worker). */
 export interface ServiceRollout extends Rollout {
   readonly service: RolloutService;
-  readonly traffic: Traffic;
 }
 
-/**
- * How requests reach the new containers of a service: by a live file, or not at all, because no request comes through the proxy
- * (a worker).
- */
-export type Traffic =
-  | { readonly by: "live file"; readonly directory: LiveDirectory }
-  | { readonly by: "nobody" };
-
-export function onService(rollout: Rollout, service: RolloutService): ServiceRollout {
-  return { ...rollout, service, traffic: trafficOf(rollout, service) };
-}
-
-/** How requests reach `service`. If the proxy does not report which files it reads, a live file is written: it does no harm. */
-export function trafficOf(
-  { liveDirectory, liveFilesRead }: Pick<Rollout, "liveDirectory" | "liveFilesRead">,
-  { name }: RolloutService,
-): Traffic {
-  const isRead = liveFilesRead === null || liveFilesRead.has(name);
-  return liveDirectory !== null && isRead ? { by: "live file", directory: liveDirectory } : { by: "nobody" };
+/** If the proxy does not report which live files it reads, one is written: it does no harm. */
+export function onService<Known extends Pick<Rollout, "liveDirectory" | "liveFilesRead">>(
+  rollout: Known,
+  service: RolloutService,
+): Known & Pick<ServiceRollout, "service"> {
+  const isRead = rollout.liveFilesRead?.has(service.name) ?? true;
+  return { ...rollout, service, liveDirectory: isRead ? rollout.liveDirectory : null };
 }
 
 /** A drained container has no requests left: it gets this long to exit, not its whole stop grace period. */
@@ -110,8 +97,8 @@ const drainedGraceS = 10;
  * The most seconds between SIGTERM and SIGKILL, even if a container's own stop grace period is longer. A container
  * that was not drained may be in the middle of its work.
  */
-export function longestGraceS({ by }: Traffic): number {
-  return by === "live file" ? drainedGraceS : Number.POSITIVE_INFINITY;
+export function longestGraceS({ liveDirectory }: Pick<Rollout, "liveDirectory">): number {
+  return liveDirectory === null ? Number.POSITIVE_INFINITY : drainedGraceS;
 }
 
 /** All containers of the service, running or not, oldest first. */

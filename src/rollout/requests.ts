@@ -358,12 +358,12 @@ export async function guardNewVersion(
   fresh: Containers,
   over: AbortSignal,
 ): Promise<void> {
-  const { service, traffic, requestCount: count, report } = on;
-  if (traffic.by !== "live file" || count === null || service.guardMs === 0) return;
+  const { service, liveDirectory, requestCount: count, report } = on;
+  if (liveDirectory === null || count === null || service.guardMs === 0) return;
   if (old.length === 0 || on.version !== null) return;
   report({ event: "guarding", service: service.name, guardMs: service.guardMs });
   // Caddy logs requests of the old version under these names, and until the first roll-out under the service's own.
-  const { project } = traffic.directory;
+  const { project } = liveDirectory;
   const ownName = project === null ? service.name : serviceAlias(service.name, project);
   const [now, before] = [fresh, [{ name: ownName }, ...old]].map((some) => some.map(({ name }) => name));
   const judgeNow = () => judge(count.to(now ?? []), count.to(before ?? []));

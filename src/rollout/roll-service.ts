@@ -273,7 +273,7 @@ export async function finishReplacement(roll: Replacement): Promise<ServiceOutco
  */
 async function removeOld(on: ServiceRollout, containers: Containers): Promise<void> {
   if (containers.length === 0) return;
-  const stop = () => discardContainers(on.engine, containers, longestGraceS(on.traffic));
+  const stop = () => discardContainers(on.engine, containers, longestGraceS(on));
   await timed(on, "stop", stop, (kept) => {
     const left = kept.map(
       ({ container, reason }) =>
@@ -373,18 +373,18 @@ const nobody = "nobody.invalid";
  * does. If the proxy sends requests to them, it stops that first, and lets those in flight end.
  */
 export async function removeService(on: ServiceRollout): Promise<ServiceOutcome> {
-  const { service, traffic } = on;
+  const { service, liveDirectory } = on;
   const leaving = await containersOf(on);
   if (leaving.length === 0) return unchangedOutcome(service, leaving);
   let drainedMs: number | null = null;
   // A live file counts only if a roll-out has written it.
-  if (traffic.by === "live file" && (await namesReceiving(on)).length > 0) {
-    const write = () => switchLiveFiles(traffic.directory.path, service.name, [nobody]);
+  if (liveDirectory !== null && (await namesReceiving(on)).length > 0) {
+    const write = () => switchLiveFiles(liveDirectory.path, service.name, [nobody]);
     await timed(on, "switch", write, "no replicas any more: the proxy refuses its requests from now on");
     const running = leaving.filter(({ status }) => status === "running");
     drainedMs = (await drainOld(on, running)).drainedMs;
   }
-  await removeOld(drainedMs === null ? { ...on, traffic: { by: "nobody" } } : on, leaving);
+  await removeOld(drainedMs === null ? { ...on, liveDirectory: null } : on, leaving);
   return outcomeOf(service, "removed", { old: leaving }, { drainedMs });
 }
 
@@ -396,7 +396,7 @@ export async function removeService(on: ServiceRollout): Promise<ServiceOutcome>
  * @returns the containers of the service that stay
  */
 export async function recoverService(on: ServiceRollout): Promise<Containers> {
-  const { service, traffic } = on;
+  const { service, liveDirectory } = on;
   const containers = await withOwnHealth(on.engine, await containersOf(on));
   const { how } = service.replacement;
   if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
@@ -405,7 +405,7 @@ export async function recoverService(on: ServiceRollout): Promise<Containers> {
   const { live, leftover } = await keepProved(on, sorted);
   // Stopped containers may be all there is: they are removed only when something can take their place.
   if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
-  const isStale = traffic.by === "live file" && named.join() !== live.map(({ name }) => name).join();
+  const isStale = liveDirectory !== null && named.join() !== live.map(({ name }) => name).join();
   if (leftover.length > 0 || isStale)
     await timed(on, "recover", () => putRight(on, live, leftover), healed(live, leftover));
   return live;
@@ -451,7 +451,7 @@ async function keepProved(on: ServiceRollout, sorted: Sorted): Promise<Sorted> {
   const { live, leftover } = sorted;
   const isOlder = ({ number }: Container) => live.every((container) => number < container.number);
   const older = leftover.filter((container) => isServing(container) && isOlder(container));
-  if (on.traffic.by !== "live file" || live.length === 0 || older.length === 0) return sorted;
+  if (on.liveDirectory === null || live.length === 0 || older.length === 0) return sorted;
   try {
     await checkThroughProxy(on);
     return sorted;
@@ -464,14 +464,14 @@ async function keepProved(on: ServiceRollout, sorted: Sorted): Promise<Sorted> {
 }
 
 async function putRight(on: ServiceRollout, live: Containers, leftover: Containers): Promise<void> {
-  const { traffic, service } = on;
-  if (traffic.by === "live file") {
+  const { liveDirectory, service } = on;
+  if (liveDirectory !== null) {
     const names = live.map(({ name }) => name);
-    await switchLiveFiles(traffic.directory.path, service.name, names);
+    await switchLiveFiles(liveDirectory.path, service.name, names);
     const running = leftover.filter(({ status }) => status === "running");
     if (running.length > 0) await drainOld(on, running);
   }
-  const [kept] = await discardContainers(on.engine, leftover, longestGraceS(traffic));
+  const [kept] = await discardContainers(on.engine, leftover, longestGraceS(on));
   if (kept === undefined) return;
   // Compose would count it as a replica, and start it instead of a new one.
   const { name } = kept.container;

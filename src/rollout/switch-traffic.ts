@@ -16,7 +16,6 @@ import {
   onService,
   type Rollout,
   type ServiceRollout,
-  trafficOf,
 } from "./context.ts";
 import { findLiveDirectory, hostDirectoryOf } from "./locate-project.ts";
 import { type ServiceOutcome, timed } from "./report.ts";
@@ -37,10 +36,10 @@ export async function readLiveFiles(directory: string, service: string): Promise
 
 /** The names in the live files of the service; none if no live file directs its requests. */
 export async function namesReceiving({
-  traffic,
+  liveDirectory,
   service,
-}: Pick<ServiceRollout, "traffic" | "service">): Promise<readonly string[]> {
-  return traffic.by === "live file" ? readLiveFiles(traffic.directory.path, service.name) : [];
+}: Pick<ServiceRollout, "liveDirectory" | "service">): Promise<readonly string[]> {
+  return liveDirectory === null ? [] : readLiveFiles(liveDirectory.path, service.name);
 }
 
 /**
@@ -77,10 +76,10 @@ export async function switchLiveFiles(
  * @throws ProblemError `live_file_not_writable`
  */
 export async function switchTraffic(on: ServiceRollout, containers: Containers): Promise<void> {
-  const { traffic, service } = on;
-  if (traffic.by !== "live file" || containers.length === 0) return;
+  const { liveDirectory, service } = on;
+  if (liveDirectory === null || containers.length === 0) return;
   const names = containers.map(({ name }) => name);
-  const write = () => switchLiveFiles(traffic.directory.path, service.name, names);
+  const write = () => switchLiveFiles(liveDirectory.path, service.name, names);
   await timed(on, "switch", write, `requests now go to ${names.join(", ")}`);
 }
 
@@ -188,12 +187,12 @@ export async function drainOld(
   containers: Containers,
   signal?: AbortSignal,
 ): Promise<DrainSummary> {
-  const { traffic, service } = on;
-  if (traffic.by === "nobody") return { drainedMs: null, downtimeMs: null, reason: "not behind the proxy" };
+  const { liveDirectory, service } = on;
+  if (liveDirectory === null) return { drainedMs: null, downtimeMs: null, reason: "not behind the proxy" };
   const limits = drainLimits(service.drainTimeoutMs);
   const old = containers.map(({ name }) => name);
   const names = old.join(", ");
-  const wait = () => drain(traffic.directory, service.name, old, limits, signal);
+  const wait = () => drain(liveDirectory, service.name, old, limits, signal);
   const { durationMs, result } = await timed(on, "drain", wait, ({ kind, inFlight }) => {
     const texts = {
       drained: `no request is left in ${names}`,
@@ -322,7 +321,7 @@ export async function refuseForeignLiveFiles(
     (one) => projectOf(one) !== project.name && one.Mounts?.some(({ Source }) => Source === live),
   );
   for (const service of project.services.filter(({ replacement }) => replacement.how === "roll")) {
-    for (const name of await namesReceiving({ service, traffic: trafficOf(rollout, service) })) {
+    for (const name of await namesReceiving(onService(rollout, service))) {
       const bearer = everyone.find(({ Names }) => Names.includes(`/${name}`));
       const owner = projectOf(bearer ?? rival);
       if (owner !== project.name)

@@ -90,7 +90,7 @@ function guardOf(t: TestContext, situation: Situation) {
   const on: ServiceRollout = {
     ...sampleRollout(statePath, { report, env, engine: engineWith(restarts) }),
     service,
-    traffic: { by: "live file", directory },
+    liveDirectory: directory,
     requestCount: { to: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1 }) },
     ...differences,
   };

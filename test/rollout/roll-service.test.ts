@@ -7,8 +7,8 @@ import { sampleContainer, sampleService, watchedEngine } from "./sample.ts";
 
 test("only a container that was drained has less than its own stop grace period", () => {
   const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };
-  assert.equal(longestGraceS({ by: "live file", directory }), 10);
-  assert.equal(longestGraceS({ by: "nobody" }), Number.POSITIVE_INFINITY);
+  assert.equal(longestGraceS({ liveDirectory: directory }), 10);
+  assert.equal(longestGraceS({ liveDirectory: null }), Number.POSITIVE_INFINITY);
 });
 
 test("after a failure, names return to the old images, unless recreated", async () => {
