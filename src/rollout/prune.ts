@@ -17,7 +17,7 @@ import { keptVersions, readVersions, type Version, type VersionImage, writeVersi
  *
  * @param request.keep how many good versions before the present one keep their images
  */
-export async function pruneProject(request: ComposeOptions & Omit<PruneRequest, "project">): Promise<Pruned> {
+export async function pruneProject(request: ProjectPruneRequest): Promise<Pruned> {
   const [{ name }, images] = await Promise.all([loadModel(request), loadImageNames(request)]);
   return prune({ ...request, project: { name, images } });
 }
@@ -49,6 +49,8 @@ export interface PruneRequest {
   /** Images in use that no container on this machine shows. */
   readonly inUse?: readonly Pick<VersionImage, "id" | "tag">[];
 }
+
+export type ProjectPruneRequest = ComposeOptions & Omit<PruneRequest, "project">;
 
 export interface Pruned {
   readonly removed: readonly string[];

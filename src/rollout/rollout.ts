@@ -1,6 +1,5 @@
-import { type ComposeOptions, configHashes, loadModel } from "#platform/compose";
+import { configHashes, loadModel } from "#platform/compose";
 import { findOwnService, listContainers } from "#platform/docker/containers";
-import type { Engine } from "#platform/docker/engine";
 import { ProblemError } from "#problems";
 import {
   type LockedContext,
@@ -20,7 +19,7 @@ import {
 import { findLiveDirectory } from "./locate-project.ts";
 import { lockRollout } from "./lock.ts";
 import { oneShotsOf, readProject, selectServices, withoutOwn } from "./project.ts";
-import { type Pruned, pruneBeside, pruneProject } from "./prune.ts";
+import { type ProjectPruneRequest, type Pruned, pruneBeside, pruneProject } from "./prune.ts";
 import { refuseOtherHome } from "./refuse-compose-file.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
 import { withRequestsCounted } from "./requests.ts";
@@ -92,7 +91,10 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
     else await prepareImages(rollout, services);
     for (const wave of wavesOf(services.filter(({ replicas }) => replicas > 0)))
       await updateWave(rollout, wave, progress);
-    const pruning = withPrune ? pruneBeside(rollout, () => pruneNow(rollout)) : null;
+    // The new version is not recorded yet, so this keeps one good version more than a prune afterwards.
+    const prune = async () =>
+      pruneProject({ ...rollout, inUse: Object.values(await servingImages(rollout)) });
+    const pruning = withPrune ? pruneBeside(rollout, prune) : null;
     try {
       await guardReplacements(replacements);
     } finally {
@@ -111,12 +113,6 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
   await recordVersion(rollout, () => servingImages(rollout), ranToTheirEnd(rollout, outcomes));
   // Services end in any order.
   return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));
-}
-
-/** The new version is not recorded yet, so this keeps one good version more than a prune afterwards. */
-async function pruneNow(rollout: Rollout) {
-  const inUse = Object.values(await servingImages(rollout));
-  return pruneProject({ ...rollout, inUse });
 }
 
 async function readRollout(context: LockedContext): Promise<Omit<Rollout, "requestCount">> {
@@ -188,15 +184,8 @@ function ranToTheirEnd(rollout: Rollout, outcomes: readonly ServiceOutcome[]): r
   return [...new Set([...oneShotsOf(rollout).ranAtCommit, ...ran])];
 }
 
-export interface EnginePruneRequest extends ComposeOptions {
-  readonly engine: Engine;
-  readonly versionsPath: string;
-  /** How many good versions before the present one keep their images. */
-  readonly keep: number;
-}
-
 /** Removes old images of a project. The caller holds its lock. */
-export async function pruneImages(request: EnginePruneRequest): Promise<Pruned> {
+export async function pruneImages(request: ProjectPruneRequest): Promise<Pruned> {
   if ((await chooseEngine(request)) === "compose") return pruneProject(request);
   // The commit only matters for names of images that are not built yet.
   const { project } = await loadStack(request, "0".repeat(12));
