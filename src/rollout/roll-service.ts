@@ -407,7 +407,7 @@ export async function recoverService(on: ServiceRollout): Promise<Containers> {
   if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
   const isStale = liveDirectory !== null && named.join() !== live.map(({ name }) => name).join();
   if (leftover.length > 0 || isStale)
-    await timed(on, "recover", () => putRight(on, live, leftover), healed(live, leftover));
+    await timed(on, "recover", () => clearLeftovers(on, live, leftover), recoveryText(live, leftover));
   return live;
 }
 
@@ -415,12 +415,9 @@ export async function recoverService(on: ServiceRollout): Promise<Containers> {
 async function removeLeftovers(on: ServiceRollout): Promise<void> {
   const leftover = await containersOf(on);
   if (leftover.length === 0) return;
-  const clear = async () => {
-    for (const { id } of leftover) await removeContainer(on.engine, id);
-  };
   const isOver = leftover.every(hasEndedWell);
-  const text = isOver ? `removed ${namesOf(leftover)}, which had ended` : healed([], leftover);
-  await timed(on, "recover", clear, text);
+  const text = isOver ? `removed ${namesOf(leftover)}, which had ended` : recoveryText([], leftover);
+  await timed(on, "recover", () => discardLeftovers(on, leftover), text);
 }
 
 interface Sorted {
@@ -463,7 +460,7 @@ async function keepProved(on: ServiceRollout, sorted: Sorted): Promise<Sorted> {
   }
 }
 
-async function putRight(on: ServiceRollout, live: Containers, leftover: Containers): Promise<void> {
+async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Containers): Promise<void> {
   const { liveDirectory, service } = on;
   if (liveDirectory !== null) {
     const names = live.map(({ name }) => name);
@@ -471,15 +468,19 @@ async function putRight(on: ServiceRollout, live: Containers, leftover: Containe
     const running = leftover.filter(({ status }) => status === "running");
     if (running.length > 0) await drainOld(on, running);
   }
+  await discardLeftovers(on, leftover);
+}
+
+/** @throws ProblemError `docker_refused`, with what to do, if one cannot be removed: compose would start it instead of a new one */
+async function discardLeftovers(on: ServiceRollout, leftover: Containers): Promise<void> {
   const [kept] = await discardContainers(on.engine, leftover, longestGraceS(on));
   if (kept === undefined) return;
-  // Compose would count it as a replica, and start it instead of a new one.
   const { name } = kept.container;
   const detail = `${name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${name}), roll out again.`;
   throw new ProblemError({ code: "docker_refused", detail });
 }
 
-function healed(live: Containers, leftover: Containers): string {
+function recoveryText(live: Containers, leftover: Containers): string {
   const removed = leftover.length === 0 ? "" : `; removed ${namesOf(leftover)}, left by an earlier roll-out`;
   return `${namesOf(live) || "nothing"} serves${removed}`;
 }
