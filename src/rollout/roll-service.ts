@@ -28,6 +28,103 @@ import {
 } from "./switch-traffic.ts";
 import { checkNewVersion, checkThroughProxy, requireStillServing, waitAllReady } from "./verify.ts";
 
+/**
+ * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and
+ * removes all others of the service. Leaves alone services that compose recreates, services without replicas, and
+ * one-shot services that succeeded.
+ *
+ * @returns the containers of the service that stay
+ */
+export async function recoverService(on: ServiceRollout): Promise<Containers> {
+  const { service, liveDirectory } = on;
+  const containers = await withOwnHealth(on.engine, await containersOf(on));
+  const { how } = service.replacement;
+  if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
+  const named = await namesReceiving(on);
+  const sorted = sortContainers(containers, named, service.replicas);
+  const { live, leftover } = await keepProved(on, sorted);
+  // Stopped containers may be all there is: they are removed only when something can take their place.
+  if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
+  const isStale = liveDirectory !== null && named.join() !== live.map(({ name }) => name).join();
+  if (leftover.length > 0 || isStale)
+    await timed(on, "recover", () => clearLeftovers(on, live, leftover), recoveryText(live, leftover));
+  return live;
+}
+
+/** Removes the containers of a service that is down, now that new ones can take their place. */
+async function removeLeftovers(on: ServiceRollout): Promise<void> {
+  const leftover = await containersOf(on);
+  if (leftover.length === 0) return;
+  const isOver = leftover.every(hasEndedWell);
+  const text = isOver ? `removed ${namesOf(leftover)}, which had ended` : recoveryText([], leftover);
+  await timed(on, "recover", () => discardLeftovers(on, leftover), text);
+}
+
+interface Sorted {
+  readonly live: Containers;
+  readonly leftover: Containers;
+}
+
+/**
+ * Separates the containers that serve from the leftovers. Running containers that the live files name stay, unless
+ * none of them is healthy and another one is. If the files name nothing that runs, the first serving ones stay: lower
+ * numbers are older, and verified.
+ */
+export function sortContainers(containers: Containers, named: readonly string[], replicas: number): Sorted {
+  const running = containers.filter(({ status }) => status === "running");
+  const byName = named.flatMap((name) => running.filter((container) => container.name === name));
+  const isBest = byName.some(isServing) || !running.some(isServing);
+  const serving = running.filter(isServing);
+  const oldest = (serving.length > 0 ? serving : running).slice(0, replicas);
+  const live = byName.length > 0 && isBest ? byName : oldest;
+  return { live, leftover: containers.filter((container) => !live.includes(container)) };
+}
+
+/**
+ * A roll-out that was killed between its switch and its check leaves an unverified version in service. It is checked
+ * now, while the older containers still run. If the check fails, those serve again.
+ */
+async function keepProved(on: ServiceRollout, sorted: Sorted): Promise<Sorted> {
+  const { live, leftover } = sorted;
+  const isOlder = ({ number }: Container) => live.every((container) => number < container.number);
+  const older = leftover.filter((container) => isServing(container) && isOlder(container));
+  if (on.liveDirectory === null || live.length === 0 || older.length === 0) return sorted;
+  try {
+    await checkThroughProxy(on);
+    return sorted;
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    const reason = "An earlier roll-out had no time to see that: the old version serves again";
+    note(on, `${error.problem.detail} ${reason}`);
+    return { live: older, leftover: [...live, ...leftover.filter((one) => !older.includes(one))] };
+  }
+}
+
+async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Containers): Promise<void> {
+  const { liveDirectory, service } = on;
+  if (liveDirectory !== null) {
+    const names = live.map(({ name }) => name);
+    await switchLiveFiles(liveDirectory.path, service.name, names);
+    const running = leftover.filter(({ status }) => status === "running");
+    if (running.length > 0) await drainOld(on, running);
+  }
+  await discardLeftovers(on, leftover);
+}
+
+/** @throws ProblemError `docker_refused`, with what to do, if one cannot be removed: compose would start it instead of a new one */
+async function discardLeftovers(on: ServiceRollout, leftover: Containers): Promise<void> {
+  const [kept] = await discardContainers(on.engine, leftover, longestGraceS(on));
+  if (kept === undefined) return;
+  const { name } = kept.container;
+  const detail = `${name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${name}), roll out again.`;
+  throw new ProblemError({ code: "docker_refused", detail });
+}
+
+function recoveryText(live: Containers, leftover: Containers): string {
+  const removed = leftover.length === 0 ? "" : `; removed ${namesOf(leftover)}, left by an earlier roll-out`;
+  return `${namesOf(live) || "nothing"} serves${removed}`;
+}
+
 /** New containers of a service beside its old ones. As long as these are there, it can be undone. */
 export interface Replacement {
   readonly on: ServiceRollout;
@@ -386,101 +483,4 @@ export async function removeService(on: ServiceRollout): Promise<ServiceOutcome>
   }
   await removeOld(drainedMs === null ? { ...on, liveDirectory: null } : on, leaving);
   return outcomeOf(service, "removed", { old: leaving }, { drainedMs });
-}
-
-/**
- * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and
- * removes all others of the service. Leaves alone services that compose recreates, services without replicas, and
- * one-shot services that succeeded.
- *
- * @returns the containers of the service that stay
- */
-export async function recoverService(on: ServiceRollout): Promise<Containers> {
-  const { service, liveDirectory } = on;
-  const containers = await withOwnHealth(on.engine, await containersOf(on));
-  const { how } = service.replacement;
-  if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
-  const named = await namesReceiving(on);
-  const sorted = sortContainers(containers, named, service.replicas);
-  const { live, leftover } = await keepProved(on, sorted);
-  // Stopped containers may be all there is: they are removed only when something can take their place.
-  if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
-  const isStale = liveDirectory !== null && named.join() !== live.map(({ name }) => name).join();
-  if (leftover.length > 0 || isStale)
-    await timed(on, "recover", () => clearLeftovers(on, live, leftover), recoveryText(live, leftover));
-  return live;
-}
-
-/** Removes the containers of a service that is down, now that new ones can take their place. */
-async function removeLeftovers(on: ServiceRollout): Promise<void> {
-  const leftover = await containersOf(on);
-  if (leftover.length === 0) return;
-  const isOver = leftover.every(hasEndedWell);
-  const text = isOver ? `removed ${namesOf(leftover)}, which had ended` : recoveryText([], leftover);
-  await timed(on, "recover", () => discardLeftovers(on, leftover), text);
-}
-
-interface Sorted {
-  readonly live: Containers;
-  readonly leftover: Containers;
-}
-
-/**
- * Separates the containers that serve from the leftovers. Running containers that the live files name stay, unless
- * none of them is healthy and another one is. If the files name nothing that runs, the first serving ones stay: lower
- * numbers are older, and verified.
- */
-export function sortContainers(containers: Containers, named: readonly string[], replicas: number): Sorted {
-  const running = containers.filter(({ status }) => status === "running");
-  const byName = named.flatMap((name) => running.filter((container) => container.name === name));
-  const isBest = byName.some(isServing) || !running.some(isServing);
-  const serving = running.filter(isServing);
-  const oldest = (serving.length > 0 ? serving : running).slice(0, replicas);
-  const live = byName.length > 0 && isBest ? byName : oldest;
-  return { live, leftover: containers.filter((container) => !live.includes(container)) };
-}
-
-/**
- * A roll-out that was killed between its switch and its check leaves an unverified version in service. It is checked
- * now, while the older containers still run. If the check fails, those serve again.
- */
-async function keepProved(on: ServiceRollout, sorted: Sorted): Promise<Sorted> {
-  const { live, leftover } = sorted;
-  const isOlder = ({ number }: Container) => live.every((container) => number < container.number);
-  const older = leftover.filter((container) => isServing(container) && isOlder(container));
-  if (on.liveDirectory === null || live.length === 0 || older.length === 0) return sorted;
-  try {
-    await checkThroughProxy(on);
-    return sorted;
-  } catch (error) {
-    if (!(error instanceof ProblemError)) throw error;
-    const reason = "An earlier roll-out had no time to see that: the old version serves again";
-    note(on, `${error.problem.detail} ${reason}`);
-    return { live: older, leftover: [...live, ...leftover.filter((one) => !older.includes(one))] };
-  }
-}
-
-async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Containers): Promise<void> {
-  const { liveDirectory, service } = on;
-  if (liveDirectory !== null) {
-    const names = live.map(({ name }) => name);
-    await switchLiveFiles(liveDirectory.path, service.name, names);
-    const running = leftover.filter(({ status }) => status === "running");
-    if (running.length > 0) await drainOld(on, running);
-  }
-  await discardLeftovers(on, leftover);
-}
-
-/** @throws ProblemError `docker_refused`, with what to do, if one cannot be removed: compose would start it instead of a new one */
-async function discardLeftovers(on: ServiceRollout, leftover: Containers): Promise<void> {
-  const [kept] = await discardContainers(on.engine, leftover, longestGraceS(on));
-  if (kept === undefined) return;
-  const { name } = kept.container;
-  const detail = `${name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${name}), roll out again.`;
-  throw new ProblemError({ code: "docker_refused", detail });
-}
-
-function recoveryText(live: Containers, leftover: Containers): string {
-  const removed = leftover.length === 0 ? "" : `; removed ${namesOf(leftover)}, left by an earlier roll-out`;
-  return `${namesOf(live) || "nothing"} serves${removed}`;
 }
