@@ -74,21 +74,13 @@ export async function connect(
 ): Promise<number> {
   const connection = await findConnection(options, env);
   const { repository } = connection;
-  if (repository?.url.protocol === "http:" && options.repository === undefined) {
-    const named = `--repository ${repository.host}+${repository.url.href}`;
-    throw new CommandError(
-      `The token would go to ${repository.url.host} in plain text. If that is meant: ${named}`,
-    );
-  }
-  if (repository !== null && !connection.isHostNamed)
-    throw new CommandError(
-      `The remote of the checkout names ${repository.url.host}. If the token may go there: --repository ${repository.host}+${repository.url.href}`,
-    );
+  if (repository !== null && options.repository === undefined) refuseDoubtful(connection, repository);
   if (repository !== null && !options.remove) refuseUnusable(connection, repository);
   const token = repository && (await screen.readToken(repository, hostApis[repository.host].token));
   if (repository === null || token === null) {
-    const byHand = `This takes a token (--token-file <path>). Without one, delete the webhook to ${connection.url.href} at the git host by hand.`;
-    if (options.remove) screen.say(byHand);
+    const byHand = `Without one, ${options.remove ? "delete the webhook" : "see the deliveries"} to ${connection.url.href} at the git host by hand.`;
+    if (options.remove || options.redeliver)
+      screen.say(`This takes a token (--token-file <path>). ${byHand}`);
     else screen.showForm(connection);
     return 1;
   }
@@ -134,6 +126,16 @@ export async function findConnection(
 function ofRemote(remote: GitRemote | null, host: GitHost | null): HostedRepository | null {
   const known = statusHosts.find((one) => one === host);
   return remote && known ? parseHostedRepository(`${known}+${remote.origin}/${remote.path}`) : null;
+}
+
+/** @throws CommandError if only a person can say that the token may go there */
+function refuseDoubtful({ isHostNamed }: Connection, { host, url }: HostedRepository): void {
+  const isPlain = url.protocol === "http:";
+  if (isHostNamed && !isPlain) return;
+  const doubt = isPlain
+    ? `The token would go to ${url.host} in plain text. If that is meant`
+    : `The remote of the checkout names ${url.host}. If the token may go there`;
+  throw new CommandError(`${doubt}: --repository ${host}+${url.href}`);
 }
 
 const signingTokenBytes = 32;

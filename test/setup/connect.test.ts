@@ -60,6 +60,7 @@ for (const name of hosts) {
     await project.connect({ remove: true });
     assert.deepEqual(host.keys, [first]);
     writeFileSync(keyPath, copied, { mode: 0o600 });
+    repository.git("config", "core.sshCommand", "ssh -i '/first/.git/hotpush-deploy-key'");
     host.instead = ({ operation }) => (/^POST .*keys$/.test(operation) ? { status: 500 } : null);
     await project.connect();
     assert.equal(readFileSync(keyPath, "utf8"), copied, "a refusal costs no key");
@@ -70,6 +71,7 @@ for (const name of hosts) {
       [first?.title, "Hotpush https://two.example.org/webhook/shop"],
     );
     assert.notEqual(host.keys[1]?.key.split(" ")[1], first?.key.split(" ")[1]);
+    assert.ok(repository.git("config", "core.sshCommand").includes(keyPath));
     assert.ok(!existsSync(`${keyPath}.new`));
     assert.deepEqual(host.faults, []);
   });
@@ -249,9 +251,11 @@ test("without a token the form is shown, and nothing is asked", async (t) => {
     refusal: null,
     fault: null,
   });
-  const removal = await project.connect({ remove: true }, null);
-  assert.match(removal.said.join(), /--token-file/);
-  assert.equal(removal.code, 1);
+  for (const options of [{ remove: true }, { redeliver: true }]) {
+    const { said, code } = await project.connect(options, null);
+    assert.match(said.join(), /--token-file/);
+    assert.equal(code, 1);
+  }
   assert.deepEqual(project.host.calls, []);
 });
 
