@@ -40,12 +40,7 @@ async function remove(
   if (!(yes || (await isAgreed(`remove ${plan.project.name} as shown`, "hotpush remove --yes")))) return 1;
   // Before, because its address and secret are still there.
   const isDisconnected = !yes && (await offerDisconnecting(plan.project.name, env));
-  const context = {
-    server,
-    engine: connectEngine(env.DOCKER_HOST),
-    env,
-    signal: new AbortController().signal,
-  };
+  const context = { server, engine: connectEngine(env.DOCKER_HOST), env };
   const { isNetworkLeft } = await removeProject(context, plan, () =>
     print("Waiting for running deployments."),
   );

@@ -256,8 +256,7 @@ async function hasNeededImage(setup: Setup, env: NodeJS.ProcessEnv): Promise<boo
 
 /** The server as it is now: the plan was made before its files were written. */
 function servicesOf({ place }: Setup, env: NodeJS.ProcessEnv): ServerContext {
-  const { signal } = new AbortController();
-  return { server: findServer(env) ?? place, engine: connectEngine(env.DOCKER_HOST), env, signal };
+  return { server: findServer(env) ?? place, engine: connectEngine(env.DOCKER_HOST), env };
 }
 
 /** Gives those of `services` a new container that do not run as the files say, or are not healthy. */

@@ -272,13 +272,10 @@ function refuseName(name: string, known: string | null, others: ReadonlyMap<stri
   if (reservedNames.includes(name)) throw new SetupError(`${name} is a name of the server's own. ${choose}`);
 }
 
-/** The nearest name that a project may have. */
-function asName(text: string): string {
-  return text
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, "-")
-    .replaceAll(/^-+|-+$/g, "")
-    .slice(0, 39);
+/** The nearest name that a project may have or, with 63 characters, a label of a host name: `Web_UI` becomes `web-ui`. */
+export function asName(text: string, mostCharacters = 39): string {
+  const plain = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+  return plain.replaceAll(/^-|-$/g, "").slice(0, mostCharacters);
 }
 
 /** How the git host and visitors reach a project. */
@@ -337,16 +334,8 @@ export interface ProjectFileOptions {
 }
 
 /** The file of a project on the server: its settings and its secret. Other lines in it stay. */
-export function projectFile({
-  name,
-  project,
-  branch,
-  known,
-  payloadUrl,
-  host,
-  given,
-  gid,
-}: ProjectFileOptions): WantedFile {
+export function projectFile(options: ProjectFileOptions): WantedFile {
+  const { name, project, branch, known, payloadUrl, host, given, gid } = options;
   const setting = (key: string, value: string | null, isOpen: boolean): readonly Setting[] =>
     value === null ? [] : [{ name: key, value, isOpen }];
   // As in the host's payload, so that no other repository with the secret deploys this one.

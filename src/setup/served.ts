@@ -9,7 +9,7 @@ import type { ComposeService } from "#platform/compose-model";
 import { sendHttp } from "#platform/http";
 import { namesRunToTheirEnd, replacementOf } from "#rollout/project";
 import { readIfThere, SetupError } from "./planned-file.ts";
-import type { SetupServices } from "./project.ts";
+import { asName, type SetupServices } from "./project.ts";
 import { ownRoot } from "./start.ts";
 
 const tls = "TLS with a certificate of its own";
@@ -363,9 +363,9 @@ function placeOf(
   if (name !== null && isCaddyPublic) {
     if (upstreams.length === 0) return { kind: "name", name };
     // `<service>.<name>`; for a further port of the same service `<service>-<port>.<name>`.
-    const short = `${labelOf(service)}.${name}`;
+    const short = `${asName(service, 63) || "app"}.${name}`;
     const isFirst = !upstreams.some((one) => one.endpoint.service === service) && !holderOf(short);
-    return { kind: "name", name: isFirst ? short : `${labelOf(`${service}-${port}`)}.${name}` };
+    return { kind: "name", name: isFirst ? short : `${asName(`${service}-${port}`, 63)}.${name}` };
   }
   // The port at which it was published, so that its clients find it; another one if Caddy has that already.
   const before = published.map((one) => Number(one.port)).filter((one) => one > 0);
@@ -374,12 +374,6 @@ function placeOf(
   let next = 8_081;
   while (used.has(next)) next += 1;
   return { kind: "port", port: free ?? next, address };
-}
-
-/** A service's name as a label of a host name: `Web_UI` becomes `web-ui`. */
-function labelOf(service: string): string {
-  const label = service.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
-  return label.replaceAll(/^-|-$/g, "").slice(0, 63) || "app";
 }
 
 /** A service with port 443 has certificates of its own: Traefik, or any web server. Port 80 is Caddy's if it has the usual ones. */

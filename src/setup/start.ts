@@ -22,7 +22,8 @@ export interface ServerContext {
   readonly engine: Engine;
   /** That of the person, who may have variables of other projects in it. */
   readonly env: NodeJS.ProcessEnv;
-  readonly signal: AbortSignal;
+  /** Gives up what can be given up. */
+  readonly signal?: AbortSignal;
 }
 
 /** A service whose new container is not healthy: what compose says, and the last lines of the container. */
@@ -154,7 +155,7 @@ export async function holdDeployments(
 ): Promise<(() => void) | null> {
   const held = new AbortController();
   const release = () => held.abort();
-  signal.addEventListener("abort", release, { once: true });
+  signal?.addEventListener("abort", release, { once: true });
   const request = { reason: command, requestedBy: env.SUDO_USER || env.USER };
   const events = openHold(server.state.run, request, held.signal);
   try {
@@ -172,13 +173,13 @@ export async function holdDeployments(
       );
     // It does not run, so neither does a deployment.
   }
-  signal.removeEventListener("abort", release);
+  signal?.removeEventListener("abort", release);
   return release;
 }
 
 /** The person's shell may have values for variables of the server's `.env`; those of the file count. */
 function compose(
-  { server, env, signal }: ServerContext,
+  { server, env, signal = new AbortController().signal }: ServerContext,
   args: readonly string[],
   { variables, ...run }: ComposeRun & { readonly variables?: Readonly<Record<string, string>> },
 ): Promise<CommandEnding> {
