@@ -9,8 +9,6 @@ export const serverServices = { caddy: "caddy", front: "front", run: "run" } as 
 export const serverNetwork = "hotpush";
 /** The only network of `front`, without a way out. */
 export const frontNetwork = "hotpush-front";
-/** The name of `front` on that network. A service of a project may be called front too, but no project hotpush. */
-export const frontAlias = serviceAlias(serverServices.front, serverComposeProject);
 /** Where Caddy and `run` see the live directory. */
 export const liveMount = "/run/live";
 /** Caddy's admin API is on this socket in the live directory. */

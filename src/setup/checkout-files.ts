@@ -67,33 +67,30 @@ export async function planCheckoutFiles(
   // Absolute paths, so that they are the same from any working directory.
   const list = namingFiles([...composeFiles, join(root, ownComposeFile)], env);
   const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
-  const wanted: readonly WantedFile[] = [
-    {
-      name: "deploy.sh",
-      mode: 0o755,
-      purpose: "pulls, builds, replaces, checks; yours to change",
-      make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
-    },
-    {
-      name: override.name,
-      mode: null,
-      purpose: "your services as Caddy reaches them",
-      make: () => overrideText,
-    },
-    {
-      name: ".env",
-      mode: null,
-      purpose: `adds ${ownComposeFile} to your compose file`,
-      make: (before) => withSettings(before ?? "", settings),
-      shown: (text) => withoutOtherValues(text, settings),
-    },
-  ];
-  const own = override.foundBy === "dotenv" ? [override.name, ".env"] : [override.name];
-  const planned = wanted
-    .filter(({ name }) => name === "deploy.sh" || own.includes(name))
-    .map((file) => planFile(root, file));
-  const ignored = (await git(root, "check-ignore", "--", ...own))?.split("\n") ?? [];
-  const unignored = own.filter((name) => !ignored.includes(name));
+  const script: WantedFile = {
+    name: "deploy.sh",
+    mode: 0o755,
+    purpose: "pulls, builds, replaces, checks; yours to change",
+    make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
+  };
+  const compose: WantedFile = {
+    name: override.name,
+    mode: null,
+    purpose: "your services as Caddy reaches them",
+    make: () => overrideText,
+  };
+  const dotenv: WantedFile = {
+    name: ".env",
+    mode: null,
+    purpose: `adds ${ownComposeFile} to your compose file`,
+    make: (before) => withSettings(before ?? "", settings),
+    shown: (text) => withoutOtherValues(text, settings),
+  };
+  const own = override.foundBy === "dotenv" ? [compose, dotenv] : [compose];
+  const planned = [script, ...own].map((file) => planFile(root, file));
+  const names = own.map(({ name }) => name);
+  const ignored = (await git(root, "check-ignore", "--", ...names))?.split("\n") ?? [];
+  const unignored = names.filter((name) => !ignored.includes(name));
   return unignored.length === 0 ? planned : [...planned, await planExclusion(root, unignored)];
 }
 

@@ -52,7 +52,7 @@ export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPla
 
 /** Two would have the same containers, and each init would take them from the other. */
 async function refuseOtherServer(path: string, env: NodeJS.ProcessEnv): Promise<void> {
-  const own = (await listContainers(env)).filter(({ project }) => project === serverComposeProject);
+  const own = (await listAllContainers(env)).filter(({ project }) => project === serverComposeProject);
   const other = own.find(({ directory }) => real(directory) !== real(path))?.directory;
   if (other === undefined) return;
   throw new SetupError(
@@ -78,7 +78,7 @@ export async function findPortHolders(
   ports: readonly number[],
   env: NodeJS.ProcessEnv,
 ): Promise<readonly string[]> {
-  const containers = await listContainers(env);
+  const containers = await listAllContainers(env);
   const holdersOf = (port: number) => containers.filter((one) => one.ports.includes(port));
   const holders = ports.flatMap((port) => holdersOf(port).map((one) => ({ ...one, port })));
   const others = holders.filter(
@@ -110,13 +110,13 @@ export async function isProjectUp(
   served: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<boolean> {
-  const running = (await listContainers(env)).filter((one) => one.isRunning && one.directory === root);
+  const running = (await listAllContainers(env)).filter((one) => one.isRunning && one.directory === root);
   const onNetwork = running.filter(({ networks }) => networks.includes(projectNetwork(name)));
   return running.length > 0 && served.every((service) => onNetwork.some((one) => one.service === service));
 }
 
 /** @returns all containers of the engine, with the labels that compose gives them; none if it does not answer */
-async function listContainers(env: NodeJS.ProcessEnv) {
+async function listAllContainers(env: NodeJS.ProcessEnv) {
   const listed = await Promise.resolve(env.DOCKER_HOST)
     .then((host) => getJson<readonly ListedContainer[]>(connectEngine(host), "/containers/json?all=1"))
     .catch(() => []);

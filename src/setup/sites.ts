@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { frontAlias, internalName, internalPort } from "#config/server";
+import { internalName, internalPort } from "#config/server";
 import type { ServerPlace } from "./machine.ts";
 import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
 import { type GivenPlace, readPlace, type ServedPlan, type SitePlace, type Upstream } from "./served.ts";
@@ -80,12 +80,15 @@ export function servicesIn(text: string) {
 
 /** The site file of a project. */
 export function siteFile(plan: ServedPlan, options: SiteOptions): WantedFile {
-  const text = siteText(plan, options);
+  return wantedSite(options.project, "its addresses", siteText(plan, options));
+}
+
+function wantedSite(site: string, purpose: string, text: string): WantedFile {
   return {
-    name: `sites/${options.project}.caddy`,
+    name: `sites/${site}.caddy`,
     mode: 0o644,
     owner: self(),
-    purpose: "its addresses",
+    purpose,
     make: (before) => (before !== null && servesAll(before, text) ? before : text),
   };
 }
@@ -111,16 +114,16 @@ export function siteText(
   plan: Pick<ServedPlan, "upstreams" | "left" | "internal">,
   options: SiteOptions,
 ): string {
-  const { project, name } = options;
+  const { project, name, hasCertificate } = options;
   const hasOwn = plan.upstreams.some(({ place }) => place.kind === "name" && place.name === name);
   const deliveries =
-    name === null || hasOwn ? [] : [block(addressOf({ kind: "name", name }, options), bare(project))];
+    name === null || hasOwn ? [] : [block(addressOf({ kind: "name", name }, hasCertificate), bare(project))];
   const kept = plan.left.filter(({ place }) => place?.kind === "none");
   const blocks = [
     `# The sites of ${project}, written by \`hotpush init\`; running that again keeps them up to date.`,
     ...kept.map(({ endpoint }) => `# ${endpoint.service}:${endpoint.port} stays published`),
     ...plan.upstreams.map((upstream) =>
-      block(addressOf(upstream.place, options), linesOf(upstream, options)),
+      block(addressOf(upstream.place, hasCertificate), linesOf(upstream, options)),
     ),
     ...deliveries,
     ...plan.internal.map(({ service, port }) =>
@@ -132,7 +135,7 @@ export function siteText(
   return `${blocks.join("\n")}\n`;
 }
 
-function addressOf(place: SitePlace, { hasCertificate }: SiteOptions): string {
+function addressOf(place: SitePlace, hasCertificate: boolean): string {
   if (place.kind === "port") return `http://:${place.port}`;
   return `${hasCertificate ? "" : "http://"}${place.name}`;
 }
@@ -194,15 +197,13 @@ function given(service: string, port: number, at: string): readonly GivenPlace[]
  */
 export function planPage(url: URL, place: ServerPlace) {
   refuseOtherPort(url, place);
+  const address = addressOf({ kind: "name", name: url.hostname }, hasOwnCertificate(url, place));
+  const text = `# The page, at a host name of its own: below the address of an app, that app could act for its visitors.
+${block(address, ["import page"])}
+`;
   return {
     setting: { name: "PAGE_URL", value: url.origin, isOpen: false } satisfies Setting,
-    site: {
-      name: "sites/page.caddy",
-      mode: 0o644,
-      owner: self(),
-      purpose: "the address of the page",
-      make: (before) => (before?.includes(`\n${siteAddress(url, place)} {`) ? before : pageSite(url, place)),
-    } satisfies WantedFile,
+    site: wantedSite("page", "the address of the page", text),
   };
 }
 
@@ -222,22 +223,4 @@ function refuseOtherPort(url: URL, place: ServerPlace): void {
 /** Whether Caddy gets a certificate for it: if it has the usual ports. Else a proxy in front of it has one. */
 export function hasOwnCertificate({ protocol }: URL, { ports }: Pick<ServerPlace, "ports">): boolean {
   return protocol === "https:" && ports.http === 80 && ports.https === 443;
-}
-
-function siteAddress(url: URL, place: ServerPlace): string {
-  return `${hasOwnCertificate(url, place) ? "" : "http://"}${url.hostname}`;
-}
-
-function pageSite(url: URL, place: ServerPlace): string {
-  return `# The page, at a host name of its own: below the address of an app, that app could act for its visitors.
-
-${siteAddress(url, place)} {
-	@whole not path */events
-	encode @whole zstd gzip
-	reverse_proxy ${frontAlias}:9001 {
-		# Live logs: each line is passed on at once.
-		flush_interval -1
-	}
-}
-`;
 }

@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
+import { serverCaddyfile } from "../../src/setup/server-files.ts";
 import { planPage, refuseTakenNames } from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -17,8 +18,11 @@ const place = {
 
 test("the page gets a site of its own, with a certificate if Caddy can have one", () => {
   const text = planPage(url, place).site.make(null);
-  assert.match(text, /^hotpush\.example\.org \{$/m);
-  assert.match(text, /reverse_proxy front\.hotpush\.containers\.internal:9001 /);
+  assert.match(text, /^hotpush\.example\.org \{\n\timport page\n\}$/m);
+  assert.match(
+    serverCaddyfile(),
+    /^\(page\) \{[^}]+reverse_proxy front\.hotpush\.containers\.internal:9001 /m,
+  );
   const behind = planPage(url, { ...place, ports: { http: 8080, https: 8443 } }).site.make(null);
   assert.match(behind, /^http:\/\/hotpush\.example\.org \{$/m);
   const local = planPage(new URL("http://localhost"), place).site.make(null);
@@ -40,7 +44,7 @@ test("an address at a port that Caddy does not have is refused, with the right o
 
 test("lines that a person added to its site stay, until it gets another address", () => {
   const { site } = planPage(url, place);
-  const edited = site.make(null).replace("encode", "log\n\tencode");
+  const edited = site.make(null).replace("import", "log\n\timport");
   assert.equal(site.make(edited), edited);
   const moved = planPage(new URL("https://other.example.org"), place).site.make(edited);
   assert.match(moved, /^other\.example\.org \{$/m);
