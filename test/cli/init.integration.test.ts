@@ -1,6 +1,90 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
-import { makeProject } from "./init-project.ts";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { type CliOptions, openTestTerminal, runCli } from "../harness/hotpush.ts";
+import { makeRepository, type TestRepository } from "../harness/repository.ts";
+import { needs } from "../harness/requirements.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+
+/** The compose file of the project. */
+const project = "services:\n  web:\n    build: web\n    ports: ['48182:3000']\n";
+/** The compose file as compose reads it. */
+const model = {
+  services: {
+    web: {
+      build: { context: "/elsewhere" },
+      networks: { default: null },
+      ports: [{ mode: "ingress", target: 3000, published: "48182", protocol: "tcp" }],
+    },
+  },
+};
+
+/** Nothing listens there. */
+const ports = { HTTP_PORT: "48180", HTTPS_PORT: "48181" };
+
+/**
+ * A project for `hotpush init`, on a server that has none yet: a repository with a remote at GitHub and, unless it is null, a
+ * compose file that compose reads as `services`.
+ */
+function makeProject(t: TestContext, services: object | null = model) {
+  const repository = makeRepository(t, "shop");
+  repository.git("remote", "add", "origin", "git@github.com:octo/shop.git");
+  if (services !== null) repository.write("compose.yaml", project);
+  repository.commit();
+  const bin = makeDocker(t, services);
+  // No host is contacted: the remote's HEAD is as after git clone.
+  repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main");
+  const env = {
+    GIT_SSH_COMMAND: "false",
+    PATH: `${bin}:${process.env.PATH}`,
+    DOCKER_HOST: `unix://${join(bin, "docker.sock")}`,
+    SERVER_PATH: join(bin, "hotpush"),
+    ...ports,
+  };
+  const init = (args: readonly string[] = [], more: Partial<CliOptions> = {}) =>
+    runCli(["init", ...args], { cwd: repository.directory, env, ...more });
+  return { repository, init, env };
+}
+
+/**
+ * A stand-in for Docker's command line: it gives the project as compose does, and has no container and no image. The real one is in
+ * test/e2e/server.test.ts.
+ */
+function makeDocker(t: TestContext, services: object | null): string {
+  const bin = temporaryDirectory(t);
+  writeFileSync(join(bin, "model.json"), JSON.stringify(services));
+  const cases = [
+    '"compose version"*) echo 2.40.3 ;;',
+    `"compose --progress"*) cat ${join(bin, "model.json")} ;;`,
+    '"ps "*) ;;',
+    '"image inspect"*) exit 1 ;;',
+    '*) echo "unexpected: $*" >&2; exit 9 ;;',
+  ];
+  writeScript(join(bin, "docker"), `#!/bin/sh\ncase "$*" in\n${cases.join("\n")}\nesac\n`);
+  return bin;
+}
+
+/** Every file of a repository except git's own, with its mode and content. */
+function filesOf({ directory }: TestRepository): Record<string, string> {
+  const files = readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
+    (entry) => !entry.isDirectory(),
+  );
+  const paths = files
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .filter((path) => !path.includes("/.git/"));
+  return Object.fromEntries(
+    paths.map((path) => [path, `${lstatSync(path).mode.toString(8)} ${readFileSync(path, "utf8")}`]),
+  );
+}
 
 test("init says what it found, what it writes, and what happens to each published port", async (t) => {
   const port = (target: number, published: string) => ({
@@ -20,11 +104,11 @@ test("init says what it found, what it writes, and what happens to each publishe
     .replaceAll(/\s+/g, " ")
     .replaceAll(repository.directory, "<checkout>")
     .replaceAll(env.SERVER_PATH, "<server>");
-  assert.equal(shown.trim().replaceAll(/ (?=- |(?:new|changed|In|Remote|Server) )/g, "\n"), snapshot.trim());
+  assert.equal(shown.trim().replaceAll(/ (?=- |(?:new|changed|In|Remote|Server) )/g, "\n"), shownPlan.trim());
 });
 
 /** Without the breaks of lines. */
-const snapshot = `
+const shownPlan = `
 Project shop, in <checkout>
 Remote github.com, octo/shop
 Server <server>, which is made now: Caddy and Hotpush for all projects
@@ -42,3 +126,92 @@ changed .git/info/exclude compose.hotpush.yaml and .env: this machine's alone
 - Caddy serves web (port 3000 in its container) at port 48182.
 - Port 48183 of db stays published: PostgreSQL.
 `;
+
+test(
+  "at a terminal init asks for the address until it gets one; Ctrl-C writes nothing",
+  needs("tmux"),
+  async (t) => {
+    const { repository, env } = makeProject(t);
+    const { type, press, waitFor } = openTestTerminal(t, env);
+    type(`cd ${repository.directory} && clear && hotpush init; echo "ended with $?"`);
+    await waitFor(/Address:$/);
+    type("shop example");
+    await waitFor(/That is not an address\./);
+    press("C-c");
+    assert.match(await waitFor(/ended with 1/), /^hotpush: Nothing was written\.$/m);
+    assert.deepEqual([join(repository.directory, ".env"), env.SERVER_PATH].filter(existsSync), []);
+  },
+);
+
+test("a compose file whose directory compose takes for the project's is refused", async (t) => {
+  const { repository, init } = makeProject(t);
+  repository.write(".gitignore", ".env\n");
+  repository.write(".env", "COMPOSE_FILE=deploy/compose.yaml\n");
+  const before = filesOf(repository);
+  const { code, stderr } = await init(["--yes"]);
+  assert.equal(code, 1);
+  assert.match(stderr, /COMPOSE_FILE in \.env names deploy\/compose\.yaml first/);
+  assert.deepEqual(filesOf(repository), before);
+});
+
+test("a project without a compose file is refused, with the example that exists for it", async (t) => {
+  const { repository, init } = makeProject(t, null);
+  const before = filesOf(repository);
+  const { code, stderr } = await init(["--yes"]);
+  assert.equal(code, 1);
+  const path = /There is no compose file in .*: (\S+) begins with the commands/.exec(
+    stderr.replace(/\s+/g, " "),
+  )?.[1];
+  assert.ok(existsSync(path ?? ""), stderr);
+  assert.deepEqual(filesOf(repository), before);
+});
+
+test("a proxy with certificates of its own is refused, unless the person gives its service an address", async (t) => {
+  const ports = [{ mode: "ingress", target: 443, published: "443", protocol: "tcp" }];
+  const { repository, init } = makeProject(t, {
+    services: { ...model.services, edge: { image: "traefik:v3", ports } },
+  });
+  const before = filesOf(repository);
+  const { code, stderr } = await init(["--yes"]);
+  assert.equal(code, 1);
+  assert.match(stderr.replace(/\s+/g, " "), /^hotpush: edge publishes port 443, .* (\S+compose\.yaml) /);
+  assert.deepEqual(filesOf(repository), before);
+});
+
+test("a link in the place of a file is refused, and nothing is written", async (t) => {
+  const { repository, init } = makeProject(t);
+  const outside = join(temporaryDirectory(t), "secrets");
+  writeFileSync(outside, "");
+  symlinkSync(outside, join(repository.directory, ".env"));
+  const { code, stderr } = await init(["--yes"]);
+  assert.equal(code, 1);
+  assert.match(stderr, /\.env is a link or a directory/);
+  assert.equal(readFileSync(outside, "utf8"), "");
+  assert.equal(existsSync(join(repository.directory, "deploy.sh")), false);
+});
+
+test("init says what it cannot set up", async (t) => {
+  const nowhere = await runCli(["init"], { cwd: temporaryDirectory(t) });
+  assert.deepEqual([nowhere.code, /is not in a git checkout/.test(nowhere.stderr)], [1, true]);
+  const twice = makeProject(t, { services: { hotpush: {}, ...model.services } });
+  assert.match((await twice.init()).stderr, /has a service called hotpush/);
+  const remote = makeProject(t);
+  const { stderr } = await remote.init([], { env: { ...remote.env, DOCKER_HOST: "tcp://10.0.0.1:2376" } });
+  assert.match(stderr, /run this on the server itself/);
+  const unknown = makeProject(t);
+  assert.match((await unknown.init(["--at", "app=:8081"])).stderr, /app/);
+  assert.equal((await unknown.init(["--host", "sourceforge"])).code, 2);
+  assert.equal((await unknown.init(["--url", "ftp://x"])).code, 2);
+});
+
+test("a project that compose refuses is reported in compose's words", async (t) => {
+  const { init, env } = makeProject(t);
+  const docker = join(env.PATH.split(":")[0] ?? "", "docker");
+  const failing =
+    'case "$*" in *config*) echo "services.web.image must be a string" >&2; exit 15 ;; *"compose version"*) echo 2.40.3 ;; esac';
+  writeScript(docker, `#!/bin/sh\n${failing}\n`);
+  assert.match((await init()).stderr, /services\.web\.image must be a string$/m);
+  writeScript(docker, "#!/bin/sh\necho 2.20.0\n");
+  assert.match((await init()).stderr, /Docker Compose is 2\.20\.0 here; 2\.24\.4 or newer is needed/);
+  chmodSync(docker, 0o755);
+});

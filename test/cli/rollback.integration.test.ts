@@ -1,20 +1,16 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-
-import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import type { StatusJson } from "../../src/calls/shapes.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { noServer } from "../harness/hotpush.ts";
-import { type RunningService, startService } from "../harness/service.ts";
-
-const launcher = fileURLToPath(new URL("../../bin/hotpush", import.meta.url));
+import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
+import { commitOf } from "../harness/store.ts";
+import { until } from "../harness/until.ts";
 
 test("a roll back is a deployment of its own, which does not run deploy.sh", async (t) => {
   const { service, commits } = await deployedTwice(t);
-  const { stdout, code } = await rollback(service);
+  const { stdout, code } = await hotpush(service, "rollback");
   assert.match(stdout, new RegExp(`^Deployment 3 goes back to ${commits[0]}\\.`));
   // Without a compose file here, the roll-out fails: this proves that it ran in place of deploy.sh.
   assert.match(stdout, /The compose file in .* cannot be read/);
@@ -27,7 +23,7 @@ test("rollback takes the number of a deployment, or a commit", async (t) => {
   const { service, commits } = await deployedTwice(t);
   const [first = ""] = commits;
   for (const wanted of ["1", first.slice(0, 9)]) {
-    const { stdout, code } = await rollback(service, "--detach", wanted);
+    const { stdout, code } = await hotpush(service, "rollback", "--detach", wanted);
     assert.equal(code, 0);
     assert.match(stdout, new RegExp(`goes back to ${first}\\.\n$`));
   }
@@ -42,7 +38,7 @@ test("within a deploy script a roll back runs when that script has ended", async
 
 test("an unknown version is refused, and nothing is recorded", async (t) => {
   const { service } = await deployedTwice(t);
-  const { stderr, code } = await rollback(service, "99");
+  const { stderr, code } = await hotpush(service, "rollback", "99");
   assert.equal(code, 1);
   assert.match(
     stderr,
@@ -55,7 +51,7 @@ test("an unknown version is refused, and nothing is recorded", async (t) => {
 /** Two deployments that succeeded, as two versions that a roll-out left. */
 async function deployedTwice(t: TestContext, script?: string) {
   const commits = [randomCommit(), randomCommit()];
-  const service = await startService(t, script === undefined ? {} : { script });
+  const service = await startAnswering(t, script === undefined ? {} : { script });
   const { versionsPath } = rolloutState(service.statePath, service.repoPath);
   await writeVersions(versionsPath, commits.map(version));
   for (const [index, after] of commits.entries()) {
@@ -70,22 +66,51 @@ function version(commit: string): Version {
   return { commit, finishedAt: new Date().toISOString(), images: { app: image } };
 }
 
-function rollback({ statePath, repoPath }: RunningService, ...args: readonly string[]) {
-  return run(statePath, repoPath, args);
-}
+/** Guards a new version until the service gives an order; the version fails if that is to go back. */
+const guarding = `#!/bin/sh
+report="$STATE_PATH/rollout/deployment-$DEPLOY_ID.json"
+order="$HOTPUSH_ORDERS/$DEPLOY_ID"
+mkdir -p "$STATE_PATH/rollout"
+echo '{"liveAtMs":1790000000000,"requests":null,"isGuarding":true}' >"$report"
+while [ -d "$STATE_PATH" ] && [ ! -e "$order" ]; do sleep 0.02; done
+[ "$(cat "$order")" = end ]
+`;
 
-function run(statePath: string, repoPath: string, args: readonly string[]) {
-  const env = {
-    ...noServer,
-    PATH: process.env.PATH,
-    HOME: "/",
-    STATE_PATH: statePath,
-    REPO_PATH: repoPath,
-  };
-  return new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
-    const options = { env, cwd: join(statePath, "..") };
-    execFile(launcher, ["rollback", ...args], options, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
-    );
-  });
+test("hotpush rollback ends a guarded deployment, which goes back itself", async (t) => {
+  const { service, commit } = await startGuarded(t);
+  const { code, stdout } = await hotpush(service, "rollback");
+  assert.equal(code, 0, stdout);
+  assert.match(
+    stdout,
+    /^Deployment 1 was still guarded\. It fails now: the version before it gets the requests again\.\n/,
+  );
+  const { last, waiting } = await hotpushJson<StatusJson>(service, "status");
+  assert.deepEqual([last[0]?.id, last[0]?.state, waiting], [1, "failed", []], "no deployment was added");
+  assert.ok(commit);
+});
+
+test("so does a roll back to the version that serves without the guarded one", async (t) => {
+  const { service, commit } = await startGuarded(t);
+  assert.equal((await hotpush(service, "rollback", commit.slice(0, 7))).code, 0);
+  assert.equal((await hotpushJson<StatusJson>(service, "status")).last[0]?.state, "failed");
+});
+
+test("a push during the guard is deployed after it, and the guarded version stays", async (t) => {
+  const { service } = await startGuarded(t);
+  await deliver(service.url, githubPush());
+  await service.log.waitForEnding(1);
+  const { last, running } = await hotpushJson<StatusJson>(service, "status");
+  assert.equal(last[0]?.state, "succeeded");
+  assert.equal(running?.deployment.id ?? 2, 2);
+});
+
+async function startGuarded(t: TestContext) {
+  const service = await startAnswering(t, { script: guarding });
+  const commit = commitOf("a");
+  const version = { commit, finishedAt: "2026-11-20T10:00:00Z", images: {} };
+  await writeVersions(rolloutState(service.statePath, service.repoPath).versionsPath, [version]);
+  await deliver(service.url, githubPush());
+  const liveAt = async () => (await hotpushJson<StatusJson>(service, "status")).running?.deployment.liveAt;
+  await until("it is live", async () => (await liveAt()) === "2026-09-21T14:13:20.000Z");
+  return { service, commit };
 }
