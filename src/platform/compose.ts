@@ -117,7 +117,7 @@ export async function composeVersion(
  */
 export async function loadModel(options: ComposeOptions): Promise<ComposeModel> {
   return JSON.parse(
-    await askCompose(options, [...compose(options.target), "config", "--format", "json"]),
+    await askCompose(options, [...composeCommand(options.target), "config", "--format", "json"]),
   ) as ComposeModel;
 }
 
@@ -128,7 +128,7 @@ export async function loadModel(options: ComposeOptions): Promise<ComposeModel> 
  * @throws ProblemError `compose_invalid` with what compose says
  */
 export async function loadImageNames(options: ComposeOptions): Promise<readonly string[]> {
-  const argv: Argv = [...compose(options.target), "--profile", "*", "config", "--images"];
+  const argv: Argv = [...composeCommand(options.target), "--profile", "*", "config", "--images"];
   const names = await askCompose(options, argv);
   return [...new Set(names.split("\n").filter(Boolean))];
 }
@@ -186,11 +186,11 @@ export interface ComposeTarget {
 }
 
 export function buildCommand(target: ComposeTarget, services: readonly string[]): Argv {
-  return [...compose(target), "build", ...services];
+  return [...composeCommand(target), "build", ...services];
 }
 
 export function pullCommand(target: ComposeTarget, services: readonly string[]): Argv {
-  return [...compose(target), "pull", "--ignore-buildable", ...services];
+  return [...composeCommand(target), "pull", "--ignore-buildable", ...services];
 }
 
 /** A service, and how many containers it shall have. */
@@ -204,7 +204,7 @@ export function scaleUpCommand(target: ComposeTarget, scales: readonly Scale[]):
   const options = scales.flatMap(({ service, count }) => ["--scale", `${service}=${count}`]);
   const services = scales.map(({ service }) => service);
   const up = ["up", "--detach", "--no-deps", "--no-build", "--no-recreate"];
-  return [...compose(target), ...up, ...options, ...services];
+  return [...composeCommand(target), ...up, ...options, ...services];
 }
 
 /** The same command as a dry run: compose only prints, line by line, what it would do. */
@@ -214,7 +214,7 @@ export function rehearsed([docker, plugin = "", ...rest]: Argv): Argv {
 
 /** Replaces the containers of one service. The service is down in between. */
 export function recreateCommand(target: ComposeTarget, service: string): Argv {
-  return [...compose(target), "up", "--detach", "--no-deps", "--no-build", service];
+  return [...composeCommand(target), "up", "--detach", "--no-deps", "--no-build", service];
 }
 
 /** Runs a service to its end in a new container, which replaces the one that ended. */
@@ -223,7 +223,8 @@ export function runOnceCommand(target: ComposeTarget, service: string): Argv {
   return [program, ...up.toSpliced(-1, 0, "--force-recreate")];
 }
 
-function compose(target: ComposeTarget): Argv {
+/** The beginning of each command about a project. */
+export function composeCommand(target: ComposeTarget): Argv {
   const name = target.projectName === undefined ? [] : ["--project-name", target.projectName];
   const files = target.files.flatMap((file) => ["--file", file]);
   const directory = ["--project-directory", target.projectDirectory];

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { NotRunningError, openHold } from "#calls/client";
 import type { DeploymentJson } from "#calls/shapes";
 import { serverComposeProject, serverServices } from "#config/server";
-import { type ComposeRun, runCompose } from "#platform/compose";
+import { type ComposeRun, composeCommand, runCompose } from "#platform/compose";
 import { listContainers } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
 import { evidenceOf, isServing } from "#platform/docker/health";
@@ -50,7 +50,7 @@ export async function findOutdated(
   image: string,
 ): Promise<readonly string[]> {
   const read = async (...args: readonly string[]) => {
-    const ending = await compose(context, ["--file", "-", "config", ...args], {
+    const ending = await compose(context, ["config", ...args], {
       timeoutMs: readTimeoutMs,
       input: composeText,
       variables: { HOTPUSH_IMAGE: image },
@@ -184,12 +184,11 @@ function compose(
   { variables, ...run }: ComposeRun & { readonly variables?: Readonly<Record<string, string>> },
 ): Promise<CommandEnding> {
   const own = Object.fromEntries(Object.keys(server.env).map((name) => [name, undefined]));
-  const { path, composeFile } = server.files;
-  const files = args[0] === "--file" ? [] : ["--file", composeFile];
-  const target = { projectDirectory: path, files: [], projectName: serverComposeProject };
-  const named = ["--progress", "plain", "--project-directory", path, "--project-name", serverComposeProject];
+  const { path: projectDirectory, composeFile } = server.files;
+  const files = [run.input === undefined ? composeFile : "-"];
+  const target = { projectDirectory, projectName: serverComposeProject, files };
   const options = { target, env: { ...env, ...own, ...variables }, signal, lockDescriptor: undefined };
-  return runCompose(options, ["docker", "compose", ...named, ...files, ...args], run);
+  return runCompose(options, [...composeCommand(target), ...args], run);
 }
 
 /** The directory of the Hotpush that runs: a checkout, or an installed package. */
