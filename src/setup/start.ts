@@ -5,7 +5,8 @@ import { NotRunningError, openHold } from "#calls/client";
 import type { DeploymentJson } from "#calls/shapes";
 import { serverComposeProject, serverServices } from "#config/server";
 import { type ComposeRun, composeCommand, runCompose } from "#platform/compose";
-import { listContainers } from "#platform/docker/containers";
+import type { ComposeModel } from "#platform/compose-model";
+import { type Container, listContainers } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
 import { evidenceOf, isServing } from "#platform/docker/health";
 import { inspectImage } from "#platform/docker/images";
@@ -59,19 +60,18 @@ export async function findOutdated(
     throw new CommandError(`Compose cannot read compose.yaml. It says: ${ending.lastLines.at(-1)}`);
   };
   const [hashes, model] = await Promise.all([read("--hash", "*"), read("--format", "json")]);
-  const { services } = JSON.parse(model) as {
-    readonly services: Readonly<Record<string, { image?: string }>>;
-  };
-  const wanted = hashes.split("\n").map((line) => line.trim().split(/\s+/));
-  const isOutdated = await Promise.all(
-    wanted.map(async ([service = "", hash = ""]) => {
-      const name = services[service]?.image;
-      const id = name && (await inspectImage(context.engine, name))?.id;
-      const containers = await listContainers(context.engine, serverComposeProject, service);
-      return !containers.some((one) => isServing(one) && one.configHash === hash && one.image === id);
-    }),
-  );
-  return wanted.flatMap(([service = ""], index) => (isOutdated[index] ? [service] : []));
+  const { services }: ComposeModel = JSON.parse(model);
+  const containers = await listContainers(context.engine, serverComposeProject);
+  const outdated: string[] = [];
+  for (const line of hashes.split("\n")) {
+    const [name = "", hash] = line.trim().split(/\s+/);
+    const image = services[name]?.image;
+    const id = image && (await inspectImage(context.engine, image))?.id;
+    const isRight = (one: Container) =>
+      one.service === name && isServing(one) && one.configHash === hash && one.image === id;
+    if (!containers.some(isRight)) outdated.push(name);
+  }
+  return outdated;
 }
 
 /** How long a new container may take until it is healthy. */
@@ -108,15 +108,12 @@ async function failureOf(
 ): Promise<StartFailure> {
   const telling = lastLines.filter((line) => !progressLine.test(line)).slice(-shownLines);
   const said = telling.length > 0 ? telling : [`docker compose: ${kind}`];
-  for (const service of services) {
-    const failed = (await listContainers(context.engine, serverComposeProject, service)).findLast(
-      (one) => !isServing(one),
-    );
-    if (failed === undefined) continue;
-    const evidence = await evidenceOf(context.engine, failed, [`/containers/${failed.id}`]);
-    return { service, reason: [...said, ...evidence] };
-  }
-  return { service: services.join(" and "), reason: said };
+  const containers = await listContainers(context.engine, serverComposeProject);
+  const failedOf = (name: string) => containers.findLast((one) => one.service === name && !isServing(one));
+  const [failed] = services.flatMap((name) => failedOf(name) ?? []);
+  if (failed === undefined) return { service: services.join(" and "), reason: said };
+  const evidence = await evidenceOf(context.engine, failed, [`/containers/${failed.id}`]);
+  return { service: failed.service, reason: [...said, ...evidence] };
 }
 
 /**
