@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { internalName, internalPort } from "#config/server";
 import type { ServerPlace } from "./machine.ts";
 import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
+import type { ProjectAddress } from "./project.ts";
 import { type GivenPlace, readPlace, type ServedPlan, type SitePlace, type Upstream } from "./served.ts";
 
 /**
@@ -100,13 +101,9 @@ function servesAll(before: string, wanted: string): boolean {
   return lines(wanted).every((line) => present.includes(line));
 }
 
-/** How the git host and visitors reach the project. */
-export interface SiteOptions {
+/** How the git host and visitors reach the project: /webhook of its name gets the deliveries, whatever else is there. */
+export interface SiteOptions extends Pick<ProjectAddress, "name" | "hasCertificate"> {
   readonly project: string;
-  /** The host name whose /webhook gets the deliveries, whatever else is there; null: none. */
-  readonly name: string | null;
-  /** Whether Caddy gets certificates for the names; else they are served over plain HTTP. */
-  readonly hasCertificate: boolean;
 }
 
 /** The text of a project's sites for Caddy: a block for each host name or port. */
