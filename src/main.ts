@@ -70,7 +70,6 @@ async function main(role: Role): Promise<void> {
   });
   front = await frontHalf?.startFront({
     ...shared,
-    askRun: run?.answerFront() ?? null,
     findFault: () => run?.findFault() ?? null,
   });
   const close = async () => {

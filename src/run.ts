@@ -1,15 +1,13 @@
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
-import { accessIn } from "#access/schema";
 import type { ServerContext } from "#calls/context";
-import { answerFront, openSocket } from "#calls/server";
+import { openSocket } from "#calls/server";
 import type { ProjectFiles } from "#config/project-files";
 import { liveMount, serverFilesAt } from "#config/server";
 import type { ServiceSettings } from "#config/service";
 import type { Environment } from "#config/settings";
 import { operatorSocketPath } from "#config/state-path";
 import { listRunning } from "#deployments/history";
-import type { AskRun } from "#deployments/push";
 import { createTurns } from "#deployments/queue";
 import { numberAfter, openDeployments } from "#deployments/store";
 import { createNotifications } from "#notifications/notifications";
@@ -31,8 +29,6 @@ const mostLooks = 3;
 export interface RunningRun {
   /** What is wrong with it, or null. */
   readonly findFault: () => string | null;
-  /** Answers `front` in this process; null if another instance leads, which answers over its socket. */
-  readonly answerFront: () => AskRun | null;
   /** Waits for the running deployments, and starts no others. Pushes are still recorded, for the next service to deploy. */
   readonly stop: () => Promise<void>;
   /** Gives the lock back. Call it once no more pushes come from this process. */
@@ -70,7 +66,6 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
   const waiting = Promise.withResolvers<void>();
   // Taken by a program, while this process reads on.
   const locking = lockRunner();
-  const access = accessIn(statePath, log);
 
   let isLeader = false;
   const events = new EventEmitter().setMaxListeners(0);
@@ -106,10 +101,9 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
   const reconcile = keepsServer ? await import("#setup/reconcile") : null;
   const docker = keepsServer ? await import("#platform/docker/engine") : null;
 
-  let answer: AskRun | null = null;
   const leading = becomeLeader();
   await Promise.race([leading, waiting.promise]);
-  return { findFault, answerFront: () => answer, stop, close };
+  return { findFault, stop, close };
 
   /** @returns null if the service stopped first */
   async function becomeLeader() {
@@ -131,25 +125,16 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
         : null;
     const taking = takePushes(shared, projects, isSplit);
     const sources: ServerContext = {
-      store,
+      ...shared,
       projects,
       turns,
-      events,
-      findFault,
-      statePath,
-      log,
-      access: access.store,
-      startedAtMs: Date.now(),
-      pageUrl: service.pageUrl,
-      metricsNetworks: service.metricsNetworks,
       taking,
-      isSplit,
-      get address() {
-        return options.address();
-      },
+      findFault,
       findServerFaults: () => keeping?.faults() ?? [],
+      startedAtMs: Date.now(),
+      isSplit,
+      address: options.address,
     };
-    answer = answerFront(sources);
     const sockets = [
       await openSocket(sources, "front", service.frontSocket),
       await openSocket(sources, "operator", operatorSocketPath(statePath)),
@@ -179,13 +164,12 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     await leadership?.taking.ended;
     for (const socket of leadership?.sockets ?? []) socket?.close();
     leadership?.lock.release();
-    access.close();
     store.close();
   }
 }
 
 function logMovedAside(path: string, log: Log): void {
-  const text = `The database was damaged and is now ${path}; the history starts again`;
+  const text = `The database was damaged and is now ${path}; the history starts again, and everybody has to sign in again`;
   log.error({ event: "store.moved_aside", path }, text);
 }
 

@@ -1,10 +1,33 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Store } from "#platform/sqlite";
 
-/** A viewer looks; an operator also starts, ends and holds deployments. */
-export type Role = "viewer" | "operator";
-/** A token may look, or also deploy, cancel, roll back and pause. */
-export type Scope = "read" | "deploy";
+/** Of a link, a session and a token only the SHA-256 is kept: who reads the file cannot sign in with it. */
+export const accessTables = `
+    CREATE TABLE credentials (
+      id            INTEGER PRIMARY KEY AUTOINCREMENT, -- names it in commands
+      kind          TEXT NOT NULL CHECK (kind IN ('link', 'session', 'token')),
+      hash          TEXT NOT NULL UNIQUE,
+      name          TEXT NOT NULL,
+      role          TEXT NOT NULL CHECK (role IN ('viewer', 'operator')),
+      created_at_ms INTEGER NOT NULL,
+      seen_at_ms    INTEGER,             -- to the minute; null: a token was never used
+      address       TEXT,                -- of a session, as the page reported it
+      agent         TEXT
+    ) STRICT;
+    -- what was done over the page's socket, by whom
+    CREATE TABLE audit (
+      id         INTEGER PRIMARY KEY AUTOINCREMENT,
+      at_ms      INTEGER NOT NULL,
+      visitor    TEXT NOT NULL,
+      action     TEXT NOT NULL,
+      project    TEXT,
+      deployment INTEGER,
+      address    TEXT,
+      status     INTEGER NOT NULL          -- of the answer
+    ) STRICT;`;
+
+/** A viewer looks; an operator also deploys, cancels, rolls back and pauses. */
+export const roles = ["viewer", "operator"] as const;
 
 /** Somebody, or a program, that calls over the page's socket. */
 export interface Visitor {
@@ -13,7 +36,7 @@ export interface Visitor {
   readonly kind: "session" | "token";
   /** Of the session or the token. */
   readonly id: number;
-  readonly role: Role;
+  readonly role: (typeof roles)[number];
 }
 
 /** Where a browser is, as the page reports it; nothing proves it. */
@@ -22,74 +45,57 @@ export interface Browser {
   readonly agent: string | null;
 }
 
-export interface Session extends Browser {
-  readonly id: number;
-  readonly name: string;
-  readonly role: Role;
+/** A session or a token, without its secret. */
+export interface ListedVisitor extends Visitor, Browser {
   readonly createdAtMs: number;
-  readonly lastSeenAtMs: number;
+  /** To the minute; null: a token was never used. */
+  readonly seenAtMs: number | null;
 }
 
-/** A token of a program, without its secret. */
-export interface Token {
-  readonly id: number;
-  readonly name: string;
-  readonly scope: Scope;
-  readonly createdAtMs: number;
-  /** To the minute; null: never. */
-  readonly lastUsedAtMs: number | null;
-}
-
-const dayMs = 24 * 3_600_000;
 /** Long enough to click, too short to be found in a chat later. */
 export const linkLastsMs = 120_000;
 /** People sign in again a month after their last visit. */
-export const sessionLastsMs = 30 * dayMs;
+export const sessionLastsMs = 30 * 24 * 3_600_000;
 /** A visit is written at most this often: a page that is open asks all the time. */
 const noteEveryMs = 60_000;
+/** The beginning says what it is, for people and for scanners that look for secrets in code. */
+const prefixes = { link: "hpl_", session: "hps_", token: "hpt_" } as const;
 
-const statements = {
-  session: {
-    find: "SELECT id, name, role, last_seen_at_ms AS seen FROM sessions WHERE hash = ?",
-    note: "UPDATE sessions SET last_seen_at_ms = ? WHERE hash = ?",
-  },
-  token: {
-    find: "SELECT id, name, iif(scope = 'deploy', 'operator', 'viewer') AS role, last_used_at_ms AS seen FROM tokens WHERE hash = ?",
-    note: "UPDATE tokens SET last_used_at_ms = ? WHERE hash = ?",
-  },
-} as const;
-
-/** @returns whose credential it is; null if it is none, has expired or was revoked */
+/** @returns whose credential it is; null if it is none, is a link, has expired or was revoked */
 export function findVisitor(store: Store, credential: string, nowMs: number): Visitor | null {
-  const kind = kindOf(credential);
-  if (kind === null || kind === "link") return null;
   const hash = hashOf(credential);
-  const row = store.get(statements[kind].find, hash);
+  const sql =
+    "SELECT id, name, kind, role, seen_at_ms AS seen FROM credentials WHERE hash = ? AND kind <> 'link'";
+  const row = store.get(sql, hash);
   if (row === undefined) return null;
-  const silentMs = nowMs - Number(row.seen ?? 0);
-  if (kind === "session" && silentMs > sessionLastsMs) return null;
-  if (silentMs > noteEveryMs) noteVisit(store, statements[kind].note, nowMs, hash);
-  return { id: Number(row.id), name: String(row.name), kind, role: row.role as Role };
+  const { seen, ...visitor } = row as unknown as Visitor & { readonly seen: number | null };
+  const silentMs = nowMs - (seen ?? 0);
+  if (visitor.kind === "session" && silentMs > sessionLastsMs) return null;
+  if (silentMs > noteEveryMs) noteVisit(store, nowMs, hash);
+  return visitor;
 }
 
 /** A full disk, which the health check reports, keeps nobody from looking. */
-function noteVisit(store: Store, sql: string, nowMs: number, hash: string): void {
+function noteVisit(store: Store, nowMs: number, hash: string): void {
   try {
-    store.transaction(() => store.run(sql, nowMs, hash));
+    store.transaction(() => store.run("UPDATE credentials SET seen_at_ms = ? WHERE hash = ?", nowMs, hash));
   } catch {
     // The next request tries again.
   }
 }
 
-/** A link's secret, which opens one session within two minutes. */
-export function makeLink(store: Store, { name, role }: { name: string; role: Role }, nowMs: number): string {
-  const secret = makeCredential("link");
-  store.transaction(() => {
-    store.run("DELETE FROM links WHERE expires_at_ms < ?", nowMs);
-    const sql = "INSERT INTO links (hash, name, role, expires_at_ms) VALUES (?, ?, ?, ?)";
-    store.run(sql, hashOf(secret), name, role, nowMs + linkLastsMs);
-  });
-  return secret;
+/**
+ * Makes a link, which opens one session within two minutes, or a token.
+ *
+ * @returns its number, and its secret, which is shown once and kept nowhere
+ */
+export function makeCredential(
+  store: Store,
+  kind: "link" | "token",
+  whose: Pick<Visitor, "name" | "role">,
+  nowMs: number,
+): { readonly id: number; readonly secret: string } {
+  return store.transaction(() => add(store, kind, whose, { address: null, agent: null }, nowMs));
 }
 
 /**
@@ -98,72 +104,83 @@ export function makeLink(store: Store, { name, role }: { name: string; role: Rol
  * @returns the secret of the session; null if the link was used, has expired or is none
  */
 export function openLink(store: Store, secret: string, browser: Browser, nowMs: number): string | null {
-  if (kindOf(secret) !== "link") return null;
-  const session = makeCredential("session");
   return store.transaction(() => {
-    const link = store.get("SELECT name, role, expires_at_ms FROM links WHERE hash = ?", hashOf(secret));
-    store.run("DELETE FROM links WHERE hash = ?", hashOf(secret));
-    if (link === undefined || Number(link.expires_at_ms) < nowMs) return null;
-    store.run("DELETE FROM sessions WHERE last_seen_at_ms < ?", nowMs - sessionLastsMs);
-    const sql = `INSERT INTO sessions (hash, name, role, created_at_ms, last_seen_at_ms, address, agent)
-      VALUES (?, ?, ?, ?, ?, ?, ?)`;
-    const { address, agent } = browser;
-    store.run(sql, hashOf(session), String(link.name), String(link.role), nowMs, nowMs, address, agent);
-    return session;
+    const used =
+      "DELETE FROM credentials WHERE hash = ? AND kind = 'link' RETURNING name, role, created_at_ms AS madeAtMs";
+    const link = store.get(used, hashOf(secret)) as (Visitor & { readonly madeAtMs: number }) | undefined;
+    if (link === undefined || nowMs - link.madeAtMs > linkLastsMs) return null;
+    return add(store, "session", link, browser, nowMs).secret;
   });
 }
 
-/** The sessions that have not expired, the newest first. */
-export function listSessions(store: Store, nowMs: number): readonly Session[] {
-  const sql = `SELECT id, name, role, created_at_ms AS createdAtMs, last_seen_at_ms AS lastSeenAtMs, address, agent
-    FROM sessions WHERE last_seen_at_ms >= ? ORDER BY id DESC`;
-  return store.all(sql, nowMs - sessionLastsMs) as unknown as readonly Session[];
-}
-
-/** Ends a session at once. @returns whether there was one */
-export function revokeSession(store: Store, id: number): boolean {
-  return store.transaction(() => store.run("DELETE FROM sessions WHERE id = ?", id).changes > 0);
-}
-
-/** @returns the secret, which is shown once and kept nowhere */
-export function createToken(
+/** In the place of those that have expired. 256 bits: nobody finds one by trying (NIST SP 800-63B asks for 112). */
+function add(
   store: Store,
-  { name, scope }: Pick<Token, "name" | "scope">,
+  kind: keyof typeof prefixes,
+  { name, role }: Pick<Visitor, "name" | "role">,
+  { address, agent }: Browser,
   nowMs: number,
-): { readonly id: number; readonly secret: string } {
-  const secret = makeCredential("token");
-  const sql = "INSERT INTO tokens (hash, name, scope, created_at_ms) VALUES (?, ?, ?, ?)";
-  const { id } = store.transaction(() => store.run(sql, hashOf(secret), name, scope, nowMs));
+) {
+  const expired = `DELETE FROM credentials
+    WHERE (kind = 'link' AND created_at_ms < ?) OR (kind = 'session' AND seen_at_ms < ?)`;
+  store.run(expired, nowMs - linkLastsMs, nowMs - sessionLastsMs);
+  const secret = `${prefixes[kind]}${randomBytes(32).toString("base64url")}`;
+  const sql = `INSERT INTO credentials (kind, hash, name, role, created_at_ms, seen_at_ms, address, agent)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+  const seenAtMs = kind === "session" ? nowMs : null;
+  const { id } = store.run(sql, kind, hashOf(secret), name, role, nowMs, seenAtMs, address, agent);
   return { id, secret };
 }
 
-export function listTokens(store: Store): readonly Token[] {
-  const sql = `SELECT id, name, scope, created_at_ms AS createdAtMs, last_used_at_ms AS lastUsedAtMs
-    FROM tokens ORDER BY id`;
-  return store.all(sql) as unknown as readonly Token[];
+/** The sessions that have not expired and the tokens, the newest first. */
+export function listVisitors(store: Store, nowMs: number): readonly ListedVisitor[] {
+  const sql = `SELECT id, kind, name, role, created_at_ms AS createdAtMs, seen_at_ms AS seenAtMs, address, agent
+    FROM credentials WHERE kind = 'token' OR (kind = 'session' AND seen_at_ms >= ?) ORDER BY id DESC`;
+  return store.all(sql, nowMs - sessionLastsMs) as unknown as readonly ListedVisitor[];
 }
 
-/** Ends a token at once. @returns whether there was one */
-export function revokeToken(store: Store, id: number): boolean {
-  return store.transaction(() => store.run("DELETE FROM tokens WHERE id = ?", id).changes > 0);
-}
-
-/** The beginning says what it is, for people and for scanners that look for secrets in code. */
-const prefixes = { link: "hpl_", session: "hps_", token: "hpt_" } as const;
-type Kind = keyof typeof prefixes;
-
-/** 256 bits: nobody finds one by trying (NIST SP 800-63B asks for 112). */
-function makeCredential(kind: Kind): string {
-  return `${prefixes[kind]}${randomBytes(32).toString("base64url")}`;
-}
-
-/** @returns null if it is none that Hotpush makes */
-function kindOf(credential: string): Kind | null {
-  if (!/^hp[lst]_[\w-]{43}$/.test(credential)) return null;
-  return (Object.keys(prefixes) as Kind[]).find((kind) => credential.startsWith(prefixes[kind])) ?? null;
+/** Ends a session or a token at once. @returns whose it was; null if there is none */
+export function revokeVisitor(store: Store, id: number): Visitor | null {
+  const sql = "DELETE FROM credentials WHERE id = ? AND kind <> 'link' RETURNING id, name, kind, role";
+  return store.transaction(() => store.get(sql, id) as Visitor | undefined) ?? null;
 }
 
 /** Without a salt: nothing about 256 random bits can be precomputed. */
 function hashOf(credential: string): string {
   return createHash("sha256").update(credential).digest("hex");
+}
+
+/** Something that was done over the page's socket by somebody who may. */
+export interface AuditEntry {
+  readonly atMs: number;
+  /** A name, and how it was proven: "Ann (session 3)". */
+  readonly visitor: string;
+  /** The name of the call, such as `deploy`. */
+  readonly action: string;
+  readonly project: string | null;
+  readonly deployment: number | null;
+  /** Of the visitor, as the page reported it. */
+  readonly address: string | null;
+  /** The status of the answer. */
+  readonly status: number;
+}
+
+/** More than a year of a busy team. */
+const entriesKept = 20_000;
+
+export function noteAction(store: Store, entry: AuditEntry): void {
+  const { atMs, visitor, action, project, deployment, address, status } = entry;
+  store.transaction(() => {
+    const sql = `INSERT INTO audit (at_ms, visitor, action, project, deployment, address, status)
+      VALUES (?, ?, ?, ?, ?, ?, ?)`;
+    const { id } = store.run(sql, atMs, visitor, action, project, deployment, address, status);
+    store.run("DELETE FROM audit WHERE id <= ?", id - entriesKept);
+  });
+}
+
+/** The newest first. */
+export function listActions(store: Store, limit: number): readonly AuditEntry[] {
+  const sql = `SELECT at_ms AS atMs, visitor, action, project, deployment, address, status
+    FROM audit ORDER BY id DESC LIMIT ?`;
+  return store.all(sql, limit) as unknown as readonly AuditEntry[];
 }

@@ -1,7 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { noteAction } from "#access/audit";
-import { authorize, unknownCall } from "#access/rights";
-import { findVisitor } from "#access/visitors";
+import { findVisitor, noteAction, type Visitor } from "#access/visitors";
 import { repeat } from "#platform/async";
 import { jsonAnswer, problemAnswer, sendAnswer } from "#platform/http-answer";
 import { isIn, readText } from "#platform/http-server";
@@ -9,7 +7,7 @@ import { printable } from "#platform/terminal";
 import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
 import type { Caller, ServerContext, Stream } from "./context.ts";
 import { handlers } from "./handlers.ts";
-import { type FoundCall, findCall, readAsked, refuse, statusOf } from "./table.ts";
+import { type Call, type FoundCall, findCall, readAsked, refuse, statusOf } from "./table.ts";
 
 const longestBodyBytes = 16 * 1024;
 
@@ -31,7 +29,7 @@ export async function answerRequest(
   const found = findCall(method, path);
   try {
     if (door === "front") {
-      const isNear = caller.address !== null && isIn(context.metricsNetworks, caller.address);
+      const isNear = caller.address !== null && isIn(context.service.metricsNetworks, caller.address);
       authorize(found?.row.right ?? null, caller.visitor, credential === "" && isNear);
     }
     if (found === null) throw new ProblemError(unknownCall);
@@ -59,18 +57,29 @@ export async function answerRequest(
   }
 }
 
-/** Answers a call of the `front` that is in this process. @returns null if it is refused */
-export async function answerOwnFront(
-  context: ServerContext,
-  path: string,
-  body: string,
-): Promise<object | null> {
-  const found = findCall("POST", path);
-  if (found?.row.right !== "front") return null;
-  return await answerCall(context, found, new URLSearchParams(), body, nobody).catch((error: unknown) => {
-    if (error instanceof ProblemError) return null;
-    throw error;
-  });
+const unknownCall = {
+  code: "not_found",
+  detail: "This Hotpush does not know this call. Are both of the same version? See /api/openapi.json.",
+} as const;
+
+/**
+ * Decides whether a call over front's socket is allowed.
+ *
+ * @param right of the call; null: there is no such call
+ * @param visitor whose credential the request shows; null: nobody's
+ * @param mayScrape whether the metrics are open to the address from which it is made
+ * @throws ProblemError why it is not. For visitors, what only the operator's socket has is not there
+ */
+function authorize(right: Call["right"] | null, visitor: Visitor | null, mayScrape: boolean): void {
+  if (right === "front" || (right === "scraper" && mayScrape)) return;
+  if (visitor === null)
+    refuse("not_signed_in", "Sign in: run hotpush open on the server, and follow the link.");
+  if (right === null || right === "server") throw new ProblemError(unknownCall);
+  if (right === "operator" && visitor.role !== "operator")
+    refuse(
+      "not_allowed",
+      `This takes an operator, or a token made with --deploy: ${visitor.name} may only look.`,
+    );
 }
 
 const nobody: Caller = { visitor: null, name: null, address: null, agent: null };
@@ -86,8 +95,8 @@ function operator(request: IncomingMessage): Caller {
 }
 
 /** The name for the record is that of the credential, with what proves it; the rest is as the page reports it. */
-function visitor(request: IncomingMessage, { access }: ServerContext, credential: string): Caller {
-  const known = credential === "" ? null : findVisitor(access(), credential, Date.now());
+function visitor(request: IncomingMessage, { store }: ServerContext, credential: string): Caller {
+  const known = credential === "" ? null : findVisitor(store, credential, Date.now());
   return {
     visitor: known,
     name: known && `${known.name} (${known.kind} ${known.id})`,
@@ -133,10 +142,10 @@ interface Noted {
 }
 
 /** What visitors do, not what they see. The audit log must not keep anybody from acting: the health check reports a full disk. */
-function noteInAudit({ access, log }: ServerContext, { caller, found, query, reply, status }: Noted): void {
+function noteInAudit({ store, log }: ServerContext, { caller, found, query, reply, status }: Noted): void {
   const { name: action, row, parameters } = found;
   const atMs = Date.now();
-  const session = "session" in reply ? findVisitor(access(), String(reply.session), atMs) : null;
+  const session = "session" in reply ? findVisitor(store, String(reply.session), atMs) : null;
   const signedIn = session && `${session.name} (session ${session.id})`;
   const visitor = row.right === "operator" || action === "signOut" ? caller.name : signedIn;
   if (visitor === null) return;
@@ -144,7 +153,7 @@ function noteInAudit({ access, log }: ServerContext, { caller, found, query, rep
   const deployment = id === undefined || id === "latest" ? null : Number(id);
   const project = named === "_" ? null : named;
   try {
-    noteAction(access(), { atMs, visitor, action, project, deployment, address: caller.address, status });
+    noteAction(store, { atMs, visitor, action, project, deployment, address: caller.address, status });
   } catch (error) {
     log.error({ event: "store.failed", err: error }, "An action could not be written to the audit log");
   }
@@ -153,9 +162,9 @@ function noteInAudit({ access, log }: ServerContext, { caller, found, query, rep
 const recheckMs = 5_000;
 
 /** A stream goes on for hours: it ends when the session that it was opened with is revoked. */
-function endWhenRevoked(response: ServerResponse, { access }: ServerContext, credential: string): void {
+function endWhenRevoked(response: ServerResponse, { store }: ServerContext, credential: string): void {
   const check = async () => {
-    if (findVisitor(access(), credential, Date.now()) === null) response.destroy();
+    if (findVisitor(store, credential, Date.now()) === null) response.destroy();
   };
   const checking = repeat(check, { intervalMs: recheckMs, onFault: () => response.destroy() });
   checking.start();

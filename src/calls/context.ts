@@ -1,42 +1,27 @@
-import type { EventEmitter } from "node:events";
 import { stat } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
-import type { BlockList } from "node:net";
 import type { Visitor } from "#access/visitors";
 import type { Turns } from "#deployments/queue";
 import { findDeployment } from "#deployments/store";
-import type { Log } from "#log";
-import type { Store } from "#platform/sqlite";
-import type { Project } from "#projects/project";
+import type { Project, Shared } from "#projects/project";
 import type { ProjectRegistry } from "#projects/registry";
 import type { Taking } from "#projects/take-pushes";
 import { refuse } from "./table.ts";
 
 /** What the handlers of calls need of the service. */
-export interface ServerContext {
-  /** The whole database. */
-  readonly store: Store;
-  readonly events: EventEmitter;
+export interface ServerContext extends Pick<Shared, "service" | "store" | "events" | "log"> {
   /** What is wrong with the service, or null. */
   readonly findFault: () => string | null;
   /** What is wrong with the server; nothing without one. */
   readonly findServerFaults: () => readonly string[];
   /** The webhook's; null: it does not listen in this process. */
-  readonly address: { readonly address: string; readonly port: number } | null;
+  readonly address: () => { readonly address: string; readonly port: number } | null;
   readonly startedAtMs: number;
   /** Who may run a deployment, of all projects. */
   readonly turns: Pick<Turns, "holdAll" | "holds">;
   readonly taking: Taking;
   /** Whether `front` is another process. */
   readonly isSplit: boolean;
-  readonly log: Log;
-  /** Where people reach the page; null: there is none. */
-  readonly pageUrl: URL | null;
-  /** Addresses from which the metrics may be read without a token. */
-  readonly metricsNetworks: BlockList;
-  /** Who may visit; opened when it is first asked for. */
-  readonly access: () => Store;
-  readonly statePath: string;
   readonly projects: ProjectRegistry;
 }
 

@@ -1,4 +1,3 @@
-import { listActions } from "#access/audit";
 import * as visitors from "#access/visitors";
 import { stateDirectoryOf } from "#config/state-path";
 import { type Deployment, isFinished, liveCommit } from "#deployments/deployment";
@@ -173,16 +172,15 @@ export const handlers: Handlers = {
   visitor: (_server, _asked, { visitor }) =>
     visitor ?? refuse("not_possible", "Over this socket nobody is a visitor: everything is allowed."),
 
-  signOut({ access }, _asked, { visitor }) {
+  signOut({ store }, _asked, { visitor }) {
     if (visitor?.kind !== "session")
-      return refuse("not_possible", "A token is revoked on the server: hotpush open --end-token <id>");
-    visitors.revokeSession(access(), visitor.id);
-    return { id: visitor.id };
+      return refuse("not_possible", "A token is revoked on the server: hotpush open --end <id>");
+    return visitors.revokeVisitor(store, visitor.id) ?? visitor;
   },
 
   /** An answer to a link that is refused does not say why: it could be a guess. */
-  signIn({ access }, { link }, browser) {
-    const session = visitors.openLink(access(), link, browser, Date.now());
+  signIn({ store }, { link }, browser) {
+    const session = visitors.openLink(store, link, browser, Date.now());
     const why = "This link was used, or is older than two minutes. For a new one: hotpush open";
     return { session: session ?? refuse("not_signed_in", why) };
   },
@@ -228,34 +226,27 @@ export const handlers: Handlers = {
     },
   }),
 
-  makeLink({ access, pageUrl }, asked) {
-    const link = visitors.makeLink(access(), asked, Date.now());
+  makeLink({ store, service: { pageUrl } }, asked) {
+    const { secret: link } = visitors.makeCredential(store, "link", asked, Date.now());
     const url = pageUrl && new URL(`/sign-in?link=${link}`, pageUrl).href;
     return { link, url, ...asked, lastsMs: visitors.linkLastsMs };
   },
 
-  sessions: ({ access }) => ({
-    sessions: visitors.listSessions(access(), Date.now()).map((session) => withInstants(session)),
+  makeToken: ({ store }, asked) => ({
+    ...visitors.makeCredential(store, "token", asked, Date.now()),
+    ...asked,
   }),
 
-  endSession({ access }, { id }) {
-    if (visitors.revokeSession(access(), id)) return { id };
-    return refuse("not_found", `There is no session ${id}. See: hotpush open --list`);
-  },
-
-  makeToken: ({ access }, asked) => ({ ...visitors.createToken(access(), asked, Date.now()), ...asked }),
-
-  tokens: ({ access }) => ({
-    tokens: visitors.listTokens(access()).map((token) => withInstants(token)),
+  visitors: ({ store }) => ({
+    visitors: visitors.listVisitors(store, Date.now()).map((visitor) => withInstants(visitor)),
   }),
 
-  endToken({ access }, { id }) {
-    if (visitors.revokeToken(access(), id)) return { id };
-    return refuse("not_found", `There is no token ${id}. See: hotpush open --list`);
-  },
+  endVisitor: ({ store }, { id }) =>
+    visitors.revokeVisitor(store, id) ??
+    refuse("not_found", `There is no session or token ${id}. See: hotpush open --list`),
 
-  audit: ({ access }, { limit = usualEntries }) => ({
-    entries: listActions(access(), limit).map(({ atMs, ...same }) => ({ at: instant(atMs), ...same })),
+  audit: ({ store }, { limit = usualEntries }) => ({
+    entries: visitors.listActions(store, limit).map(({ atMs, ...same }) => ({ at: instant(atMs), ...same })),
   }),
 };
 

@@ -1,6 +1,5 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
-import type { AskRun } from "#deployments/push";
 import { createHttpServer } from "#platform/http-server";
 import { listenOnSocket, type UnixSocket } from "#platform/listen";
 import type { ServerContext } from "./context.ts";
@@ -24,7 +23,7 @@ export async function openSocket(
   door: "operator" | "front",
   path: string,
 ): Promise<UnixSocket | null> {
-  const { log, pageUrl, isSplit } = context;
+  const { log } = context;
   let opened: Promise<Server> | null = null;
   const serve = async (socket: Socket) => {
     opened ??= createCallServer(context, door);
@@ -44,9 +43,8 @@ export async function openSocket(
     });
   } catch (error) {
     const consequence = door === "operator" ? "Commands such as hotpush status" : "Calls of hotpush front";
-    const isMissed = door === "operator" || isSplit || pageUrl !== null;
     const text = `${consequence} cannot be answered: ${path} cannot be created`;
-    log[isMissed ? "error" : "debug"]({ event: "control.unavailable", err: error }, text);
+    log.error({ event: "control.unavailable", err: error }, text);
     return null;
   }
 }
@@ -62,9 +60,4 @@ async function createCallServer(context: ServerContext, door: "operator" | "fron
   server.timeout = idleSocketMs;
   server.on("clientError", (_error, socket) => socket.destroy());
   return server;
-}
-
-/** Answers the `front` that is in this process, by the same table. */
-export function answerFront(context: ServerContext): AskRun {
-  return async (path, body) => await (await import("./answer.ts")).answerOwnFront(context, path, body);
 }

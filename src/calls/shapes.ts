@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { roles } from "#access/visitors";
 import type { Deployment } from "#deployments/deployment";
 import { mostOffered } from "#deployments/push";
 import type { Hold } from "#deployments/queue";
@@ -49,7 +50,10 @@ export const takes = {
   before: v.optional(number(0, largest, "`before` must be the number of a deployment."), largest),
   text: someText,
   reason: v.optional(v.pipe(v.string(), v.maxLength(1_000), personText(200)), ""),
-  name: v.pipe(v.string(noName), personText(60), v.string(), v.minLength(1, noName)),
+  named: {
+    name: v.pipe(v.string(noName), personText(60), v.string(), v.minLength(1, noName)),
+    role: v.picklist(roles, "Say what they may do: viewer or operator."),
+  },
   offered: <Item extends v.GenericSchema>(item: Item) => v.pipe(v.array(item), v.maxLength(mostOffered)),
 } as const;
 
@@ -285,51 +289,24 @@ export const wholeStatus = v.strictObject({
 export type WholeStatusJson = Shaped<typeof wholeStatus>;
 export const anyStatus = v.union([status, wholeStatus]);
 
-export const roles = ["viewer", "operator"] as const;
-/** Where a browser is: as the page reports it, nothing proves it. */
-const session = v.strictObject({
-  id: count,
-  name: text,
-  role: v.picklist(roles),
-  createdAt: moment,
-  lastSeenAt: moment,
-  address: textOrNull,
-  agent: textOrNull,
-});
-export const sessions = v.strictObject({ sessions: v.array(session) });
+const named = { name: text, role: v.picklist(roles) };
+export const madeLink = v.strictObject({ ...named, link: text, url: textOrNull, lastsMs: count });
+export const madeToken = v.strictObject({ ...named, id: count, secret: text });
 
-export const scopes = ["read", "deploy"] as const;
-/** A session or a token that was ended. */
-export const ended = v.strictObject({ id: v.number() });
-export const madeLink = v.strictObject({
-  link: text,
-  url: textOrNull,
-  name: text,
-  role: v.picklist(roles),
-  lastsMs: v.number(),
-});
-export const madeToken = v.strictObject({
-  id: v.number(),
-  secret: text,
-  name: text,
-  scope: v.picklist(scopes),
-});
-
-const token = v.strictObject({
-  id: count,
-  name: text,
-  scope: v.picklist(scopes),
-  createdAt: moment,
-  lastUsedAt: momentOrNull,
-});
-export const tokens = v.strictObject({ tokens: v.array(token) });
-
-/** Who asks: the name and number of a session or a token, and what it may do. */
-export const visitor = v.strictObject({
-  name: text,
-  kind: v.picklist(["session", "token"]),
-  role: v.picklist(roles),
-  id: count,
+/** A session or a token: whose it is, and what it may do. */
+export const visitor = v.strictObject({ ...named, kind: v.picklist(["session", "token"]), id: count });
+export const visitors = v.strictObject({
+  visitors: v.array(
+    v.strictObject({
+      ...visitor.entries,
+      createdAt: moment,
+      // null: a token was never used.
+      seenAt: momentOrNull,
+      // Where a browser is: as the page reports it, nothing proves it.
+      address: textOrNull,
+      agent: textOrNull,
+    }),
+  ),
 });
 
 export const audit = v.strictObject({

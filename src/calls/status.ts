@@ -52,7 +52,8 @@ export function projectStatus(server: ServerContext, project: Project): StatusJs
 }
 
 function commonStatus(server: ServerContext, store: Store) {
-  const { startedAtMs, address, statePath, turns, taking, isSplit } = server;
+  const { startedAtMs, turns, taking, isSplit } = server;
+  const address = server.address();
   const { reachedAtMs, failure } = taking.report();
   const isReached = !isSplit || (reachedAtMs !== null && failure === null);
   const unreached = "No pushes come: front does not call, or its spool cannot be read.";
@@ -61,7 +62,7 @@ function commonStatus(server: ServerContext, store: Store) {
   return {
     version: readVersion(),
     startedAt: instant(startedAtMs),
-    statePath,
+    statePath: server.service.statePath,
     address: address?.address ?? null,
     port: address?.port ?? null,
     waiting: listWaiting(store).map(deploymentJson),

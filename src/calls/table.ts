@@ -1,9 +1,15 @@
 import * as v from "valibot";
-import type { Right } from "#access/rights";
 import type { FrontAnswers, Would } from "#deployments/push";
 import { type HttpProblemCode, ProblemError } from "#problems";
 import * as shapes from "./shapes.ts";
 import { ofDeployment, ofProject, ofProjectOrAll, type Shaped, takes } from "./shapes.ts";
+
+/**
+ * What somebody must be to make a call. A viewer looks and an operator acts: both are visitors of the page, known by a session
+ * or a token. `scraper` is a viewer, or an address that may read the metrics. `front` is the process that faces the internet,
+ * without a credential of a visitor. Over the operator's socket everything is allowed; what needs `server` is allowed there only.
+ */
+type Right = "viewer" | "operator" | "scraper" | "front" | "server";
 
 const viewer = rowsFor("viewer");
 const operator = rowsFor("operator");
@@ -61,7 +67,7 @@ export const calls = {
   resume: operator("POST /projects/:project/resume", shapes.paused, "Let the queue of a project go on"),
   metrics: scraper("GET /metrics", "text/plain; version=0.0.4; charset=utf-8", "The metrics, for Prometheus"),
   visitor: viewer("GET /visitor", shapes.visitor, "Who asks, and what they may do"),
-  signOut: viewer("POST /sign-out", shapes.ended, "End the session that asks"),
+  signOut: viewer("POST /sign-out", shapes.visitor, "End the session that asks"),
 
   signIn: front("POST /sessions", v.strictObject({ session: v.string() }), "Use up a link, for a session", {
     link: takes.text,
@@ -92,18 +98,15 @@ export const calls = {
   hold: server("POST /hold", ndjson, "Let no deployment start for as long as the connection lasts", {
     reason: takes.reason,
   }),
-  makeLink: server("POST /links", shapes.madeLink, "Make a link that signs somebody in once", {
-    name: takes.name,
-    role: v.picklist(shapes.roles),
-  }),
-  sessions: server("GET /sessions", shapes.sessions, "The sessions of everybody"),
-  endSession: server("POST /sessions/:id/end", shapes.ended, "End a session at once"),
-  makeToken: server("POST /tokens", shapes.madeToken, "Make a token for a program; it is shown once", {
-    name: takes.name,
-    scope: v.picklist(shapes.scopes, "Give the token a scope: read or deploy."),
-  }),
-  tokens: server("GET /tokens", shapes.tokens, "The tokens, without their secrets"),
-  endToken: server("POST /tokens/:id/end", shapes.ended, "End a token at once"),
+  makeLink: server("POST /links", shapes.madeLink, "Make a link that signs somebody in once", takes.named),
+  makeToken: server(
+    "POST /tokens",
+    shapes.madeToken,
+    "Make a token for a program; it is shown once",
+    takes.named,
+  ),
+  visitors: server("GET /visitors", shapes.visitors, "The sessions and the tokens, without their secrets"),
+  endVisitor: server("POST /visitors/:id/end", shapes.visitor, "End a session or a token at once"),
   audit: server("GET /audit", shapes.audit, "What was done over the page and its API", {
     limit: takes.limit,
   }),

@@ -16,8 +16,7 @@ interface OpenOptions {
   readonly token?: string;
   readonly deploy?: boolean;
   readonly list?: boolean;
-  readonly endSession?: number;
-  readonly endToken?: number;
+  readonly end?: number;
 }
 
 /** `hotpush open`: who may use the page and its API. */
@@ -35,7 +34,7 @@ function makeOpenCommand(context: CommandContext): Command {
     "hotpush open --name Ben --operator      for somebody who also acts",
     "hotpush open --token ci --deploy        a token for a program that deploys",
     "hotpush open --list                     sessions, tokens, and what was done",
-    "hotpush open --end-token 2              ends a token at once",
+    "hotpush open --end 2                    ends a session or a token at once",
   ])
     .option("--name <name>", "somebody else, as the record will name them: a viewer")
     .option("--operator", "they are an operator, as you are")
@@ -44,29 +43,22 @@ function makeOpenCommand(context: CommandContext): Command {
     )
     .option("--deploy", "the token may also deploy, cancel, roll back and pause")
     .option("--list", "who is signed in, which tokens there are, and what was done over the page")
-    .option("--end-session <id>", "end a session at once", id)
-    .option("--end-token <id>", "end a token at once", id);
+    .option("--end <number>", "end a session or a token at once", id);
   return answering(command, context, act);
 }
 
 async function act({ env, call }: ServiceAccess, options: OpenOptions): Promise<Told> {
-  const { list, endSession, endToken, token, deploy = false, name, operator = name === undefined } = options;
-  if (endSession !== undefined) {
-    const answer = await call("endSession", { id: endSession });
-    return { answer, lines: () => [`Session ${endSession} has ended.`] };
-  }
-  if (endToken !== undefined) {
-    const answer = await call("endToken", { id: endToken });
-    return { answer, lines: () => [`Token ${endToken} has ended.`] };
+  const { list, end, token, deploy = false, name, operator = name === undefined } = options;
+  if (end !== undefined) {
+    const answer = await call("endVisitor", { id: end });
+    return { answer, lines: () => [`The ${answer.kind} ${end} of ${harmless(answer.name)} has ended.`] };
   }
   if (token !== undefined) {
-    const answer = await call("makeToken", { name: token, scope: deploy ? "deploy" : "read" });
+    const answer = await call("makeToken", { name: token, role: deploy ? "operator" : "viewer" });
     return { answer, lines: () => [answer.secret] };
   }
   if (list) {
-    const sessions = await call("sessions", {});
-    const tokens = await call("tokens", {});
-    const answer = { ...sessions, ...tokens, ...(await call("audit", {})) };
+    const answer = { ...(await call("visitors", {})), ...(await call("audit", {})) };
     return { answer, lines: () => listLines(answer) };
   }
   const person = name ?? (env.SUDO_USER || env.USER || "operator");
@@ -80,26 +72,20 @@ async function act({ env, call }: ServiceAccess, options: OpenOptions): Promise<
   return { answer, lines: () => [first, `  ${url}`] };
 }
 
-type Everything = GivenBy<"sessions"> & GivenBy<"tokens"> & GivenBy<"audit">;
-
-function listLines({ sessions, tokens, entries }: Everything): readonly string[] {
+function listLines({ visitors, entries }: GivenBy<"visitors"> & GivenBy<"audit">): readonly string[] {
   return [
     ...table(
-      ["Session", "Name", "Role", "Last seen", "Address"],
-      sessions.map((one) => [one.id, one.name, one.role, localTime(one.lastSeenAt), one.address]),
-      "Nobody is signed in.",
-    ),
-    "",
-    ...table(
-      ["Token", "Name", "Scope", "Made", "Last used"],
-      tokens.map(({ lastUsedAt, ...one }) => [
-        one.id,
-        one.name,
-        one.scope,
-        localTime(one.createdAt),
-        lastUsedAt === null ? "never" : localTime(lastUsedAt),
+      ["Number", "Kind", "Name", "Role", "Made", "Last seen", "Address"],
+      visitors.map(({ id, kind, name, role, createdAt, seenAt, address }) => [
+        id,
+        kind,
+        name,
+        role,
+        localTime(createdAt),
+        seenAt === null ? "never" : localTime(seenAt),
+        address,
       ]),
-      "There are no tokens.",
+      "Nobody is signed in, and there are no tokens.",
     ),
     "",
     ...table(

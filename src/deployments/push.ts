@@ -51,7 +51,7 @@ export interface StoredPush {
 export const mostOffered = 50;
 
 /**
- * A call of `front` to `run`, with a body in JSON: over a socket, if they are two processes. It can offer what is in the spool,
+ * A call of `front` to `run`, with a body in JSON, over the socket of `run`. It can offer what is in the spool,
  * ask for a dry run, and note the use of a secret.
  *
  * @returns null if there is no answer

@@ -1,3 +1,4 @@
+import { accessTables } from "#access/visitors";
 import type { Log } from "#log";
 import type { Schema } from "#platform/sqlite";
 import { type OpenStore, openStore, type Row, type SqlValue, type Store } from "#platform/sqlite";
@@ -123,7 +124,7 @@ export const deploymentsSchema: Schema = {
       value          REAL NOT NULL,
       PRIMARY KEY (project, name, labels)
     ) STRICT;
-    CREATE TABLE probes (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;`,
+    CREATE TABLE probes (id INTEGER PRIMARY KEY CHECK (id = 1), at_ms INTEGER NOT NULL) STRICT;${accessTables}`,
 };
 
 /**

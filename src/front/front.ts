@@ -2,7 +2,6 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ProjectFiles } from "#config/project-files";
 import type { ServiceSettings } from "#config/service";
-import type { AskRun } from "#deployments/push";
 import type { Log } from "#log";
 import { closeServer, listen } from "#platform/listen";
 import { ProblemError } from "#problems";
@@ -19,8 +18,6 @@ export interface FrontOptions {
   readonly findFault: () => string | null;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
-  /** null: only over the socket. */
-  readonly askRun: AskRun | null;
   readonly log: Log;
 }
 
@@ -38,8 +35,7 @@ export interface RunningFront {
  */
 export async function startFront(options: FrontOptions): Promise<RunningFront> {
   const { service, files, stopping, log } = options;
-  const askRun = options.askRun ?? askOverSocket(service.frontSocket);
-  const spool = await openSpoolOf(service.spoolPath, askRun, log);
+  const spool = await openSpoolOf(service, log);
   const receiver = createReceiver({
     findProject: files.find,
     isOnly: service.projectsPath === null,
@@ -66,9 +62,9 @@ export async function startFront(options: FrontOptions): Promise<RunningFront> {
   };
 }
 
-async function openSpoolOf(spoolPath: string, askRun: AskRun, log: Log): Promise<Spool> {
+async function openSpoolOf({ spoolPath, frontSocket }: ServiceSettings, log: Log): Promise<Spool> {
   try {
-    return await openSpool({ directory: spoolPath, askRun, log });
+    return await openSpool({ directory: spoolPath, askRun: askOverSocket(frontSocket), log });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const detail = `The spool ${spoolPath} cannot be used (${code ?? message}). Give the user of the service a directory that it can write to.`;

@@ -1,33 +1,42 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
-import { pino } from "pino";
-import { accessIn } from "../../src/access/schema.ts";
-import * as visitors from "../../src/access/visitors.ts";
+import { test } from "node:test";
+import {
+  findVisitor,
+  linkLastsMs,
+  listVisitors,
+  makeCredential,
+  openLink,
+  revokeVisitor,
+  sessionLastsMs,
+  type Visitor,
+} from "../../src/access/visitors.ts";
+import { openDeployments } from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
+import { temporaryStore } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-const { createToken, findVisitor, linkLastsMs, makeLink, openLink, sessionLastsMs } = visitors;
 const nowMs = Date.UTC(2026, 0, 1);
 const browser = { address: "192.0.2.1", agent: "Firefox" };
 
 test("a link opens one session, within two minutes", (t) => {
-  const { store } = openTemporary(t);
-  const link = makeLink(store, { name: "Ann", role: "viewer" }, nowMs);
+  const store = temporaryStore(t);
+  const link = make(store, "link", "viewer", "Ann").secret;
   const session = openLink(store, link, browser, nowMs + linkLastsMs);
   assert.equal(findVisitor(store, session ?? "", nowMs)?.name, "Ann");
   assert.equal(openLink(store, link, browser, nowMs), null, "a second time");
-  const late = makeLink(store, { name: "Ben", role: "viewer" }, nowMs);
+  const late = make(store, "link", "viewer", "Ben").secret;
   assert.equal(openLink(store, late, browser, nowMs + linkLastsMs + 1), null, "too late");
   assert.equal(openLink(store, late, browser, nowMs), null, "an expired link was used up");
 });
 
 test("what Hotpush did not make, or made as another kind, opens nothing", (t) => {
-  const { store } = openTemporary(t);
-  const link = makeLink(store, { name: "Ann", role: "operator" }, nowMs);
+  const store = temporaryStore(t);
+  const link = make(store, "link", "operator", "Ann").secret;
   assert.equal(findVisitor(store, link, nowMs), null);
   const session = openLink(store, link, browser, nowMs) ?? "";
-  const { secret } = createToken(store, { name: "ci", scope: "read" }, nowMs);
+  const { secret } = make(store, "token", "viewer");
   const others = [session.replace("hps_", "hpt_"), secret.replace("hpt_", "hps_"), secret.toLowerCase()];
   const unknown = ["", "hpl_", `hpl_${"A".repeat(43)}`, `hps_${"A".repeat(43)}`, "' OR 1=1 --"];
   for (const guess of [...others, ...unknown, secret.slice(0, -1), `${secret}A`]) {
@@ -37,9 +46,8 @@ test("what Hotpush did not make, or made as another kind, opens nothing", (t) =>
 });
 
 test("a session ends a month after the last visit, or when it is revoked", (t) => {
-  const { store } = openTemporary(t);
-  const signIn = () =>
-    openLink(store, makeLink(store, { name: "Ann", role: "viewer" }, nowMs), browser, nowMs) ?? "";
+  const store = temporaryStore(t);
+  const signIn = () => openLink(store, make(store, "link", "viewer", "Ann").secret, browser, nowMs) ?? "";
   const visited = signIn();
   const forgotten = signIn();
   const revoked = signIn();
@@ -47,49 +55,51 @@ test("a session ends a month after the last visit, or when it is revoked", (t) =
   assert.ok(findVisitor(store, visited, nowMs + 2 * sessionLastsMs - 2));
   assert.equal(findVisitor(store, forgotten, nowMs + sessionLastsMs + 1), null);
   const id = findVisitor(store, revoked, nowMs)?.id ?? 0;
-  assert.deepEqual([visitors.revokeSession(store, id), visitors.revokeSession(store, id)], [true, false]);
+  assert.deepEqual([revokeVisitor(store, id)?.kind, revokeVisitor(store, id)], ["session", null]);
   assert.equal(findVisitor(store, revoked, nowMs), null);
-  assert.ok(!visitors.listSessions(store, nowMs).some((session) => session.id === id));
+  assert.ok(!listVisitors(store, nowMs).some((session) => session.id === id));
 });
 
 test("a token is listed without its secret, and ends when it is revoked", (t) => {
-  const { store } = openTemporary(t);
-  const { id, secret } = createToken(store, { name: "ci", scope: "deploy" }, nowMs);
-  assert.equal(visitors.listTokens(store)[0]?.lastUsedAtMs, null);
+  const store = temporaryStore(t);
+  const { id, secret } = make(store, "token", "operator", "ci");
+  assert.equal(listVisitors(store, nowMs)[0]?.seenAtMs, null);
   const visitor = { id, name: "ci", kind: "token", role: "operator" } as const;
   assert.deepEqual(findVisitor(store, secret, nowMs + 1), visitor);
-  const listed = visitors.listTokens(store);
-  assert.equal(listed[0]?.lastUsedAtMs, nowMs + 1);
+  const listed = listVisitors(store, nowMs);
+  assert.equal(listed[0]?.seenAtMs, nowMs + 1);
   assert.ok(!JSON.stringify(listed).includes(secret));
-  assert.deepEqual([visitors.revokeToken(store, id), visitors.revokeToken(store, id)], [true, false]);
+  assert.deepEqual([revokeVisitor(store, id)?.name, revokeVisitor(store, id)], ["ci", null]);
   assert.equal(findVisitor(store, secret, nowMs), null);
 });
 
-test("a session has the role of its link, and a token that of its scope", (t) => {
-  const { store } = openTemporary(t);
-  for (const [role, scope] of [
-    ["viewer", "read"],
-    ["operator", "deploy"],
-  ] as const) {
-    const session = openLink(store, makeLink(store, { name: "Ann", role }, nowMs), browser, nowMs);
-    const { secret } = createToken(store, { name: "ci", scope }, nowMs);
-    for (const credential of [session ?? "", secret])
+test("a session has the role of its link, and a token its own", (t) => {
+  const store = temporaryStore(t);
+  for (const role of ["viewer", "operator"] as const) {
+    const session = openLink(store, make(store, "link", role).secret, browser, nowMs);
+    for (const credential of [session ?? "", make(store, "token", role).secret])
       assert.equal(findVisitor(store, credential, nowMs)?.role, role);
   }
 });
 
+test("the number of a link ends nothing", (t) => {
+  const store = temporaryStore(t);
+  const { id, secret } = make(store, "link", "viewer");
+  assert.equal(revokeVisitor(store, id), null);
+  assert.ok(openLink(store, secret, browser, nowMs));
+});
+
 test("the files on disk have no credential that opens anything", (t) => {
-  const { store, directory } = openTemporary(t);
-  const link = makeLink(store, { name: "Ann", role: "operator" }, nowMs);
-  const session = openLink(store, makeLink(store, { name: "Ben", role: "viewer" }, nowMs), browser, nowMs);
-  const { secret } = createToken(store, { name: "ci", scope: "deploy" }, nowMs);
-  const bytes = ["", "-wal"].map((end) => readFileSync(join(directory, `access.db${end}`), "latin1")).join();
+  const directory = temporaryDirectory(t);
+  const store = openDeployments(directory);
+  t.after(store.close);
+  const link = make(store, "link", "operator", "Ann").secret;
+  const session = openLink(store, make(store, "link", "viewer", "Ben").secret, browser, nowMs);
+  const { secret } = make(store, "token", "operator", "ci");
+  const bytes = ["", "-wal"].map((end) => readFileSync(join(directory, `hotpush.db${end}`), "latin1")).join();
   for (const credential of [link, session ?? "", secret]) assert.ok(!bytes.includes(credential.slice(4)));
 });
 
-function openTemporary(t: TestContext) {
-  const directory = temporaryDirectory(t);
-  const { store, close } = accessIn(directory, pino({ level: "silent" }));
-  t.after(close);
-  return { store: store(), directory };
+function make(store: Store, kind: "link" | "token", role: Visitor["role"], name = "Ann") {
+  return makeCredential(store, kind, { name, role }, nowMs);
 }

@@ -25,7 +25,7 @@ async function startMeasured(t: TestContext) {
   const page = await startPage(t, service);
   await deliver(service.url, githubPush());
   await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-  return { ...page, reader: await makeToken(service, "read") };
+  return { ...page, reader: await makeToken(service, "viewer") };
 }
 
 async function scrape(port: number, token: string | null) {

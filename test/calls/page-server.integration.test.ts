@@ -7,7 +7,7 @@ import { openHttp } from "../../src/platform/http.ts";
 import { withShortPath } from "../../src/platform/listen.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
-import { callAsPage, makeSignInLink, openSession } from "../harness/page.ts";
+import { callAsPage, makeSignInLink, makeToken, openSession } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 import type { RunningService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
@@ -50,18 +50,18 @@ test("without a token, and with a wrong one, everything is refused", async (t) =
     assert.equal((await ask(service, "GET /projects", wrong)).status, 401, wrong);
 });
 
-test("a token does what its scope allows, and nothing makes another one", async (t) => {
+test("a token does what its role allows, and nothing makes another one", async (t) => {
   const service = await startAnswering(t);
   await deliver(service.url, githubPush());
   await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-  for (const [scope, allowed] of [
-    ["read", reads],
-    ["deploy", [...reads, ...deploys]],
+  for (const [role, allowed] of [
+    ["viewer", reads],
+    ["operator", [...reads, ...deploys]],
   ] as const) {
-    const token = await makeToken(service, scope);
+    const token = await makeToken(service, role);
     for (const call of [...reads, ...deploys]) {
       const { status } = await ask(service, call, token);
-      assert.equal(status === 403, !allowed.includes(call), `${scope}: ${call}: ${status}`);
+      assert.equal(status === 403, !allowed.includes(call), `${role}: ${call}: ${status}`);
       assert.notEqual(status, 401);
     }
     for (const call of operatorsOnly) assert.equal((await ask(service, call, token)).status, 404, call);
@@ -72,8 +72,8 @@ test("the record and the audit log name the token, whatever the page says", asyn
   const service = await startAnswering(t, { script: "#!/bin/sh\n" });
   await deliver(service.url, githubPush());
   await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-  const reading = await makeToken(service, "read");
-  const deploying = await makeToken(service, "deploy");
+  const reading = await makeToken(service, "viewer");
+  const deploying = await makeToken(service, "operator");
   const lie = { requestedBy: "somebody else" };
   assert.equal((await ask(service, `${project}/rollback`, deploying, lie)).status, 422);
   await ask(service, `${project}/rollback`, deploying);
@@ -85,13 +85,13 @@ test("the record and the audit log name the token, whatever the page says", asyn
       address,
       status,
     ]),
-    [409, 422].map((status) => ["ci (token 2)", "rollback", "192.0.2.7", status]),
+    [409, 422].map((status) => ["operator's token (token 2)", "rollback", "192.0.2.7", status]),
   );
 });
 
 test("thousands of wrong tokens and links lock nobody out", async (t) => {
   const service = await startAnswering(t);
-  const token = await makeToken(service, "read");
+  const token = await makeToken(service, "viewer");
   const link = await makeSignInLink(service);
   const guess = () => ask(service, "GET /projects", guessed("hpt_"));
   for (let round = 0; round < 60; round += 1) {
@@ -108,7 +108,7 @@ test("when a token is revoked, a stream that it opened ends", async (t) => {
   const script = `#!/bin/sh\necho begin\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\n`;
   const service = await startAnswering(t, { script });
   await deliver(service.url, githubPush());
-  const token = await makeToken(service, "read");
+  const token = await makeToken(service, "viewer");
   const headers = { authorization: `Bearer ${token}` };
   const stream = await withShortPath(join(service.statePath, "front.sock"), (socketPath) =>
     openHttp({ socketPath, path: "/deployments/1/events" }, { headers }),
@@ -118,7 +118,7 @@ test("when a token is revoked, a stream that it opened ends", async (t) => {
     isOver = true;
   });
   stream.on("error", () => {}).resume();
-  await callRun(service.statePath, "endToken", { id: 1 });
+  await callRun(service.statePath, "endVisitor", { id: 1 });
   assert.equal((await ask(service, "GET /projects", token)).status, 401);
   await until("the end of the stream", () => isOver, 10_000);
 });
@@ -131,7 +131,7 @@ test("a link signs in once, also if it is followed twice at the same moment", as
   assert.equal(await openSession(service, link), null);
   assert.deepEqual(
     (await auditOf(service)).map(({ visitor, action, status }) => [visitor, action, status]),
-    [["Ann (session 1)", "signIn", 200]],
+    [["Ann (session 2)", "signIn", 200]],
   );
 });
 
@@ -145,7 +145,7 @@ test("a viewer may look, and every attempt to act is refused", async (t) => {
 
 test("a flood of refused attempts pushes nothing out of the audit log", async (t) => {
   const service = await startAnswering(t);
-  const operator = await makeToken(service, "deploy");
+  const operator = await makeToken(service, "operator");
   const viewer = await openSession(service, await makeSignInLink(service, { role: "viewer" }));
   assert.equal((await ask(service, `${project}/pause`, operator)).status, 200);
   const before = await auditOf(service);
@@ -158,10 +158,6 @@ test("a flood of refused attempts pushes nothing out of the audit log", async (t
 
 function ask(service: RunningService, call: string, credential: string | null, body = {}, address?: string) {
   return callAsPage(service, call, { credential, body, ...(address && { address }) });
-}
-
-async function makeToken({ statePath }: RunningService, scope: "read" | "deploy"): Promise<string> {
-  return (await callRun(statePath, "makeToken", { name: "ci", scope })).secret;
 }
 
 async function auditOf({ statePath }: RunningService) {

@@ -16,8 +16,8 @@ import { untilDeployment } from "../harness/records.ts";
 const service = await startAnswering(test);
 await deliver(service.url, githubPush());
 await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-const viewer = await makeToken(service, "read");
-const operator = await makeToken(service, "deploy");
+const viewer = await makeToken(service, "viewer");
+const operator = await makeToken(service, "operator");
 
 interface Sent {
   readonly method: string;
@@ -48,7 +48,7 @@ const refused = async (code: HttpProblemCode, what: string, ...given: Parameters
 
 /** What fits each call, but those that wait or cannot be. */
 const fitting: Readonly<Record<string, object>> = {
-  makeToken: { name: "x", scope: "read" },
+  makeToken: { name: "x", role: "viewer" },
   makeLink: { name: "x", role: "viewer" },
   offerPushes: { ids: [] },
   dryRun: { push: {} },

@@ -33,9 +33,8 @@ const commands = [
   "resume",
   "open",
   "open --list",
-  "open --end-session 1",
   "open --token x",
-  "open --end-token 1",
+  "open --end 2",
   "notify --test",
 ].map((line) => line.split(" "));
 

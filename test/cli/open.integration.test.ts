@@ -24,27 +24,31 @@ test("open --name makes a viewer, and an operator if it is asked to", async (t) 
   assert.equal(await roleOf("--name", "Ben", "--operator"), "operator");
 });
 
-test("open --list shows who is signed in and what they did, and --end-session ends a session", async (t) => {
+test("open --list shows who is signed in and what they did, and --end ends a session", async (t) => {
   const service = await start(t);
-  assert.match((await hotpush(service, "open", "--list")).stdout, /^Nobody is signed in/);
+  assert.match(
+    (await hotpush(service, "open", "--list")).stdout,
+    /^Nobody is signed in, and there are no tokens/,
+  );
   const { link } = await hotpushJson<{ link: string }>(service, "open", "--name", "Ann\u001b[31m");
   const credential = await openSession(service, link);
   const statusOf = async (call: string) => (await callAsPage(service, call, { credential })).status;
   assert.equal(await statusOf("GET /projects"), 200);
   const lines = (await hotpush(service, "open", "--list")).stdout.split("\n");
-  assert.match(lines[2] ?? "", /^1 +Ann +viewer +\d{4}-.+ 192\.0\.2\.7$/);
-  assert.match(lines.at(-2) ?? "", /Ann \(session 1\) +signIn .+done$/);
-  const { sessions } = await hotpushJson<GivenBy<"sessions">>(service, "open", "--list");
+  assert.match(lines[2] ?? "", /^2 +session +Ann +viewer +\d{4}-.+ 192\.0\.2\.7$/);
+  assert.match(lines.at(-2) ?? "", /Ann \(session 2\) +signIn .+done$/);
+  const { visitors } = await hotpushJson<GivenBy<"visitors">>(service, "open", "--list");
   assert.deepEqual(
-    sessions.map(({ id, name, role }) => [id, name, role]),
-    [[1, "Ann", "viewer"]],
+    visitors.map(({ id, kind, name, role }) => [id, kind, name, role]),
+    [[2, "session", "Ann", "viewer"]],
   );
-  assert.equal((await hotpush(service, "open", "--end-session", "1")).stdout, "Session 1 has ended.\n");
+  const { stdout } = await hotpush(service, "open", "--end", "2");
+  assert.equal(stdout, "The session 2 of Ann has ended.\n");
   assert.equal(await statusOf("GET /projects"), 401);
-  assert.equal((await hotpush(service, "open", "--end-session", "1")).code, 1);
+  assert.equal((await hotpush(service, "open", "--end", "2")).code, 1);
 });
 
-test("open --token makes a token that looks, or acts, and --end-token ends it", async (t) => {
+test("open --token makes a token that looks, or acts, and --end ends it", async (t) => {
   const service = await start(t);
   const make = async (...args: readonly string[]) =>
     (await hotpush(service, "open", "--token", "ci", ...args)).stdout.trim();
@@ -56,7 +60,7 @@ test("open --token makes a token that looks, or acts, and --end-token ends it", 
     [await statusOf("POST /projects/_/pause", reading), await statusOf("POST /projects/_/pause", deploying)],
     [403, 200],
   );
-  assert.equal((await hotpush(service, "open", "--end-token", "2")).stdout, "Token 2 has ended.\n");
+  assert.equal((await hotpush(service, "open", "--end", "2")).stdout, "The token 2 of ci has ended.\n");
   assert.equal(await statusOf("GET /projects", deploying), 401);
 });
 

@@ -37,7 +37,7 @@ async function start(t: TestContext, script = quickScript) {
   const page = await startPage(t, service, { proxyPort });
   const cut = await forward(t, proxyPort, page.port);
   const file = join(temporaryDirectory(t), "token");
-  const token = await makeToken(service, "deploy");
+  const token = await makeToken(service, "operator");
   writeFileSync(file, token, { mode: 0o600 });
   const server = `http://localhost:${proxyPort}`;
   const there = (...args: readonly string[]) => hotpush(service, ...args);
@@ -150,8 +150,8 @@ test("what is wrong with the address, the token or the command is said", async (
   await wrong(withToken(`http://localhost:${service.port}`), /This service has two paths: POST \/webhook/);
   await wrong(withToken(`http://localhost:${await answerAnything(t)}`), /not like the page of a Hotpush/);
   assert.match((await here("open")).stderr, /hotpush open acts only on the machine of the service/);
-  writeFileSync(file, await makeToken(service, "read"));
-  assert.match((await here("deploy")).stderr, /This takes an operator, .*: read may only look\./);
+  writeFileSync(file, await makeToken(service, "viewer"));
+  assert.match((await here("deploy")).stderr, /This takes an operator, .*: viewer's token may only look\./);
   writeFileSync(file, "hp_unknown");
   await wrong(withToken(server), /does not know this token/);
   chmodSync(file, 0o644);

@@ -139,12 +139,10 @@ onEngine(
     });
 
     test("of open, sessions and tokens that there are not", async () => {
-      for (const option of ["--end-session", "--end-token"]) {
-        const { code, output } = await project.hotpush("open", option, "99");
-        assert.equal(code, 1, output);
-        assert.deepEqual(advicesIn(output), ["hotpush open --list"]);
-        await follow(output);
-      }
+      const { code, output } = await project.hotpush("open", "--end", "99");
+      assert.equal(code, 1, output);
+      assert.deepEqual(advicesIn(output), ["hotpush open --list"]);
+      await follow(output);
     });
 
     test("of upgrade, after a person has changed a file of the server", async () => {

@@ -14,7 +14,7 @@ const batchSize = 100;
 
 const service = await startAnswering({ after });
 const page = await startPage({ after }, service);
-const tokens = [page.token, await makeToken(service, "read"), `hpt_${"A".repeat(43)}`, "x", ""];
+const tokens = [page.token, await makeToken(service, "viewer"), `hpt_${"A".repeat(43)}`, "x", ""];
 
 const paths = [
   ...rows.map(([, { path }]) => `/api${path.replaceAll(/:(\w+)/g, "{$1}")}`),
@@ -81,9 +81,9 @@ const header = fc.constantFrom(
 );
 const method = fc.constantFrom(..."GET GET POST POST HEAD PUT DELETE OPTIONS PURGE CONNECT".split(" "));
 
-/** Calls of the table with members that fit, or nearly; `hold` would keep the service from deploying, `endToken` take the tokens. */
+/** Calls of the table with members that fit, or nearly; `hold` would keep the service from deploying, `endVisitor` take the tokens. */
 const fitting = fc
-  .constantFrom(...rows.filter(([name]) => name !== "hold" && name !== "endToken"))
+  .constantFrom(...rows.filter(([name]) => name !== "hold" && name !== "endVisitor"))
   .chain(([, row]) => {
     const members = Object.keys(row.takes).map((member) => [
       member,
@@ -112,7 +112,6 @@ function memberOf(name: string): fc.Arbitrary<unknown> {
     state: ["failed"],
     ref: ["main"],
     version: ["1", "abc"],
-    scope: ["read"],
     role: ["viewer"],
     format: ["ndjson"],
     follow: ["false"],

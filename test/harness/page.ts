@@ -60,7 +60,7 @@ export async function startPage(scope: Scope, service: RunningService, { proxyPo
   });
   scope.after(() => endProcess(child, "SIGKILL"));
   await new LogReader(child).waitFor(({ event }) => event === "service.started");
-  const token = await makeToken(service, "deploy");
+  const token = await makeToken(service, "operator");
   const ask = async (call: string, options: AskOptions = {}) => {
     const headers = { host: `localhost:${urlPort}`, ...options.headers };
     const answer = await send(port, call, { token, ...options, headers });
@@ -70,9 +70,8 @@ export async function startPage(scope: Scope, service: RunningService, { proxyPo
   return { port, pid: child.pid ?? 0, token, ask };
 }
 
-export async function makeToken({ statePath }: RunningService, scope: "read" | "deploy"): Promise<string> {
-  const body = { name: scope, scope };
-  return (await callRun(statePath, "makeToken", body)).secret;
+export async function makeToken({ statePath }: RunningService, role: "viewer" | "operator"): Promise<string> {
+  return (await callRun(statePath, "makeToken", { name: `${role}'s token`, role })).secret;
 }
 
 async function send(port: number, call: string, { token, body, headers }: AskOptions): Promise<ApiAnswer> {

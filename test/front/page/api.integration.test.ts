@@ -22,7 +22,7 @@ test("every answer is what the OpenAPI document says", async (t) => {
   const { ask } = await startPage(t, service);
   for (let count = 0; count < 3; count += 1) await deliver(service.url, githubPush());
   await ask("GET /api/openapi.json", { token: null });
-  const visitor = { name: "deploy", kind: "token", role: "operator", id: 1 };
+  const visitor = { name: "operator's token", kind: "token", role: "operator", id: 1 };
   assert.deepEqual((await ask("GET /api/visitor")).json, visitor);
   await ask("POST /api/projects/default/pause", { body: { reason: "a test" } });
   await ask("GET /api/projects");

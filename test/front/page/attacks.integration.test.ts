@@ -87,7 +87,7 @@ test("a viewer who keeps hundreds of streams open keeps nobody else from any scr
   const page = await startPage(t, service);
   await deliver(service.url, githubPush());
   await service.log.waitFor(({ event }) => event === "deployment.started");
-  const viewer = await makeToken(service, "read");
+  const viewer = await makeToken(service, "viewer");
   const statuses: number[] = [];
   const held = Array.from({ length: 300 }, async (_, index) => {
     const path = index < 100 ? "/api/deployments/1/events" : eventsOf(1);
