@@ -33,7 +33,7 @@ async function main(role: Role): Promise<void> {
   // Loaded here because a command needs none of it and must answer at once; and together, which is faster than one by one.
   const [{ withDotenv }, { loadConfig }, { openLog }, projectFiles, runHalf, frontHalf] = await Promise.all([
     import("#platform/env-file"),
-    import("./config.ts"),
+    import("#config/service"),
     import("./log.ts"),
     import("#config/project-files"),
     role === "front" ? null : import("./run.ts"),

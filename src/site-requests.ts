@@ -2,8 +2,8 @@ import * as v from "valibot";
 
 const count = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 /** What containers answered, and how much of it with 5xx. */
-const answers = v.object({ answers: count, serverErrors: count });
-const siteRequests = v.object({
+const answers = v.strictObject({ answers: count, serverErrors: count });
+export const siteRequests = v.strictObject({
   host: v.pipe(v.string(), v.maxLength(253), v.regex(/^[\x21-\x7e ]+$/)),
   requests: count,
   /** Those that got no answer of the app: Caddy answered that it has none. */

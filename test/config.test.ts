@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import type { ProjectSettings } from "../src/config/project.ts";
+import { loadConfig } from "../src/config/service.ts";
 import { variables } from "../src/config/settings.ts";
-import { loadConfig } from "../src/config.ts";
 import { ProblemError } from "../src/problems.ts";
 import { temporaryDirectory } from "./harness/temporary.ts";
 
@@ -71,7 +71,7 @@ const accepted: readonly [keyof typeof variables, string, unknown][] = [
 
 for (const [name, text, value] of accepted) {
   test(`${name}=${text} is taken`, () => {
-    assert.deepEqual(variables[name].parser.read(text.trim()), value);
+    assert.deepEqual(variables[name].read(text.trim()), value);
     assert.doesNotThrow(() => loadConfig({ ...good, [name]: text }));
   });
 }

@@ -15,7 +15,6 @@ const parts: readonly (readonly string[])[] = [
   ["deployments"],
   ["access"],
   ["rollout"],
-  ["config.ts"],
   ["config", "redaction.ts", "platform", "log.ts"],
   ["site-requests.ts", "commit-names.ts", "problems.ts", "version.ts"],
 ];

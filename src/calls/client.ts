@@ -150,22 +150,22 @@ async function openLocal(statePath: string, path: string, request: HttpRequest):
 }
 
 function unreachable(statePath: string, error: NodeJS.ErrnoException): Error {
-  if (error.name === "AbortError") return error;
-  const why = reasonOf(error.code, statePath, operatorSocketPath(statePath));
-  const isForbidden = error.code === "EACCES" || error.code === "EPERM";
-  return why === null ? error : new NotRunningError(why, { statePath, isForbidden });
-}
-
-function reasonOf(code: string | undefined, statePath: string, path: string): string | null {
+  const path = operatorSocketPath(statePath);
   const notRunning = `No Hotpush runs deployments in ${statePath}:`;
-  if (code === "ENOENT" || code === "ENOTDIR") return `${notRunning} there is no ${path}. ${nextSteps}`;
-  if (code === "ECONNREFUSED")
-    return `${notRunning} ${path} was left by a service that is gone. ${nextSteps}`;
-  if (code === "EACCES" || code === "EPERM")
-    return `Only the user of the service may use ${path}. Run this as that user, or as root: sudo hotpush …`;
-  if (code === "ECONNRESET" || code === "EPIPE")
-    return "The service stopped, or is busy with other commands. Try again in a moment.";
-  return null;
+  const missing = `${notRunning} there is no ${path}. ${nextSteps}`;
+  const forbidden = `Only the user of the service may use ${path}. Run this as that user, or as root: sudo hotpush …`;
+  const busy = "The service stopped, or is busy with other commands. Try again in a moment.";
+  const reasons: Readonly<Record<string, string>> = {
+    ENOENT: missing,
+    ENOTDIR: missing,
+    ECONNREFUSED: `${notRunning} ${path} was left by a service that is gone. ${nextSteps}`,
+    EACCES: forbidden,
+    EPERM: forbidden,
+    ECONNRESET: busy,
+    EPIPE: busy,
+  };
+  const why = reasons[error.code ?? ""];
+  return why === undefined ? error : new NotRunningError(why, { statePath, isForbidden: why === forbidden });
 }
 
 const nextSteps =

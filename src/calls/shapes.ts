@@ -7,6 +7,7 @@ import type { DeploymentStep, Pause } from "#deployments/store";
 import { printable } from "#platform/terminal";
 import { problems } from "#problems";
 import type { LogLine } from "#runner/log-file";
+import { siteRequests } from "#site-requests";
 
 /** What the calls take, and what they give as JSON: docs/cli.md has each member. */
 
@@ -89,17 +90,6 @@ const momentOrNull = v.nullable(moment);
 /** A person by the name that a command reported; nothing proves it. */
 export const reported = v.strictObject({ name: text, reported: v.literal(true) });
 export type ReportedJson = Shaped<typeof reported>;
-
-const answers = v.strictObject({ answers: count, serverErrors: count });
-const siteRequests = v.strictObject({
-  host: text,
-  requests: count,
-  failed: count,
-  brokeOff: count,
-  left: count,
-  before: answers,
-  after: answers,
-});
 
 const beginning = ["queued", "running", "succeeded", "failed", "timed_out", "cancelled"] as const;
 export const state = v.picklist(
@@ -228,7 +218,6 @@ export const notified = v.strictObject({
   project: text,
   results: v.array(v.strictObject({ target: text, fault: textOrNull })),
 });
-export type NotifyJson = Shaped<typeof notified>;
 
 const secret = v.strictObject({
   knownSince: moment,

@@ -1,6 +1,5 @@
 import type { EventEmitter } from "node:events";
 import { createReadStream } from "node:fs";
-import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { type Deployment, isFinished } from "#deployments/deployment";
 import { findDeployment } from "#deployments/store";
@@ -12,26 +11,20 @@ import { type ControlEvent, deploymentJson, lineJson } from "./shapes.ts";
 
 /** What a deployment has printed so far, as it was printed. `timed`: as the file at `path` has it, byte by byte. */
 export function logIn(path: string, format: "text" | "timed"): Stream {
+  const end = logBytes(path) - 1;
+  const stored = () => (end < 0 ? [] : createReadStream(path, { end }));
   return {
     kind: "stream",
     type: "text/plain; charset=utf-8",
-    write: (response) => (format === "text" ? sendText : sendFile)(path, response),
+    async write(response) {
+      // A reader that goes away ends it.
+      await pipeline(format === "text" ? textIn(path) : stored(), response).catch(() => response.destroy());
+    },
   };
 }
 
-async function sendFile(path: string, response: ServerResponse): Promise<void> {
-  const end = logBytes(path) - 1;
-  if (end < 0) response.end();
-  else await pipeline(createReadStream(path, { end }), response).catch(() => response.destroy());
-}
-
-async function sendText(path: string, response: ServerResponse): Promise<void> {
-  for (const lines of readLog(path, 0)) {
-    response.write(lines.map(({ text }) => `${text}\n`).join(""));
-    await whenDrained(response);
-    if (response.destroyed) return;
-  }
-  response.end();
+function* textIn(path: string): Generator<string, void, void> {
+  for (const lines of readLog(path, 0)) yield lines.map(({ text }) => `${text}\n`).join("");
 }
 
 /** Proxies close a connection that is silent for long. */
@@ -69,16 +62,13 @@ export function eventsIn(context: EventsContext, deployment: Deployment, wanted:
       const leaving = new AbortController();
       response.once("close", () => leaving.abort());
       const beat = isSse ? setInterval(() => response.write(":\n\n"), beatMs).unref() : undefined;
+      const textOf = isSse ? sseOf : (one: ControlEvent) => `${JSON.stringify(one)}\n`;
       try {
-        for await (const events of readEventsOf(context, deployment, wanted, leaving.signal)) {
-          response.write(events.map(isSse ? sseOf : (event) => `${JSON.stringify(event)}\n`).join(""));
-          await whenDrained(response);
-          if (response.destroyed) return;
-        }
-        response.end();
+        await pipeline(readEventsOf(context, deployment, wanted, textOf, leaving.signal), response);
       } catch (error) {
+        // The reader has gone away.
+        if (String((error as NodeJS.ErrnoException).code).startsWith("ERR_STREAM")) return;
         context.log.error({ event: "control.failed", err: error }, "A deployment could not be followed");
-        response.destroy();
       } finally {
         clearInterval(beat);
       }
@@ -99,8 +89,9 @@ async function* readEventsOf(
   { store, events, statePath }: EventsContext,
   { id }: Pick<Deployment, "id">,
   { from, isFollowing }: EventsWanted,
+  textOf: (event: ControlEvent) => string,
   signal: AbortSignal,
-): AsyncGenerator<readonly ControlEvent[], void, void> {
+): AsyncGenerator<string, void, void> {
   let wake = () => {};
   let hasNews = false;
   const note = () => {
@@ -119,14 +110,14 @@ async function* readEventsOf(
       const found: Deployment | null = findDeployment(store, id);
       if (found === null) return;
       const isOver = !isFollowing || isFinished(found.state);
-      if (!isOver && hasChanged(sent, found)) yield [deploymentEvent(found)];
+      if (!isOver && hasChanged(sent, found)) yield textOf(deploymentEvent(found));
       sent = found;
       for (const lines of readLog(logPath(statePath, id), place)) {
-        yield lines.map(lineJson);
+        yield lines.map((line) => textOf(lineJson(line))).join("");
         place = lines.at(-1)?.endByte ?? place;
         if (signal.aborted) return;
       }
-      if (isOver) return yield [deploymentEvent(found)];
+      if (isOver) return yield textOf(deploymentEvent(found));
       if (!hasNews) await new Promise<void>((resolve) => (wake = resolve));
     }
   } finally {
@@ -142,20 +133,4 @@ function hasChanged(before: Deployment | null, now: Deployment): boolean {
 
 function deploymentEvent(deployment: Deployment): ControlEvent {
   return { event: "deployment", deployment: deploymentJson(deployment) };
-}
-
-/** Resolves when the reader of an answer has caught up, or has gone; within the next turn of the event loop if it is not behind. */
-function whenDrained(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    if (response.destroyed) return resolve();
-    if (!response.writableNeedDrain) {
-      setImmediate(resolve);
-      return;
-    }
-    const done = () => {
-      response.off("drain", done).off("close", done);
-      resolve();
-    };
-    response.on("drain", done).on("close", done);
-  });
 }

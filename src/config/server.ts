@@ -19,35 +19,6 @@ export const caddyMount = "/etc/caddy";
 /** Names that no project may have: those of networks, services and directories of the server, and of the only project. */
 export const reservedNames: readonly string[] = ["caddy", "front", "run", "page", "hotpush", "default"];
 
-/** The files and directories of the server's configuration. */
-export interface ServerFiles {
-  /** SERVER_PATH */
-  readonly path: string;
-  readonly composeFile: string;
-  readonly caddyfile: string;
-  readonly envFile: string;
-  readonly sitesPath: string;
-  readonly projectsPath: string;
-  readonly secretsPath: string;
-}
-
-/** The directories of the server's state. */
-export interface ServerState {
-  readonly path: string;
-  /** STATE_PATH of `run` */
-  readonly run: string;
-  /** STATE_PATH of `front` */
-  readonly front: string;
-  /** The directory of the socket on which `front` calls `run`. */
-  readonly socket: string;
-  /** Mounted at `liveMount`: Caddy's admin socket, and a directory of live files for each project. */
-  readonly live: string;
-  /** Caddy's certificates. */
-  readonly caddy: string;
-  /** A directory for each project: STATE_PATH of its scripts. */
-  readonly projects: string;
-}
-
 /** The directory of the server: SERVER_PATH, else `/etc/hotpush` for root and the XDG directory for others. */
 export function serverPathOf(env: Environment, isRoot: boolean): string {
   const { SERVER_PATH, XDG_CONFIG_HOME, HOME } = env;
@@ -66,8 +37,8 @@ export function newServerStatePath(env: Environment, isRoot: boolean): string {
   return isRoot ? "/var/lib/hotpush" : join(XDG_STATE_HOME || join(HOME || "/", ".local/state"), "hotpush");
 }
 
-/** The files of the server in `path`. */
-export function serverFilesAt(path: string): ServerFiles {
+/** The files and directories of the configuration of the server in `path`, which is SERVER_PATH. */
+export function serverFilesAt(path: string) {
   return {
     path,
     composeFile: join(path, "compose.yaml"),
@@ -76,21 +47,31 @@ export function serverFilesAt(path: string): ServerFiles {
     sitesPath: join(path, "sites"),
     projectsPath: join(path, "projects"),
     secretsPath: join(path, "secrets"),
-  };
+  } as const;
 }
 
+export type ServerFiles = Readonly<ReturnType<typeof serverFilesAt>>;
+
 /** The directories of the server's state in `path`. */
-export function serverStateAt(path: string): ServerState {
+export function serverStateAt(path: string) {
   return {
     path,
+    /** STATE_PATH of `run` */
     run: join(path, "run"),
+    /** STATE_PATH of `front` */
     front: join(path, "front"),
+    /** The directory of the socket on which `front` calls `run`. */
     socket: join(path, "socket"),
+    /** Mounted at `liveMount`: Caddy's admin socket, and a directory of live files for each project. */
     live: join(path, "live"),
+    /** Caddy's certificates. */
     caddy: join(path, "caddy"),
+    /** A directory for each project: STATE_PATH of its scripts. */
     projects: join(path, "projects"),
-  };
+  } as const;
 }
+
+export type ServerState = Readonly<ReturnType<typeof serverStateAt>>;
 
 /** What a person types about the services of the server in `path`, from any directory. */
 export function serverCommands({ path }: Pick<ServerFiles, "path">) {

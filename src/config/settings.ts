@@ -16,23 +16,18 @@ import {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** How the text of a setting is read. */
-interface Parser<Value> {
-  /** Ends "…; expected". */
-  readonly expected: string;
-  /** null: not as expected */
-  readonly read: (text: string) => Value | null;
-}
-
 /** One setting: a row of docs/configuration.md. */
 export interface Setting<Value> {
   /** What it is, in Markdown. */
   readonly meaning: string;
-  /** Its text if it is not set; null: none. */
-  readonly fallback: string | null | ((env: Environment) => string | null);
+  /** Its text if it is not set. */
+  readonly fallback?: string | ((env: Environment) => string | null);
   /** What the docs say instead of `fallback`, in Markdown. */
   readonly shownFallback?: string;
-  readonly parser: Parser<Value>;
+  /** Ends "…; expected". */
+  readonly expected: string;
+  /** null: not as expected */
+  readonly read: (text: string) => Value | null;
 }
 
 type Settings = Readonly<Record<string, Setting<unknown>>>;
@@ -66,92 +61,83 @@ const timeOrNever = {
 
 /** The settings of the service, whatever its projects are. */
 export const serviceVariables = {
-  WEBHOOK_PORT: { meaning: "TCP port it listens on", fallback: "9000", parser: port },
-  WEBHOOK_HOST: { meaning: "address it binds", fallback: "0.0.0.0", parser: host },
+  WEBHOOK_PORT: { meaning: "TCP port it listens on", fallback: "9000", ...port },
+  WEBHOOK_HOST: { meaning: "address it binds", fallback: "0.0.0.0", ...host },
   WEBHOOK_BODY_LIMIT: {
     meaning: "largest request body",
     fallback: "25 MiB",
-    parser: {
-      expected: "a size from 1 KiB to 50 MiB, such as 25 MiB",
-      read: (text: string) => within(parseSizeBytes(text), 1024, 50 * 1024 ** 2),
-    },
+    expected: "a size from 1 KiB to 50 MiB, such as 25 MiB",
+    read: (text: string) => within(parseSizeBytes(text), 1024, 50 * 1024 ** 2),
   },
   TRUSTED_PROXIES: {
     meaning:
       "proxies whose `X-Forwarded-For` is believed: addresses, subnets, `private_ranges` ([client addresses](set-up.md#client-addresses))",
     fallback: "",
-    parser: addresses,
+    ...addresses,
   },
   STATE_PATH: {
     meaning: "directory of the database and the logs of deployments; on a local disk",
     fallback: stateDirectoryOf,
     shownFallback:
       "`$XDG_STATE_HOME/hotpush`, else `$HOME/.local/state/hotpush`; in the container `/var/lib/hotpush`",
-    parser: path,
+    ...path,
   },
   SERVER_STATE_PATH: {
     meaning:
       "directory of the state of all services of a machine; each project's script gets a directory in it as its `STATE_PATH`",
-    fallback: null,
-    parser: directory,
+    ...directory,
   },
   PROJECTS_PATH: {
     meaning: "a directory with a file for each project, instead of the settings of one",
-    fallback: null,
-    parser: directory,
+    ...directory,
   },
   SECRETS_PATH: {
     meaning: "a directory with a file for each project: variables that only its script gets",
     fallback: ({ PROJECTS_PATH }) => (PROJECTS_PATH ? join(dirname(PROJECTS_PATH), "secrets") : null),
     shownFallback: "`secrets` beside `PROJECTS_PATH`",
-    parser: directory,
+    ...directory,
   },
   MAX_RUNNING: {
     meaning: "how many projects may deploy at once",
     fallback: "1",
-    parser: { expected: "a number from 1 to 64", read: (text: string) => wholeNumber(text, 1, 64) },
+    expected: "a number from 1 to 64",
+    read: (text: string) => wholeNumber(text, 1, 64),
   },
   SPOOL_PATH: {
     meaning: "the directory in which pushes wait until `hotpush run` has recorded them; on a local disk",
-    fallback: null,
     shownFallback: "`spool` in `STATE_PATH`",
-    parser: directory,
+    ...directory,
   },
   FRONT_SOCKET: {
     meaning: "the socket on which `hotpush front` calls `hotpush run`",
-    fallback: null,
     shownFallback: "`front.sock` in `STATE_PATH`",
-    parser: socket,
+    ...socket,
   },
   PAGE_URL: {
     meaning: "the address of the [page](page.md), such as `https://hotpush.example.com`",
-    fallback: null,
     shownFallback: "none: there is no page",
-    parser: {
-      expected:
-        "an https address without a path, such as https://hotpush.example.com (http on localhost only)",
-      read: parsePageUrl,
-    },
+    expected: "an https address without a path, such as https://hotpush.example.com (http on localhost only)",
+    read: parsePageUrl,
   },
   METRICS_NETWORKS: {
     meaning: "who may read the [metrics](metrics.md) without a token: as `TRUSTED_PROXIES`",
     fallback: "",
-    parser: addresses,
+    ...addresses,
   },
   SERVER_PATH: {
     meaning: "directory of the [server](server.md), which `hotpush run` keeps as its files say",
-    fallback: null,
-    parser: directory,
+    ...directory,
   },
   SHUTDOWN_GRACE: {
     meaning: "how long a running deployment may go on when the service stops",
     fallback: "5s",
-    parser: { expected: "a duration from 0 to 24h, such as 5s", read: parseDurationMs },
+    expected: "a duration from 0 to 24h, such as 5s",
+    read: parseDurationMs,
   },
   LOG_LEVEL: {
     meaning: "`debug`, `info`, `warn` or `error`",
     fallback: "info",
-    parser: oneOf(logLevels),
+    ...oneOf(logLevels),
   },
 } as const satisfies Settings;
 
@@ -160,91 +146,76 @@ export const projectVariables = {
   REPO_PATH: {
     meaning: "root of the repository; the script is `REPO_PATH/deploy.sh`",
     fallback: "/app",
-    parser: path,
+    ...path,
   },
   REPOSITORY: {
     meaning: "`owner/name`: pushes of any other repository are ignored",
-    fallback: null,
-    parser: {
-      expected: "owner/name, as the git host shows it",
-      read: (text: string) => (/^[\w.~-]+(\/[\w.~-]+)+$/.test(text) ? text : null),
-    },
+    expected: "owner/name, as the git host shows it",
+    read: (text: string) => (/^[\w.~-]+(\/[\w.~-]+)+$/.test(text) ? text : null),
   },
   BRANCH: {
     meaning: "`main` or `master`: only this branch is deployed. `hotpush init` sets it",
-    fallback: null,
     shownFallback: "both are deployed",
-    parser: oneOf(branches),
+    ...oneOf(branches),
   },
   ALLOWED_SIGNERS: {
     meaning:
       "path of a file of SSH and GPG keys, outside of the repository: only commits that one of them signed are deployed ([signed commits](signed-commits.md))",
-    fallback: null,
-    parser: { ...path, expected: "the absolute path of a file outside of the repository" },
+    ...path,
+    expected: "the absolute path of a file outside of the repository",
   },
   DEPLOY_TIMEOUT: {
     meaning: "longest run of the script",
     fallback: "30m",
-    parser: {
-      expected: "a duration from 1s to 24h, such as 30m",
-      read: (text: string) => within(parseDurationMs(text), 1_000, 24 * 3_600_000),
-    },
+    expected: "a duration from 1s to 24h, such as 30m",
+    read: (text: string) => within(parseDurationMs(text), 1_000, 24 * 3_600_000),
   },
   DEPLOY_SILENCE: {
     meaning:
       "a warning is logged if the script prints nothing for so long, with the step and the last line; `0` disables it",
     fallback: "10m",
-    parser: timeOrNever,
+    ...timeOrNever,
   },
   DEPLOY_ENV: {
     meaning: "names of further variables that the script may see, separated by commas",
     fallback: "",
-    parser: {
-      expected: "names of variables, separated by commas, none of them a webhook secret",
-      read: variableNames,
-    },
+    expected: "names of variables, separated by commas, none of them a webhook secret",
+    read: variableNames,
   },
   DEPLOY_PATHS: {
     meaning:
       "a push is deployed only if it changes a file that these patterns name, separated by spaces; `!` leaves files out ([a repository with several projects](projects.md#a-repository-with-several-projects))",
     fallback: "",
     shownFallback: "none: every push is deployed",
-    parser: {
-      expected:
-        "patterns from the root of the repository such as apps/shop/**, separated by spaces; ! leaves files out",
-      read: pathPatterns,
-    },
+    expected:
+      "patterns from the root of the repository such as apps/shop/**, separated by spaces; ! leaves files out",
+    read: pathPatterns,
   },
   CATCH_UP_INTERVAL: {
     meaning: "how often the remote is asked for pushes that no delivery reported; `0` is never",
     fallback: "5m",
-    parser: timeOrNever,
+    ...timeOrNever,
   },
   COMMIT_STATUS_URL: {
     meaning:
       "address of the repository at the git host, such as `https://github.com/octo/app`: results are shown on its commits ([git hosts](git-hosts.md#results-on-the-commit))",
-    fallback: null,
-    parser: {
-      expected: `the address of a repository such as https://github.com/octo/app, or with the kind of its host gitea+https://git.example.com/octo/app (${statusHosts.join(", ")})`,
-      read: parseHostedRepository,
-    },
+    expected: `the address of a repository such as https://github.com/octo/app, or with the kind of its host gitea+https://git.example.com/octo/app (${statusHosts.join(", ")})`,
+    read: parseHostedRepository,
   },
   COMMIT_STATUS_TOKEN_FILE: {
     meaning: "path of a file with the token for that, mode 0600",
-    fallback: null,
-    parser: file,
+    ...file,
   },
   NOTIFY_FILE: {
     meaning:
       "path of a file with the targets of notifications: Slack, Discord, ntfy, Apprise, signed webhooks ([notifications](notifications.md))",
-    fallback: null,
     shownFallback: "none: nobody is notified",
-    parser: file,
+    ...file,
   },
   NOTIFY_ON: {
     meaning: "`failures` (and the first success after one) or `all`",
     fallback: "failures",
-    parser: oneOf(notifyOns),
+    ...oneOf(notifyOns),
   },
 } as const satisfies Settings;
 
@@ -262,8 +233,8 @@ export const secretVariables = {
 
 /** The settings that only the page has. */
 export const pageVariables = {
-  PAGE_PORT: { meaning: "TCP port it listens on", fallback: "9001", parser: port },
-  PAGE_HOST: { meaning: "address it binds", fallback: "0.0.0.0", parser: host },
+  PAGE_PORT: { meaning: "TCP port it listens on", fallback: "9001", ...port },
+  PAGE_HOST: { meaning: "address it binds", fallback: "0.0.0.0", ...host },
 } as const satisfies Settings;
 
 /** Every variable but the secrets. */
@@ -271,8 +242,8 @@ export const variables = { ...serviceVariables, ...projectVariables };
 
 type Values<Table extends Settings> = {
   readonly [Name in keyof Table]:
-    | NonNullable<ReturnType<Table[Name]["parser"]["read"]>>
-    | (Table[Name]["fallback"] extends string | ((env: Environment) => string) ? never : null);
+    | NonNullable<ReturnType<Table[Name]["read"]>>
+    | (Table[Name] extends { readonly fallback: string | ((env: Environment) => string) } ? never : null);
 };
 
 /**
@@ -285,20 +256,15 @@ export function readVariables<Table extends Settings>(
   env: Environment,
   faults: string[],
 ): Values<Table> {
-  const entries = Object.entries(table).map(([name, setting]) => {
-    const text = env[name] ? env[name].trim() : fallbackOf(setting, env);
-    if (text === null || (text === "" && setting.fallback === null)) return [name, null];
-    const { expected, read } = setting.parser;
+  const entries = Object.entries<Setting<unknown>>(table).map(([name, { fallback, expected, read }]) => {
+    const usual = typeof fallback === "function" ? fallback(env) : fallback;
+    const text = env[name] ? env[name].trim() : (usual ?? null);
+    if (text === null || (text === "" && fallback === undefined)) return [name, null];
     const value = read(text);
     if (value === null) faults.push(`${name} is ${JSON.stringify(text)}; expected ${expected}.`);
     return [name, value];
   });
   return Object.fromEntries(entries) as Values<Table>;
-}
-
-/** The text that a setting has if `env` does not set it; null: none. */
-export function fallbackOf({ fallback }: Setting<unknown>, env: Environment): string | null {
-  return typeof fallback === "function" ? fallback(env) : fallback;
 }
 
 function oneOf<const Text extends string>(texts: readonly Text[]) {

@@ -202,7 +202,7 @@ export async function readSendSettings(
     secret: secretToSend(settings),
     host: isGitHost(host) ? host : null,
     directory: REPO_PATH && existsSync(REPO_PATH) ? REPO_PATH : workingDirectory,
-    branch: variables.BRANCH.parser.read(BRANCH?.trim() ?? ""),
+    branch: variables.BRANCH.read(BRANCH?.trim() ?? ""),
     server: found && (server?.files ?? null),
   };
 }

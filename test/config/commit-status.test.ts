@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { inspect } from "node:util";
 import { parseHostedRepository, readCommitStatus } from "../../src/config/commit-status.ts";
-import { loadConfig } from "../../src/config.ts";
+import { loadConfig } from "../../src/config/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 for (const [text, host, href] of [
