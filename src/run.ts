@@ -10,7 +10,7 @@ import { operatorSocketPath } from "#config/state-path";
 import { listRunning } from "#deployments/history";
 import { createTurns } from "#deployments/queue";
 import { numberAfter, openDeployments } from "#deployments/store";
-import { createNotifications } from "#notifications/notifications";
+import { createNotifications, senderTo } from "#notifications/notifications";
 import { atMost, checkAtMostEvery, keepTrying } from "#platform/async";
 import { type HeldLock, waitForLock } from "#platform/file-lock";
 import { isSystemError } from "#platform/run-command";
@@ -75,8 +75,10 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     log,
     stopping,
     isLeader: () => isLeader,
-    pageUrl: service.pageUrl,
-    findProject: (name) => projects.find(name),
+    findSend({ project: name, subscriber }) {
+      const project = projects.find(name);
+      return project && senderTo(project, subscriber, service.pageUrl);
+    },
   });
   const shared: Shared = {
     service,

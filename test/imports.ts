@@ -33,7 +33,6 @@ const runsAsRoot =
   /^(?:access|calls|deployments|notifications|projects|runner|[^/]+$|rollout\/(?:deployment-report|versions)|setup\/reconcile)/;
 const openOwnFiles = [
   "calls/streams.ts", // logs of scripts
-  "calls/client.ts", // a token, read by a command
   "setup/reconcile.ts", // /etc/hotpush, and what is in live/ itself
   "notifications/message.ts", // logs of scripts
   "projects/project.ts", // names of state directories

@@ -26,9 +26,6 @@ export const accessTables = `
       status     INTEGER NOT NULL          -- of the answer
     ) STRICT;`;
 
-/** A viewer looks; an operator also deploys, cancels, rolls back and pauses. */
-export const roles = ["viewer", "operator"] as const;
-
 /** Somebody, or a program, that calls over the page's socket. */
 export interface Visitor {
   /** As the operator named it when the link or the token was made. */
@@ -36,7 +33,8 @@ export interface Visitor {
   readonly kind: "session" | "token";
   /** Of the session or the token. */
   readonly id: number;
-  readonly role: (typeof roles)[number];
+  /** A viewer looks; an operator also deploys, cancels, rolls back and pauses. */
+  readonly role: "viewer" | "operator";
 }
 
 /** Where a browser is, as the page reports it; nothing proves it. */

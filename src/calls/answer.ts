@@ -36,8 +36,10 @@ export async function answerRequest(
     const body = method === "POST" ? await readText(request, longestBodyBytes) : "";
     if (body === null) return refuse("payload_too_large", "A call takes a body of up to 16 KiB.");
     const note = (reply: object, status: number) =>
-      door === "front" && noteInAudit(context, { caller, found, query, reply, status });
-    const reply = await answerCall(context, found, query, body, caller).catch((error: unknown) => {
+      door === "front" && noteInAudit(context, caller, found, query, reply, status);
+    const handle = handlers[found.name] as (server: ServerContext, asked: object, caller: Caller) => object;
+    const answering = (async () => handle(context, readAsked(found, query, body), caller))();
+    const reply = await answering.catch((error: unknown) => {
       if (error instanceof ProblemError) note({}, problems[refusalOf(error).code].status);
       throw error;
     });
@@ -113,17 +115,6 @@ function reported({ headers }: IncomingMessage, name: string): string | null {
   return typeof value === "string" ? printable(value, longestReported).trim() || null : null;
 }
 
-async function answerCall(
-  context: ServerContext,
-  found: FoundCall,
-  query: URLSearchParams,
-  body: string,
-  caller: Caller,
-): Promise<object> {
-  const handle = handlers[found.name] as (server: ServerContext, asked: object, caller: Caller) => object;
-  return await handle(context, readAsked(found, query, body), caller);
-}
-
 function isStream(reply: object): reply is Stream {
   return "kind" in reply && reply.kind === "stream";
 }
@@ -133,17 +124,15 @@ function refusalOf({ problem: { code, detail } }: ProblemError): Problem<HttpPro
   return { code: "status" in problems[code] ? (code as HttpProblemCode) : "not_possible", detail };
 }
 
-interface Noted {
-  readonly caller: Caller;
-  readonly found: FoundCall;
-  readonly query: URLSearchParams;
-  readonly reply: object;
-  readonly status: number;
-}
-
 /** What visitors do, not what they see. The audit log must not keep anybody from acting: the health check reports a full disk. */
-function noteInAudit({ store, log }: ServerContext, { caller, found, query, reply, status }: Noted): void {
-  const { name: action, row, parameters } = found;
+function noteInAudit(
+  { store, log }: ServerContext,
+  caller: Caller,
+  { name: action, row, parameters }: FoundCall,
+  query: URLSearchParams,
+  reply: object,
+  status: number,
+): void {
   const atMs = Date.now();
   const session = "session" in reply ? findVisitor(store, String(reply.session), atMs) : null;
   const signedIn = session && `${session.name} (session ${session.id})`;

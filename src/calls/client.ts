@@ -1,6 +1,6 @@
-import { readFileSync, statSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
+import { readPrivateFile } from "#config/notify-file";
 import { operatorSocketPath } from "#config/state-path";
 import { type HttpRequest, openHttp } from "#platform/http";
 import { withShortPath } from "#platform/listen";
@@ -200,15 +200,9 @@ export function findRemoteServer(env: NodeJS.ProcessEnv): RemoteServer | null {
 }
 
 function readToken(path: string): string {
-  let token = "";
-  try {
-    if ((statSync(path).mode & 0o077) === 0) token = readFileSync(path, "utf8").trim();
-    else throw new CommandError(`Other users can read the token in ${path}. Run: chmod 600 ${path}`);
-  } catch (error) {
-    if (error instanceof CommandError) throw error;
-    throw new CommandError(`The token file ${path} cannot be read: ${(error as Error).message}.`);
-  }
-  if (/^\S{1,100}$/.test(token)) return token;
+  const text = readPrivateFile("HOTPUSH_TOKEN_FILE", path);
+  if (typeof text !== "string") throw new CommandError(text.fault);
+  if (/^\S{1,100}$/.test(text.trim())) return text.trim();
   throw new CommandError(`There is no token in ${path}: hotpush open --token <name> prints one.`);
 }
 

@@ -8,73 +8,53 @@ interface Family {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
   /** For each project; null: not known. */
-  readonly of?: (project: ProjectJson) => number | null;
+  readonly of?: ((project: ProjectJson) => number | null) | undefined;
   /** For the service. */
-  readonly value?: (server: ServerContext) => number;
+  readonly value?: ((server: ServerContext) => number) | undefined;
 }
+
+const counter = (help: string): Family => ({ type: "counter", help });
+const histogram = (help: string): Family => ({ type: "histogram", help });
+const gaugeOf = (of: Family["of"], help: string): Family => ({ type: "gauge", help, of });
+const gauge = (value: Family["value"], help: string): Family => ({ type: "gauge", help, value });
+const hasFailed = ({ last }: ProjectJson) => last?.state === "failed" || last?.state === "timed_out";
+const goodSince = ({ live }: ProjectJson) => (live?.since == null ? null : Date.parse(live.since) / 1_000);
 
 /** Every metric: a row of docs/metrics.md. */
 export const families: Readonly<Record<string, Family>> = {
-  cicd_pipeline_run_duration_seconds: {
-    type: "histogram",
-    help: "How long deployments ran, by their result.",
-  },
-  cicd_pipeline_run_errors_total: {
-    type: "counter",
-    help: "Deployments that ended with a problem, by its code.",
-  },
-  cicd_pipeline_run_active: {
-    type: "gauge",
-    help: "Deployments that run.",
-    of: ({ last }) => Number(last?.state === "running"),
-  },
-  hotpush_push_to_live_seconds: {
-    type: "histogram",
-    help: "From the push to the moment in which users got its version.",
-  },
-  hotpush_rollout_requests_total: { type: "counter", help: "Requests at the proxy during roll-outs." },
-  hotpush_rollout_failed_requests_total: { type: "counter", help: "Those of them that failed." },
-  hotpush_queue_waiting: { type: "gauge", help: "Deployments that wait.", of: ({ waiting }) => waiting },
-  hotpush_paused: {
-    type: "gauge",
-    help: "1 if the queue is paused.",
-    of: ({ paused }) => Number(paused !== null),
-  },
-  hotpush_settings_faulty: {
-    type: "gauge",
-    help: "1 if the settings of the project are faulty.",
-    of: ({ fault }) => Number(fault !== null),
-  },
-  hotpush_last_deployment_failed: {
-    type: "gauge",
-    help: "1 if the newest deployment that ran has failed or timed out.",
-    of: ({ last }) => Number(last?.state === "failed" || last?.state === "timed_out"),
-  },
-  hotpush_last_success_timestamp_seconds: {
-    type: "gauge",
-    help: "When the last good deployment ended, in seconds since 1970.",
-    of: ({ live }) => (live?.since == null ? null : Date.parse(live.since) / 1_000),
-  },
-  hotpush_healthy: {
-    type: "gauge",
-    help: "0 if the service cannot do its work.",
-    value: ({ findFault }) => Number(findFault() === null),
-  },
-  hotpush_server_faults: {
-    type: "gauge",
-    help: "What is wrong with the server, in number.",
-    value: ({ findServerFaults }) => findServerFaults().length,
-  },
-  process_resident_memory_bytes: {
-    type: "gauge",
-    help: "Resident memory of hotpush run.",
-    value: () => process.memoryUsage.rss(),
-  },
-  process_start_time_seconds: {
-    type: "gauge",
-    help: "When hotpush run was started, in seconds since 1970.",
-    value: ({ startedAtMs }) => startedAtMs / 1_000,
-  },
+  cicd_pipeline_run_duration_seconds: histogram("How long deployments ran, by their result."),
+  cicd_pipeline_run_errors_total: counter("Deployments that ended with a problem, by its code."),
+  cicd_pipeline_run_active: gaugeOf(({ last }) => Number(last?.state === "running"), "Deployments that run."),
+  hotpush_push_to_live_seconds: histogram("From the push to the moment in which users got its version."),
+  hotpush_rollout_requests_total: counter("Requests at the proxy during roll-outs."),
+  hotpush_rollout_failed_requests_total: counter("Those of them that failed."),
+  hotpush_queue_waiting: gaugeOf(({ waiting }) => waiting, "Deployments that wait."),
+  hotpush_paused: gaugeOf(({ paused }) => Number(paused !== null), "1 if the queue is paused."),
+  hotpush_settings_faulty: gaugeOf(
+    ({ fault }) => Number(fault !== null),
+    "1 if the settings of the project are faulty.",
+  ),
+  hotpush_last_deployment_failed: gaugeOf(
+    (project) => Number(hasFailed(project)),
+    "1 if the newest deployment that ran has failed or timed out.",
+  ),
+  hotpush_last_success_timestamp_seconds: gaugeOf(
+    goodSince,
+    "When the last good deployment ended, in seconds since 1970.",
+  ),
+  hotpush_healthy: gauge(
+    ({ findFault }) => Number(findFault() === null),
+    "0 if the service cannot do its work.",
+  ),
+  hotpush_server_faults: gauge(
+    ({ findServerFaults }) => findServerFaults().length,
+    "What is wrong with the server, in number.",
+  ),
+  process_resident_memory_bytes: gauge(() => process.memoryUsage.rss(), "Resident memory of hotpush run."),
+  process_start_time_seconds: gauge(
+    ({ startedAtMs }) => startedAtMs / 1_000,
+    "When hotpush run was started, in seconds since 1970.",
+  ),
 };
 
 /** A counter that is seen first when it is 1 has not grown, as Prometheus sees it: so those of alerts begin with 0. */

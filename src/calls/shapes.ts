@@ -1,5 +1,4 @@
 import * as v from "valibot";
-import { roles } from "#access/visitors";
 import type { Deployment } from "#deployments/deployment";
 import { mostOffered } from "#deployments/push";
 import type { Hold } from "#deployments/queue";
@@ -33,6 +32,7 @@ function number(least: number, most: number, action: string) {
 }
 
 const largest = Number.MAX_SAFE_INTEGER;
+const roles = ["viewer", "operator"] as const;
 const someText = v.pipe(
   v.string("A text was expected."),
   v.minLength(1, "The text is empty."),

@@ -1,13 +1,21 @@
 import type { ProjectSettings } from "#config/project";
 import type { Deployment } from "#deployments/deployment";
-import { reportStart, type Subscriber, type WaitingReport } from "#deployments/outbox";
+import {
+  listReaders,
+  nextReport,
+  removeOldReports,
+  removeReport,
+  reportStart,
+  type Subscriber,
+  type WaitingReport,
+} from "#deployments/outbox";
 import { findDeployment } from "#deployments/store";
 import type { Log } from "#log";
+import { atMost, pause } from "#platform/async";
 import type { Store } from "#platform/sqlite";
 import { sendCommitStatus } from "./commit-status.ts";
-import { createDelivery, type Send } from "./deliver.ts";
 import { isFailure, isRecovery, messageOf } from "./message.ts";
-import { delivered } from "./outcome.ts";
+import { delivered, failure, type SendOutcome } from "./outcome.ts";
 import { sendToTarget } from "./targets.ts";
 
 /** Reports what happens to deployments to those who want to know. Nothing here throws, and no deployment waits for it. */
@@ -16,88 +24,141 @@ export interface Notifications {
   readonly start: (store: Store, deployment: Deployment) => void;
   /** Delivers what waits in the outbox. */
   readonly wake: () => void;
-  /** Resolves when nothing is being sent any more. */
+  /** Resolves when nothing is being sent any more. Never rejects. */
   readonly ended: () => Promise<void>;
 }
-
-type SubscriberSettings = Pick<ProjectSettings, "notify" | "commitStatus">;
 
 export interface NotificationOptions {
   /** The whole database. */
   readonly store: Store;
+  /** How to reach a subscriber; null: the settings do not name it at the moment. */
+  readonly findSend: (reader: Reader) => Send | null;
+  /** Whether this instance may deliver: of several, one does. */
+  readonly isLeader: () => boolean;
   readonly log: Log;
   /** Aborted when the service stops. */
   readonly stopping: AbortSignal;
-  /** Whether this instance may deliver: of several, one does. */
-  readonly isLeader: () => boolean;
-  readonly pageUrl: URL | null;
-  /** A project as its settings are now; null: there is none of that name. */
-  readonly findProject: (name: string) => NotifiedProject | null;
+  /** The pause after the first failed attempt; each further one is twice as long. */
+  readonly firstRetryMs?: number;
 }
+
+/** Sends a report to one subscriber. */
+export type Send = (report: WaitingReport, signal: AbortSignal) => Promise<SendOutcome>;
+export type Reader = Pick<WaitingReport, "project" | "subscriber">;
+
+const longestRetryMs = 15 * 60_000;
+/** A report that could not be delivered for so long is given up. */
+const longestWaitMs = 24 * 3_600_000;
+/** Requests at a time. Each may hang for ten seconds. */
+const mostSending = 8;
+
+/**
+ * Makes what delivers the reports of the outbox: to each subscriber one after the other, at least once. A report leaves
+ * the outbox when it was taken, when it was refused for good, or after a day.
+ */
+export function createNotifications(options: NotificationOptions): Notifications {
+  const { store, findSend, isLeader, log, stopping, firstRetryMs = 5_000 } = options;
+  const inTurn = atMost(mostSending);
+  const working = new Map<string, Promise<void>>();
+
+  function begin(reader: Reader): void {
+    const key = `${reader.project} ${reader.subscriber}`;
+    if (working.has(key)) return;
+    const work = deliverTo(reader)
+      .catch(logFault)
+      .finally(() => working.delete(key));
+    working.set(key, work);
+  }
+
+  async function deliverTo(reader: Reader): Promise<void> {
+    let retryMs = firstRetryMs;
+    while (!stopping.aborted) {
+      const waiting = nextReport(store, reader);
+      const send = findSend(reader);
+      if (waiting === null || send === null) return;
+      const outcome = await inTurn(() => attempt(send, waiting));
+      if (stopping.aborted && outcome.kind !== "delivered") return;
+      if (outcome.kind === "failed") {
+        const waitMs = Math.min(Math.max(retryMs, outcome.waitMs ?? 0), longestRetryMs);
+        logOutcome(log, waiting, outcome, waitMs);
+        await pause(waitMs, stopping);
+        retryMs = Math.min(2 * retryMs, longestRetryMs);
+        giveUpOld(store, log);
+      } else {
+        if (outcome.kind === "refused") logOutcome(log, waiting, outcome, null);
+        removeReport(store, waiting.id);
+        retryMs = firstRetryMs;
+      }
+    }
+  }
+
+  async function attempt(send: Send, waiting: WaitingReport): Promise<SendOutcome> {
+    try {
+      return await send(waiting, stopping);
+    } catch (error) {
+      return failure(error);
+    }
+  }
+
+  function logFault(error: unknown): void {
+    log.error({ event: "notifications.failed", err: error }, "The outbox could not be read or written");
+  }
+
+  function wake(): void {
+    if (stopping.aborted || !isLeader()) return;
+    try {
+      giveUpOld(store, log);
+      for (const reader of listReaders(store)) if (findSend(reader) !== null) begin(reader);
+    } catch (error) {
+      logFault(error);
+    }
+  }
+
+  return {
+    wake,
+    start(view, deployment) {
+      // A fault of the database must not end a deployment.
+      try {
+        if (!wantsStarts(view)) return;
+        // What was found out about its commit since it was claimed is on record.
+        const started = findDeployment(view, deployment.id) ?? deployment;
+        view.transaction(() => reportStart(view, started));
+      } catch (error) {
+        logFault(error);
+      }
+      wake();
+    },
+    async ended() {
+      await Promise.all(working.values());
+    },
+  };
+}
+
+type SubscriberSettings = Pick<ProjectSettings, "notify" | "commitStatus">;
 
 export interface NotifiedProject {
   /** The project's view of the database. */
   readonly store: Store;
   /** The directory of its logs. */
   readonly statePath: string;
+  /** As they are now. */
   readonly settings: SubscriberSettings;
 }
 
 const commitStatusName = "commit status";
 
-export function createNotifications(options: NotificationOptions): Notifications {
-  const { store, log, stopping, isLeader, findProject, pageUrl } = options;
-  const delivery = createDelivery({ store, log, stopping, findSend });
-
-  /** How to reach a subscriber; null: the settings do not name it at the moment. */
-  function findSend({
-    project: name,
-    subscriber,
-  }: Pick<WaitingReport, "project" | "subscriber">): Send | null {
-    const project = findProject(name);
-    if (project === null) return null;
-    const { notify, commitStatus } = project.settings;
-    const messageFor = ({ report }: WaitingReport) => messageOf(report, { ...project, pageUrl });
-    if (subscriber === commitStatusName) {
-      if (commitStatus === null) return null;
-      return (waiting, signal) => sendCommitStatus(commitStatus, messageFor(waiting), signal);
-    }
-    const target = notify.targets.find((one) => one.name === subscriber);
-    if (target === undefined) return null;
-    return async (waiting, signal) => {
-      const message = messageFor(waiting);
-      const isWanted = notify.on === "all" || isFailure(message) || isRecovery(message);
-      return isWanted ? await sendToTarget(target, message, signal) : delivered;
-    };
-  }
-
-  /** A fault of the database must not end a deployment. */
-  function guarded(work: () => void): void {
-    try {
-      work();
-    } catch (error) {
-      log.error({ event: "notifications.failed", err: error }, "The outbox could not be read or written");
-    }
-  }
-
-  function wake(): void {
-    guarded(() => {
-      if (isLeader() && !stopping.aborted) delivery.wake();
-    });
-  }
-
-  return {
-    wake,
-    start(view, deployment) {
-      guarded(() => {
-        if (!wantsStarts(view)) return;
-        // What was found out about its commit since it was claimed is on record.
-        const started = findDeployment(view, deployment.id) ?? deployment;
-        view.transaction(() => reportStart(view, started));
-        wake();
-      });
-    },
-    ended: delivery.ended,
+/** How to reach a subscriber of a project; null: its settings do not name it at the moment. */
+export function senderTo(project: NotifiedProject, subscriber: string, pageUrl: URL | null): Send | null {
+  const { notify, commitStatus } = project.settings;
+  const messageFor = ({ report }: WaitingReport) => messageOf(report, { ...project, pageUrl });
+  if (subscriber === commitStatusName && commitStatus !== null)
+    return (waiting, signal) => sendCommitStatus(commitStatus, messageFor(waiting), signal);
+  const target = notify.targets.find(({ name }) => name === subscriber);
+  if (target === undefined) return null;
+  return async (waiting, signal) => {
+    const message = messageFor(waiting);
+    const isWanted = notify.on === "all" || isFailure(message) || isRecovery(message);
+    return isWanted ? await sendToTarget(target, message, signal) : delivered;
   };
 }
 
@@ -110,4 +171,26 @@ export function subscribersOf({ notify, commitStatus }: SubscriberSettings): rea
 function wantsStarts(store: Store): boolean {
   const sql = "SELECT 1 FROM subscribers WHERE project = $project AND wants_starts LIMIT 1";
   return store.get(sql) !== undefined;
+}
+
+function logOutcome(
+  log: Log,
+  { project, subscriber, deploymentId }: WaitingReport,
+  { fault }: Exclude<SendOutcome, { kind: "delivered" }>,
+  waitMs: number | null,
+): void {
+  const fields = { event: "notifications.not_delivered", project, subscriber, deployment: deploymentId };
+  const next = waitMs === null ? "It is given up" : `Trying again in ${Math.ceil(waitMs / 1_000)} s`;
+  log.warn(
+    fields,
+    `A report on deployment ${deploymentId} was not taken by ${subscriber}: ${fault}. ${next}`,
+  );
+}
+
+function giveUpOld(store: Store, log: Log): void {
+  for (const { project, subscriber, count } of removeOldReports(store, Date.now() - longestWaitMs)) {
+    const fields = { event: "notifications.given_up", project, subscriber, count };
+    const text = `Reports that could not be delivered to ${subscriber} for a day are given up: ${count}`;
+    log.error(fields, text);
+  }
 }

@@ -24,15 +24,6 @@ export function request(
   return sendHttp(url, { timeoutMs: requestLimitMs, ...options }, longestBytes);
 }
 
-/** Sends one request, and judges it by the status of its answer or by the system's error. */
-export async function post(url: URL, options: HttpRequest): Promise<SendOutcome> {
-  try {
-    return sendOutcomeOf(await request(url, { method: "POST", ...options }));
-  } catch (error) {
-    return failure(error);
-  }
-}
-
 /** What an error of the system says about an attempt. */
 export function failure(error: unknown): SendOutcome {
   const { code } = error as NodeJS.ErrnoException;

@@ -56,7 +56,7 @@ test("a command that asks the service loads neither the roll-out nor the doctor,
   assert.match(stderr, /cli\/status\.ts$/m);
   assert.doesNotMatch(
     stderr,
-    /src\/(?:rollout|doctor|setup\/init|projects|notifications|access|run\.ts|config\.ts)/,
+    /src\/(?:rollout|doctor|setup\/init|projects|notifications|access|run\.ts|config\/service\.ts)/,
   );
   assert.doesNotMatch(
     stderr,

@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { pino } from "pino";
 import { listReaders, setSubscribers, type WaitingReport } from "../../src/deployments/outbox.ts";
-import { createDelivery, type Send } from "../../src/notifications/deliver.ts";
+import { createNotifications, type Reader, type Send } from "../../src/notifications/notifications.ts";
 import { delivered, type SendOutcome } from "../../src/notifications/outcome.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, record, run, temporaryStore } from "../harness/store.ts";
@@ -106,7 +106,7 @@ function deliveryFor(
   const log = pino({}, { write: (line: string) => void lines.push(line) });
   const stopping = new AbortController();
   t.after(() => stopping.abort());
-  const findSend = ({ subscriber }: Pick<WaitingReport, "subscriber">): Send | null => {
+  const findSend = ({ subscriber }: Reader): Send | null => {
     const send = senders[subscriber];
     return send
       ? (waiting, signal) => {
@@ -115,7 +115,14 @@ function deliveryFor(
         }
       : null;
   };
-  const delivery = createDelivery({ store, log, findSend, stopping: stopping.signal, firstRetryMs });
+  const delivery = createNotifications({
+    store,
+    log,
+    findSend,
+    isLeader: () => true,
+    stopping: stopping.signal,
+    firstRetryMs,
+  });
   return { ...delivery, store, lines, stop: () => stopping.abort() };
 }
 
