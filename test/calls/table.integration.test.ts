@@ -10,7 +10,7 @@ import { withShortPath } from "../../src/platform/listen.ts";
 import { type HttpProblemCode, problems } from "../../src/problems.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
-import { makeToken } from "../harness/page.ts";
+import { makeSignInLink, makeToken, openSession } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 
 const service = await startAnswering(test);
@@ -18,6 +18,10 @@ await deliver(service.url, githubPush());
 await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
 const viewer = await makeToken(service, "viewer");
 const operator = await makeToken(service, "operator");
+const viewers = [
+  viewer,
+  (await openSession(service, await makeSignInLink(service, { role: "viewer" }))) ?? "",
+];
 
 interface Sent {
   readonly method: string;
@@ -60,10 +64,13 @@ test("each call is refused to everybody without its right", async () => {
   for (const [name, row] of rows) {
     const asked = requestFor(row, { ...usual, link: "x", ...fitting[name] });
     if (row.right === "front") continue;
-    await refused("not_signed_in", name, "page", asked);
-    await refused("not_signed_in", name, "page", asked, `hpt_${"A".repeat(43)}`);
-    if (row.right === "operator") await refused("not_allowed", name, "page", asked, viewer);
-    if (row.right === "server") await refused("not_found", name, "page", asked, operator);
+    for (const credential of [undefined, "hpt_", `hpt_${"A".repeat(43)}`])
+      await refused("not_signed_in", name, "page", asked, credential);
+    if (row.right === "operator")
+      for (const credential of viewers) await refused("not_allowed", name, "page", asked, credential);
+    if (row.right === "server")
+      for (const credential of [...viewers, operator])
+        await refused("not_found", name, "page", asked, credential);
   }
 });
 
@@ -151,5 +158,13 @@ test("a path that is in no row is no call, on either socket", async () => {
       await refused("not_found", path, "control", { method, path });
       await refused("not_found", path, "page", { method, path }, operator);
     }
+  }
+});
+
+// The last one: it deploys, cancels and pauses.
+test("the token of an operator makes each call that acts", async () => {
+  for (const [name, row] of rows.filter(([, { right }]) => right === "operator")) {
+    const { status, body } = await send("page", requestFor(row, usual), operator);
+    assert.ok([200, 202, 409].includes(status), `${name}: ${body}`);
   }
 });
