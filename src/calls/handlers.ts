@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import * as visitors from "#access/visitors";
 import { stateDirectoryOf } from "#config/state-path";
 import { type Deployment, isFinished, liveCommit } from "#deployments/deployment";
@@ -18,21 +19,19 @@ import type { Project } from "#projects/project";
 import { rolloutState } from "#rollout/lock";
 import { noGoodVersion, previousVersion, readVersions } from "#rollout/versions";
 import { logBytes, logPath, readLogPage } from "#runner/log-file";
-import {
-  type Caller,
-  findProject,
-  knownProjects,
-  noDeployment,
-  type ServerContext,
-  type Stream,
-  type Whose,
-} from "./context.ts";
+import type { Caller, ServerContext, Stream } from "./context.ts";
 import { metricsText } from "./metrics.ts";
 import type * as shapes from "./shapes.ts";
 import { deploymentJson, instant, lineJson, pauseJson, stepJson, withInstants } from "./shapes.ts";
 import { branchesOf, listProjects, projectStatus, wholeStatus } from "./status.ts";
 import { eventsIn, logIn } from "./streams.ts";
 import { type CallName, type calls, type GivenBy, refuse, type TakenBy } from "./table.ts";
+
+interface Whose {
+  readonly id?: number | "latest" | undefined;
+  readonly project?: string | undefined;
+  readonly within?: string | undefined;
+}
 
 type Reply<Name extends CallName> = (typeof calls)[Name]["gives"] extends string ? Stream : GivenBy<Name>;
 type Handlers = {
@@ -264,6 +263,70 @@ function inProject<Asked extends Whose, Given>(
       server,
     );
   };
+}
+
+/**
+ * Finds the project that a call is about: that of the deployment in its path, the one that it names, the one whose checkout
+ * the command was called in, or the only one. If there is none, the files of the projects are read again first: it may have
+ * been added just now.
+ *
+ * @returns null if it is about none of them alone
+ * @throws ProblemError if there is none
+ */
+async function findProject(server: ServerContext, whose: Whose): Promise<Project | null> {
+  return await lookUp(server, whose).catch(() => {
+    server.projects.refresh();
+    return lookUp(server, whose);
+  });
+}
+
+async function lookUp(server: ServerContext, whose: Whose): Promise<Project | null> {
+  const { id = "latest", within } = whose;
+  const named = whose.project === "_" ? undefined : whose.project;
+  const deployment = id === "latest" ? null : findDeployment(server.store, id);
+  if (deployment !== null && named !== undefined && named !== deployment.project)
+    refuse("not_found", `Deployment ${id} is one of the project ${deployment.project}, not of ${named}.`);
+  const name = deployment?.project ?? named ?? (await usualProject(server, within));
+  if (name === null) return id === "latest" ? null : noDeployment(id);
+  const fault = server.projects.faults().get(name);
+  const absent = fault ? `Project ${name} has faulty settings: ${fault}` : `There is no project ${name}.`;
+  return server.projects.find(name) ?? refuse("not_found", `${absent} ${knownProjects(server)}`);
+}
+
+function noDeployment(id: number | "latest"): never {
+  refuse(
+    "not_found",
+    id === "latest"
+      ? "Nothing was deployed yet. Push to main, or run: hotpush deploy"
+      : `There is no deployment ${id}; it may have been pruned. See: hotpush history`,
+  );
+}
+
+function knownProjects(server: ServerContext): string {
+  const names = projectNames(server);
+  return names.length === 0 ? "There are no projects yet." : `The projects are: ${names.join(", ")}.`;
+}
+
+/** All but those that were removed while the service runs. */
+function projectNames({ projects }: ServerContext): readonly string[] {
+  const served = projects.list().filter(({ isServed }) => isServed);
+  return [...new Set([...served.map(({ name }) => name), ...projects.faults().keys()])].sort();
+}
+
+/**
+ * The only project, else the one whose checkout is one of the directories in `within`, the innermost first. They are compared
+ * by device and inode: a path may lead elsewhere in a container, and through links.
+ */
+async function usualProject(server: ServerContext, within: string | undefined): Promise<string | null> {
+  const [first = null, ...others] = projectNames(server);
+  if (others.length === 0 || within === undefined) return others.length === 0 ? first : null;
+  const checkouts = server.projects.list().map(async ({ name, settings }) => {
+    const stats = await stat(settings.repoPath, { bigint: true }).catch(() => null);
+    return [stats && `${stats.dev}.${stats.ino}`, name] as const;
+  });
+  const names = new Map(await Promise.all(checkouts));
+  const found = within.split("-").find((directory) => names.has(directory));
+  return (found && names.get(found)) ?? null;
 }
 
 /** Finds the deployment that a call is about, and the path of its log. `latest`: the one that runs, else the last that did. */
