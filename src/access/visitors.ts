@@ -90,44 +90,47 @@ function noteVisit(store: Store, nowMs: number, hash: string): void {
 export function makeCredential(
   store: Store,
   kind: "link" | "token",
-  whose: Pick<Visitor, "name" | "role">,
+  { name, role }: Pick<Visitor, "name" | "role">,
   nowMs: number,
 ): { readonly id: number; readonly secret: string } {
-  return store.transaction(() => add(store, kind, whose, { address: null, agent: null }, nowMs));
-}
-
-/**
- * Uses up a link. The session is always a new one: a credential that somebody planted in a browser is never taken over.
- *
- * @returns the secret of the session; null if the link was used, has expired or is none
- */
-export function openLink(store: Store, secret: string, browser: Browser, nowMs: number): string | null {
+  const secret = makeSecret(kind);
+  const sql = "INSERT INTO credentials (kind, hash, name, role, created_at_ms) VALUES (?, ?, ?, ?, ?)";
   return store.transaction(() => {
-    const used =
-      "DELETE FROM credentials WHERE hash = ? AND kind = 'link' RETURNING name, role, created_at_ms AS madeAtMs";
-    const link = store.get(used, hashOf(secret)) as (Visitor & { readonly madeAtMs: number }) | undefined;
-    if (link === undefined || nowMs - link.madeAtMs > linkLastsMs) return null;
-    return add(store, "session", link, browser, nowMs).secret;
+    removeExpired(store, nowMs);
+    return { id: store.run(sql, kind, hashOf(secret), name, role, nowMs).id, secret };
   });
 }
 
-/** In the place of those that have expired. 256 bits: nobody finds one by trying (NIST SP 800-63B asks for 112). */
-function add(
+/**
+ * Makes a link a session. Its secret is always a new one: one that somebody planted in a browser is never taken over.
+ *
+ * @returns the secret of the session; null if the link was used, has expired or is none
+ */
+export function openLink(
   store: Store,
-  kind: keyof typeof prefixes,
-  { name, role }: Pick<Visitor, "name" | "role">,
+  link: string,
   { address, agent }: Browser,
   nowMs: number,
-) {
-  const expired = `DELETE FROM credentials
+): string | null {
+  const secret = makeSecret("session");
+  const sql = `UPDATE credentials SET kind = 'session', hash = ?, created_at_ms = ?, seen_at_ms = ?, address = ?, agent = ?
+    WHERE hash = ? AND kind = 'link'`;
+  return store.transaction(() => {
+    removeExpired(store, nowMs);
+    const { changes } = store.run(sql, hashOf(secret), nowMs, nowMs, address, agent, hashOf(link));
+    return changes === 0 ? null : secret;
+  });
+}
+
+function removeExpired(store: Store, nowMs: number): void {
+  const sql = `DELETE FROM credentials
     WHERE (kind = 'link' AND created_at_ms < ?) OR (kind = 'session' AND seen_at_ms < ?)`;
-  store.run(expired, nowMs - linkLastsMs, nowMs - sessionLastsMs);
-  const secret = `${prefixes[kind]}${randomBytes(32).toString("base64url")}`;
-  const sql = `INSERT INTO credentials (kind, hash, name, role, created_at_ms, seen_at_ms, address, agent)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
-  const seenAtMs = kind === "session" ? nowMs : null;
-  const { id } = store.run(sql, kind, hashOf(secret), name, role, nowMs, seenAtMs, address, agent);
-  return { id, secret };
+  store.run(sql, nowMs - linkLastsMs, nowMs - sessionLastsMs);
+}
+
+/** 256 bits: nobody finds one by trying (NIST SP 800-63B asks for 112). */
+function makeSecret(kind: keyof typeof prefixes): string {
+  return `${prefixes[kind]}${randomBytes(32).toString("base64url")}`;
 }
 
 /** The sessions that have not expired and the tokens, the newest first. */

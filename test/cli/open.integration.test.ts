@@ -35,17 +35,17 @@ test("open --list shows who is signed in and what they did, and --end ends a ses
   const statusOf = async (call: string) => (await callAsPage(service, call, { credential })).status;
   assert.equal(await statusOf("GET /projects"), 200);
   const lines = (await hotpush(service, "open", "--list")).stdout.split("\n");
-  assert.match(lines[2] ?? "", /^2 +session +Ann +viewer +\d{4}-.+ 192\.0\.2\.7$/);
-  assert.match(lines.at(-2) ?? "", /Ann \(session 2\) +signIn .+done$/);
+  assert.match(lines[2] ?? "", /^1 +session +Ann +viewer +\d{4}-.+ 192\.0\.2\.7$/);
+  assert.match(lines.at(-2) ?? "", /Ann \(session 1\) +signIn .+done$/);
   const { visitors } = await hotpushJson<GivenBy<"visitors">>(service, "open", "--list");
   assert.deepEqual(
     visitors.map(({ id, kind, name, role }) => [id, kind, name, role]),
-    [[2, "session", "Ann", "viewer"]],
+    [[1, "session", "Ann", "viewer"]],
   );
-  const { stdout } = await hotpush(service, "open", "--end", "2");
-  assert.equal(stdout, "The session 2 of Ann has ended.\n");
+  const { stdout } = await hotpush(service, "open", "--end", "1");
+  assert.equal(stdout, "The session 1 of Ann has ended.\n");
   assert.equal(await statusOf("GET /projects"), 401);
-  assert.equal((await hotpush(service, "open", "--end", "2")).code, 1);
+  assert.equal((await hotpush(service, "open", "--end", "1")).code, 1);
 });
 
 test("open --token makes a token that looks, or acts, and --end ends it", async (t) => {

@@ -107,7 +107,7 @@ test("on a laptop, commands print what they print on the server", async (t) => {
   assert.equal(deployed.code, 0, deployed.stderr);
   assert.match(deployed.stdout, /^Deployment 2 deploys main at /);
   const { stdout } = await there("history", "--json");
-  assert.equal(JSON.parse(stdout).deployments[0].requestedBy.name, "deploy (token 2)");
+  assert.equal(JSON.parse(stdout).deployments[0].requestedBy.name, "operator's token (token 2)");
   assert.equal((await here("cancel", "2")).code, 1);
 });
 

@@ -17,12 +17,12 @@ test("what an operator starts is shown at once, and the audit log names them", a
   assert.match((await ann.get("/deployments/1")).text, /was cancelled/);
   const paused = await ann.send("/projects/default/pause", { reason: "lunch" });
   assert.equal(paused.headers.location, "/projects/default");
-  assert.match((await ann.get("/projects/default")).text, /paused .*by Ann \(session 1\): lunch/s);
+  assert.match((await ann.get("/projects/default")).text, /paused .*by Ann \(session 2\): lunch/s);
   assert.equal((await ann.send("/projects/default/resume", {})).status, 303);
   const { entries } = await callRun(service.statePath, "audit", {});
   assert.deepEqual(
     entries.map(({ action, visitor }) => `${visitor} ${action}`),
-    ["resume", "pause", "cancel", "signIn"].map((action) => `Ann (session 1) ${action}`),
+    ["resume", "pause", "cancel", "signIn"].map((action) => `Ann (session 2) ${action}`),
   );
 });
 

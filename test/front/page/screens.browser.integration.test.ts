@@ -33,7 +33,7 @@ test("a button asks once more, takes a reason, and shows what it has done", { sk
   await tab.read(`document.querySelector("#pause input[name=reason]").focus()`);
   for (const letter of "lunch") await tab.press(letter);
   await tab.press("Enter");
-  await tab.until(`document.body.innerText.includes("by Ada Park (session 1): lunch")`, longestMs);
+  await tab.until(`document.body.innerText.includes("by Ada Park (session 2): lunch")`, longestMs);
   assert.equal(await tab.read("location.pathname"), "/projects/default");
   assert.deepEqual(tab.faults, []);
 });
