@@ -1,5 +1,4 @@
 import { formatSize } from "#config/size";
-import { type ComposeOptions, loadImageNames, loadModel } from "#platform/compose";
 import {
   type Engine,
   EngineRefusal,
@@ -11,16 +10,6 @@ import {
 import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/images";
 import { note, type ReportScope, timed } from "./report.ts";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "./versions.ts";
-
-/**
- * Removes old images of a compose project, as `prune` does.
- *
- * @param request.keep how many good versions before the present one keep their images
- */
-export async function pruneProject(request: ProjectPruneRequest): Promise<Pruned> {
-  const [{ name }, images] = await Promise.all([loadModel(request), loadImageNames(request)]);
-  return prune({ ...request, project: { name, images } });
-}
 
 /** Prunes while the new version is watched. A failure is only reported. */
 export async function pruneBeside(scope: ReportScope, work: () => Promise<Pruned>): Promise<void> {
@@ -49,8 +38,6 @@ export interface PruneRequest {
   /** Images in use that no container on this machine shows. */
   readonly inUse?: readonly Pick<VersionImage, "id" | "tag">[];
 }
-
-export type ProjectPruneRequest = ComposeOptions & Omit<PruneRequest, "project">;
 
 export interface Pruned {
   readonly removed: readonly string[];

@@ -1,4 +1,4 @@
-import { configHashes, loadModel } from "#platform/compose";
+import { type ComposeOptions, configHashes, loadImageNames, loadModel } from "#platform/compose";
 import { findOwnService, listContainers } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
 import {
@@ -19,7 +19,7 @@ import {
 import { findLiveDirectory } from "./locate-project.ts";
 import { lockRollout } from "./lock.ts";
 import { oneShotsOf, readProject, selectServices, withoutOwn } from "./project.ts";
-import { type ProjectPruneRequest, type Pruned, pruneBeside, pruneProject } from "./prune.ts";
+import { type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
 import { refuseOtherHome } from "./refuse-compose-file.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
 import { withRequestsCounted } from "./requests.ts";
@@ -92,9 +92,11 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
     for (const wave of wavesOf(services.filter(({ replicas }) => replicas > 0)))
       await updateWave(rollout, wave, progress);
     // The new version is not recorded yet, so this keeps one good version more than a prune afterwards.
-    const prune = async () =>
-      pruneProject({ ...rollout, inUse: Object.values(await servingImages(rollout)) });
-    const pruning = withPrune ? pruneBeside(rollout, prune) : null;
+    const pruneNow = async () => {
+      const [images, serving] = await Promise.all([loadImageNames(rollout), servingImages(rollout)]);
+      return prune({ ...rollout, project: { name: project.name, images }, inUse: Object.values(serving) });
+    };
+    const pruning = withPrune ? pruneBeside(rollout, pruneNow) : null;
     try {
       await guardReplacements(replacements);
     } finally {
@@ -185,8 +187,11 @@ function ranToTheirEnd(rollout: Rollout, outcomes: readonly ServiceOutcome[]): r
 }
 
 /** Removes old images of a project. The caller holds its lock. */
-export async function pruneImages(request: ProjectPruneRequest): Promise<Pruned> {
-  if ((await chooseEngine(request)) === "compose") return pruneProject(request);
+export async function pruneImages(request: ComposeOptions & Omit<PruneRequest, "project">): Promise<Pruned> {
+  if ((await chooseEngine(request)) === "compose") {
+    const [{ name }, images] = await Promise.all([loadModel(request), loadImageNames(request)]);
+    return prune({ ...request, project: { name, images } });
+  }
   // The commit only matters for names of images that are not built yet.
   const { project } = await loadStack(request, "0".repeat(12));
   return pruneStack({ ...request, project });
