@@ -10,24 +10,32 @@ import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 /** Replaces secrets in text by stars. */
 export interface Redactor {
   readonly text: (text: string) => string;
+  /** Redacts a text that goes on. `rest` is the end of it, as it is: a secret may have begun there. */
+  readonly beginning: (text: string) => { readonly shown: string; readonly rest: string };
 }
 
 /** Creates the redactor for `secrets`: as they are, and in URL, JSON and base64 encoding. Lines of a secret count by themselves. */
 export function createRedactor(secrets: Iterable<string>): Redactor {
   const longestAt = createFinder(formsOf(bounded(secrets)));
+
+  /** Redacts up to `end`, or to the first place after it that is in no secret. What begins at `last` may be incomplete. */
+  function redact(text: string, end: number, last: number) {
+    let shown = "";
+    let coveredTo = 0;
+    let at = 0;
+    for (; at < end || (at < coveredTo && at < last); at += 1) {
+      const length = longestAt(text, at);
+      if (length === 0) continue;
+      // Secrets that overlap are replaced as one.
+      if (at >= coveredTo) shown += `${text.slice(coveredTo, at)}***`;
+      coveredTo = Math.max(coveredTo, at + length);
+    }
+    return { shown: shown + text.slice(coveredTo, at), rest: text.slice(Math.max(at, coveredTo)) };
+  }
+
   return {
-    text(text) {
-      let shown = "";
-      let coveredTo = 0;
-      for (let at = 0; at < text.length; at += 1) {
-        const length = longestAt(text, at);
-        if (length === 0) continue;
-        // Secrets that overlap are replaced as one.
-        if (at >= coveredTo) shown += `${text.slice(coveredTo, at)}***`;
-        coveredTo = Math.max(coveredTo, at + length);
-      }
-      return shown + text.slice(coveredTo);
-    },
+    text: (text) => redact(text, text.length, text.length).shown,
+    beginning: (text) => redact(text, text.length - heldBack, text.length - longestPiece),
   };
 }
 
@@ -93,6 +101,9 @@ function base64FormsOf(secret: string): readonly string[] {
 
 /** A longer form is found by its pieces, so that the search at one place ends soon. */
 const longestPiece = 64;
+
+/** Far more than pieces that overlap take. */
+const heldBack = 4 * 1024;
 
 /** The pieces of a form; the last one overlaps the one before. */
 function piecesOf(form: string): readonly string[] {

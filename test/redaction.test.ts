@@ -51,6 +51,21 @@ test("a secret in a line without an end is redacted, wherever it stands", () => 
   }
 });
 
+test("a long secret at the edge of what is held back of a line is redacted, wherever it ends", () => {
+  const long = `${hexSecret}${hexSecret.slice(0, 36).toUpperCase()}`;
+  const redactor = createRedactor([long]);
+  for (const before of [65_400, 65_450, 65_471, 65_472, 65_500, 65_536]) {
+    for (const end of [1, 40, 64, 70, 99]) {
+      const pieces = ["x".repeat(before), long.slice(0, end), "", long.slice(end), "y".repeat(70_000)];
+      const output = redacted(
+        redactor,
+        pieces.map((piece) => Buffer.from(piece)),
+      ).replaceAll("\n", "");
+      assert.match(output, /^x+(?:\*{3})+y+$/, `${before} ${end}`);
+    }
+  }
+});
+
 test("no secret and no output of a script holds up the process", () => {
   const shared = Array.from({ length: 4_000 }, (_, index) => `aaaaaa${String(index).padStart(5, "0")}`);
   for (const [secrets, text] of [

@@ -63,12 +63,11 @@ export function reportEnding(store: Store, deployment: Deployment): void {
 
 function put(store: Store, event: EventReport["event"], deployment: Deployment): void {
   store.run(
-    `INSERT INTO outbox (project, subscriber, is_after_failure, event, deployment_id, deployment, created_at_ms)
-     SELECT project, name, saw_failure, ?, ?, ?, ? FROM subscribers WHERE project = ? AND (? = 'ended' OR wants_starts)`,
+    `INSERT INTO outbox (project, subscriber, is_after_failure, event, deployment_id, deployment)
+     SELECT project, name, saw_failure, ?, ?, ? FROM subscribers WHERE project = ? AND (? = 'ended' OR wants_starts)`,
     event,
     deployment.id,
     JSON.stringify(deployment),
-    Date.now(),
     deployment.project,
     event,
   );
@@ -105,13 +104,16 @@ export function removeReport(store: Store, id: number): void {
   store.transaction(() => store.run("DELETE FROM outbox WHERE id = ?", id));
 }
 
-/** Takes the reports that have waited since before `sinceMs` out of the outbox. @returns how many, by subscriber */
-export function removeOldReports(store: Store, sinceMs: number) {
-  const sql =
-    "SELECT project, subscriber, count(*) AS count FROM outbox WHERE created_at_ms < ? GROUP BY 1, 2";
-  const old = store.all(sql, sinceMs);
-  if (old.length > 0)
-    store.transaction(() => store.run("DELETE FROM outbox WHERE created_at_ms < ?", sinceMs));
+/** The id of the newest report that waits, 0 if none does. */
+export function newestReport(store: Store): number {
+  return Number(store.get("SELECT coalesce(max(id), 0) AS id FROM outbox")?.id);
+}
+
+/** Takes the reports up to the one with `id` out of the outbox. @returns how many, by subscriber */
+export function removeReportsTo(store: Store, id: number) {
+  const sql = "SELECT project, subscriber, count(*) AS count FROM outbox WHERE id <= ? GROUP BY 1, 2";
+  const old = store.all(sql, id);
+  if (old.length > 0) store.transaction(() => store.run("DELETE FROM outbox WHERE id <= ?", id));
   return old.map(({ project, subscriber, count }) => ({
     project: String(project),
     subscriber: String(subscriber),

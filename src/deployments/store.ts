@@ -112,8 +112,7 @@ export const deploymentsSchema: Schema = {
       event            TEXT NOT NULL CHECK (event IN ('started', 'ended')),
       deployment_id    INTEGER NOT NULL,
       deployment       TEXT NOT NULL,     -- as it was then: JSON
-      is_after_failure INTEGER NOT NULL,
-      created_at_ms    INTEGER NOT NULL
+      is_after_failure INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX letters ON outbox (project, subscriber, id);
     -- what only grows, and stays when deployments are pruned

@@ -133,11 +133,14 @@ export async function sendCommitStatus(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const { deployment } = message.report;
+  let last = delivered;
   for (const commit of new Set([deployment.commit, liveCommit(deployment)])) {
     const outcome = await showStatus(settings, statusOf(message, commit), signal);
-    if (outcome.kind !== "delivered") return outcome;
+    if (outcome.kind === "failed") return outcome;
+    // The pushed commit may be gone; the other one is there all the same.
+    if (outcome.kind === "refused") last = outcome;
   }
-  return delivered;
+  return last;
 }
 
 async function showStatus(

@@ -2,9 +2,10 @@ import type { ProjectSettings } from "#config/project";
 import type { Deployment } from "#deployments/deployment";
 import {
   listReaders,
+  newestReport,
   nextReport,
-  removeOldReports,
   removeReport,
+  removeReportsTo,
   reportStart,
   type Subscriber,
   type WaitingReport,
@@ -40,6 +41,8 @@ export interface NotificationOptions {
   readonly stopping: AbortSignal;
   /** The pause after the first failed attempt; each further one is twice as long. */
   readonly firstRetryMs?: number;
+  /** A clock that never jumps, in milliseconds. */
+  readonly clock?: () => number;
 }
 
 /** Sends a report to one subscriber. */
@@ -47,8 +50,10 @@ export type Send = (report: WaitingReport, signal: AbortSignal) => Promise<SendO
 export type Reader = Pick<WaitingReport, "project" | "subscriber">;
 
 const longestRetryMs = 15 * 60_000;
-/** A report that could not be delivered for so long is given up. */
+/** A report that could not be delivered for so long is given up. After a restart it is given as long again. */
 const longestWaitMs = 24 * 3_600_000;
+/** How exactly that is measured. */
+const markEveryMs = 600_000;
 /** Requests at a time. Each may hang for ten seconds. */
 const mostSending = 8;
 
@@ -58,6 +63,9 @@ const mostSending = 8;
  */
 export function createNotifications(options: NotificationOptions): Notifications {
   const { store, findSend, isLeader, log, stopping, firstRetryMs = 5_000 } = options;
+  const { clock = () => performance.now() } = options;
+  /** The newest report at some moments: by then all up to it were there. */
+  const marks: { readonly id: number; readonly atMs: number }[] = [];
   const inTurn = atMost(mostSending);
   const working = new Map<string, Promise<void>>();
 
@@ -83,7 +91,7 @@ export function createNotifications(options: NotificationOptions): Notifications
         logOutcome(log, waiting, outcome, waitMs);
         await pause(waitMs, stopping);
         retryMs = Math.min(2 * retryMs, longestRetryMs);
-        giveUpOld(store, log);
+        giveUpOld();
       } else {
         if (outcome.kind === "refused") logOutcome(log, waiting, outcome, null);
         removeReport(store, waiting.id);
@@ -100,6 +108,19 @@ export function createNotifications(options: NotificationOptions): Notifications
     }
   }
 
+  function giveUpOld(): void {
+    const nowMs = clock();
+    if (nowMs - (marks.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= markEveryMs)
+      marks.push({ id: newestReport(store), atMs: nowMs });
+    const old = marks.findLastIndex(({ atMs }) => nowMs - atMs >= longestWaitMs);
+    const [last] = marks.splice(0, old + 1).slice(-1);
+    for (const { project, subscriber, count } of removeReportsTo(store, last?.id ?? 0)) {
+      const fields = { event: "notifications.given_up", project, subscriber, count };
+      const text = `Reports that could not be delivered to ${subscriber} for a day are given up: ${count}`;
+      log.error(fields, text);
+    }
+  }
+
   function logFault(error: unknown): void {
     log.error({ event: "notifications.failed", err: error }, "The outbox could not be read or written");
   }
@@ -107,7 +128,7 @@ export function createNotifications(options: NotificationOptions): Notifications
   function wake(): void {
     if (stopping.aborted || !isLeader()) return;
     try {
-      giveUpOld(store, log);
+      giveUpOld();
       for (const reader of listReaders(store)) if (findSend(reader) !== null) begin(reader);
     } catch (error) {
       logFault(error);
@@ -185,12 +206,4 @@ function logOutcome(
     fields,
     `A report on deployment ${deploymentId} was not taken by ${subscriber}: ${fault}. ${next}`,
   );
-}
-
-function giveUpOld(store: Store, log: Log): void {
-  for (const { project, subscriber, count } of removeOldReports(store, Date.now() - longestWaitMs)) {
-    const fields = { event: "notifications.given_up", project, subscriber, count };
-    const text = `Reports that could not be delivered to ${subscriber} for a day are given up: ${count}`;
-    log.error(fields, text);
-  }
 }

@@ -76,6 +76,11 @@ export class ProjectRegistry {
   /** Waits for the running deployments, and starts no others. Pushes are still recorded. */
   async stop(): Promise<void> {
     this.#files.stop();
-    await Promise.all(this.list().map((project) => project.stop()));
+    const { log } = this.#shared;
+    // What keeps one project from stopping keeps no other one.
+    const stopped = await Promise.allSettled(this.list().map((project) => project.stop()));
+    for (const one of stopped)
+      if (one.status === "rejected")
+        log.error({ event: "project.not_stopped", err: one.reason }, "A project did not stop as it should");
   }
 }

@@ -88,7 +88,7 @@ export interface EarlyEnd {
   readonly reason: "timed_out" | "cancelled" | "interrupted";
   readonly wasForced: boolean;
   readonly timeoutMs: number;
-  readonly survivors: readonly ProcessEntry[];
+  readonly survivors: readonly Pick<ProcessEntry, "pid" | "command">[];
   readonly printed: Printed;
 }
 

@@ -98,7 +98,7 @@ function readOutput(fd: number, { logPath, redactor, silenceMs, sink }: OutputOp
   let steps = 0;
   let streamedBytes = 0;
   let lastReadMs = performance.now();
-  const cutter = createLineCutter((line) => lines.push(line), redactor.text);
+  const cutter = createLineCutter((line) => lines.push(line), redactor);
 
   /** In this order: who is told of a line or a step finds it in the log. */
   function passOn(): void {
@@ -152,9 +152,8 @@ function readOutput(fd: number, { logPath, redactor, silenceMs, sink }: OutputOp
 
 /** The longest line, in characters; a longer one continues as a line of its own. */
 export const longestLine = 8_192;
-/** Of a line without an end, so much is held back: a secret may have begun. */
+/** So much of a line without an end is held back. */
 const mostHeld = 64 * 1024;
-const keptBack = 4 * 1024;
 
 /** Cuts a stream of bytes into lines. */
 export interface LineCutter {
@@ -167,24 +166,28 @@ export interface LineCutter {
  * Bytes that are no UTF-8 are replaced.
  *
  * @param onLine gets each line without its line feed; one that is too long in pieces, as lines of their own
- * @param redact gets whole lines
+ * @param redactor gets whole lines, or the beginning of one
  */
 export function createLineCutter(
   onLine: (line: string) => void,
-  redact: (text: string) => string = (text) => text,
+  redactor: Redactor = { text: (text) => text, beginning: (shown) => ({ shown, rest: "" }) },
 ): LineCutter {
   const decoder = new StringDecoder("utf8");
+  /** The redacted beginning of a line that is not passed on yet. */
+  let begun = "";
   let rest = "";
 
-  /** @returns the rest that is no longer than `most` */
-  function passPieces(line: string, most: number): string {
+  /** @returns the rest, which is no longer than a line may be */
+  function passPieces(line: string): string {
     let from = 0;
-    for (; line.length - from > most; from += longestLine) onLine(line.slice(from, from + longestLine));
+    for (; line.length - from > longestLine; from += longestLine)
+      onLine(line.slice(from, from + longestLine));
     return line.slice(from);
   }
 
   function passLines(text: string): void {
-    for (const line of redact(text).split("\n")) onLine(passPieces(line, longestLine));
+    for (const line of (begun + redactor.text(text)).split("\n")) onLine(passPieces(line));
+    begun = "";
   }
 
   return {
@@ -193,11 +196,14 @@ export function createLineCutter(
       const end = rest.lastIndexOf("\n");
       if (end !== -1) passLines(rest.slice(0, end));
       rest = rest.slice(end + 1);
-      if (rest.length > mostHeld) rest = passPieces(redact(rest), keptBack + longestLine);
+      if (rest.length <= mostHeld) return;
+      const { shown, rest: held } = redactor.beginning(rest);
+      begun = passPieces(begun + shown);
+      rest = held;
     },
     finish() {
       rest += decoder.end();
-      if (rest.length > 0) passLines(rest);
+      if (begun !== "" || rest !== "") passLines(rest);
       rest = "";
     },
   };

@@ -2,27 +2,20 @@ import { readdirSync, readFileSync } from "node:fs";
 
 export interface ProcessEntry {
   readonly pid: number;
+  /** The id of its process group. */
+  readonly group: number;
   readonly command: string;
 }
 
-/** The processes that a run has left behind, found by the marks in their environment. */
+/** The processes of a run, found by the marks in their environment, unless one has emptied it. A zombie has none. */
 export function findProcessesOf(deploymentId: number, repoPath: string): readonly ProcessEntry[] {
-  const marks = runMarks(deploymentId, repoPath);
+  const marks = [`DEPLOY_ID=${deploymentId}`, `REPO_PATH=${repoPath}`];
   return processIds()
     .filter((pid) => pid !== process.pid && hasEnvironment(pid, marks))
-    .map((pid) => ({ pid, command: commandOf(pid) }));
+    .map((pid) => ({ pid, group: Number(statOf(pid)[2]), command: commandOf(pid) }));
 }
 
-/** The variables that a deployment's processes have, unless one has emptied its environment. */
-export function runMarks(deploymentId: number, repoPath: string): readonly string[] {
-  return [`DEPLOY_ID=${deploymentId}`, `REPO_PATH=${repoPath}`];
-}
-
-/**
- * True while a process with this id lives that was started with all of `marks` in its environment. A zombie has no
- * environment.
- */
-export function hasEnvironment(pid: number, marks: readonly string[]): boolean {
+function hasEnvironment(pid: number, marks: readonly string[]): boolean {
   const entries = read(`/proc/${pid}/environ`, "utf8").split("\0");
   return marks.every((mark) => entries.includes(mark));
 }
@@ -32,13 +25,14 @@ const tickMs = 10;
 
 /** How long a process has been running, by the monotonic clock; 0 if it is gone. */
 export function ageMs(pid: number): number {
-  const startTicks = Number(fieldsAfterName(read(`/proc/${pid}/stat`, "latin1"))[19]);
+  const startTicks = Number(statOf(pid)[19]);
   const uptimeMs = Number(read("/proc/uptime", "latin1").split(" ")[0]) * 1_000;
   return Math.max(0, uptimeMs - startTicks * tickMs) || 0;
 }
 
 /** The fields of a line of `stat` from the third on: the name before them may contain blanks and brackets. */
-function fieldsAfterName(stat: string): readonly string[] {
+function statOf(pid: number): readonly string[] {
+  const stat = read(`/proc/${pid}/stat`, "latin1");
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 

@@ -14,7 +14,7 @@ import type { Redactor } from "#redaction";
 import { checkScript } from "./check-script.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import { logPath, longestLine, type OutputReader, type OutputSink, openOutput } from "./log-file.ts";
-import { ageMs, findProcessesOf, hasEnvironment, runMarks, terminateGroup } from "./processes.ts";
+import { ageMs, findProcessesOf, type ProcessEntry, terminateGroup } from "./processes.ts";
 import {
   binDirectory,
   checkDeployLogDirectory,
@@ -214,7 +214,12 @@ async function adoptRun(context: RunContext): Promise<Adoption> {
   const wasLocked = await isHeld(directory, deployment.id, repoPath);
   // In this order: a script that ends in between writes its exit code before it releases the lock.
   const exitCode = readExitCode(directory);
-  if (exitCode === null) return wasLocked ? { kind: "alive", run: adoptLiving(context) } : { kind: "gone" };
+  if (exitCode === null && wasLocked) return { kind: "alive", run: adoptLiving(context) };
+  if (exitCode === null) {
+    // What is left has closed the lock. It must not run beside the next attempt.
+    await terminate(groupOf(context), remainsGraceMs);
+    return { kind: "gone" };
+  }
   const printed = await resumeOutput(context).finish();
   return { kind: "ended", ending: await endedByItself(context, exitCode, printed) };
 }
@@ -234,26 +239,31 @@ function resumeOutput(context: RunContext): OutputReader {
 /** The least time that an adopted run gets, even if it is past its time-out. */
 const leastRemainingMs = 1_000;
 
+/** The processes of a run that its supervisor and the script have not left behind, also if the supervisor was killed. */
+function groupMembers({ deployment, directory, repoPath }: RunContext): readonly ProcessEntry[] {
+  const supervisor = readPid(directory);
+  return findProcessesOf(deployment.id, repoPath).filter(({ group }) => group === supervisor);
+}
+
+/** Process ids are reused, and those of another container mean nothing here. */
+function groupOf(context: RunContext): number | null {
+  return groupMembers(context)[0]?.group ?? null;
+}
+
 function adoptLiving(context: RunContext): Run {
   const { deployment, directory, repoPath, timeoutMs, outOfSightMs } = context;
   const output = resumeOutput(context);
-  const marks = runMarks(deployment.id, repoPath);
-  /** Process ids are reused, and those of another container mean nothing here. */
-  const group = () => {
-    const pid = readPid(directory);
-    return pid !== null && hasEnvironment(pid, marks) ? pid : null;
-  };
-  const pid = group();
-  // A killed container releases the service's lock before its last process is gone.
-  const wasInSight = pid !== null;
+  const members = groupMembers(context).map(({ pid }) => pid);
   // If no process of it is visible, there is no script to wait for: the holder of the lock is dying or was left behind.
-  const isVisible = wasInSight || findProcessesOf(deployment.id, repoPath).length > 0;
+  const isVisible = findProcessesOf(deployment.id, repoPath).length > 0;
   const patienceMs = isVisible ? Number.POSITIVE_INFINITY : outOfSightMs;
-  const ranMs = pid === null ? 0 : ageMs(pid);
+  // What another run has left behind is older.
+  const ranMs = Math.max(0, ...members.map(ageMs));
   return watchRun(context, {
     output,
-    group,
-    wasInSight,
+    group: () => groupOf(context),
+    // A killed container releases the service's lock before its last process is gone.
+    wasInSight: members.includes(readPid(directory) ?? 0),
     exited: (isKnown) => waitForEnd(context, isKnown, patienceMs),
     remainingMs: isVisible ? Math.max(leastRemainingMs, timeoutMs - ranMs) : null,
   });

@@ -21,10 +21,16 @@ exec 4<"$run/output"
 printf '%s\n' "$$" >"$run/pid" || exit
 # Reserves the space for the exit code: the disk may be full when the script exits.
 printf '%-4s\n' '' >"$run/exit.new" || exit
-trap : TERM INT HUP
+lingers=yes
+trap 'lingers=' TERM INT HUP
 # The shell's message about a killed command would take the place of the script's last line.
 exec 5>&2 2>/dev/null
 (exec "$@" 2>&5 4<&- 5>&-)
 code=$?
 trap 'exit "$code"' EXIT
 printf '%-4s\n' "$code" 1<>"$run/exit.new" && mv "$run/exit.new" "$run/exit"
+# What the pipe still holds lasts as long as somebody has it open. If the service has died, the next one reads it, and then
+# removes the directory.
+exec >/dev/null 3>&- 5>&-
+while read -r name parent; do [ "$name" != PPid: ] || break; done <"/proc/$$/status"
+while [ "$parent" != "$PPID" ] && [ "$lingers" ] && [ -e "$run/exit" ]; do sleep 1; done

@@ -44,6 +44,7 @@ for (const [exitCode, state] of [
   test(`a script that ended with ${exitCode} while no service ran is recorded with that`, async (t) => {
     const first = await startDeploying(t, scriptWithGap);
     await first.end("SIGKILL");
+    const supervisor = supervisorOf(first);
     letEnd(first, exitCode);
     await until("the script has ended", () => existsSync(join(first.statePath, "runs/1/exit")));
     const second = await first.again();
@@ -51,8 +52,30 @@ for (const [exitCode, state] of [
     const recorded = await untilDeployment(second.statePath, 1, (deployment) => deployment.state === state);
     assert.deepEqual([recorded.exitCode, recorded.attempts], [exitCode, 1]);
     assert.equal(runsIn(second), "1\n");
+    assert.equal(readLog(second.statePath, 1), "before\nin the gap\nafter\n");
+    await until("its supervisor is gone", () => !existsSync(`/proc/${supervisor}`));
   });
 }
+
+test("what is left of a run whose supervisor was killed too never runs beside the next attempt", async (t) => {
+  const closesLock = `#!/bin/sh
+exec 3>&-
+for pid in $(cat pids 2>/dev/null); do kill -0 "$pid" 2>/dev/null && touch both; done
+echo $$ >>pids
+echo before
+while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
+`;
+  const first = await startDeploying(t, closesLock);
+  const supervisor = supervisorOf(first);
+  await first.end("SIGKILL");
+  process.kill(supervisor, "SIGKILL");
+  const second = await first.again();
+  const pids = () => readFileSync(join(first.repoPath, "pids"), "utf8").trim().split("\n");
+  await until("it runs again", () => pids().length === 2);
+  letGo(first.repoPath);
+  await untilDeployment(second.statePath, 1, ({ state }) => state === "succeeded");
+  assert.ok(!existsSync(join(first.repoPath, "both")));
+});
 
 test("a script is adopted through three more crashes, and pushes wait for it", async (t) => {
   let service = await startDeploying(t, scriptWithGap);

@@ -17,7 +17,7 @@ export function encodings(secret: string): Readonly<Record<string, string>> {
 /** What a log has of output that comes in pieces. */
 export function redacted(redactor: Redactor, pieces: readonly Buffer[]): string {
   const lines: string[] = [];
-  const cutter = createLineCutter((line) => lines.push(line), redactor.text);
+  const cutter = createLineCutter((line) => lines.push(line), redactor);
   for (const piece of pieces) cutter.push(piece);
   cutter.finish();
   return lines.join("\n");

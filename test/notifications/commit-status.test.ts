@@ -98,6 +98,14 @@ test("GitLab's refusal of a state that it has counts as done", async (t) => {
   assert.equal((await send(t, "gitlab", other, { state: "running" })).kind, "refused");
 });
 
+test("a pushed commit that is gone does not keep the result from the one that is live", async (t) => {
+  const server = await startTarget(t, (response, { path }) => {
+    response.writeHead(path.endsWith(commit) ? 404 : 201).end("{}");
+  });
+  const outcome = await send(t, "github", server, { state: "succeeded", checkedOutCommit: commitOf("two") });
+  assert.deepEqual([outcome.kind, server.requests.length], ["refused", 2]);
+});
+
 test("a commit that is not there ends the attempts, and a wrong token does not", async (t) => {
   const server = await startTarget(t, (response) => void response.writeHead(404).end());
   assert.equal((await send(t, "github", server, { state: "failed" })).kind, "refused");

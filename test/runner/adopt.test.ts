@@ -5,6 +5,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Run } from "../../src/deployments/deployment.ts";
+import { signalGroup } from "../../src/runner/processes.ts";
 import { createTestRunner, deploymentWith, type TestRunner } from "../harness/runs.ts";
 import { until } from "../harness/until.ts";
 
@@ -39,6 +40,29 @@ test("a run whose supervisor is gone is waited for while a process of it is visi
   holder.kill("SIGKILL");
   assert.equal((await run.ended).state, "interrupted");
 });
+
+test("an adopted run is ended with its whole group, also if its supervisor is gone", async (t) => {
+  const own = createTestRunner(t, { outOfSightMs });
+  const { run, group } = await adoptRest(t, own);
+  run.end("cancelled", 100);
+  assert.equal((await run.ended).state, "cancelled");
+  assert.throws(() => process.kill(-group, 0), { code: "ESRCH" });
+});
+
+/** Adopts run 1, of whose process group only a process that holds its lock is left. */
+async function adoptRest(t: TestContext, own: TestRunner) {
+  const directory = join(own.statePath, "runs/1");
+  mkdirSync(directory, { recursive: true });
+  const text = `exec 3>"$1/lock"; flock 3; mkfifo "$1/output"; echo $$ >"$1/pid"; sleep 300 & echo held; wait`;
+  const env = { PATH: process.env.PATH, DEPLOY_ID: "1", REPO_PATH: own.repoPath };
+  const supervisor = spawn("sh", ["-c", text, "sh", directory], { env, detached: true });
+  const group = supervisor.pid ?? assert.fail();
+  t.after(() => signalGroup(group, "SIGKILL"));
+  await once(supervisor.stdout, "data");
+  supervisor.kill("SIGKILL");
+  await once(supervisor, "exit");
+  return { run: await adopt(own), group };
+}
 
 /** A process with `marks` in its environment that holds the lock of deployment 1, the rest of which is gone. */
 async function holdLock(t: TestContext, { statePath }: TestRunner, marks: Record<string, string>) {

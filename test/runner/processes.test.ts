@@ -9,11 +9,11 @@ import { until } from "../harness/until.ts";
 const repoPath = "/srv/the app of bücher/東京";
 
 test("a run's processes are found by all marks in their environment, with commands", async (t) => {
-  const { pid } = await start(t, { DEPLOY_ID: "70001", REPO_PATH: repoPath });
+  const { pid } = await start(t, { DEPLOY_ID: "70001", REPO_PATH: repoPath }, true);
   await start(t, { DEPLOY_ID: "700010", REPO_PATH: repoPath });
   await start(t, { DEPLOY_ID: "70001", REPO_PATH: "/srv/another" });
   await start(t, { NOT_DEPLOY_ID: "70001", REPO_PATH: repoPath });
-  assert.deepEqual(findProcessesOf(70_001, repoPath), [{ pid, command: "sleep 600" }]);
+  assert.deepEqual(findProcessesOf(70_001, repoPath), [{ pid, group: pid, command: "sleep 600" }]);
 });
 
 test("a zombie does not belong to a run", async (t) => {
@@ -39,8 +39,9 @@ test("the age of a process does not depend on the wall clock", async (t) => {
   assert.equal(ageMs(2 ** 30), 0);
 });
 
-async function start(t: TestContext, marks: Record<string, string>): Promise<ChildProcess> {
-  const child = spawn("sleep", ["600"], { env: { PATH: process.env.PATH, ...marks }, stdio: "ignore" });
+async function start(t: TestContext, marks: Record<string, string>, detached = false): Promise<ChildProcess> {
+  const env = { PATH: process.env.PATH, ...marks };
+  const child = spawn("sleep", ["600"], { env, stdio: "ignore", detached });
   t.after(() => child.kill("SIGKILL"));
   await once(child, "spawn");
   return child;
