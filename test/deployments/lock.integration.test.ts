@@ -60,7 +60,8 @@ for (const error of ["EMFILE", "ENOSPC"]) {
 }
 
 test("a cancelled adopted run whose lock stays held leaves no process or descriptor", async (t) => {
-  const first = await killWithChild(t);
+  // This child has left the process group, which is ended.
+  const first = await killWithChild(t, scriptWithChild.replace("sleep 300", "setsid sleep 300"));
   const second = await first.again();
   await second.log.waitFor(({ event }) => event === "deployment.adopted");
   await until("its end is waited for", () => childrenOfProcess(second).length === 1);
@@ -139,8 +140,8 @@ function openFilesOf({ child }: RunningService): readonly string[] {
 }
 
 /** A service that was killed while its script ran, which has left a child behind by then. */
-async function killWithChild(t: TestContext): Promise<RunningService> {
-  const service = await startService(t, { script: scriptWithChild });
+async function killWithChild(t: TestContext, script = scriptWithChild): Promise<RunningService> {
+  const service = await startService(t, { script });
   await deliver(service.url, githubPush());
   await service.log.waitFor(({ msg }) => msg === "up");
   endLater(t, service);
