@@ -75,11 +75,8 @@ function put(store: Store, event: EventReport["event"], deployment: Deployment):
 
 /** Those for whom reports wait. */
 export function listReaders(store: Store): readonly Pick<WaitingReport, "project" | "subscriber">[] {
-  const rows = store.all("SELECT DISTINCT project, subscriber FROM outbox");
-  return rows.map(({ project, subscriber }) => ({
-    project: String(project),
-    subscriber: String(subscriber),
-  }));
+  const sql = "SELECT DISTINCT project, subscriber FROM outbox";
+  return store.all(sql) as unknown as readonly Pick<WaitingReport, "project" | "subscriber">[];
 }
 
 /** The oldest report that waits for a subscriber, or null. */
@@ -114,9 +111,5 @@ export function removeReportsTo(store: Store, id: number) {
   const sql = "SELECT project, subscriber, count(*) AS count FROM outbox WHERE id <= ? GROUP BY 1, 2";
   const old = store.all(sql, id);
   if (old.length > 0) store.transaction(() => store.run("DELETE FROM outbox WHERE id <= ?", id));
-  return old.map(({ project, subscriber, count }) => ({
-    project: String(project),
-    subscriber: String(subscriber),
-    count: Number(count),
-  }));
+  return old as unknown as readonly { project: string; subscriber: string; count: number }[];
 }

@@ -376,13 +376,8 @@ function addToHistogram(add: Add, name: string, labels: string, durationMs: numb
 
 /** All totals, by project. */
 export function listTotals(store: Store): readonly Total[] {
-  const rows = store.all("SELECT project, name, labels, value FROM totals ORDER BY project, rowid");
-  return rows.map(({ project, name, labels, value }) => ({
-    project: String(project),
-    name: String(name),
-    labels: String(labels),
-    value: Number(value),
-  }));
+  const sql = "SELECT project, name, labels, value FROM totals ORDER BY project, rowid";
+  return store.all(sql) as unknown as readonly Total[];
 }
 
 /** A queue that is held: pushes are recorded, and wait. */
@@ -433,22 +428,11 @@ export function noteStep(store: Store, { id, attempts }: Deployment, name: strin
 
 /** The steps of all attempts, in the order in which they began. */
 export function listSteps(store: Store, deployment: Deployment): readonly DeploymentStep[] {
-  const rows = store.all(
-    "SELECT attempt, name, started_at_ms FROM steps WHERE deployment_id = ? ORDER BY attempt, position",
-    deployment.id,
-  );
-  return rows.map((row, index) => {
-    const next = rows[index + 1];
-    const isLastOfAll = next === undefined && row.attempt === deployment.attempts;
-    const endedAtMs =
-      next?.attempt === row.attempt ? next?.started_at_ms : isLastOfAll ? deployment.finishedAtMs : null;
-    return {
-      attempt: Number(row.attempt),
-      name: String(row.name),
-      startedAtMs: Number(row.started_at_ms),
-      endedAtMs: (endedAtMs as number | null | undefined) ?? null,
-    };
-  });
+  const { id, attempts, finishedAtMs } = deployment;
+  const sql = `SELECT attempt, name, started_at_ms AS startedAtMs,
+      coalesce(lead(started_at_ms) OVER (PARTITION BY attempt ORDER BY position), iif(attempt = ?, ?, NULL)) AS endedAtMs
+    FROM steps WHERE deployment_id = ? ORDER BY attempt, position`;
+  return store.all(sql, attempts, finishedAtMs, id) as unknown as readonly DeploymentStep[];
 }
 
 /** When a secret last signed a delivery, and which one. */
