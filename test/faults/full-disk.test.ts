@@ -82,15 +82,12 @@ test(
       '#!/bin/sh\nuntil [ -e "$REPO_PATH/go" ]; do sleep 0.02; done\necho "$2" >>"$REPO_PATH/begun"\n';
     const service = await startService(t, { statePath: join(disk, "state"), script });
     await deliver(service.url, githubPush());
-    const pidPath = join(service.statePath, "runs/1/pid");
-    const pid = await until(
-      "the script is there",
-      () => existsSync(pidPath) && Number(readFileSync(pidPath, "utf8")),
-    );
+    const file = (name: string) => existsSync(join(service.statePath, "runs/1", name));
+    await until("the script is there", () => file("pid"));
     await service.end("SIGKILL");
     fillDisk(disk);
     writeFileSync(join(service.repoPath, "go"), "");
-    await until("the script has ended", () => !existsSync(`/proc/${pid}`));
+    await until("the script has ended", () => file("exit"));
     rmSync(join(disk, "ballast"));
     const next = await service.again();
     assert.equal((await next.log.waitForEnding(1)).event, "deployment.succeeded");
