@@ -133,7 +133,7 @@ export function refuseOtherSystems(): void {
   if (process.platform === "linux") return;
   throw new ProblemError({
     code: "system_unsupported",
-    detail: `This is ${process.platform}, and Hotpush deploys on Linux only. To use a server from here: hotpush --server https://hotpush.example.com status`,
+    detail: `This is ${process.platform}, and Hotpush deploys on Linux only. To set a server up from here: hotpush up root@203.0.113.5`,
   });
 }
 

@@ -3,6 +3,7 @@ import { NotRunningError } from "#calls/client";
 import { CommandError, ProblemError, refuseOtherSystems } from "#problems";
 import { refuse } from "./command.ts";
 import { loadProgram, onlyOnServers, onlyPrinting, onlyThere } from "./commands.ts";
+import { runOverSsh, sshServerFor } from "./over-ssh.ts";
 
 /** The exit code of a wrong command line, as of every shell's built-in commands. */
 const usageExitCode = 2;
@@ -17,11 +18,14 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   const finish = (code: number) => {
     exitCode = code;
   };
-  // `hotpush connect` has a token of a git host, which is never sent to a page, nor one of a page to a git host.
-  const { words, server } = argv[0] === "connect" ? { words: [...argv], server: {} } : takeServer(argv);
+  // Their token is one of a git host, which is never sent to a page, nor one of a page to a git host.
+  const isAtGitHost = ["connect", "clone", "up"].includes(argv[0] ?? "");
+  const { words, server } = isAtGitHost ? { words: [...argv], server: {} } : takeServer(argv);
   const wanted = words.find((word) => !word.startsWith("-") && word !== "help");
   surviveReader(wanted === undefined || onlyPrinting.includes(wanted));
   const context = { env: { ...env, ...server }, finish };
+  const overSsh = sshServerFor(wanted ?? "", context.env);
+  if (overSsh !== null) return await runOverSsh(overSsh, words, context.env);
   if (onlyThere.includes(wanted ?? "") && context.env.HOTPUSH_SERVER)
     return refuse(`hotpush ${wanted} acts only on the machine of the service. Run it there.`);
   const program = await loadProgram(context, (name) => words.includes(name));

@@ -11,8 +11,10 @@ type CommandRow = readonly [summary: string, load: () => Promise<CommandFile>];
 /** Every command, in the groups and the order in which help shows them. */
 const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
   "Set up:": {
+    up: ["Set up a bare server and a project from your own machine", () => import("./up.ts")],
     init: ["Set up everything that a push needs to deploy this project", () => import("./init.ts")],
     connect: ["Make the webhook and the deploy key at your git host", () => import("./connect.ts")],
+    clone: ["Clone a repository with a deploy key of its own", () => import("./up.ts")],
     send: ["Send a signed test push or ping; --dry-run runs nothing", () => import("./send.ts")],
     doctor: [
       "Find what would keep a push from being deployed, and how to fix it",

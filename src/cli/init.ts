@@ -24,6 +24,10 @@ import { type CommandContext, isAgreed, newCommand, parser, print } from "./comm
 
 export const commands = { init: makeInitCommand };
 
+interface Options extends InitOptions {
+  readonly form?: boolean;
+}
+
 /** `hotpush init`: sets up the project around the working directory, so that a push deploys it. */
 function makeInitCommand({ env, finish }: CommandContext): Command {
   const description =
@@ -58,7 +62,8 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
     )
     .option("--yes", "non-interactive: take what is proposed, and change files that differ")
     .option("--check", "write nothing; show what would change, and exit with 1 if something would")
-    .action(async (options: InitOptions) => finish(await init(options, env)));
+    .option("--no-form", "do not print the webhook's form and what comes next")
+    .action(async (options: Options) => finish(await init(options, env)));
 }
 
 /** Makes the parser of an option that can be given several times. */
@@ -68,14 +73,15 @@ function collect<Value>(read: (text: string) => Value | null, fault: string) {
 }
 
 /** @returns the exit code: 1 if the person did not agree, or `check` found something that is not right */
-async function init(options: InitOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const { yes = false, check = false } = options;
+async function init(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
+  const { yes = false, check = false, form = true } = options;
   const setup = await planSetup(options, env, canAsk() && !yes && !check ? personAtTerminal : takeProposals);
   await showPlan(setup, env);
   showNotes(setup);
   if (check) return showMissing(await findMissing(setup, env));
   if (!(await mayChange(filesOf(setup), yes))) return 1;
-  showEnd(setup, await applySetup(setup, env));
+  const end = await applySetup(setup, env);
+  if (form) showEnd(setup, end);
   return 0;
 }
 

@@ -94,13 +94,21 @@ export function hasSucceeded(ending: CommandEnding): ending is Exited {
 }
 
 /**
- * Runs `argv` for a person at a terminal: in the session of this process, without input or time-out. Both outputs go to
- * standard error as they are, with their colours and progress.
+ * Runs `argv` for a person at a terminal: in the session of this process, without a time-out. Both outputs go to standard error
+ * as they are, with their colours and progress.
  *
+ * @param input what it reads; it never reads the terminal
  * @returns the exit code; null if a signal ended it or there is no such program
  */
-export function runInForeground([program, ...args]: Argv, env: NodeJS.ProcessEnv): Promise<number | null> {
-  return exitCodeOf(spawn(program, args, { env, stdio: ["ignore", process.stderr, process.stderr] }));
+export function runInForeground(
+  [program, ...args]: Argv,
+  env: NodeJS.ProcessEnv,
+  input: string | Buffer = "",
+): Promise<number | null> {
+  const child = spawn(program, args, { env, stdio: ["pipe", process.stderr, process.stderr] });
+  child.stdin?.on("error", () => {}); // As above.
+  child.stdin?.end(input);
+  return exitCodeOf(child);
 }
 
 /**

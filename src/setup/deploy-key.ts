@@ -136,7 +136,8 @@ export async function canReadRemote(root: string): Promise<boolean> {
   return (await gitAsOwner(root, "ls-remote", "--", "origin", "HEAD")) !== null;
 }
 
-function gitAsOwner(root: string, ...args: readonly string[]): Promise<string | null> {
+/** Runs git in `root` as its owner. @returns its output, trimmed; null unless it exits with code 0 */
+export function gitAsOwner(root: string, ...args: readonly string[]): Promise<string | null> {
   const user = ownerOf(root);
   return gitOutput(root, args, { env: envOf(root, user?.home), user, timeoutMs });
 }

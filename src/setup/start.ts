@@ -194,10 +194,18 @@ export const ownRoot = join(import.meta.dirname, "../..");
 /** Built from the Hotpush that runs: the version that sets a project up is the one that deploys it. */
 export const ownImage = `hotpush:${readVersion()}`;
 
-const sourcesLabel = "hotpush.sources";
+export const sourcesLabel = "hotpush.sources";
 const inspectTimeoutMs = 60_000;
 /** The content of the image, as in .dockerignore. */
-const sources = ["Dockerfile", "package.json", "package-lock.json", "bin", "examples", "src", "dist"];
+export const sources: readonly string[] = [
+  "Dockerfile",
+  "package.json",
+  "package-lock.json",
+  "bin",
+  "examples",
+  "src",
+  "dist",
+];
 
 /** Whether an image of this version is on this machine, built from these very sources or, if they may differ, from any. */
 export async function hasOwnImage(env: NodeJS.ProcessEnv, mayDiffer = false): Promise<boolean> {
@@ -228,7 +236,7 @@ export async function buildOwnImage(env: NodeJS.ProcessEnv): Promise<void> {
 }
 
 /** A digest of the names and contents of all files in the image. */
-function sourcesDigest(): string {
+export function sourcesDigest(): string {
   const within = (name: string) =>
     readdirSync(join(ownRoot, name), { encoding: "utf8", recursive: true }).map((one) => join(name, one));
   const names = sources.flatMap((name) => (isOfKind("directory", name) ? within(name) : [name]));

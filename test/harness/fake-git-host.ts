@@ -63,7 +63,12 @@ export interface FakeGitHost {
   isOld: boolean;
 }
 
-export async function startFakeGitHost(scope: Scope, name: HostName): Promise<FakeGitHost> {
+/** @param address where it listens */
+export async function startFakeGitHost(
+  scope: Scope,
+  name: HostName,
+  address = "127.0.0.1",
+): Promise<FakeGitHost> {
   const description = hostDescriptions[name];
   const ajv = new Ajv({ strict: false });
   let lastId = 1_000;
@@ -229,6 +234,6 @@ export async function startFakeGitHost(scope: Scope, name: HostName): Promise<Fa
     response.end(answer === null ? undefined : JSON.stringify(answer));
   }
 
-  const port = await listenHere(scope, createServer(serve));
-  return Object.assign(host, { port, address: `${name}+http://127.0.0.1:${port}/octo/shop` });
+  const port = await listenHere(scope, createServer(serve), address);
+  return Object.assign(host, { port, address: `${name}+http://${address}:${port}/octo/shop` });
 }

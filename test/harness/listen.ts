@@ -6,8 +6,8 @@ import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
 /** Makes `server` listen on a free port until the test ends. @returns the port */
-export async function listenHere(scope: Scope, server: Server): Promise<number> {
-  await listenOn(scope, server, { host: "127.0.0.1", port: 0 });
+export async function listenHere(scope: Scope, server: Server, host = "127.0.0.1"): Promise<number> {
+  await listenOn(scope, server, { host, port: 0 });
   return (server.address() as AddressInfo).port;
 }
 

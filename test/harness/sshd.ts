@@ -42,15 +42,19 @@ export function sshUrl({ port }: SshServer, path: string): string {
   return `ssh://${process.env.USER ?? "root"}@127.0.0.1:${port}${path}`;
 }
 
-/** Starts it with its files in a new directory, without any authorized key yet. */
-export async function startSshServer(scope: Scope, directory: string): Promise<SshServer> {
+/** Starts it at `address` with its files in a new directory, without any authorized key yet. */
+export async function startSshServer(
+  scope: Scope,
+  directory: string,
+  address = "127.0.0.1",
+): Promise<SshServer> {
   const port = await freePort();
   const at = (name: string) => join(directory, name);
   const sshd = { port, hostKey: at("host_key"), authorizedKeys: at("authorized_keys") };
   mkdirSync(directory);
   mkdirSync("/run/sshd", { recursive: true }); // The chroot of sshd's unprivileged process.
   makeKey(sshd.hostKey);
-  const server = `Port ${port}\nListenAddress 127.0.0.1\nHostKey ${sshd.hostKey}\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAuthorizedKeysFile ${sshd.authorizedKeys}\n`;
+  const server = `Port ${port}\nListenAddress ${address}\nHostKey ${sshd.hostKey}\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAuthorizedKeysFile ${sshd.authorizedKeys}\n`;
   writeFileSync(at("sshd_config"), server);
   const child = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", at("sshd_config")], {
     stdio: ["ignore", "ignore", "pipe"],

@@ -7,11 +7,14 @@
 #   clean-server.sh base      only make what each start copies: an engine with base images and layers from the network
 #   clean-server.sh sweep     remove what is left of servers that were killed; each start does so too
 #
+# With BARE=1 it is a new Debian from a provider: nothing but Debian's base and sshd, in which nobody may sign in yet. apt reaches
+# Debian's packages, and the engine that gets installed finds the base images and layers, as if it had downloaded them.
+#
 # Its files are in /proc/<process>/root. To run a command in it: nsenter --all --target <process> <command>
 # The base takes a minute or two. It is made again when the Dockerfile, the packages or a base image change.
 # Environment: LAB (of docker-lab.sh), DIR (default: a directory in the temporary directory)
 set -euo pipefail
-DIR=${DIR:-${TMPDIR:-/tmp}/hotpush-clean-lab}; LAB=${LAB:-${TMPDIR:-/tmp}/hotpush-lab}
+BARE=${BARE:-}; DIR=${DIR:-${TMPDIR:-/tmp}/hotpush-clean-lab}; LAB=${LAB:-${TMPDIR:-/tmp}/hotpush-lab}
 source=$(dirname "$(readlink -f "$0")")/../..
 images=(debian:trixie-slim node:24-trixie-slim docker:28-cli caddy:2)
 
@@ -30,6 +33,7 @@ serve() { # [the directory of a base, which is then made in it]
   exec 6>&-
   connect "$slot" "$mtu"
   if [ -n "${1:-}" ]; then mkdir "$DIR/$slot/varlib/docker"; else copy_base "$DIR/$slot/varlib/docker"; fi
+  [ -z "$BARE" ] || make_bare
   nsenter --net="/run/netns/hpclean$slot" unshare --mount --uts --ipc --pid --fork --kill-child --propagation private \
     bash "$0" inside "$slot" "$mtu" || log "server $slot has failed"
   exec 9>&-
@@ -76,10 +80,11 @@ connect() { # number, MTU: to this machine, and through it to the world
 }
 
 inside() { # number, MTU: as process 1, after which the kernel ends all others, and the mounts go with them
-  local root=/mnt process path from to
+  local root=/mnt process path from to lower=/ disks=(srv var/lib)
+  [ -z "$BARE" ] || { lower=$DIR/bare; disks=(srv var/lib/docker); }
   read -r process _ </proc/self/stat # /proc is still the machine's.
   mount -t tmpfs -o mode=755 tmpfs "$root"; mkdir "$root/up" "$root/work" "$root/root"
-  mount -t overlay -o "lowerdir=/,upperdir=$root/up,workdir=$root/work" overlay "$root/root"
+  mount -t overlay -o "lowerdir=$lower,upperdir=$root/up,workdir=$root/work" overlay "$root/root"
   cd "$root/root"
   for path in etc/hotpush etc/docker opt/hotpush usr/bin/hotpush usr/local/bin/hotpush root/.docker root/.gitconfig \
     root/.bashrc root/.profile root/.bash_profile \
@@ -89,8 +94,8 @@ inside() { # number, MTU: as process 1, after which the kernel ends all others, 
   for path in tmp run home var/www; do mount -t tmpfs -o mode=755 tmpfs "$path"; done
   chmod 1777 tmp
   # State and checkouts are on a disk, as on a real server.
-  for path in srv var/lib; do mount --bind "$DIR/$1/${path/\//}" "$path"; done
-  programs | while read -r from to; do
+  for path in "${disks[@]}"; do mkdir -p "$path"; mount --bind "$DIR/$1/${path/var\/lib/varlib}" "$path"; done
+  [ -n "$BARE" ] || programs | while read -r from to; do
     mkdir -p "$(dirname "$to")"; rm -f "$to"; : >"$to"; mount --bind "$from" "$to"
   done
   hostname "server$1"; echo "server$1" >etc/hostname
@@ -103,14 +108,28 @@ J
   pivot_root . tmp/machine; cd /; umount -l /tmp/machine; rmdir /tmp/machine
   export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
   unset DOCKER_HOST DOCKER_CONFIG DOCKER_CONTEXT
+  if [ -n "$BARE" ]; then sign_in; else start_engine; fi
+  echo "ready 198.18.$1.2 $process"
+  # Bash reaps orphans as long as it waits.
+  cat <&8 >/dev/null & wait $!
+}
+
+sign_in() { # is possible over ssh
+  exec 8<&0
+  # In the place of systemd. Debian's own script without it raises limits, which this machine may not be allowed to.
+  printf '%s\n' '#!/bin/sh' 'case $* in *docker) setsid dockerd >/var/log/dockerd.log 2>&1 </dev/null & ;; esac' >/usr/local/bin/systemctl
+  chmod 755 /usr/local/bin/systemctl
+  ssh-keygen -q -A >/dev/null; mkdir -p /run/sshd; /usr/sbin/sshd 8<&-
+  for _ in $(seq 50); do : 2>/dev/null </dev/tcp/127.0.0.1/22 && return; sleep 0.1; done
+  die "sshd did not come up"
+}
+
+start_engine() {
   getent group docker >/dev/null || groupadd --system docker # As Docker's package does.
   exec 8<&0
   dockerd >/var/log/dockerd.log 2>&1 </dev/null 8<&- &
   for _ in $(seq 300); do docker version >/dev/null 2>&1 && break; kill -0 $! 2>/dev/null || break; sleep 0.1; done
   docker version >/dev/null 2>&1 || { tail -20 /var/log/dockerd.log >&2; die "dockerd did not come up"; }
-  echo "ready 198.18.$1.2 $process"
-  # Bash reaps orphans as long as it waits.
-  cat <&8 >/dev/null & wait $!
 }
 
 programs() { # of the lab, if it is there, and where the server has them; else the machine's own are used
@@ -133,6 +152,23 @@ copy_base() { # to a directory that is not there yet
   exec 7>&-
 }
 
+make_bare() {
+  local container part=$DIR/bare.part
+  exec 7>>"$DIR/base.lock"; flock 7
+  if [ ! -d "$DIR/bare" ]; then
+    log "making a Debian with sshd"
+    rm -rf "$part"; mkdir "$part"
+    container=$(docker create debian:trixie-slim true)
+    docker export "$container" | tar -xC "$part"; docker rm "$container" >/dev/null
+    rm -f "$part"/dev/null; mknod -m 666 "$part/dev/null" c 1 3; cp /etc/resolv.conf "$part/etc/resolv.conf"
+    chroot "$part" env DEBIAN_FRONTEND=noninteractive sh -ec 'apt-get -qq update
+      apt-get -qq -y --no-install-recommends install openssh-server >/dev/null; apt-get clean
+      rm -rf /var/lib/apt/lists/* /etc/ssh/ssh_host_* /root/.ssh' >&2
+    mv "$part" "$DIR/bare"
+  fi
+  exec 7>&-
+}
+
 base_key() {
   { docker image inspect --format '{{.Id}}' "${images[@]}" 2>/dev/null || true
     cat "$source/Dockerfile" "$source/package.json" "$source/package-lock.json"; } | sha256sum | cut -c1-12
@@ -143,7 +179,7 @@ make_base() {
   log "making an engine with images and layers from the network; later starts copy it"
   docker version >/dev/null 2>&1 || die "no Docker answers from which it could take base images"
   rm -rf "$1.part"
-  coproc SERVER { bash "$0" serve "$1.part" 7>&-; }
+  coproc SERVER { BARE="" bash "$0" serve "$1.part" 7>&-; }
   local server=$SERVER_PID in=${SERVER[1]} out=${SERVER[0]}
   read -r answer _ process <&"$out" || true
   [ "${answer:-}" = ready ] || die "no engine for the base"

@@ -43,10 +43,12 @@ export type CleanServer = Awaited<ReturnType<typeof startCleanServer>>;
  * Starts one.
  *
  * @param labEnv of a Docker from which it copies the base images
+ * @param isBare without Docker, git and npm: a new Debian with sshd
  * @throws Error if it does not start
  */
-export async function startCleanServer(labEnv: NodeJS.ProcessEnv) {
-  const child = spawn(script, ["serve"], { env: labEnv, stdio: ["pipe", "pipe", "pipe"] });
+export async function startCleanServer(labEnv: NodeJS.ProcessEnv, isBare = false) {
+  const env = { ...labEnv, BARE: isBare ? "1" : "" };
+  const child = spawn(script, ["serve"], { env, stdio: ["pipe", "pipe", "pipe"] });
   let said = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     said += text;
@@ -60,6 +62,8 @@ export async function startCleanServer(labEnv: NodeJS.ProcessEnv) {
   return {
     /** Its IPv4 address, at which this machine reaches it as git hosts and visitors do. */
     address,
+    /** Its first process, as this machine counts it. */
+    pid: Number(pid),
     type: (directory: string, command: string, answers?: readonly Answer[]) =>
       typeIn(["--all", "--target", pid], directory, command, answers),
     /** Where this machine sees a file of the server. */

@@ -1,0 +1,173 @@
+import { type Command, Option } from "commander";
+import { parseHostedRepository, statusHosts } from "#config/commit-status";
+import { gitHostOf } from "#config/git-hosts";
+import { isProjectName } from "#config/project-files";
+import { parsePageUrl } from "#config/settings";
+import { parseGitRemoteUrl } from "#platform/git-remote-url";
+import { outputOf } from "#platform/run-command";
+import { isSshDestination } from "#platform/ssh";
+import { canAsk, prompt } from "#platform/terminal";
+import { CommandError } from "#problems";
+import { clone, isRemote } from "#setup/clone";
+import { chooseProjectName, parsePublicUrl, parseRemoteUrl, readRemoteUrl } from "#setup/project";
+import { type UpPlan, up } from "#setup/up";
+import { type CommandContext, isAgreed, newCommand, parser, print } from "./command.ts";
+import { connectScreen } from "./connect.ts";
+import { saveServer } from "./over-ssh.ts";
+
+export const commands = { up: makeUpCommand, clone: makeCloneCommand };
+
+const remote = parser(
+  (text) => (isRemote(text) ? text : null),
+  "Not an address such as git@github.com:octo/shop.git.",
+);
+const hosted = parser(
+  parseHostedRepository,
+  "Not an address such as gitea+https://git.example.org/octo/shop.",
+);
+const publicUrl = parser(parsePublicUrl, "Not an address such as https://shop.example.org.");
+const tokenFile = "a file with the token, mode 0600; -: from standard input";
+
+interface UpOptions {
+  readonly repository?: string;
+  readonly api?: UpPlan["repository"];
+  readonly url?: URL;
+  readonly project?: string;
+  readonly page?: URL;
+  readonly tokenFile?: string;
+  readonly yes?: boolean;
+  readonly dryRun?: boolean;
+}
+
+/** `hotpush up`: from a bare server to a project that is served and pushed to, over ssh. */
+function makeUpCommand({ env, finish }: CommandContext): Command {
+  const description =
+    "Set up a bare server (Debian or Ubuntu) and a project on it, from your own machine, over ssh: Docker, this Hotpush, a clone with a deploy key, the webhook, and the first deployment. Then ask app and webhook from here. Each command is printed before it runs. Run again, it goes on where it stopped. The token of the git host is used for this and stored nowhere.";
+  return newCommand("up", description, [
+    "hotpush up root@203.0.113.5             in a checkout of the project",
+    "hotpush up root@203.0.113.5 --repository git@github.com:octo/shop.git",
+    "hotpush up root@203.0.113.5 --dry-run   prints the commands only",
+  ])
+    .argument(
+      "<server>",
+      "as ssh takes it: root@203.0.113.5, a name of its settings, ssh://ada@host:2222",
+      parser((text) => (isSshDestination(text) ? text : null), "Not a server such as root@203.0.113.5."),
+    )
+    .option("--repository <address>", "what git clones (default: the remote of this checkout)", remote)
+    .option("--api <address>", "the repository at its host, if the name of the host does not show it", hosted)
+    .option("--url <address>", "where git host and visitors reach the project (default: asks)", publicUrl)
+    .option(
+      "--page <address>",
+      "where people see the deployments, such as https://hotpush.example.org",
+      parser(parsePageUrl, "Not an https address without a path, such as https://hotpush.example.org."),
+    )
+    .option(
+      "--project <name>",
+      "the project's name on the server (default: that of the repository)",
+      parser((text) => (isProjectName(text) ? text : null), "Not 1 to 39 of a-z, 0-9 and hyphens."),
+    )
+    .option("--token-file <path>", tokenFile)
+    .option("--yes", "do not ask before Docker is installed")
+    .option("--dry-run", "print the commands, and run none")
+    .action(async (server: string, _options: UpOptions, command: Command) => {
+      const options = command.optsWithGlobals<UpOptions>();
+      const { yes = false, dryRun = false } = options;
+      const screen = {
+        ...connectScreen(env, options.tokenFile),
+        // Its lines are commands, which must stay whole.
+        say: (text: string) => print(text),
+        mayDo: async (what: string) => yes || (await isAgreed(what, `hotpush up ${server} --yes`)),
+        saveServer: (address: string) => saveServer(env, address),
+      };
+      finish(await up(await planUp(server, options, env), env, screen, dryRun));
+    });
+}
+
+async function planUp(server: string, options: UpOptions, env: NodeJS.ProcessEnv): Promise<UpPlan> {
+  const given = options.repository ?? (await readRemoteUrl(process.cwd()));
+  if (given === null || !isRemote(given))
+    throw new CommandError("Say which repository: --repository git@github.com:octo/shop.git");
+  // A page's address is fine too, where everybody knows that of its ssh.
+  const known = parseHostedRepository(given);
+  const address = known === null ? given : `git@${known.url.host}:${known.url.pathname.slice(1)}.git`;
+  const parsed = parseRemoteUrl(address);
+  if (parsed === null) throw new CommandError(`${address} does not name a repository.`);
+  const kind = statusHosts.find((one) => one === gitHostOf(parsed));
+  const guess = kind ? parseHostedRepository(`${kind}+${parsed.origin}/${parsed.path}`) : null;
+  const isNew = { known: null, former: null, others: new Map<string, string>() };
+  const name = chooseProjectName({ path: parsed.path, given: options.project ?? null, ...isNew });
+  return {
+    server,
+    remote: address,
+    repository: options.api ?? guess,
+    name,
+    url: options.url ?? (await askUrl(name)),
+    page: options.page ?? null,
+    hostKeys: await readHostKeys(address, env),
+  };
+}
+
+async function askUrl(name: string): Promise<URL> {
+  if (!canAsk()) throw new CommandError("Say where the project is reached: --url https://shop.example.org");
+  print(`Where do your git host and visitors reach ${name}, such as https://shop.example.org?`);
+  return await prompt<URL>("Address", "", parsePublicUrl);
+}
+
+/** What this machine knows of the git host, so that the server need not believe whoever answers there first. */
+async function readHostKeys(address: string, env: NodeJS.ProcessEnv): Promise<readonly string[]> {
+  const { scheme, host, port, user } = parseGitRemoteUrl(address);
+  if (scheme !== "ssh" || host === null) return [];
+  const name = port === null || port === 22 ? host : `[${host}]:${port}`;
+  const settings = (await outputOf(["ssh", "-G", "--", host], { env })) ?? "";
+  const files = Array.from(settings.matchAll(/^(?:user|global)knownhostsfile (.*)$/gm), ([, text = ""]) =>
+    text.split(" "),
+  ).flat();
+  const paths = files.map((file) => file.replace(/^~(?=\/)/, env.HOME ?? "~"));
+  const found = await Promise.all(
+    paths.map((file) => outputOf(["ssh-keygen", "-F", name, "-f", file], { env })),
+  );
+  const lines = found.flatMap((text) => (text ?? "").split("\n")).filter((line) => /^[^#@\s]/.test(line));
+  if (lines.length > 0) return lines;
+  const login = `ssh -T ${port === null ? "" : `-p ${port} `}${user ?? "git"}@${host}`;
+  throw new CommandError(
+    `This machine does not know the key of ${host}, so the server could not either. Compare the fingerprint that this shows with the one that the git host publishes, and run this again: ${login}`,
+  );
+}
+
+interface CloneCommandOptions {
+  readonly url: URL;
+  readonly repository?: UpPlan["repository"];
+  readonly tokenFile?: string;
+  readonly hostKey?: readonly string[];
+}
+
+/** `hotpush clone`: a checkout that `init` can set up, read with a key that can do nothing else. */
+function makeCloneCommand({ env }: CommandContext): Command {
+  const description =
+    "Clone a repository with a deploy key of its own, which only this checkout has, which can only read, and which is added at the git host with a token that is used for this and stored nowhere. Run again, it goes on where it stopped.";
+  return newCommand("clone", description, [
+    "hotpush clone git@github.com:octo/shop.git /srv/shop --url shop.example.org",
+  ])
+    .argument("<remote>", "what git clones", remote)
+    .argument("<directory>", "where to")
+    .addOption(
+      new Option("--url <address>", "where the git host will send pushes: it names the key")
+        .argParser(publicUrl)
+        .makeOptionMandatory(),
+    )
+    .option("--repository <address>", "the repository at the git host (default: by the remote)", hosted)
+    .option("--token-file <path>", tokenFile)
+    .option(
+      "--host-key <line>",
+      "a line of known_hosts with the key of the git host, if it is not known here; repeatable",
+      (line: string, before: readonly string[] = []) => [...before, line],
+    )
+    .action(async (address: string, directory: string, _options: CloneCommandOptions, command: Command) => {
+      const options = command.optsWithGlobals<CloneCommandOptions>();
+      const { url, repository, hostKey: hostKeys = [] } = options;
+      const parsed = parseRemoteUrl(address);
+      const known = parsed && parseHostedRepository(`${parsed.origin}/${parsed.path}`);
+      const wanted = { remote: address, directory, url, hostKeys, repository: repository ?? known };
+      await clone(wanted, connectScreen(env, options.tokenFile));
+    });
+}

@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Argv, outputOf, runInForeground, runInPlace } from "./run-command.ts";
+
+/** A server that the system's own ssh has signed in to. Every command goes over this one connection. */
+export interface SshConnection {
+  /** Runs a command with `input`; its outputs go to standard error. @returns the exit code; 255: the connection was lost */
+  readonly run: (argv: Argv, input?: string | Buffer) => Promise<number | null>;
+  /** @returns the standard output of a command, trimmed; null unless it exits with code 0 */
+  readonly ask: (argv: Argv) => Promise<string | null>;
+  readonly close: () => Promise<void>;
+}
+
+/** What ssh itself ends with; a program on the server may do so too, and then the connection is asked. */
+export const sshFailed = 255;
+
+const destinationPattern = /^(?:ssh:\/\/)?(?:[\w.+][\w.+-]*@)?(?:\w[\w.-]*|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+
+/** Whether ssh may be given this as a destination: `root@203.0.113.5`, a name of its settings, or `ssh://ada@host:2222`. */
+export function isSshDestination(text: string): boolean {
+  return destinationPattern.test(text) && (text.startsWith("ssh://") || !/:\d+$/.test(text));
+}
+
+/** A command line that the shell of the server takes apart into exactly these words. */
+export function remoteCommandLine(argv: Argv): string {
+  return argv.map(quoted).join(" ");
+}
+
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+const askTimeoutMs = 120_000;
+/** The server never gets the keys of this machine's agent; a connection that is dead is noticed within a minute. */
+const always = [
+  ...["-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"],
+  ...["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"],
+];
+
+/**
+ * Signs in with the settings, keys, agent and known hosts of the person. ssh asks at their terminal what it has to ask, also whether
+ * the key of a new server is right.
+ *
+ * @returns null if that failed; ssh has said why
+ */
+export async function openSsh(destination: string, env: NodeJS.ProcessEnv): Promise<SshConnection | null> {
+  const directory = mkdtempSync(join(tmpdir(), "hotpush-"));
+  const path = join(directory, "ssh");
+  const closeDirectory = () => rmSync(directory, { recursive: true, force: true });
+  // It ends by itself a minute after its last use, should this process be killed.
+  const keep = ["-M", "-S", path, "-o", "ControlPersist=60", "-f", "-N"];
+  const code = await runInPlace(["ssh", ...always, ...keep, "--", destination], env);
+  if (code !== 0) {
+    closeDirectory();
+    return null;
+  }
+  // Without the connection there is no other one: nobody would be there to answer its questions.
+  const shared = ["-S", path, "-o", "ControlMaster=no", "-o", "ProxyCommand=false", "-o", "BatchMode=yes"];
+  const over = (argv: Argv): Argv => [
+    "ssh",
+    ...always,
+    ...shared,
+    "--",
+    destination,
+    remoteCommandLine(argv),
+  ];
+  return {
+    run: (argv, input) => runInForeground(over(argv), env, input),
+    ask: (argv) => outputOf(over(argv), { env, timeoutMs: askTimeoutMs }),
+    async close() {
+      await outputOf(["ssh", "-S", path, "-O", "exit", "--", destination], { env });
+      closeDirectory();
+    },
+  };
+}

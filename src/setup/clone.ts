@@ -1,0 +1,133 @@
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { HostedRepository } from "#config/commit-status";
+import { neverAsk, runGit } from "#platform/git";
+import { parseGitRemoteUrl } from "#platform/git-remote-url";
+import { hasSucceeded, runCommand } from "#platform/run-command";
+import { CommandError } from "#problems";
+import { ownerOf } from "#runner/script";
+import type { ConnectScreen } from "./connect.ts";
+import { canReadRemote, deployKeyTitle, gitAsOwner, giveDeployKey } from "./deploy-key.ts";
+import { hostApis, openRepository } from "./host-apis.ts";
+
+export interface CloneOptions {
+  /** What git clones: `git@github.com:octo/shop.git`. */
+  readonly remote: string;
+  readonly directory: string;
+  /** Where the git host will send the pushes: it names the key there. */
+  readonly url: URL;
+  /** The repository at its host; null: its host has no API that Hotpush knows. */
+  readonly repository: HostedRepository | null;
+  /** Lines of known_hosts, for a git host that this machine does not know. */
+  readonly hostKeys: readonly string[];
+}
+
+/** Addresses of a git host, without what git would take for an option or another program. */
+const remotePattern = /^(?:(?:ssh|https):\/\/|[\w.+-]+@)[\w.:@/~+%[\]-]+$/;
+const hostKeyPattern = /^[^\s#][^\s]* (?:ssh|ecdsa|sk)-[\w@.-]+ [\w+/=]+(?: [^\n]*)?$/;
+const fetchTimeoutMs = 600_000;
+/** A host may need a moment until a new key counts. */
+const keyTries = 5;
+const keyPauseMs = 1_000;
+
+/** Whether git may be given this as the address of a repository. */
+export function isRemote(text: string): boolean {
+  return remotePattern.test(text) && !text.startsWith("-");
+}
+
+/**
+ * Clones a repository with a deploy key of its own. Where an earlier run was interrupted, this one goes on; a checkout of the same
+ * repository is left as it is.
+ *
+ * @throws CommandError if something else is in the directory, or git cannot clone it
+ */
+export async function clone(options: CloneOptions, screen: ConnectScreen): Promise<void> {
+  const { remote, directory, hostKeys } = options;
+  await prepare(directory, remote);
+  const { scheme, host, port } = parseGitRemoteUrl(remote);
+  if (scheme === "ssh" && host !== null) {
+    const name = port === null || port === 22 ? host : `[${host}]:${port}`;
+    await learnHost(directory, name, hostKeys);
+    await giveAccess(options, screen);
+  }
+  if ((await gitAsOwner(directory, "rev-parse", "--verify", "--quiet", "HEAD")) !== null) {
+    screen.say(`${directory} is a checkout of this repository.`);
+    return;
+  }
+  await git(directory, "fetch", "--quiet", "origin");
+  await git(directory, "remote", "set-head", "origin", "--auto");
+  const head = await gitAsOwner(directory, "symbolic-ref", "--short", "refs/remotes/origin/HEAD");
+  const branch = head?.replace(/^origin\//, "");
+  if (!branch) throw new CommandError(`${remote} has no commit yet. Push one, and run this again.`);
+  await git(directory, "checkout", "--quiet", "-B", branch, "--track", `origin/${branch}`);
+  screen.say(`${directory} has ${branch} of ${remote}.`);
+}
+
+async function prepare(directory: string, remote: string): Promise<void> {
+  const isThere = existsSync(join(directory, ".git"));
+  if (!isThere && existsSync(directory) && readdirSync(directory).length > 0)
+    throw new CommandError(`${directory} has other files in it. Clone into another directory.`);
+  mkdirSync(directory, { recursive: true });
+  // In one that is there, this changes nothing.
+  await git(directory, "init", "--quiet");
+  const present = await gitAsOwner(directory, "remote", "get-url", "origin");
+  if (present === null) await git(directory, "remote", "add", "origin", remote);
+  else if (present !== remote)
+    throw new CommandError(
+      `${directory} is a checkout of ${present}. Clone ${remote} into another directory.`,
+    );
+}
+
+/** Nothing that is known is replaced. */
+async function learnHost(directory: string, name: string, hostKeys: readonly string[]): Promise<void> {
+  if (hostKeys.length === 0 || !hostKeys.every((line) => hostKeyPattern.test(line))) return;
+  const script = 'ssh-keygen -F "$1" >/dev/null || { umask 077; mkdir -p ~/.ssh; cat >>~/.ssh/known_hosts; }';
+  const user = ownerOf(directory);
+  await runCommand({
+    argv: ["sh", "-c", script, "sh", name],
+    env: { PATH: process.env.PATH, HOME: user?.home ?? process.env.HOME },
+    user,
+    input: hostKeys.map((line) => `${line}\n`).join(""),
+    timeoutMs: fetchTimeoutMs,
+  });
+}
+
+/** @throws CommandError if git cannot read the remote, whatever is done for it */
+async function giveAccess(
+  { directory, url, repository }: CloneOptions,
+  screen: ConnectScreen,
+): Promise<void> {
+  if (await canReadRemote(directory)) return;
+  const refusal = await runGit(directory, ["ls-remote", "--", "origin", "HEAD"], optionsFor(directory));
+  if (refusal.lastLines.some((line) => line.includes("Host key verification failed")))
+    throw new CommandError(
+      `The key of the git host is not known here, or has changed. Compare it with the one that the host publishes, and take it into ~/.ssh/known_hosts. git says: ${refusal.lastLines.join(" ")}`,
+    );
+  const token = repository && (await screen.readToken(repository, hostApis[repository.host].token));
+  if (repository === null || token === null)
+    throw new CommandError(
+      `git may not read it, and a deploy key takes a token of the git host (--token-file <path>). Or clone it into ${directory} by hand, and run this again.`,
+    );
+  const host = openRepository({ ...repository, token }, "");
+  screen.say(await giveDeployKey(directory, deployKeyTitle(url), host, await host.listKeys(), []));
+  for (let tries = 0; tries < keyTries; tries += 1) {
+    if (await canReadRemote(directory)) return;
+    await sleep(keyPauseMs);
+  }
+  throw new CommandError("The deploy key is at the git host, and git still may not read. Run this again.");
+}
+
+async function git(directory: string, ...args: readonly string[]): Promise<void> {
+  const ending = await runGit(directory, args, optionsFor(directory));
+  if (hasSucceeded(ending)) return;
+  const why = ending.lastLines.join(" ") || ending.kind;
+  throw new CommandError(`git ${args[0]} failed in ${directory}: ${why}. Run this again when that is fixed.`);
+}
+
+function optionsFor(directory: string) {
+  const user = ownerOf(directory);
+  const { PATH } = process.env;
+  const env = { PATH, HOME: user?.home ?? process.env.HOME, LC_ALL: "C", ...neverAsk(directory) };
+  return { env, user, timeoutMs: fetchTimeoutMs };
+}

@@ -1,0 +1,146 @@
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type FakeGitHost, hostToken, startFakeGitHost } from "../harness/fake-git-host.ts";
+import { launcher, noServer } from "../harness/hotpush.ts";
+import { makeKey, type SshServer, startSshServer } from "../harness/sshd.ts";
+import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import type { CleanServer } from "./clean-server.ts";
+
+const root = join(import.meta.dirname, "../..");
+
+/** A git host with a real sshd and an API, which a clean server reaches at the address of this machine. */
+export interface LabGitHost {
+  readonly api: FakeGitHost;
+  readonly sshd: SshServer;
+  readonly address: string;
+  /** What git clones. */
+  readonly remote: string;
+  /** Commits a version of the app, and pushes it to the branch. @returns the commit */
+  readonly push: (version: number) => string;
+}
+
+/** @param server it is the one that the host is for */
+export async function startLabGitHost(scope: Scope, server: CleanServer): Promise<LabGitHost> {
+  const directory = temporaryDirectory(scope);
+  const address = server.address.replace(/\d+$/, (last) => String(Number(last) - 1));
+  const sshd = await startSshServer(scope, join(directory, "ssh"), address);
+  writeFileSync(sshd.authorizedKeys, "");
+  const api = await startFakeGitHost(scope, "gitea", address);
+  const bare = join(directory, "octo/shop.git");
+  const developer = join(directory, "developer");
+  const git = (at: string, ...args: readonly string[]) =>
+    execFileSync("git", ["-C", at, "-c", "user.name=Ada", "-c", "user.email=ada@example.com", ...args], {
+      encoding: "utf8",
+    }).trim();
+  const upload = `git -c safe.directory=* upload-pack ${bare}`;
+  // A key that is added reads this repository, and does nothing else.
+  api.onDone = ({ operation }) => {
+    if (!operation.endsWith("keys") && !operation.includes("keys/")) return;
+    const lines = api.keys.map(({ key }) => `restrict,command="${upload}" ${key}\n`);
+    writeFileSync(sshd.authorizedKeys, lines.join(""), { mode: 0o600 });
+  };
+  mkdirSync(dirname(bare), { recursive: true });
+  execFileSync("git", ["init", "--quiet", "--bare", "--initial-branch=main", bare]);
+  cpSync(join(root, "examples/compose/app"), join(developer, "app"), { recursive: true });
+  const compose = `services:\n  web:\n    build: app\n    ports: ["8080:8080"]\n`;
+  writeFileSync(join(developer, "compose.yaml"), compose);
+  git(developer, "init", "--quiet", "--initial-branch=main");
+  git(developer, "remote", "add", "origin", bare);
+  const push = (version: number) => {
+    const file = join(developer, "app/server.js");
+    writeFileSync(file, readFileSync(file, "utf8").replace(/version \d+/, `version ${version}`));
+    git(developer, "add", "--all");
+    git(developer, "commit", "--quiet", "--allow-empty", "--message", `Version ${version}`);
+    git(developer, "push", "--quiet", "origin", "main");
+    return git(developer, "rev-parse", "HEAD");
+  };
+  push(1);
+  return { api, sshd, address, remote: `ssh://root@${address}:${sshd.port}${bare}`, push };
+}
+
+export interface LaptopRun {
+  readonly code: number;
+  readonly output: string;
+}
+
+/** A person's own machine: its home has a key of ssh, and it knows some hosts. */
+export type Laptop = Awaited<ReturnType<typeof makeLaptop>>;
+
+export async function makeLaptop(scope: Scope, names: Readonly<Record<string, string>> = {}) {
+  const home = temporaryDirectory(scope);
+  const at = (name: string) => join(home, name);
+  makeKey(at("id_ed25519"));
+  const settings = [
+    `UserKnownHostsFile ${at("known_hosts")}`,
+    "GlobalKnownHostsFile /dev/null",
+    `IdentityFile ${at("id_ed25519")}`,
+    "IdentitiesOnly yes",
+    "IdentityAgent none",
+  ];
+  await writeFile(at("ssh_config"), `${settings.join("\n")}\n`);
+  await writeFile(at("known_hosts"), "");
+  const lines = Object.entries(names).map(([name, address]) => `${address} ${name}\n`);
+  await writeFile(at("hosts"), `127.0.0.1 localhost\n${lines.join("")}`);
+  await mkdir(at("bin"));
+  writeScript(at("bin/ssh"), `#!/bin/sh\nexec /usr/bin/ssh -F ${at("ssh_config")} "$@"\n`);
+  await writeFile(at("token"), `${hostToken}\n`, { mode: 0o600 });
+  // The names are in no other file of this machine than the laptop's own.
+  const inside = ["--mount", "--propagation", "private", "sh", "-c"];
+  const enter = [...inside, 'mount --bind "$HOME/hosts" /etc/hosts && exec "$@"', "sh", launcher];
+  const command = lines.length === 0 ? [launcher] : ["unshare", ...enter];
+  const env = { PATH: `${at("bin")}:${process.env.PATH}`, HOME: home, USER: "ann", ...noServer };
+  return {
+    home,
+    tokenFile: at("token"),
+    knownHosts: at("known_hosts"),
+    /** Lets it sign in to a server as root, and know its key. */
+    async meet(server: CleanServer) {
+      const key = await readFile(at("id_ed25519.pub"), "utf8");
+      await mkdir(server.file("/root/.ssh"), { recursive: true, mode: 0o700 });
+      await appendFile(server.file("/root/.ssh/authorized_keys"), key, { mode: 0o600 });
+      await this.learn(server.address, server.file("/etc/ssh/ssh_host_ed25519_key.pub"));
+    },
+    /** @param file the public half of a host's key */
+    async learn(host: string, file: string) {
+      await appendFile(at("known_hosts"), `${host} ${await readFile(file, "utf8")}`);
+    },
+    /** Runs `hotpush` without a terminal. `onOutput` gets all of its output so far. */
+    async hotpush(
+      args: readonly string[],
+      onOutput: (output: string) => void = () => {},
+    ): Promise<LaptopRun> {
+      const [program = "", ...before] = command;
+      const child = spawn(program, [...before, ...args], {
+        env,
+        cwd: home,
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      let output = "";
+      for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding("utf8").on("data", (text: string) => {
+          output += text;
+          onOutput(output);
+        });
+      const [code]: (number | null)[] = await once(child, "close");
+      return { code: code ?? -1, output };
+    },
+  };
+}
+
+/** Cuts all connections of ssh to a server, as a network does that goes away. @returns how many there were */
+export function cutConnections({ pid }: CleanServer): number {
+  const own = readlinkSync(`/proc/${pid}/ns/pid`);
+  const cut = readdirSync("/proc").filter((name) => {
+    try {
+      const isSession = /^sshd(?:-session)?: \w+/.test(readFileSync(`/proc/${name}/cmdline`, "utf8"));
+      const isOurs = isSession && readlinkSync(`/proc/${name}/ns/pid`) === own;
+      return isOurs && process.kill(Number(name), "SIGKILL");
+    } catch {
+      return false; // It has just ended.
+    }
+  });
+  return cut.length;
+}

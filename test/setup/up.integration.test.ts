@@ -1,0 +1,141 @@
+import assert from "node:assert/strict";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { readVersion } from "../../src/version.ts";
+import { hostToken } from "../harness/fake-git-host.ts";
+import { startSshServer } from "../harness/sshd.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { makeLaptop } from "../lab/laptop.ts";
+
+const good = {
+  system: "Linux",
+  distribution: "debian",
+  codename: "trixie",
+  user: "0",
+  sudo: "yes",
+  freeKiB: "9999999",
+  address: "203.0.113.5",
+  missing: "",
+  docker: "26.1.5",
+  compose: "2.26.1",
+  hotpush: readVersion(),
+};
+const remote = "git@git.example.org:octo/shop.git";
+
+/** A server that says `facts` of itself, and only writes down what it is told to run. */
+async function start(t: TestContext, facts: Partial<typeof good> = {}) {
+  const directory = temporaryDirectory(t);
+  const at = (name: string) => join(directory, name);
+  const sshd = await startSshServer(t, at("ssh"));
+  const laptop = await makeLaptop(t);
+  const lines = Object.entries({ ...good, ...facts }).map(([name, value]) => `${name}='${value}'\n`);
+  writeFileSync(at("facts"), lines.join(""));
+  writeFileSync(at("commands"), "");
+  const script = `#!/bin/sh
+case $SSH_ORIGINAL_COMMAND in
+  *os-release*) cat ${at("facts")} ;;
+  *"command -v dockerd"* | apt-cache*) exit 1 ;;
+  *history*) echo '{"deployments":[]}' ;;
+  *) printf '%s\\n' "$SSH_ORIGINAL_COMMAND" >>${at("commands")}; cat >>${at("input")} ;;
+esac
+`;
+  writeScript(at("shell"), script);
+  const key = readFileSync(join(laptop.home, "id_ed25519.pub"), "utf8");
+  writeFileSync(sshd.authorizedKeys, `command="${at("shell")}" ${key}`, { mode: 0o600 });
+  await laptop.learn(`[127.0.0.1]:${sshd.port}`, `${sshd.hostKey}.pub`);
+  await laptop.learn("git.example.org", `${sshd.hostKey}.pub`);
+  const server = `ssh://root@127.0.0.1:${sshd.port}`;
+  const options = [
+    ...["--repository", remote, "--api", "gitea+https://git.example.org/octo/shop"],
+    ...["--url", "http://shop.invalid", "--token-file", laptop.tokenFile],
+  ];
+  return {
+    laptop,
+    server,
+    up: (...more: readonly string[]) => laptop.hotpush(["up", server, ...options, ...more]),
+    commands: () => {
+      const lines = readFileSync(at("commands"), "utf8").split("\n").filter(Boolean);
+      return lines.map((line) => line.replace("flock --close /run/hotpush-up.lock ", ""));
+    },
+    input: () => readFileSync(at("input"), "utf8"),
+  };
+}
+
+const refused: Readonly<Record<string, Partial<typeof good>>> = {
+  "of another system": { system: "Darwin" },
+  "of a distribution without apt": { distribution: "fedora", docker: "" },
+  "without root": { user: "1000", sudo: "" },
+  "with an old Docker": { docker: "20.10.24" },
+  "with an old compose": { compose: "2.20.0" },
+  "with a full disk": { freeKiB: "1000000", hotpush: "" },
+  "with a newer Hotpush": { hotpush: "999.0.0" },
+};
+
+for (const [what, facts] of Object.entries(refused))
+  test(`up refuses a server ${what} with a sentence, and changes nothing`, async (t) => {
+    const { up, commands } = await start(t, facts);
+    const { code, output } = await up();
+    assert.equal(code, 1, output);
+    assert.match(output, /^hotpush: \S/m);
+    assert.deepEqual(commands(), []);
+  });
+
+test("the token goes to the server as input, and what it runs is printed", async (t) => {
+  const { up, commands, input, laptop } = await start(t);
+  const { output } = await up();
+  const programs = commands().map((line) => /(?:^| )hotpush (\w+)/.exec(line)?.[1]);
+  assert.deepEqual(programs, ["clone", "init", "connect", "deploy"], output);
+  assert.equal(input(), hostToken + hostToken);
+  for (const line of commands()) assert.ok(output.includes(line), line);
+  for (const text of [output, ...commands()]) assert.ok(!text.includes(hostToken));
+  assert.equal(statSync(join(laptop.home, ".config/hotpush/client.env")).mode & 0o777, 0o600);
+});
+
+test("after up, the commands of the laptop run on the server", async (t) => {
+  const { up, commands, laptop } = await start(t);
+  await up();
+  const { code } = await laptop.hotpush(["status", "--project", "it's"]);
+  assert.equal(code, 0);
+  assert.match(commands().at(-1) ?? "", /exec \$sudo hotpush .+ sh status --project 'it'\\''s'$/);
+});
+
+test("without agreement, Docker is not installed", async (t) => {
+  const { up, commands } = await start(t, { docker: "", compose: "", hotpush: "" });
+  assert.equal((await up()).code, 1);
+  assert.deepEqual(commands(), []);
+});
+
+test("--dry-run prints each command and calls nobody", async (t) => {
+  const { up, commands } = await start(t);
+  const { code, output } = await up("--dry-run");
+  assert.equal(code, 0, output);
+  for (const word of ["apt-get", "docker build", "clone", "init", "connect", "deploy"])
+    assert.match(output, new RegExp(`^ {4}.*${word}`, "m"));
+  assert.deepEqual(commands(), []);
+});
+
+test("a server or a git host whose key is not known is not believed", async (t) => {
+  const { up, laptop, commands } = await start(t);
+  const [server = "", host = ""] = readFileSync(laptop.knownHosts, "utf8").trim().split("\n");
+  for (const known of [server, host]) {
+    writeFileSync(laptop.knownHosts, `${known}\n`);
+    const { code, output } = await up();
+    assert.equal(code, 1, output);
+    assert.equal(readFileSync(laptop.knownHosts, "utf8"), `${known}\n`);
+  }
+  assert.deepEqual(commands(), []);
+});
+
+test("what ssh or git would take for an option is a wrong command line", async (t) => {
+  const { laptop } = await start(t);
+  const file = join(laptop.home, "made");
+  for (const args of [
+    ["up", `-oProxyCommand=touch ${file}`],
+    ["up", "--", `-oProxyCommand=touch ${file}`],
+    ["up", "root@203.0.113.5", "--repository", `--upload-pack=touch ${file}`],
+    ["up", "root@203.0.113.5", "--repository", `ext::touch ${file}`],
+  ])
+    assert.equal((await laptop.hotpush(args)).code, 2);
+  assert.throws(() => statSync(file));
+});
