@@ -288,9 +288,11 @@ async function lookUp(server: ServerContext, whose: Whose): Promise<Project | nu
     refuse("not_found", `Deployment ${id} is one of the project ${deployment.project}, not of ${named}.`);
   const name = deployment?.project ?? named ?? (await usualProject(server, within));
   if (name === null) return id === "latest" ? null : noDeployment(id);
+  const found = server.projects.find(name);
+  if (found !== null) return found;
   const fault = server.projects.faults().get(name);
   const absent = fault ? `Project ${name} has faulty settings: ${fault}` : `There is no project ${name}.`;
-  return server.projects.find(name) ?? refuse("not_found", `${absent} ${knownProjects(server)}`);
+  return refuse("not_found", `${absent} ${knownProjects(server)}`);
 }
 
 function noDeployment(id: number | "latest"): never {
