@@ -1,10 +1,11 @@
 import { join } from "node:path";
+import * as v from "valibot";
 import { isProjectName } from "#config/project-files";
 import { listDeployments, pruneHistory } from "#deployments/history";
 import {
+  type CommitId,
   type FrontAnswers,
   isCommitId,
-  isJsonObject,
   isPlainRepository,
   type JsonObject,
   mainRefs,
@@ -151,12 +152,11 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   /** @returns null if it is no push that is deployed here; undefined if there is none, or none that can be read now */
   function read(id: string): Offer | null | undefined {
     try {
-      const text = readForeignFile(join(directory, spoolName(id)), {
+      const bytes = readForeignFile(join(directory, spoolName(id)), {
         mostBytes: longestPushBytes,
         followsLinks: false,
       });
-      const value = parsed(text.toString("utf8"));
-      return value && offerIn(value);
+      return offerIn(parsed(bytes.toString("utf8")));
     } catch (error) {
       const { code = "" } = error as NodeJS.ErrnoException;
       if (hopeless.includes(code)) return null;
@@ -263,47 +263,38 @@ const hopeless = ["EISDIR", "EINVAL", "EFBIG", "EPERM", "ELOOP", "ENOTDIR"];
 
 type Answered = FrontAnswers["pushes"][number];
 
-interface Offer {
-  readonly project: string;
-  readonly push: Push;
+const text = (pattern: RegExp) => v.pipe(v.string(), v.regex(pattern));
+const commitId = v.custom<CommitId>(isCommitId);
+/** What is only for people need not be there. */
+const orNull = <Of extends v.GenericSchema>(schema: Of) => v.fallback(v.nullable(schema), null);
+
+/** A push is rebuilt from fields that are checked, one by one, and nothing else of it is used. */
+const offer = v.object({
+  project: v.pipe(v.string(), v.check(isProjectName)),
+  push: v.object({
+    host: text(/^[a-z][a-z-]{0,39}$/),
+    ref: v.picklist(mainRefs),
+    before: v.nullable(commitId),
+    commit: commitId,
+    digest: text(/^[0-9a-f]{64}$/),
+    repository: orNull(v.custom<string>(isPlainRepository)),
+    // Printable, and bounded.
+    pusher: orNull(text(/^[^\p{C}\u2028\u2029]{1,100}$/u)),
+    deliveryId: orNull(text(/^[A-Za-z0-9-]{1,64}$/)),
+  }),
+});
+
+type Offer = v.InferOutput<typeof offer>;
+
+function offerIn(value: unknown): Offer | null {
+  const { success, output } = v.safeParse(offer, value);
+  return success ? output : null;
 }
 
-function parsed(text: string): JsonObject | null {
+function parsed(json: string): unknown {
   try {
-    const value = JSON.parse(text) as unknown;
-    return isJsonObject(value) ? value : null;
+    return JSON.parse(json);
   } catch {
     return null;
   }
-}
-
-function isText(value: unknown, pattern: RegExp): value is string {
-  return typeof value === "string" && pattern.test(value);
-}
-
-const hostName = /^[a-z][a-z-]{0,39}$/;
-const deliveryName = /^[A-Za-z0-9-]{1,64}$/;
-
-/** A push is rebuilt from fields that were checked, one by one, and nothing else of it is used. */
-function offerIn({ project, push }: JsonObject): Offer | null {
-  if (typeof project !== "string" || !isProjectName(project) || !isJsonObject(push)) return null;
-  const { host, ref, before, commit, repository, pusher, digest, deliveryId } = push;
-  const branch = mainRefs.find((one) => one === ref);
-  if (!isText(host, hostName) || branch === undefined) return null;
-  if (!isCommitId(commit) || !(before === null || isCommitId(before))) return null;
-  if (!isText(digest, /^[0-9a-f]{64}$/)) return null;
-  return {
-    project,
-    push: {
-      host,
-      ref: branch,
-      before,
-      commit,
-      digest,
-      repository: isPlainRepository(repository) ? repository : null,
-      // Only for people: printable, and bounded.
-      pusher: isText(pusher, /^[^\p{C}\u2028\u2029]{1,100}$/u) ? pusher : null,
-      deliveryId: isText(deliveryId, deliveryName) ? deliveryId : null,
-    },
-  };
 }
