@@ -76,6 +76,8 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   const stopping = new AbortController();
   const senders = new Map<string, (record: PushRecord | null) => void>();
   const uses = new Map<string, object>();
+  /** The ids of pushes whose files are being written: by a clock that was set back, these look old. */
+  const writing = new Set<string>();
   let waiting = spooledIn(await readdir(directory)).length;
   /** How often `waiting` was changed. */
   let changes = 0;
@@ -90,11 +92,14 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     waiting += 1;
     changes += 1;
     const id = newId();
+    writing.add(id);
     try {
       await store(directory, opened, id, JSON.stringify({ project, push }));
     } catch (error) {
       waiting -= 1;
       throw error;
+    } finally {
+      writing.delete(id);
     }
     const { promise, resolve } = Promise.withResolvers<PushRecord | null>();
     senders.set(id, resolve);
@@ -145,7 +150,8 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
       const id = spooledIdOf(name.replace(/\.new$/, ""));
       const isFinished = id !== null && name === spoolName(id);
       const path = join(directory, name);
-      const stats = id === null || senders.has(id) ? null : await stat(path).catch(() => null);
+      const isOwn = id !== null && (senders.has(id) || writing.has(id));
+      const stats = id === null || isOwn ? null : await stat(path).catch(() => null);
       if (id === null || stats === null) continue;
       // A clock that was set back makes no file young.
       const ageMs = Math.abs(Date.now() - stats.mtimeMs);

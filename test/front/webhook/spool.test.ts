@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, renameSync, utimesSync, writeFileSync } from "node:fs";
+import { open as openFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -123,6 +124,23 @@ test("a full spool takes nothing more, says so, and takes pushes again once run 
   await startRun(t, place, (_, { ids }) => ({ pushes: ids.map((id) => ({ id, record: recordOf(1) })) }));
   await until("there is room", () => spool.findFault() === null);
   assert.equal((await spool.add("shop", pushOf())).kind, "accepted");
+});
+
+test("a push that is being written is not taken for an old one when the clock was set back", async (t) => {
+  const now = Date.now;
+  t.mock.method(Date, "now", () => now() - 3_600_000);
+  const place = placeIn(temporaryDirectory(t));
+  const spool = await open(t, place);
+  let rounds = 0;
+  await startRun(t, place, (_, { ids }) => {
+    if (ids.length === 0) rounds += 1;
+    return { pushes: ids.map((id) => ({ id, record: recordOf(1) })) };
+  });
+  const file = await openFile(join(place.directory, "probe"), "w");
+  t.after(() => file.close());
+  // Its file is unfinished while the spool is looked through.
+  t.mock.method(Object.getPrototypeOf(file), "sync", () => until("three looks", () => rounds >= 2));
+  assert.deepEqual(await spool.add("shop", pushOf()), recordOf(1));
 });
 
 test("a push that cannot be written is not promised, and leaves nothing", async (t) => {
