@@ -38,11 +38,11 @@ export function listRunning(store: Store): readonly Deployment[] {
   return selectDeployments(store, `WHERE ${inScope(store)} AND state = 'running' ORDER BY started_at_ms`);
 }
 
-/** The deployment that has output to show: the one that runs, else the newest that ever started. */
+/** The deployment that has output to show: the one that runs, else the one that was started last. */
 export function findLatest(store: Store): Deployment | null {
   return selectDeployment(
     store,
-    `WHERE ${inScope(store)} AND attempts > 0 AND state <> 'skipped' ORDER BY state = 'running' DESC, id DESC LIMIT 1`,
+    `WHERE ${inScope(store)} AND attempts > 0 AND state <> 'skipped' ORDER BY state = 'running' DESC, queue_order DESC LIMIT 1`,
   );
 }
 
@@ -60,7 +60,7 @@ export function listLastOfBranches(store: Store): readonly Deployment[] {
 /** The one of `refs` that was deployed last, or tried last if none was; null if none was tried. */
 export function findLastRef(store: Store, refs: readonly string[]): string | null {
   const sql = `SELECT ref FROM deployments WHERE project = $project AND ref IN (SELECT value FROM json_each(?))
-    ORDER BY state = 'succeeded' DESC, id DESC LIMIT 1`;
+    ORDER BY state = 'succeeded' DESC, queue_order DESC LIMIT 1`;
   return (store.get(sql, JSON.stringify(refs))?.ref as string | undefined) ?? null;
 }
 

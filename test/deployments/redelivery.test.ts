@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { settle, takeBack } from "../../src/deployments/execute.ts";
-import { pruneHistory } from "../../src/deployments/history.ts";
+import { findLastRef, findLatest, pruneHistory } from "../../src/deployments/history.ts";
+import { mainRefs } from "../../src/deployments/push.ts";
 import { recordPush } from "../../src/deployments/queue.ts";
 import { claimNext, findDeployment } from "../../src/deployments/store.ts";
 import { countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
@@ -101,6 +102,19 @@ test("a delivery is not tried again if a redelivered older one has succeeded sin
   record(store, first);
   run(store, "succeeded");
   assert.equal(record(store, second).kind, "duplicate");
+});
+
+test("what was sent again is what was deployed last, also beside the other branch", (t) => {
+  const store = temporaryStore(t);
+  const first = pushOf({ ref: "refs/heads/main" });
+  record(store, first);
+  run(store, "failed");
+  record(store, pushOf({ ref: "refs/heads/master" }));
+  run(store, "succeeded");
+  record(store, first);
+  run(store, "succeeded");
+  assert.equal(findLatest(store)?.id, 1);
+  assert.equal(findLastRef(store, mainRefs), "refs/heads/main");
 });
 
 test("what is tried again is given up when it was interrupted three times, as at first", (t) => {
