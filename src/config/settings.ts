@@ -155,7 +155,7 @@ export const projectVariables = {
   },
   BRANCH: {
     meaning: "`main` or `master`: only this branch is deployed. `hotpush init` sets it",
-    shownFallback: "both are deployed",
+    shownFallback: "both, and no other, are deployed",
     ...oneOf(branches),
   },
   ALLOWED_SIGNERS: {
