@@ -14,7 +14,7 @@ const idleSocketMs = 30_000;
 /**
  * Opens one of `run`'s sockets: HTTP/1.1 and JSON, one request per connection. Only the holder of the runner lock calls this,
  * so a socket that is there was left by a service that is gone. The operator's may be used by root and the service's user
- * alone, the page's by the group of its directory, because the page is a process of another user.
+ * alone. So may that of `front`, but if `front` is a process of another user, then by the group of its directory.
  *
  * @returns null if it could not be made: then the service runs without it
  */
@@ -30,10 +30,11 @@ export async function openSocket(
     (await opened).emit("connection", socket);
     socket.resume();
   };
+  const mostConnections = door === "operator" ? mostCommands : mostFrontCalls;
   const options =
-    door === "operator"
-      ? { mode: 0o600, mostConnections: mostCommands }
-      : { mode: 0o660, mostConnections: mostFrontCalls, isOfGroup: true };
+    door === "front" && context.isSplit
+      ? { mode: 0o660, mostConnections, isOfGroup: true }
+      : { mode: 0o600, mostConnections };
   try {
     return await listenOnSocket(path, options, (socket) => {
       serve(socket).catch((error: unknown) => {

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { chownSync, existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { operatorSocketPath } from "../../src/config/state-path.ts";
 import { listenOnSocket, withShortPath } from "../../src/platform/listen.ts";
 import { hotpush, type Target } from "../harness/hotpush.ts";
+import { needs } from "../harness/requirements.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
@@ -42,6 +43,15 @@ test("a dead service's socket is replaced, and closing removes the new one", asy
   assert.equal(await readAll(statePath), "hello");
   controlSocket.close();
   assert.equal(existsSync(operatorSocketPath(statePath)), false);
+});
+
+test("one process has the socket of its front in another user's directory too", needs("root"), async (t) => {
+  const statePath = temporaryDirectory(t);
+  chownSync(statePath, 65_534, 65_533);
+  await startService(t, { statePath });
+  const path = join(statePath, "front.sock");
+  await until("the socket", () => existsSync(path));
+  assert.equal(statSync(path).mode & 0o777, 0o600);
 });
 
 test("closing does not remove the socket of a newer instance", async (t) => {
