@@ -134,6 +134,10 @@ export function makeServer(scope: Scope) {
       return file;
     },
     /** Starts a service with its projects and the state of its `run`. */
-    start: (role: Role) => machine.start(role, { PROJECTS_PATH: projectsPath, STATE_PATH: runStatePath }),
+    start(role: Role) {
+      const frontSocket = join(runStatePath, "front.sock");
+      const paths = { PROJECTS_PATH: projectsPath, STATE_PATH: runStatePath, FRONT_SOCKET: frontSocket };
+      return machine.start(role, paths);
+    },
   };
 }

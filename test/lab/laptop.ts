@@ -91,7 +91,13 @@ export async function makeLaptop(scope: Scope, names: Readonly<Record<string, st
   const inside = ["--mount", "--propagation", "private", "sh", "-c"];
   const enter = [...inside, 'mount --bind "$HOME/hosts" /etc/hosts && exec "$@"', "sh", launcher];
   const command = lines.length === 0 ? [launcher] : ["unshare", ...enter];
-  const env = { PATH: `${at("bin")}:${process.env.PATH}`, HOME: home, USER: "ann", ...noServer };
+  const env = {
+    PATH: `${at("bin")}:${process.env.PATH}`,
+    HOME: home,
+    USER: "ann",
+    STATE_PATH: at("state"),
+    ...noServer,
+  };
   return {
     home,
     tokenFile: at("token"),
