@@ -45,18 +45,6 @@ for (const [exitCode, state] of [
   });
 }
 
-test("a cancelled delivery that is redelivered survives a killed service", async (t) => {
-  const push = githubPush();
-  const service = await startService(t, { script: stubbornScript });
-  await deliver(service.url, push);
-  await service.log.waitFor(({ msg }) => msg === "started");
-  await callRun(service.statePath, "cancel", { id: "latest" });
-  letGo(service.repoPath);
-  await untilCancelled(service);
-  await deliver(service.url, push);
-  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-});
-
 /** A service that was killed when it had asked the script of deployment 1 to end, which goes on. */
 async function killInMidCancel(t: TestContext): Promise<RunningService & { readonly pid: number }> {
   const service = await startService(t, { script: stubbornScript });

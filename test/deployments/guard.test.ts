@@ -14,23 +14,15 @@ const log = pino({ enabled: false });
 const liveAtMs = 1_790_000_000_000;
 const succeeded: Ending = { state: "succeeded", exitCode: 0, problem: null };
 
-test("while a new version is guarded, its deployment runs and is live", async (t) => {
-  const { queue, store, guard } = await startGuarded(t);
-  guard(true);
-  await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
-  assert.equal(findDeployment(store, 1)?.state, "running");
-  assert.equal(queue.findGuarded()?.id, 1);
-  guard(false);
-  await until("the guard is over", () => queue.findGuarded() === null);
-});
-
-test("the switch is recorded and announced while the script goes on, also without a guard", async (t) => {
-  const { store, live, changes } = await startGuarded(t);
+test("the switch is recorded and announced while the script goes on, guarded or not", async (t) => {
+  const { queue, store, guard, live, changes } = await startGuarded(t);
   const known = changes.length;
   live();
   await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
   assert.deepEqual(changes.slice(known), [1]);
-  assert.equal(findDeployment(store, 1)?.state, "running");
+  assert.deepEqual([findDeployment(store, 1)?.state, queue.findGuarded()], ["running", null]);
+  guard(true);
+  await until("it is guarded", () => queue.findGuarded()?.id === 1);
 });
 
 test("a newer push ends the guard with the verdict so far, and is deployed then", async (t) => {
@@ -55,34 +47,23 @@ test("a roll back that waits makes a guarded version go back", async (t) => {
   assertTakenBack(store, push);
 });
 
-test("what a person takes back while it is guarded is not deployed again by its delivery", async (t) => {
-  const { queue, store, push, guard, orders, end } = await startGuarded(t);
-  guard(true);
-  queue.goBack(1);
-  assert.deepEqual(orders, ["back"]);
-  end({ state: "failed", exitCode: 1, problem: null });
-  await until("its end", () => findDeployment(store, 1)?.state === "failed");
-  assertTakenBack(store, push);
-});
-
-test("what the guard takes back is not deployed again by its delivery", async (t) => {
-  const { store, push, guard, goBack, end } = await startGuarded(t);
-  guard(true);
-  goBack();
-  end({ state: "failed", exitCode: 1, problem: null });
-  await until("its end", () => findDeployment(store, 1)?.state === "failed");
-  assertTakenBack(store, push);
-});
-
-test("what a person cancels while it is live is not deployed again by its delivery", async (t) => {
-  const { queue, store, push, guard, end } = await startGuarded(t);
-  guard(true);
-  await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
-  queue.cancel(1);
-  end({ state: "cancelled", exitCode: null, problem: null });
-  await until("its end", () => findDeployment(store, 1)?.state === "cancelled");
-  assertTakenBack(store, push);
-});
+for (const [who, state] of [
+  ["a person takes back", "failed"],
+  ["the guard takes back", "failed"],
+  ["a person cancels", "cancelled"],
+] as const) {
+  test(`what ${who} while it is guarded is not deployed again by its delivery`, async (t) => {
+    const { queue, store, push, guard, goBack, end } = await startGuarded(t);
+    guard(true);
+    await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
+    if (who === "a person takes back") queue.goBack(1);
+    if (who === "the guard takes back") goBack();
+    if (who === "a person cancels") queue.cancel(1);
+    end({ state, exitCode: null, problem: null });
+    await until("its end", () => findDeployment(store, 1)?.state === state);
+    assertTakenBack(store, push);
+  });
+}
 
 function assertTakenBack(store: Store, push: Push): void {
   assert.equal(isTakenBack(store, 1), true);

@@ -23,21 +23,16 @@ test("a push that another instance records supersedes a run that was interrupted
   await untilSuperseded(store);
 });
 
-test("a push recorded during recovery supersedes a run whose script is gone", async (t) => {
-  const { store, other } = openTwo(t);
-  record(store, pushOf());
-  store.transaction(() => claimNext(store));
-  startQueue(t, store, { ...runnerThat(() => succeeded), tidy: recordOnce(other) });
-  await untilSuperseded(store);
-});
-
-test("a push recorded during recovery supersedes an interrupted deployment", async (t) => {
-  const { store, other } = openTwo(t);
-  record(store, pushOf());
-  run(store, "interrupted");
-  startQueue(t, store, { ...runnerThat(() => succeeded), tidy: recordOnce(other) });
-  await untilSuperseded(store);
-});
+for (const state of ["running", "interrupted"] as const) {
+  test(`a push recorded during recovery supersedes a deployment that was ${state}`, async (t) => {
+    const { store, other } = openTwo(t);
+    record(store, pushOf());
+    if (state === "running") store.transaction(() => claimNext(store));
+    else run(store, state);
+    startQueue(t, store, { ...runnerThat(() => succeeded), tidy: recordOnce(other) });
+    await untilSuperseded(store);
+  });
+}
 
 test("an ending that the changed record does not allow blocks nothing", async (t) => {
   const { store, other } = openTwo(t);

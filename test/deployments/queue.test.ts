@@ -35,16 +35,6 @@ test("of 50 pushes during a deployment the newest is deployed after it, and no o
   );
 });
 
-test("50 pushes at the same moment during a deployment are followed by exactly one run", async (t) => {
-  const service = await startService(t, { script: waitingScript });
-  await deliver(service.url, githubPush());
-  const replies = await Promise.all(Array.from({ length: 50 }, () => deliver(service.url, githubPush())));
-  assert.deepEqual([...new Set(replies.map(({ status }) => status))], [202]);
-  letGo(service);
-  await service.log.waitForEnding(51);
-  assert.equal(runsOf(service).length, 2);
-});
-
 test("100 identical deliveries at the same moment are one deployment and one run", async (t) => {
   const service = await startService(t);
   const push = githubPush();
@@ -54,27 +44,6 @@ test("100 identical deliveries at the same moment are one deployment and one run
   await service.log.waitForEnding(1);
   assert.equal(readDeployments(service.statePath).length, 1);
   assert.equal(readDeployments(service.statePath)[0]?.attempts, 1);
-});
-
-test("main and master each get their turn, in the order of their pushes", async (t) => {
-  const service = await startService(t, { script: waitingScript });
-  await deliver(service.url, githubPush({ ref: "refs/heads/main" }));
-  await deliver(service.url, githubPush({ ref: "refs/heads/master" }));
-  await deliver(service.url, githubPush({ ref: "refs/heads/main" }));
-  letGo(service);
-  await service.log.waitForEnding(3);
-  assert.deepEqual(
-    runsOf(service).map(({ ref }) => ref),
-    ["refs/heads/main", "refs/heads/master", "refs/heads/main"],
-  );
-});
-
-test("a failed deployment does not keep the next from running", async (t) => {
-  const service = await startService(t, { script: "#!/bin/sh\nexit 3\n" });
-  for (const id of [1, 2]) {
-    await deliver(service.url, githubPush());
-    assert.equal((await service.log.waitForEnding(id)).event, "deployment.failed");
-  }
 });
 
 test("a failed push that is redelivered runs again and can succeed", async (t) => {

@@ -2,27 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { recordRequest } from "../../src/deployments/queue.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
-import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
-
-test("the newest push of a branch waits, and older ones name what superseded them", (t) => {
-  const store = temporaryStore(t);
-  for (const commit of ["A", "B", "C"]) record(store, pushOf({ commit: commitOf(commit) }));
-  assert.deepEqual(placesOf(store), [
-    [1, "superseded", 2],
-    [2, "superseded", 3],
-    [3, "queued", null],
-  ]);
-});
-
-test("a push of one branch does not supersede one of the other", (t) => {
-  const store = temporaryStore(t);
-  record(store, pushOf({ ref: "refs/heads/main" }));
-  record(store, pushOf({ ref: "refs/heads/master" }));
-  assert.deepEqual(placesOf(store), [
-    [1, "queued", null],
-    [2, "queued", null],
-  ]);
-});
+import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 test("a newer push takes the place in the queue of the one it supersedes", (t) => {
   const store = temporaryStore(t);
@@ -41,23 +21,6 @@ test("a branch that is pushed all the time does not starve the other", (t) => {
     refs.push(run(store, "succeeded").ref);
   }
   assert.equal(refs.filter((ref) => ref === "refs/heads/main").length, 3);
-});
-
-test("the same delivery twice is one deployment, and the second answer names it", (t) => {
-  const store = temporaryStore(t);
-  const push = pushOf();
-  record(store, push);
-  const again = record(store, { ...push, deliveryId: "another" });
-  assert.equal(again.kind, "duplicate");
-  assert.deepEqual(again.deployment, { id: 1, ref: push.ref, commit: push.commit, state: "queued" });
-  assert.equal(countOf(store, "deployments"), 1);
-});
-
-test("two deliveries of the same commit are two deployments", (t) => {
-  const store = temporaryStore(t);
-  const push = pushOf();
-  record(store, push);
-  assert.equal(record(store, { ...push, digest: "another" }).deployment.id, 2);
 });
 
 test("a push supersedes what catch-up has requested, and waits", (t) => {

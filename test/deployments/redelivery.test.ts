@@ -33,15 +33,6 @@ for (const state of ["succeeded", "interrupted", "running"] as const) {
   });
 }
 
-test("redelivering what succeeded answers how to deploy again", (t) => {
-  const store = temporaryStore(t);
-  const push = pushOf();
-  record(store, push);
-  run(store, "succeeded");
-  const again = record(store, push);
-  assert.match(again.kind === "duplicate" ? again.detail : "", /run on its server: hotpush deploy$/);
-});
-
 test("a failed delivery is tried again, whatever was pushed since", (t) => {
   const store = temporaryStore(t);
   const push = pushOf({ ref: "refs/heads/main" });
@@ -49,27 +40,6 @@ test("a failed delivery is tried again, whatever was pushed since", (t) => {
   run(store, "failed");
   for (const ref of ["refs/heads/main", "refs/heads/master"] as const) record(store, pushOf({ ref }));
   assert.equal(record(store, push).kind, "accepted");
-});
-
-test("a captured delivery that failed undoes no later deployment, and no roll back", (t) => {
-  const store = temporaryStore(t);
-  const push = pushOf({ ref: "refs/heads/main" });
-  record(store, push);
-  run(store, "failed");
-  record(store, pushOf({ ref: "refs/heads/main" }));
-  run(store, "succeeded");
-  assert.deepEqual([record(store, push).kind, findDeployment(store, 1)?.state], ["duplicate", "failed"]);
-});
-
-test("what was taken back is not deployed by a captured delivery", (t) => {
-  for (const state of ["failed", "timed_out", "cancelled"] as const) {
-    const store = temporaryStore(t);
-    const push = pushOf();
-    record(store, push);
-    store.transaction(() => takeBack(store, 1));
-    run(store, state);
-    assert.deepEqual([record(store, push).kind, findDeployment(store, 1)?.state], ["duplicate", state]);
-  }
 });
 
 test("what was told to go back does not run again when its service was killed", (t) => {

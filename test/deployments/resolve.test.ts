@@ -30,13 +30,14 @@ function reasonOf(decision: Decision): string {
 // 1
 
 test("1: the head is deployed, whichever of its commits was pushed", async (t) => {
-  const { project, deliver, deploys, read } = makeResolving(t);
+  const { project, deliver, deploys, read, resolver } = makeResolving(t);
   const older = project.commit();
   const head = project.push("The head");
   const id = deliver(older);
   assert.equal(await deploys(), head);
   const { commit, checkedOutCommit, subject, author } = read(id);
   assert.deepEqual([commit, checkedOutCommit, subject, author], [older, head, "The head", "Test"]);
+  assert.equal(await resolver.judgeHead(ref, head), "skipped");
 });
 
 test("1: a commit that is not there yet is looked for again", async (t) => {
@@ -215,10 +216,7 @@ test("4: while the remote is silent, a push waits with the reason, and is deploy
   renameSync(project.remotePath, `${project.remotePath}.away`);
   const id = deliver(head);
   assert.equal((await next()).kind, "wait");
-  assert.match(
-    read(id).waitReason ?? "",
-    /^The remote does not say where the branch is: git ls-remote failed/,
-  );
+  assert.match(read(id).waitReason ?? "", /git ls-remote failed/);
   renameSync(`${project.remotePath}.away`, project.remotePath);
   assert.equal(await deploys(), head);
 });
@@ -379,7 +377,7 @@ test("6: [skip deploy] covers its own push", async (t) => {
   const live = project.commit();
   deliver(live);
   await deploys();
-  const first = project.push("One of two");
+  project.push("One of two");
   const marked = project.push("Notes [Skip Deploy]");
   deliver(marked, { before: live as never });
   const decision = await next();
@@ -390,7 +388,9 @@ test("6: [skip deploy] covers its own push", async (t) => {
   const again = project.push("[skip deploy] more");
   deliver(again, { before: marked as never });
   assert.equal((await next()).kind, "skipped", "what was skipped before does not count");
-  assert.notEqual(first, marked);
+  const told = project.push("Explain the mark\n\nIt is [skip deploy].");
+  deliver(told, { before: again as never });
+  assert.equal(await deploys(), told);
 });
 
 test("6: [skip deploy] hides nothing that precedes it: a lost, a failed or a superseded push", async (t) => {

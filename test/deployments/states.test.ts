@@ -2,59 +2,44 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type DeploymentState, isFinished } from "../../src/deployments/deployment.ts";
 import { recordPush } from "../../src/deployments/queue.ts";
-import { findDeployment, transition } from "../../src/deployments/store.ts";
+import { findDeployment, IllegalTransition, transition } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, temporaryStore } from "../harness/store.ts";
 
-const states: readonly DeploymentState[] = [
-  "queued",
-  "running",
-  "succeeded",
-  "failed",
-  "timed_out",
-  "cancelled",
-  "superseded",
-  "interrupted",
-];
-
 /** Written down a second time on purpose: the table in src/ is held to this one. */
-const legal = new Set([
-  "queued > running",
-  "queued > superseded",
-  "queued > cancelled",
-  "running > succeeded",
-  "running > failed",
-  "running > timed_out",
-  "running > cancelled",
-  "running > interrupted",
-  "running > queued",
-  "interrupted > queued",
-  "interrupted > superseded",
-  "interrupted > failed",
-  "failed > queued",
-  "timed_out > queued",
-  "cancelled > queued",
-]);
+const legal: Readonly<Record<DeploymentState, readonly DeploymentState[]>> = {
+  queued: ["running", "superseded", "cancelled"],
+  running: ["succeeded", "failed", "timed_out", "cancelled", "interrupted", "skipped", "queued"],
+  interrupted: ["queued", "superseded", "failed"],
+  failed: ["queued"],
+  timed_out: ["queued"],
+  cancelled: ["queued"],
+  succeeded: [],
+  superseded: [],
+  skipped: [],
+};
+const states = Object.keys(legal) as readonly DeploymentState[];
 
-for (const from of states) {
-  for (const to of states) {
-    const isLegal = legal.has(`${from} > ${to}`);
-    test(`a deployment that is ${from} ${isLegal ? "can become" : "never becomes"} ${to}`, (t) => {
-      const store = temporaryStore(t);
-      const id = deploymentIn(store, from);
+test("a deployment goes from state to state only as the table says", (t) => {
+  const store = temporaryStore(t);
+  for (const from of states) {
+    for (const to of states) {
+      const id = store.transaction(() => recordPush(store, pushOf())).deployment.id;
       const attempt = () => store.transaction(() => transition(store, { id, state: from }, to));
-      if (isLegal) attempt();
-      else assert.throws(attempt, /cannot go from/);
-      assert.equal(findDeployment(store, id)?.state, isLegal ? to : from);
-    });
+      store.run("UPDATE deployments SET state = ? WHERE id = ?", from, id);
+      if (legal[from].includes(to)) attempt();
+      else assert.throws(attempt, IllegalTransition, `${from} > ${to}`);
+      assert.equal(findDeployment(store, id)?.state, legal[from].includes(to) ? to : from);
+      store.run("DELETE FROM deployments");
+    }
   }
-}
+});
 
 test("a deployment that is in another state by now keeps it", (t) => {
   const store = temporaryStore(t);
   const id = deploymentIn(store, "succeeded");
   const attempt = () => store.transaction(() => transition(store, { id, state: "running" }, "failed"));
-  assert.throws(attempt, /is not running any more/);
+  assert.throws(attempt, IllegalTransition);
   assert.equal(findDeployment(store, id)?.state, "succeeded");
 });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
@@ -21,22 +21,6 @@ test("a new database has the newest schema, a write-ahead log and full syncs", (
   assert.equal(store.get("PRAGMA synchronous")?.synchronous, 2);
 });
 
-test("a missing state directory is made, for nobody else to read", (t) => {
-  const directory = join(temporaryDirectory(t), "deep", "state");
-  reopened(t, directory);
-  assert.equal(statSync(directory).mode & 0o777, 0o700);
-});
-
-test("what was recorded is there when the database is opened again", (t) => {
-  const directory = temporaryDirectory(t);
-  const first = openDefault(directory);
-  first.transaction(() => recordPush(first, pushOf()));
-  first.close();
-  const second = reopened(t, directory);
-  assert.equal(second.get("SELECT count(*) AS n FROM deployments")?.n, 1);
-  assert.equal(second.movedAsideTo, null);
-});
-
 test("an empty file, a database of version 0, gets the tables", (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, "hotpush.db"), "");
@@ -52,7 +36,6 @@ test("a database made by a newer Hotpush is refused and left as it is", (t) => {
   database.close();
   const problem = problemOf(() => openDefault(directory));
   assert.equal(problem.code, "state_unusable");
-  assert.match(problem.detail, new RegExp(`hotpush.db has version ${latest + 1}`));
   assert.deepEqual(
     readdirSync(directory).filter((name) => name.includes("corrupt")),
     [],
@@ -70,17 +53,6 @@ test("the database itself refuses a second running deployment", (t) => {
     });
   assert.throws(makeTwoRun, /UNIQUE constraint failed/);
   assert.equal(store.get("SELECT count(*) AS n FROM deployments")?.n, 0);
-});
-
-test("a transaction that fails leaves nothing behind and the next one works", (t) => {
-  const store = temporaryStore(t);
-  const fail = () =>
-    store.transaction(() => {
-      recordPush(store, pushOf());
-      throw new Error("enough");
-    });
-  assert.throws(fail, /enough/);
-  assert.equal(store.transaction(() => recordPush(store, pushOf())).deployment.id, 1);
 });
 
 test("a file that is no database is moved aside, and a new database is made", (t) => {
@@ -101,19 +73,16 @@ test("a database whose pages are damaged is moved aside with its log", (t) => {
   assert.equal(store.get("SELECT count(*) AS n FROM deployments")?.n, 0);
 });
 
-test("a state directory that is a file is refused, with what to do", (t) => {
-  const path = join(temporaryDirectory(t), "state");
-  writeFileSync(path, "");
-  const problem = problemOf(() => openDefault(path));
-  assert.equal(problem.code, "state_unusable");
-  assert.match(problem.detail, /Make it writable for this user, or set STATE_PATH/);
-});
-
-test("a database that is a directory is refused and stays", (t) => {
+test("a state directory that is a file, or a database that is a directory, is refused and stays", (t) => {
   const directory = temporaryDirectory(t);
+  const path = join(directory, "state");
+  writeFileSync(path, "");
   mkdirSync(join(directory, "hotpush.db"));
-  assert.equal(problemOf(() => openDefault(directory)).code, "state_unusable");
-  assert.ok(existsSync(join(directory, "hotpush.db")));
+  for (const unusable of [path, directory]) {
+    const { code, detail } = problemOf(() => openDefault(unusable));
+    assert.deepEqual([code, detail.includes("STATE_PATH")], ["state_unusable", true]);
+  }
+  assert.ok(statSync(path).isFile() && statSync(join(directory, "hotpush.db")).isDirectory());
 });
 
 test("instances that open a new state directory at the same moment all get it", async (t) => {
@@ -123,7 +92,7 @@ test("instances that open a new state directory at the same moment all get it", 
   });
   await Promise.all(openers.map((opener) => once(opener, "message")));
   const root = temporaryDirectory(t);
-  for (let round = 0; round < 40; round += 1) {
+  for (let round = 0; round < 20; round += 1) {
     const order = { directory: join(root, String(round)), atMs: Date.now() + 5 };
     const outcomes = openers.map(async (opener) => {
       opener.send(order);

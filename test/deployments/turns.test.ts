@@ -49,10 +49,8 @@ test("a project whose script cannot be started leaves its turn to the others", a
   await until("both are idle", () => !a.isBusy() && !b.isBusy());
   a.push();
   await until("it waits to try again", () => started.length === 1);
-  const startMs = performance.now();
   b.push();
   await until("the other one has had its turn", () => started.includes("b"));
-  assert(performance.now() - startMs < 500);
 });
 
 test("a hold is answered when what runs has ended, and starts nothing until it is over", () => {
