@@ -6,6 +6,7 @@ import {
   countNewCommits,
   fetchBranch,
   isAncestor,
+  isRepository,
   type RemoteHead,
   readCommit,
   readRemoteHead,
@@ -250,7 +251,8 @@ export function createResolver(options: ResolverOptions): Resolver {
     if (found.kind === "none") {
       if (checkSigned !== null && trigger !== "rollback")
         return refuse(`${found.detail} So no signature can be verified.`);
-      note(store, deployment, sourceOf(await read(pushed), null), true);
+      const commit = isRepository(checkout) ? await read(pushed) : null;
+      note(store, deployment, sourceOf(commit, null), true);
       return { kind: "deploy", commit: pushed, isSigned: false };
     }
     const { commit: head, containsPushed } = found;

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type Command, type CommandEnding, outputOf, runCommand } from "./run-command.ts";
@@ -206,6 +206,11 @@ interface AskOptions {
 
 const usualAskMs = 30_000;
 
+/** Whether `repoPath` is a git checkout, without a question to git. */
+export function isRepository({ repoPath, environment }: Checkout): boolean {
+  return Boolean(environment.GIT_DIR) || existsSync(join(repoPath, ".git"));
+}
+
 /**
  * Asks the remote of the repository which commit `ref` is at, with the credentials that the script would use. At the
  * time-out, git is killed with the programs that it started (ssh, git-remote-https).
@@ -216,8 +221,7 @@ export async function readRemoteHead(
   { timeoutMs = usualAskMs, ...options }: AskOptions = {},
 ): Promise<RemoteHead> {
   const { repoPath, environment: env, user } = checkout;
-  const isRepository = env.GIT_DIR || lstatSync(join(repoPath, ".git"), { throwIfNoEntry: false });
-  if (!isRepository) return { kind: "none", detail: `${repoPath} is not a git repository.` };
+  if (!isRepository(checkout)) return { kind: "none", detail: `${repoPath} is not a git repository.` };
   const remote = remoteOf(env);
   const ending = await runGit(repoPath, ["ls-remote", "--", remote, ref], {
     ...options,

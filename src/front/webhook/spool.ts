@@ -83,7 +83,6 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   let changes = 0;
   let isOffering = false;
   let usesTimer: NodeJS.Timeout | undefined;
-  let usesSentAtMs = Number.NEGATIVE_INFINITY;
   const findProbeFault = checkAtMostEvery(probeEveryMs, () => (canWrite(directory) ? null : unwritable));
 
   async function add(project: string, push: Push): Promise<PushRecord | StoredPush> {
@@ -136,7 +135,10 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     await Promise.all(recorded.map(({ id }) => rm(join(directory, spoolName(id)), { force: true })));
     waiting = Math.max(0, waiting - recorded.length);
     changes += 1;
-    for (const { id, record } of recorded) senders.get(id)?.(record);
+    for (const { id, record } of recorded) {
+      senders.get(id)?.(record);
+      senders.delete(id);
+    }
     return recorded.length > 0;
   }
 
@@ -172,19 +174,17 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     }
   }
 
-  /** At once, and then once a second. */
   async function sendUses(): Promise<void> {
     usesTimer = undefined;
-    usesSentAtMs = performance.now();
     const noted = [...uses.entries()].slice(0, mostOffered);
     const isNoted = (await ask("/front/uses", { uses: noted.map(([, use]) => use) })) !== null;
     for (const [key, use] of isNoted ? noted : []) if (uses.get(key) === use) uses.delete(key);
     if (uses.size > 0 && !stopping.signal.aborted) noteLater();
   }
 
+  /** A push does not wait for it. */
   function noteLater(): void {
-    const waitMs = Math.max(0, usesSentAtMs + usesWaitMs - performance.now());
-    usesTimer ??= setTimeout(() => sendUses().catch(() => {}), waitMs).unref();
+    usesTimer ??= setTimeout(() => sendUses().catch(() => {}), usesWaitMs).unref();
   }
 
   const sweeping = sweepAgain();

@@ -68,6 +68,19 @@ test("a push that run has recorded is answered with its deployment, and its file
   await until("it has left", () => waitingIn(place) === 0);
 });
 
+test("a push that was recorded is not offered again", async (t) => {
+  const place = placeIn(temporaryDirectory(t));
+  const spool = await open(t, place);
+  const offered: string[] = [];
+  await startRun(t, place, (_, { ids }) => {
+    offered.push(...ids);
+    return { pushes: ids.map((id) => ({ id, record: recordOf(7) })) };
+  });
+  for (let push = 0; push < 3; push += 1) await spool.add("shop", pushOf());
+  assert.equal(new Set(offered).size, 3);
+  assert.equal(offered.length, 3);
+});
+
 for (const [what, answer] of [
   ["nobody", null],
   ["no JSON", "<html>"],
