@@ -1,4 +1,4 @@
-# Hotpush with what a deploy.sh of a compose project needs: git, gpg, ssh, the docker client, compose and buildx.
+# Hotpush with what a deploy.sh of a compose project needs: git, git-lfs, gpg, ssh, the docker client, compose and buildx.
 # The publishing workflow names these two images by digest.
 ARG NODE_IMAGE=node:24-trixie-slim
 ARG DOCKER_CLI_IMAGE=docker:28-cli
@@ -18,7 +18,7 @@ FROM debian:trixie-slim
 
 # The package files and apt's index of them are 140 MB; only some base images delete them by themselves.
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates curl git gpg libatomic1 libstdc++6 openssh-client tini \
+ && apt-get install -y --no-install-recommends ca-certificates curl git git-lfs gpg libatomic1 libstdc++6 openssh-client tini \
  && apt-get clean && rm -rf /var/lib/apt/lists/* \
  && groupadd --gid 1000 node && useradd --uid 1000 --gid node --shell /bin/bash --create-home node \
 # The repository is mounted on purpose and its deploy.sh runs anyway: a check of its owner would add nothing.

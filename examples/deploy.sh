@@ -18,6 +18,8 @@ main() {
     fail "Usage: deploy.sh refs/heads/main|master <commit of 40 or 64 lower-case hex digits>; got: $(printf '%q ' "$@")"
   ref=$1 branch=${1##*/} commit=$2
   [[ -n ${DEPLOY_PREVIOUS-} ]] || pull # If it is set, an older deploy.sh has pulled and started this one.
+  update_submodules
+  fetch_large_files
   if names_compose_file || any {,docker-}compose.{yaml,yml}; then replace_containers
   elif any {,docker-}stack.{yaml,yml}; then
     command -v hotpush >/dev/null ||
@@ -64,13 +66,47 @@ pull() {
   DEPLOY_PREVIOUS=$(git rev-parse --verify --quiet HEAD || echo nothing)
   before=$(cat deploy.sh 2>/dev/null || true)
   # To the branch as it is now, so that a late push can't roll a newer one back. Untracked files (.env, data) stay;
-  # local commits and edits of tracked files are discarded. Submodules are left alone.
+  # local commits and edits of tracked files are discarded. Submodules follow in update_submodules.
   git checkout --quiet --force --no-recurse-submodules -B "$branch" "$tip" --
   if [[ -e deploy.sh && $(cat deploy.sh) != "$before" ]]; then
     echo "deploy.sh has changed: going on with the new one."
     DEPLOY_PREVIOUS=$DEPLOY_PREVIOUS exec ./deploy.sh "$ref" "$commit"
   fi
 }
+
+# To the commits that this one names, from the addresses that it names. Git decides which protocols it allows there (no
+# ext:, no local path), and runs no command of .gitmodules.
+update_submodules() {
+  [[ -e .gitmodules ]] || return 0
+  modules=$(git rev-parse --git-path modules)
+  [[ -z ${DEPLOY_ID-} || ! -d $modules ]] || find "$modules" -type f -name '*.lock' -delete # See remove_left_locks.
+  { git submodule --quiet sync --recursive &&
+    git -c gc.autoDetach=false -c maintenance.autoDetach=false submodule update --init --recursive --force; } ||
+    fail "git could not update the submodules, for the reason above. Does this user have access to each address in .gitmodules?"
+  other=$(git submodule status --recursive | grep '^[+U]' || true)
+  [[ -z $other ]] || fail "These submodules are not at the commit that this version names: $other"
+}
+
+# Without git-lfs, git checks out a file of Git LFS as a text of three lines that points to it: nothing to build from.
+fetch_large_files() {
+  left=$(pointers)
+  [[ -n $left ]] || return 0
+  git lfs version ||
+    fail "git-lfs is missing, and these files are in Git LFS: $left. Install it (Debian: apt-get install git-lfs) and deploy again."
+  in_each_repository 'git lfs install --local --skip-repo >/dev/null && git lfs pull'
+  left=$(pointers)
+  [[ -z $left ]] || fail "git-lfs has not fetched $left. Are GIT_LFS_SKIP_SMUDGE and lfs.fetchexclude unset?"
+}
+
+# The first files that still are such a text: they have at most 1 KiB.
+pointers() {
+  # shellcheck disable=SC2016 # The shells that it starts expand this.
+  in_each_repository 'git ls-files -z -- ":(attr:filter=lfs)" | sed -z "s|^|./|" | xargs -0r sh -c '\''
+    find "$@" -maxdepth 0 -type f -size -3 -exec grep -l "^version https://git-lfs.github.com/spec/" {} + || true'\'' sh' |
+    sed -n '1,3s|^\./||p' | tr '\n' ' '
+}
+
+in_each_repository() { sh -c "$1" && git submodule --quiet foreach --recursive "$1"; }
 
 # A git that was killed (a power cut, a killed container) leaves its locks, and every later git stops at them. Hotpush
 # runs one deployment at a time and waits for the processes of the one before, so nothing holds these locks. If a person

@@ -25,6 +25,7 @@ import {
   type Finding,
   type Fix,
   ok,
+  okUnless,
   problem,
   quote,
   skip,
@@ -109,6 +110,38 @@ export const gitChecks: readonly Check[] = [
       if (branch !== null) return problem(ignored, fix);
       const text = `BRANCH is not set, so main and master are both deployed: anyone who can create the other one at the git host controls what runs, however ${head} is protected.`;
       return warning(text, fix);
+    },
+  },
+  {
+    id: "content",
+    about: "project",
+    claim:
+      "submodules are at the commits that the repository names, and git-lfs is there if it has files in Git LFS",
+    fix: "updates the submodules. Git LFS: apt-get install git-lfs; the next deployment fetches the files",
+    async probe({ repoPath, readGit }) {
+      const large = await readGit("ls-files", "--", ":(attr:filter=lfs)");
+      const modules = await readGit("ls-files", "--", ".gitmodules");
+      if (large === null) return skip("git does not work in the repository yet");
+      const faults: Fault[] = [];
+      if (large !== "" && (await readGit("lfs", "version")) === null)
+        faults.push(
+          problem(
+            "git-lfs is missing, and files of the repository are in Git LFS: deploy.sh fails.",
+            "apt-get install -y git-lfs",
+          ),
+        );
+      const states = modules ? await readGit("submodule", "status", "--recursive") : "";
+      const other = states?.split("\n").filter((line) => /^[-+U]/.test(line)) ?? [];
+      if (states === null || other.length > 0) {
+        const text = `Submodules are not at the commits that the repository names: ${other.join("; ") || "git cannot tell"}. An older deploy.sh does not update them: take update_submodules from examples/deploy.sh.`;
+        const git = `git -C ${quote(repoPath)}`;
+        faults.push(
+          warning(text, `${git} submodule sync --recursive && ${git} submodule update --init --recursive`),
+        );
+      }
+      return large === "" && !modules
+        ? skip("the repository has no submodules and no files in Git LFS")
+        : okUnless(faults, "all of it is checked out");
     },
   },
   {

@@ -40,11 +40,20 @@ const probes = {
     isThere: () => runs("prometheus", "--version") && runs("promtool", "--version"),
     reason: "it needs prometheus and promtool, of the package prometheus",
   },
+  gitLfs: { isThere: () => runs("git", "lfs", "version"), reason: "it needs git-lfs" },
   prlimit: { isThere: () => runs("prlimit", "--version"), reason: "it needs prlimit, of util-linux" },
 } as const;
 
 /** Requirements that may be missing even if CI is set. */
-const dispensable: readonly string[] = ["otherUser", "systemd", "tmux", "zsh", "fish", "prometheus"];
+const dispensable: readonly string[] = [
+  "otherUser",
+  "systemd",
+  "tmux",
+  "zsh",
+  "fish",
+  "prometheus",
+  "gitLfs",
+];
 
 /**
  * Options of `test` that skip it if a requirement is missing. If CI is set, a requirement that could be installed is not
