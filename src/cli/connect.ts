@@ -66,6 +66,7 @@ export function connectScreen(env: NodeJS.ProcessEnv, tokenFile?: string): Conne
       return text === "" ? null : checkedToken(text);
     },
     showForm: printWebhookForm,
+    showKey: print,
   };
 }
 

@@ -4,7 +4,7 @@ import { gitHostOf } from "#config/git-hosts";
 import { isProjectName } from "#config/project-files";
 import { parsePageUrl } from "#config/settings";
 import { parseGitRemoteUrl } from "#platform/git-remote-url";
-import { outputOf } from "#platform/run-command";
+import { outputOf, startAlone } from "#platform/run-command";
 import { isSshDestination } from "#platform/ssh";
 import { canAsk, prompt } from "#platform/terminal";
 import { CommandError } from "#problems";
@@ -77,10 +77,25 @@ function makeUpCommand({ env, finish }: CommandContext): Command {
         // Its lines are commands, which must stay whole.
         say: (text: string) => print(text),
         mayDo: async (what: string) => yes || (await isAgreed(what, `hotpush up ${server} --yes`)),
+        hasDone: async (what: string) =>
+          canAsk() && (await prompt(`Press Enter when ${what}`, "", () => true)),
         saveServer: (address: string) => saveServer(env, address),
+        openPage: (link: string) => openPage(link, env),
       };
       finish(await up(await planUp(server, options, env), env, screen, dryRun));
     });
+}
+
+/** The link is for a person: it is printed on a terminal only, not into what a file may keep. */
+async function openPage(link: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const isMac = process.platform === "darwin";
+  const hasDisplay = isMac || Boolean(env.DISPLAY || env.WAYLAND_DISPLAY);
+  if (hasDisplay && (await startAlone([isMac ? "open" : "xdg-open", link], env)))
+    print("Your browser opens the page. If it does not: hotpush open");
+  else
+    print(
+      process.stdout.isTTY ? `The page, signed in once: ${link}` : "To sign in to the page: hotpush open",
+    );
 }
 
 async function planUp(server: string, options: UpOptions, env: NodeJS.ProcessEnv): Promise<UpPlan> {
@@ -142,9 +157,9 @@ interface CloneCommandOptions {
 }
 
 /** `hotpush clone`: a checkout that `init` can set up, read with a key that can do nothing else. */
-function makeCloneCommand({ env }: CommandContext): Command {
+function makeCloneCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Clone a repository with a deploy key of its own, which only this checkout has, which can only read, and which is added at the git host with a token that is used for this and stored nowhere. Run again, it goes on where it stopped.";
+    "Clone a repository with a deploy key of its own, which only this checkout has, which can only read, and which is added at the git host with a token that is used for this and stored nowhere. Without a token, it prints the key for you to add, and exits with 75. Run again, it goes on where it stopped.";
   return newCommand("clone", description, [
     "hotpush clone git@github.com:octo/shop.git /srv/shop --url shop.example.org",
   ])
@@ -168,6 +183,6 @@ function makeCloneCommand({ env }: CommandContext): Command {
       const parsed = parseRemoteUrl(address);
       const known = parsed && parseHostedRepository(`${parsed.origin}/${parsed.path}`);
       const wanted = { remote: address, directory, url, hostKeys, repository: repository ?? known };
-      await clone(wanted, connectScreen(env, options.tokenFile));
+      finish(await clone(wanted, connectScreen(env, options.tokenFile)));
     });
 }

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { runAs, type SystemUser } from "./users.ts";
 
 /** A program with its arguments: never a shell string. */
@@ -97,18 +98,27 @@ export function hasSucceeded(ending: CommandEnding): ending is Exited {
  * Runs `argv` for a person at a terminal: in the session of this process, without a time-out. Both outputs go to standard error
  * as they are, with their colours and progress.
  *
- * @param input what it reads; it never reads the terminal
- * @returns the exit code; null if a signal ended it or there is no such program
+ * @param input what it reads, or the program whose output it reads; it never reads the terminal
+ * @returns the exit code, or that of the program before it; null if a signal ended it or there is no such program
  */
-export function runInForeground(
+export async function runInForeground(
   [program, ...args]: Argv,
   env: NodeJS.ProcessEnv,
-  input: string | Buffer = "",
+  input: string | Argv = "",
 ): Promise<number | null> {
   const child = spawn(program, args, { env, stdio: ["pipe", process.stderr, process.stderr] });
+  const code = exitCodeOf(child);
   child.stdin?.on("error", () => {}); // As above.
-  child.stdin?.end(input);
-  return exitCodeOf(child);
+  if (typeof input === "string") {
+    child.stdin?.end(input);
+    return await code;
+  }
+  const [before, ...itsArgs] = input;
+  const source = spawn(before, itsArgs, { env, stdio: ["ignore", "pipe", process.stderr] });
+  const ended = exitCodeOf(source);
+  // If one of both ends early, so does the other.
+  await pipeline(source.stdout, child.stdin).catch(() => {});
+  return (await code) || (await ended);
 }
 
 /**
@@ -118,6 +128,15 @@ export function runInForeground(
  */
 export function runInPlace([program, ...args]: Argv, env: NodeJS.ProcessEnv): Promise<number | null> {
   return exitCodeOf(spawn(program, args, { env, stdio: "inherit" }));
+}
+
+/** Starts `argv` and leaves it alone: it outlives this process. @returns whether there is such a program */
+export function startAlone([program, ...args]: Argv, env: NodeJS.ProcessEnv): Promise<boolean> {
+  const child = spawn(program, args, { env, stdio: "ignore", detached: true });
+  child.unref();
+  return new Promise((resolve) => {
+    child.once("error", () => resolve(false)).once("spawn", () => resolve(true));
+  });
 }
 
 function exitCodeOf(child: ChildProcess): Promise<number | null> {

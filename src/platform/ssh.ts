@@ -5,8 +5,8 @@ import { type Argv, outputOf, runInForeground, runInPlace } from "./run-command.
 
 /** A server that the system's own ssh has signed in to. Every command goes over this one connection. */
 export interface SshConnection {
-  /** Runs a command with `input`; its outputs go to standard error. @returns the exit code; 255: the connection was lost */
-  readonly run: (argv: Argv, input?: string | Buffer) => Promise<number | null>;
+  /** Runs a command with `input`, or the output of a program of this machine; its outputs go to standard error. @returns the exit code; 255: the connection was lost */
+  readonly run: (argv: Argv, input?: string | Argv) => Promise<number | null>;
   /** @returns the standard output of a command, trimmed; null unless it exits with code 0 */
   readonly ask: (argv: Argv) => Promise<string | null>;
   readonly close: () => Promise<void>;
@@ -34,7 +34,7 @@ function quoted(word: string): string {
 const askTimeoutMs = 120_000;
 /** The server never gets the keys of this machine's agent; a connection that is dead is noticed within a minute. */
 const always = [
-  ...["-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"],
+  ...["-C", "-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"],
   ...["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"],
 ];
 

@@ -8,7 +8,7 @@ import { hasSucceeded, runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ownerOf } from "#runner/script";
 import type { ConnectScreen } from "./connect.ts";
-import { canReadRemote, deployKeyTitle, gitAsOwner, giveDeployKey } from "./deploy-key.ts";
+import { canReadRemote, deployKeyTitle, gitAsOwner, giveDeployKey, makeDeployKey } from "./deploy-key.ts";
 import { hostApis, openRepository } from "./host-apis.ts";
 
 export interface CloneOptions {
@@ -27,6 +27,8 @@ export interface CloneOptions {
 const remotePattern = /^(?:(?:ssh|https):\/\/|[\w.+-]+@)[\w.:@/~+%[\]-]+$/;
 const hostKeyPattern = /^[^\s#][^\s]* (?:ssh|ecdsa|sk)-[\w@.-]+ [\w+/=]+(?: [^\n]*)?$/;
 const fetchTimeoutMs = 600_000;
+/** The exit code that says: a person adds the deploy key, then the same command goes on. */
+export const needsKey = 75;
 /** A host may need a moment until a new key counts. */
 const keyTries = 5;
 const keyPauseMs = 1_000;
@@ -40,20 +42,21 @@ export function isRemote(text: string): boolean {
  * Clones a repository with a deploy key of its own. Where an earlier run was interrupted, this one goes on; a checkout of the same
  * repository is left as it is.
  *
+ * @returns the exit code: `needsKey` if there is no token, and the key was shown instead
  * @throws CommandError if something else is in the directory, or git cannot clone it
  */
-export async function clone(options: CloneOptions, screen: ConnectScreen): Promise<void> {
+export async function clone(options: CloneOptions, screen: ConnectScreen): Promise<number> {
   const { remote, directory, hostKeys } = options;
   await prepare(directory, remote);
   const { scheme, host, port } = parseGitRemoteUrl(remote);
   if (scheme === "ssh" && host !== null) {
     const name = port === null || port === 22 ? host : `[${host}]:${port}`;
     await learnHost(directory, name, hostKeys);
-    await giveAccess(options, screen);
+    if (!(await giveAccess(options, screen))) return needsKey;
   }
   if ((await gitAsOwner(directory, "rev-parse", "--verify", "--quiet", "HEAD")) !== null) {
     screen.say(`${directory} is a checkout of this repository.`);
-    return;
+    return 0;
   }
   await git(directory, "fetch", "--quiet", "origin");
   await git(directory, "remote", "set-head", "origin", "--auto");
@@ -62,6 +65,7 @@ export async function clone(options: CloneOptions, screen: ConnectScreen): Promi
   if (!branch) throw new CommandError(`${remote} has no commit yet. Push one, and run this again.`);
   await git(directory, "checkout", "--quiet", "-B", branch, "--track", `origin/${branch}`);
   screen.say(`${directory} has ${branch} of ${remote}.`);
+  return 0;
 }
 
 async function prepare(directory: string, remote: string): Promise<void> {
@@ -93,26 +97,29 @@ async function learnHost(directory: string, name: string, hostKeys: readonly str
   });
 }
 
-/** @throws CommandError if git cannot read the remote, whatever is done for it */
+/** @returns false if a person adds the key @throws CommandError if git cannot read the remote, whatever is done for it */
 async function giveAccess(
   { directory, url, repository }: CloneOptions,
   screen: ConnectScreen,
-): Promise<void> {
-  if (await canReadRemote(directory)) return;
+): Promise<boolean> {
+  if (await canReadRemote(directory)) return true;
   const refusal = await runGit(directory, ["ls-remote", "--", "origin", "HEAD"], optionsFor(directory));
   if (refusal.lastLines.some((line) => line.includes("Host key verification failed")))
     throw new CommandError(
       `The key of the git host is not known here, or has changed. Compare it with the one that the host publishes, and take it into ~/.ssh/known_hosts. git says: ${refusal.lastLines.join(" ")}`,
     );
   const token = repository && (await screen.readToken(repository, hostApis[repository.host].token));
-  if (repository === null || token === null)
-    throw new CommandError(
-      `git may not read it, and a deploy key takes a token of the git host (--token-file <path>). Or clone it into ${directory} by hand, and run this again.`,
-    );
+  if (repository === null || token === null) {
+    const key = await makeDeployKey(directory, deployKeyTitle(url));
+    const place = repository === null ? "" : `: ${repository.url.href}${hostApis[repository.host].keysPage}`;
+    screen.say(`git may not read the repository yet. Add this deploy key at the git host, read-only${place}`);
+    screen.showKey(key);
+    return false;
+  }
   const host = openRepository({ ...repository, token }, "");
   screen.say(await giveDeployKey(directory, deployKeyTitle(url), host, await host.listKeys(), []));
   for (let tries = 0; tries < keyTries; tries += 1) {
-    if (await canReadRemote(directory)) return;
+    if (await canReadRemote(directory)) return true;
     await sleep(keyPauseMs);
   }
   throw new CommandError("The deploy key is at the git host, and git still may not read. Run this again.");

@@ -57,6 +57,8 @@ export interface ConnectScreen {
   readonly readToken: (repository: HostedRepository, needs: string) => Promise<Secret | null>;
   /** Shows what a person types into the host's form instead. */
   readonly showForm: (connection: Connection) => void;
+  /** Shows a line that a person copies. */
+  readonly showKey: (key: string) => void;
   readonly say: (text: string) => void;
 }
 

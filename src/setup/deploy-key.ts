@@ -61,6 +61,13 @@ export async function giveDeployKey(
     : `${done} The checkout had that of another server, which stays at the host: ${copied.title}.`;
 }
 
+/** Gives the checkout `root` a key of its own, if it has none. @returns its public half, which a person adds at the host */
+export async function makeDeployKey(root: string, title: string): Promise<string> {
+  const key = (await readDeployKey(root)) ?? (await generate(root, title));
+  await useDeployKey(root);
+  return key;
+}
+
 /** Of the keys at a host, those of the checkout with this title and `key`. */
 export function ownKeys(keys: readonly HostedKey[], title: string, key: string | null) {
   return keys.filter((one) => one.title === title || (isSameKey(one.key, key) && !isOfOther(one, title)));

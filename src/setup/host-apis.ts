@@ -47,6 +47,8 @@ interface HostApi {
   /** What an update leaves out of the body. */
   readonly onlyNew?: readonly string[];
   readonly keys: string;
+  /** Where a person adds one, below the repository's page. */
+  readonly keysPage: string;
   readonly key: v.GenericSchema<unknown, HostedKey>;
   readonly keyBody: (title: string, key: string) => object;
   /** Whether it can send a ping, which deploys nothing. */
@@ -83,6 +85,7 @@ const gitea: HostApi = {
   update: "PATCH",
   onlyNew: ["type"],
   keys: "/keys",
+  keysPage: "/settings/keys",
   key: v.pipe(
     v.object({ id, title: v.string(), key: v.string(), read_only: v.boolean() }),
     v.transform(({ read_only, ...key }) => ({ ...key, isReadOnly: read_only })),
@@ -145,6 +148,7 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
     }),
     update: "PUT",
     keys: "/deploy_keys",
+    keysPage: "/-/settings/repository",
     key: v.pipe(
       v.object({ id, title: v.string(), key: v.string(), can_push: v.boolean() }),
       v.transform(({ can_push, ...key }) => ({ ...key, isReadOnly: !can_push })),
@@ -184,6 +188,7 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
     hookBody: (url, secret) => ({ description: "Hotpush", url, active: true, events: ["repo:push"], secret }),
     update: "PUT",
     keys: "/deploy-keys",
+    keysPage: "/admin/access-keys/",
     // Its access keys can only read.
     key: v.pipe(
       v.object({ id, label: v.nullish(v.string(), ""), key: v.string() }),

@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import type { HostedRepository } from "#config/commit-status";
@@ -10,6 +9,7 @@ import { type Argv, outputOf } from "#platform/run-command";
 import { openSsh, remoteCommandLine, type SshConnection, sshFailed } from "#platform/ssh";
 import { CommandError } from "#problems";
 import { readVersion } from "#version";
+import { needsKey } from "./clone.ts";
 import { hostApis } from "./host-apis.ts";
 import { askFromOutside } from "./outside.ts";
 import { ownImage, ownRoot, sources, sourcesDigest, sourcesLabel } from "./start.ts";
@@ -38,8 +38,12 @@ export interface UpScreen {
   readonly mayDo: (what: string) => Promise<boolean>;
   /** Gets the token of the git host; null: there is none. */
   readonly readToken: (repository: HostedRepository, needs: string) => Promise<Secret | null>;
+  /** Waits until the person says that `what` is done; false: nobody can be asked. */
+  readonly hasDone: (what: string) => Promise<boolean>;
   /** Called when the server answers commands: what `--server` takes. */
   readonly saveServer: (address: string) => void;
+  /** Shows the page. The link signs in once. */
+  readonly openPage: (link: string) => Promise<void>;
 }
 
 /** What `lookScript` says of the server; a member is empty if it is not there. */
@@ -47,7 +51,7 @@ type Facts = Readonly<Record<(typeof factNames)[number], string>>;
 
 const factNames = [
   ...(["system", "distribution", "codename", "user", "sudo", "freeKiB", "address"] as const),
-  ...(["missing", "docker", "compose", "hotpush"] as const),
+  ...(["architecture", "missing", "docker", "compose", "hotpush"] as const),
 ] as const;
 
 /** What a step works with. */
@@ -56,13 +60,14 @@ interface Context {
   readonly screen: UpScreen;
   readonly facts: Facts;
   /** Runs a command as root, after printing it. @throws CommandError unless it exits with 0 */
-  readonly run: (argv: Argv, input?: string | Buffer) => Promise<void>;
+  readonly run: (argv: Argv, input?: string | Argv) => Promise<void>;
   /** As `run`, but its exit code is for the caller. */
-  readonly tryRun: (argv: Argv, input?: string | Buffer) => Promise<number>;
+  readonly tryRun: (argv: Argv, input?: string | Argv) => Promise<number>;
   /** Asks something as root; null if the command fails, and with --dry-run. */
   readonly ask: (argv: Argv) => Promise<string | null>;
   /** Gives the token as the input of a command; "" without one. */
   readonly token: () => Promise<string>;
+  readonly env: NodeJS.ProcessEnv;
   readonly isDry: boolean;
 }
 
@@ -104,7 +109,7 @@ export async function up(
     );
   try {
     const facts = ssh === null ? readFacts(null) : await look(ssh, plan);
-    const context = makeContext(ssh, plan, screen, facts);
+    const context = makeContext(ssh, plan, screen, facts, env);
     for (const { title, run } of steps) {
       screen.say(`==> ${title(plan)}`);
       await run(context);
@@ -114,16 +119,25 @@ export async function up(
     const isRight = await askOutside(plan, facts, screen);
     const seconds = Math.round((performance.now() - startedMs) / 1_000);
     screen.say(`${plan.name} is set up on ${plan.server} (${seconds} s).`);
+    const link = await context.ask(["hotpush", "open", "--json"]);
+    if (link !== null) await screen.openPage((JSON.parse(link) as { readonly url: string }).url);
     return isRight ? 0 : 1;
   } finally {
     await ssh?.close();
   }
 }
 
-function makeContext(ssh: SshConnection | null, plan: UpPlan, screen: UpScreen, facts: Facts): Context {
+function makeContext(
+  ssh: SshConnection | null,
+  plan: UpPlan,
+  screen: UpScreen,
+  facts: Facts,
+  env: NodeJS.ProcessEnv,
+): Context {
   const asRoot = (argv: Argv): Argv => (facts.user === "0" ? argv : ["sudo", "-n", ...argv]);
   const tryRun: Context["tryRun"] = async (argv, input) => {
-    screen.say(`    ${remoteCommandLine(asRoot(argv))}`);
+    const before = Array.isArray(input) ? `(here) ${remoteCommandLine(input as Argv)} | ` : "";
+    screen.say(`    ${before}${remoteCommandLine(asRoot(argv))}`);
     const code = ssh === null ? 0 : await ssh.run(asRoot([...lock, ...argv]), input);
     if (code !== sshFailed && code !== null) return code;
     throw new CommandError(
@@ -138,10 +152,7 @@ function makeContext(ssh: SshConnection | null, plan: UpPlan, screen: UpScreen, 
     tryRun,
     async run(argv, input) {
       const code = await tryRun(argv, input);
-      if (code !== 0)
-        throw new CommandError(
-          `This failed on ${plan.server} (exit code ${code}), for the reason above: ${argv.slice(0, 3).join(" ")} … When that is fixed, run the same command again.`,
-        );
+      if (code !== 0) throw failed(plan, argv, code);
     },
     ask: async (argv) => (ssh === null ? null : await ssh.ask(asRoot(argv))),
     async token() {
@@ -150,8 +161,16 @@ function makeContext(ssh: SshConnection | null, plan: UpPlan, screen: UpScreen, 
       token ??= screen.readToken(repository, hostApis[repository.host].token);
       return (await token)?.reveal() ?? "";
     },
+    env,
     isDry: ssh === null,
   };
+}
+
+function failed({ server }: UpPlan, argv: Argv, code: number): CommandError {
+  const command = argv.slice(0, 3).join(" ");
+  return new CommandError(
+    `This failed on ${server} (exit code ${code}), for the reason above: ${command} … When that is fixed, run the same command again.`,
+  );
 }
 
 const neededPackages = ["ca-certificates", "git", "openssh-client", "libatomic1", "libstdc++6"];
@@ -166,6 +185,7 @@ echo "system='$(uname -s)'"
 echo "distribution='$ID'"
 echo "codename='$VERSION_CODENAME'"
 echo "user='$(id -u)'"
+echo "architecture='$(dpkg --print-architecture 2>/dev/null)'"
 $sudo true 2>/dev/null && echo "sudo='yes'"
 set -- $(df -Pk /var | tail -n 1); echo "freeKiB='$4'"
 set -- $SSH_CONNECTION; echo "address='$3'"
@@ -294,10 +314,10 @@ const home = "/opt/hotpush";
 const fresh = "/opt/hotpush.new";
 
 /**
- * Brings the Hotpush of this machine: its image is built there from these very sources, and the program gets its node and its
- * packages from that image.
+ * Brings the Hotpush of this machine: its image is that of this machine's Docker, or is built there from these very sources, and
+ * the program gets its node and its packages from that image.
  */
-async function installHotpush({ facts, plan, run }: Context): Promise<void> {
+async function installHotpush({ facts, plan, run, env }: Context): Promise<void> {
   const { hotpush } = facts;
   const order = hotpush === "" ? -1 : compareVersions(hotpush, readVersion());
   if (order === 0) return;
@@ -307,9 +327,14 @@ async function installHotpush({ facts, plan, run }: Context): Promise<void> {
     );
   await run(["rm", "-rf", fresh]);
   await run(["mkdir", "-p", fresh]);
-  await run(["tar", "-xzf", "-", "-C", fresh], await packOwn());
+  const names = [...sources, "LICENSE"].filter((name) => existsSync(join(ownRoot, name)));
+  // On macOS, tar would add files of its own.
+  const pack: Argv = ["env", "COPYFILE_DISABLE=1", "tar", "-cf", "-", "-C", ownRoot, ...names];
+  await run(["tar", "-xf", "-", "-C", fresh], pack);
   const label = `${sourcesLabel}=${sourcesDigest()}`;
-  await run(["docker", "build", "--tag", ownImage, "--label", label, fresh]);
+  if (await hasImageFor(facts.architecture, env))
+    await run(["docker", "load", "--quiet"], ["docker", "save", ownImage]);
+  else await run(["docker", "build", "--tag", ownImage, "--label", label, fresh]);
   const take =
     'id=$(docker create "$1"); docker cp -q "$id:/usr/local/lib/hotpush/node_modules" "$2/"; mkdir -p "$2/node_modules/.bin"; docker cp -q "$id:/usr/local/bin/node" "$2/node_modules/.bin/node"; docker rm "$id" >/dev/null';
   await run(["sh", "-ec", take, "sh", ownImage, fresh]);
@@ -319,35 +344,30 @@ async function installHotpush({ facts, plan, run }: Context): Promise<void> {
   if (hotpush !== "") await run(["hotpush", "upgrade", "--yes"]);
 }
 
-/** An archive of the sources of this Hotpush. */
-async function packOwn(): Promise<Buffer> {
-  const directory = mkdtempSync(join(tmpdir(), "hotpush-"));
-  try {
-    const file = join(directory, "hotpush.tgz");
-    const names = [...sources, "LICENSE"].filter((name) => existsSync(join(ownRoot, name)));
-    // On macOS, tar would add files of its own.
-    const env = { ...process.env, COPYFILE_DISABLE: "1" };
-    const argv = ["tar", "-czf", file, "-C", ownRoot, ...names] as const;
-    if ((await outputOf(argv, { env, timeoutMs: packTimeoutMs })) === null)
-      throw new CommandError(`tar could not pack ${ownRoot}.`);
-    return readFileSync(file);
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
+/** Whether this machine's Docker has the image of these very sources, for the processor of the server. */
+async function hasImageFor(architecture: string, env: NodeJS.ProcessEnv): Promise<boolean> {
+  const format = `{{.Architecture}} {{index .Config.Labels "${sourcesLabel}"}}`;
+  const found = await outputOf(["docker", "image", "inspect", "--format", format, ownImage], { env });
+  return found === `${architecture} ${sourcesDigest()}`;
 }
-
-const packTimeoutMs = 60_000;
 
 export function checkoutOf(name: string): string {
   return `/srv/${name}`;
 }
 
 async function cloneRepository(context: Context): Promise<void> {
-  const { plan, run } = context;
+  const { plan, screen, tryRun } = context;
   const { remote, name, url, hostKeys } = plan;
   const keys = hostKeys.flatMap((line) => ["--host-key", line]);
   const [given, token] = await tokenFor(context);
-  await run(["hotpush", "clone", remote, checkoutOf(name), "--url", url.href, ...keys, ...given], token);
+  const at: Argv = ["hotpush", "clone", remote, checkoutOf(name), "--url", url.href, ...keys, ...given];
+  for (;;) {
+    const code = await tryRun(at, token);
+    if (code === 0) return;
+    if (code !== needsKey) throw failed(plan, at, code);
+    if (await screen.hasDone("the key is added")) continue;
+    throw new CommandError("Add that key at the git host, and run the same command again.");
+  }
 }
 
 async function initProject({ plan, run }: Context): Promise<void> {
@@ -360,9 +380,13 @@ async function initProject({ plan, run }: Context): Promise<void> {
 
 /** Its exit code is 1 if the webhook is there but cannot be reached yet, which is asked from outside at the end. */
 async function connectProject(context: Context): Promise<void> {
-  const { plan, tryRun } = context;
+  const { plan, screen, tryRun, isDry, facts } = context;
   const [given, token] = await tokenFor(context);
   await tryRun(["env", "-C", checkoutOf(plan.name), "hotpush", "connect", ...given], token);
+  if (token !== "" || isDry) return;
+  const secret = `grep ^WEBHOOK_SECRET= /etc/hotpush/projects/${plan.name}.env`;
+  screen.say(`To see the secret: ssh ${plan.server} ${facts.user === "0" ? "" : "sudo "}${secret}`);
+  await screen.hasDone("the webhook is added");
 }
 
 /** The options that say which repository is meant, and let the command read the token from its input. */

@@ -61,6 +61,7 @@ export async function makeConnectedProject(
       const screen = {
         readToken: async () => (token === null ? null : makeSecret(token)),
         showForm: () => void said.push("the form"),
+        showKey: (key: string) => void said.push(key),
         say: (text: string) => void said.push(text),
       };
       const given = {

@@ -91,7 +91,7 @@ export async function makeLaptop(scope: Scope, names: Readonly<Record<string, st
   const inside = ["--mount", "--propagation", "private", "sh", "-c"];
   const enter = [...inside, 'mount --bind "$HOME/hosts" /etc/hosts && exec "$@"', "sh", launcher];
   const command = lines.length === 0 ? [launcher] : ["unshare", ...enter];
-  const env = {
+  const env: NodeJS.ProcessEnv = {
     PATH: `${at("bin")}:${process.env.PATH}`,
     HOME: home,
     USER: "ann",
@@ -100,6 +100,7 @@ export async function makeLaptop(scope: Scope, names: Readonly<Record<string, st
   };
   return {
     home,
+    env,
     tokenFile: at("token"),
     knownHosts: at("known_hosts"),
     /** Lets it sign in to a server as root, and know its key. */
