@@ -80,7 +80,6 @@ export function lasted(ms) {
   return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-showTimes();
 setInterval(showTimes, 1_000);
 if (everyMs() > 0) timer = setTimeout(refresh, everyMs());
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && refresh());

@@ -28,7 +28,7 @@ import {
   titleOf,
 } from "./words.ts";
 
-const entriesOnScreen = 50;
+const entriesOnScreen = 30;
 const barsOfProject = 60;
 
 /** A project with the deployments that the address asks for. */
