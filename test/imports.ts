@@ -32,7 +32,7 @@ const restricted: Readonly<Record<string, readonly string[]>> = {
 const runsAsRoot =
   /^(?:access|calls|deployments|notifications|projects|runner|[^/]+$|rollout\/(?:deployment-report|versions)|setup\/reconcile)/;
 const openOwnFiles = [
-  "calls/streams.ts", // logs of scripts
+  "calls/handlers.ts", // logs of scripts
   "setup/reconcile.ts", // /etc/hotpush, and what is in live/ itself
   "notifications/message.ts", // logs of scripts
   "projects/project.ts", // names of state directories

@@ -1,4 +1,6 @@
+import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
+import { pipeline } from "node:stream/promises";
 import * as visitors from "#access/visitors";
 import { stateDirectoryOf } from "#config/state-path";
 import { type Deployment, isFinished, liveCommit } from "#deployments/deployment";
@@ -18,13 +20,13 @@ import type { Store } from "#platform/sqlite";
 import type { Project } from "#projects/project";
 import { rolloutState } from "#rollout/lock";
 import { noGoodVersion, previousVersion, readVersions } from "#rollout/versions";
-import { logBytes, logPath, readLogPage } from "#runner/log-file";
+import { logBytes, logPath, readLog, readLogPage } from "#runner/log-file";
 import type { Caller, ServerContext, Stream } from "./context.ts";
 import { metricsText } from "./metrics.ts";
 import type * as shapes from "./shapes.ts";
 import { deploymentJson, instant, lineJson, pauseJson, stepJson, withInstants } from "./shapes.ts";
 import { branchesOf, listProjects, projectStatus, wholeStatus } from "./status.ts";
-import { eventsIn, logIn } from "./streams.ts";
+import { eventsIn } from "./streams.ts";
 import { type CallName, type calls, type GivenBy, refuse, type TakenBy } from "./table.ts";
 
 interface Whose {
@@ -329,6 +331,24 @@ async function usualProject(server: ServerContext, within: string | undefined): 
   const names = new Map(await Promise.all(checkouts));
   const found = within.split("-").find((directory) => names.has(directory));
   return (found && names.get(found)) ?? null;
+}
+
+/** What a deployment has printed so far, as it was printed. `timed`: as the file at `path` has it, byte by byte. */
+function logIn(path: string, format: "text" | "timed"): Stream {
+  const end = logBytes(path) - 1;
+  const stored = () => (end < 0 ? [] : createReadStream(path, { end }));
+  return {
+    kind: "stream",
+    type: "text/plain; charset=utf-8",
+    async write(response) {
+      // A reader that goes away ends it.
+      await pipeline(format === "text" ? textIn(path) : stored(), response).catch(() => response.destroy());
+    },
+  };
+}
+
+function* textIn(path: string): Generator<string, void, void> {
+  for (const lines of readLog(path, 0)) yield lines.map(({ text }) => `${text}\n`).join("");
 }
 
 /** Finds the deployment that a call is about, and the path of its log. `latest`: the one that runs, else the last that did. */

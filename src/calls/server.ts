@@ -1,8 +1,12 @@
-import type { Server } from "node:http";
-import type { Socket } from "node:net";
-import { createHttpServer } from "#platform/http-server";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { findVisitor, noteAction, type Visitor } from "#access/visitors";
+import { jsonAnswer, problemAnswer } from "#platform/http-answer";
+import { createHttpServer, isIn, readText, sendAnswer } from "#platform/http-server";
 import { listenOnSocket, type UnixSocket } from "#platform/listen";
-import type { ServerContext } from "./context.ts";
+import { printable } from "#platform/terminal";
+import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
+import type { Caller, ServerContext, Stream } from "./context.ts";
+import type { Call, FoundCall } from "./table.ts";
 
 /** A person has a terminal or two; more at once is a mistake, and must not cost the service its descriptors. */
 const mostCommands = 32;
@@ -24,23 +28,22 @@ export async function openSocket(
   path: string,
 ): Promise<UnixSocket | null> {
   const { log } = context;
-  let opened: Promise<Server> | null = null;
-  const serve = async (socket: Socket) => {
-    opened ??= createCallServer(context, door);
-    (await opened).emit("connection", socket);
-    socket.resume();
-  };
   const mostConnections = door === "operator" ? mostCommands : mostFrontCalls;
   const options =
     door === "front" && context.isSplit
       ? { mode: 0o660, mostConnections, isOfGroup: true }
       : { mode: 0o600, mostConnections };
+  const serverOptions = { maxHeaderSize: 16_384, requireHostHeader: false };
+  const server = createHttpServer(serverOptions, log, async (request, response) => {
+    response.setHeader("connection", "close");
+    await answerRequest(context, door, request, response);
+  });
+  server.timeout = idleSocketMs;
+  server.on("clientError", (_error, socket) => socket.destroy());
   try {
     return await listenOnSocket(path, options, (socket) => {
-      serve(socket).catch((error: unknown) => {
-        log.error({ event: "control.failed", err: error }, "A command could not be answered");
-        socket.destroy();
-      });
+      server.emit("connection", socket);
+      socket.resume();
     });
   } catch (error) {
     const consequence = door === "operator" ? "Commands such as hotpush status" : "Calls of hotpush front";
@@ -50,15 +53,167 @@ export async function openSocket(
   }
 }
 
-/** What answers is loaded when the first call comes: a start does not wait for it. */
-async function createCallServer(context: ServerContext, door: "operator" | "front"): Promise<Server> {
-  const { answerRequest } = await import("./answer.ts");
-  const options = { maxHeaderSize: 16_384, requireHostHeader: false };
-  const server = createHttpServer(options, context.log, async (request, response) => {
-    response.setHeader("connection", "close");
-    await answerRequest(context, door, request, response);
-  });
-  server.timeout = idleSocketMs;
-  server.on("clientError", (_error, socket) => socket.destroy());
-  return server;
+const longestBodyBytes = 16 * 1024;
+
+/** Loaded when the first call comes: a start does not wait for it. */
+function loadCalls() {
+  return Promise.all([import("./handlers.ts"), import("./table.ts")]);
+}
+
+/**
+ * Answers a request at one of `run`'s sockets: over the operator's all is allowed; over front's, its own calls, and those with
+ * the credential of a visitor. The right comes first: nothing of the request is read for somebody without it.
+ */
+async function answerRequest(
+  context: ServerContext,
+  door: "operator" | "front",
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { method = "", url = "", headers } = request;
+  const [path = ""] = url.split("?", 1);
+  const query = new URLSearchParams(url.slice(path.length + 1));
+  const credential = /^Bearer (\S{1,100})$/.exec(headers.authorization ?? "")?.[1] ?? "";
+  const caller = door === "operator" ? operator(request) : visitor(request, context, credential);
+  const [{ handlers }, { findCall, readAsked, statusOf }] = await loadCalls();
+  const found = findCall(method, path);
+  try {
+    if (door === "front") {
+      const isNear = caller.address !== null && isIn(context.service.metricsNetworks, caller.address);
+      authorize(found?.row.right ?? null, caller.visitor, credential === "" && isNear);
+    }
+    if (found === null) throw new ProblemError(unknownCall);
+    const body = method === "POST" ? await readText(request, longestBodyBytes) : "";
+    if (body === null) throw new ProblemError(tooLarge);
+    const note = (reply: object, status: number) =>
+      door === "front" && noteInAudit(context, caller, found, query, reply, status);
+    const handle = handlers[found.name] as (server: ServerContext, asked: object, caller: Caller) => object;
+    const answering = (async () => handle(context, readAsked(found, query, body), caller))();
+    const reply = await answering.catch((error: unknown) => {
+      if (error instanceof ProblemError) note({}, problems[refusalOf(error).code].status);
+      throw error;
+    });
+    note(reply, statusOf(found.row));
+    if (!isStream(reply)) return sendAnswer(response, jsonAnswer(statusOf(found.row), reply));
+    // A stream of events has no time-out: a script may be silent for long.
+    request.socket.setTimeout(0);
+    response.writeHead(200, { "content-type": reply.type });
+    response.flushHeaders();
+    if (caller.visitor !== null) endWhenRevoked(response, context, credential);
+    await reply.write(response);
+  } catch (error) {
+    if (!(error instanceof ProblemError) || response.headersSent) throw error;
+    const refusal = refusalOf(error);
+    const isTooLarge = refusal.code === "payload_too_large";
+    sendAnswer(response, problemAnswer({ ...refusal, ...(isTooLarge && { closing: "refused" }) }));
+  }
+}
+
+const tooLarge = { code: "payload_too_large", detail: "A call takes a body of up to 16 KiB." } as const;
+const unknownCall = {
+  code: "not_found",
+  detail: "This Hotpush does not know this call. Are both of the same version? See /api/openapi.json.",
+} as const;
+
+const notSignedIn = {
+  code: "not_signed_in",
+  detail: "Sign in: run hotpush open on the server, and follow the link.",
+} as const;
+
+/**
+ * Decides whether a call over front's socket is allowed.
+ *
+ * @param right of the call; null: there is no such call
+ * @param visitor whose credential the request shows; null: nobody's
+ * @param mayScrape whether the metrics are open to the address from which it is made
+ * @throws ProblemError why it is not. For visitors, what only the operator's socket has is not there
+ */
+function authorize(right: Call["right"] | null, visitor: Visitor | null, mayScrape: boolean): void {
+  if (right === "front" || (right === "scraper" && mayScrape)) return;
+  if (visitor === null) throw new ProblemError(notSignedIn);
+  if (right === null || right === "server") throw new ProblemError(unknownCall);
+  if (right === "operator" && visitor.role !== "operator")
+    throw new ProblemError({
+      code: "not_allowed",
+      detail: `This takes an operator, or a token made with --deploy: ${visitor.name} may only look.`,
+    });
+}
+
+const nobody: Caller = { visitor: null, name: null, address: null, agent: null };
+
+/** Whose socket it is proves that everything is allowed. Commands write a name as a URL does. */
+function operator(request: IncomingMessage): Caller {
+  const encoded = reported(request, "x-requested-by") ?? "";
+  try {
+    return { ...nobody, name: printable(decodeURIComponent(encoded), 100).trim() || null };
+  } catch {
+    return nobody;
+  }
+}
+
+/** The name for the record is that of the credential, with what proves it; the rest is as the page reports it. */
+function visitor(request: IncomingMessage, { store }: ServerContext, credential: string): Caller {
+  const known = credential === "" ? null : findVisitor(store, credential, Date.now());
+  return {
+    visitor: known,
+    name: known && `${known.name} (${known.kind} ${known.id})`,
+    address: reported(request, "x-visitor-address"),
+    agent: reported(request, "x-visitor-agent"),
+  };
+}
+
+const longestReported = 2_000;
+
+/** What the other side says of the person; nothing proves it. */
+function reported({ headers }: IncomingMessage, name: string): string | null {
+  const value = headers[name];
+  return typeof value === "string" ? printable(value, longestReported).trim() || null : null;
+}
+
+function isStream(reply: object): reply is Stream {
+  return "kind" in reply && reply.kind === "stream";
+}
+
+/** Most problems are those of a deployment or of the service, and no answer of HTTP. */
+function refusalOf({ problem: { code, detail } }: ProblemError): Problem<HttpProblemCode> {
+  return { code: "status" in problems[code] ? (code as HttpProblemCode) : "not_possible", detail };
+}
+
+/** What visitors do, not what they see. The audit log must not keep anybody from acting: the health check reports a full disk. */
+function noteInAudit(
+  { store, log }: ServerContext,
+  caller: Caller,
+  { name: action, row, parameters }: FoundCall,
+  query: URLSearchParams,
+  reply: object,
+  status: number,
+): void {
+  const atMs = Date.now();
+  const session = "session" in reply ? findVisitor(store, String(reply.session), atMs) : null;
+  const signedIn = session && `${session.name} (session ${session.id})`;
+  const visitor = row.right === "operator" || action === "signOut" ? caller.name : signedIn;
+  if (visitor === null) return;
+  const { id, project: named = query.get("project") } = parameters;
+  const deployment = id === undefined || id === "latest" ? null : Number(id);
+  const project = named === "_" ? null : named;
+  try {
+    noteAction(store, { atMs, visitor, action, project, deployment, address: caller.address, status });
+  } catch (error) {
+    log.error({ event: "store.failed", err: error }, "An action could not be written to the audit log");
+  }
+}
+
+const recheckMs = 5_000;
+
+/** A stream goes on for hours: it ends when the session that it was opened with is revoked. */
+function endWhenRevoked(response: ServerResponse, { store }: ServerContext, credential: string): void {
+  const timer = setInterval(() => {
+    try {
+      if (findVisitor(store, credential, Date.now()) !== null) return;
+    } catch {
+      // Nobody can say any more whether it holds.
+    }
+    response.destroy();
+  }, recheckMs).unref();
+  response.once("close", () => clearInterval(timer));
 }

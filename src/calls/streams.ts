@@ -1,31 +1,12 @@
 import type { EventEmitter } from "node:events";
-import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { type Deployment, isFinished } from "#deployments/deployment";
 import { findDeployment } from "#deployments/store";
 import type { Log } from "#log";
 import type { Store } from "#platform/sqlite";
-import { logBytes, logPath, readLog } from "#runner/log-file";
+import { logPath, readLog } from "#runner/log-file";
 import type { Stream } from "./context.ts";
 import { type ControlEvent, deploymentJson, lineJson } from "./shapes.ts";
-
-/** What a deployment has printed so far, as it was printed. `timed`: as the file at `path` has it, byte by byte. */
-export function logIn(path: string, format: "text" | "timed"): Stream {
-  const end = logBytes(path) - 1;
-  const stored = () => (end < 0 ? [] : createReadStream(path, { end }));
-  return {
-    kind: "stream",
-    type: "text/plain; charset=utf-8",
-    async write(response) {
-      // A reader that goes away ends it.
-      await pipeline(format === "text" ? textIn(path) : stored(), response).catch(() => response.destroy());
-    },
-  };
-}
-
-function* textIn(path: string): Generator<string, void, void> {
-  for (const lines of readLog(path, 0)) yield lines.map(({ text }) => `${text}\n`).join("");
-}
 
 /** Proxies close a connection that is silent for long. */
 const beatMs = 15_000;

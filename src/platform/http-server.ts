@@ -4,9 +4,9 @@ import { type BlockList, isIP, type Socket, SocketAddress } from "node:net";
 import type { Log } from "#log";
 import type { HttpProblemCode } from "#problems";
 import { createLogThrottle } from "./async.ts";
-import { isClosing, problemAnswer, type Refusal, sendAnswer, writeAndClose } from "./http-answer.ts";
+import { type Answer, problemAnswer, type Refusal } from "./http-answer.ts";
 
-const { createServer } = process.getBuiltinModule("node:http");
+const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
 /** Answers a request. Its promise settles when the handler has no more to do, or rejects with a fault. */
 export type HandleRequest = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -49,9 +49,82 @@ export function createHttpServer(options: ServerOptions, log: Log, handle: Handl
     request.on("error", () => {});
     response.on("error", () => response.destroy());
     // After a refused request, nothing on its connection is read.
-    if (isClosing(request.socket)) return;
+    if (closingSockets.has(request.socket)) return;
     serve(request, response).catch(() => response.destroy());
   });
+}
+
+/** How many bytes are still read of a request that was refused before it was whole, so that its sender reads why. */
+const lingerBytes = { refused: 64 * 1024 ** 2, broken: 64 * 1024 } as const;
+/** How long its sender has to read the answer. */
+const lingerMs = 3_000;
+
+/** Connections that end with an answer already given or decided on: nothing that still arrives on them is parsed. */
+const closingSockets = new WeakSet<Socket>();
+
+/**
+ * Sends `answer` as the response. If that closes the connection, earlier requests on it are answered first.
+ *
+ * @param isLast asks the client to open a new connection for its next request
+ */
+export function sendAnswer(response: ServerResponse, answer: Answer, isLast = false): void {
+  const { status, headers, body } = answer;
+  if (answer.closing === undefined) {
+    response.writeHead(status, isLast ? [...headers, "Connection", "close"] : [...headers]).end(body);
+    return;
+  }
+  closingSockets.add(response.req.socket);
+  if (response.socket) writeAndClose(response.socket, answer);
+  else response.once("socket", (socket) => writeAndClose(socket, answer));
+}
+
+/** Writes `answer` on the bare socket and closes it. */
+function writeAndClose(socket: Socket, answer: Answer): void {
+  closingSockets.add(socket);
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  socket.end(onTheWire(answer));
+  const timer = setTimeout(() => socket.destroy(), lingerMs).unref();
+  socket.on("close", () => clearTimeout(timer));
+  const mostBytes = lingerBytes[answer.closing ?? "broken"];
+  // Not now: Node's parser may still be working on the bytes that led here, and pause the socket on them.
+  setImmediate(() => {
+    if (!socket.isPaused()) return readAndDiscard(socket, mostBytes);
+    // Node's own listener of "resume" restarts a paused socket, and is removed once somebody else reads.
+    socket.once("resume", () => readAndDiscard(socket, mostBytes));
+    socket.resume();
+  });
+}
+
+/**
+ * Reads for a moment what the sender still sends: closing on unread bytes resets the connection, and a sender that reads
+ * only after it has sent everything would never see the answer.
+ */
+function readAndDiscard(socket: Socket, mostBytes: number): void {
+  let remainingBytes = mostBytes;
+  socket.removeAllListeners("data");
+  socket.on("data", (chunk: Buffer) => {
+    remainingBytes -= chunk.length;
+    discard(chunk);
+    if (remainingBytes < 0) socket.pause();
+  });
+}
+
+function onTheWire({ status, headers, body }: Answer): string {
+  const lines = headers.map((text, index) => (index % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}`;
+  return `${head}Connection: close\r\n\r\n${body}`;
+}
+
+/**
+ * Frees the memory of a chunk that nobody needs any more at once. The garbage collector would do so only after another
+ * 64 MB or so have come in, which a flood of large bodies would then hold on top of everything else.
+ */
+export function discard({ buffer, length }: Buffer): void {
+  // A chunk that shares its memory with others is left alone.
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }
 
 /** Node drops headers beyond this many without an error; a request that reaches it is refused. */

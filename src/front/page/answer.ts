@@ -22,25 +22,6 @@ export type PageAnswer =
       readonly write: (response: ServerResponse) => void | Promise<void>;
     };
 
-/** Only what comes from this address runs or is shown; a log line or a commit's subject is text, whatever it says. */
-const contentPolicy = [
-  "default-src 'none'",
-  ...["script-src", "style-src", "connect-src", "img-src", "form-action"].map((what) => `${what} 'self'`),
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join("; ");
-
-/** For every answer. Nothing of it may be kept, framed, or sniffed as something else. */
-const commonHeaders = {
-  "cache-control": "no-store",
-  "x-content-type-options": "nosniff",
-  // With no-referrer a browser would send a form with the origin "null".
-  "referrer-policy": "same-origin",
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-  "content-security-policy": contentPolicy,
-} as const;
-
 export function jsonPage(value: object, status = 200): PageAnswer {
   return { kind: "body", status, type: "application/json", body: JSON.stringify(value) };
 }
@@ -58,27 +39,6 @@ export function htmlPage(body: string, status = 200): PageAnswer {
 /** Leads a browser that has sent a form to what the form has started. `path` is never what a visitor sent. */
 export function seeOther(path: string, headers: Readonly<Record<string, string>> = {}): PageAnswer {
   return { kind: "body", status: 303, type: "text/plain", body: "", headers: { location: path, ...headers } };
-}
-
-/** Resolves when the answer was handed to the connection, or its stream is over. */
-export async function sendPage(response: ServerResponse, answer: PageAnswer): Promise<void> {
-  if (answer.kind === "stream") {
-    // A stream of events may be silent for long.
-    response.socket?.setTimeout(0);
-    response.writeHead(200, { ...commonHeaders, "content-type": answer.type });
-    response.flushHeaders();
-    await answer.write(response);
-    return;
-  }
-  const { status, type, body, headers } = answer;
-  response.writeHead(status, {
-    ...commonHeaders,
-    ...(status === 401 && { "www-authenticate": "Bearer" }),
-    "content-type": type,
-    "content-length": Buffer.byteLength(body),
-    ...headers,
-  });
-  response.end(body);
 }
 
 const directory = new URL("./assets/", import.meta.url);

@@ -3,10 +3,16 @@ import { BlockList } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import type { ServiceSettings } from "#config/service";
 import type { Log } from "#log";
-import { problemAnswer, type Refusal, sendAnswer } from "#platform/http-answer";
-import { checkHead, clientAddress, createPublicServer, declaredBytes } from "#platform/http-server";
+import { problemAnswer, type Refusal } from "#platform/http-answer";
+import {
+  checkHead,
+  clientAddress,
+  createPublicServer,
+  declaredBytes,
+  sendAnswer,
+} from "#platform/http-server";
 import { type HttpProblemCode, type Problem, ProblemError } from "#problems";
-import { findAsset, longestBodyBytes, type PageAnswer, problemPage, sendPage } from "./answer.ts";
+import { findAsset, longestBodyBytes, type PageAnswer, problemPage } from "./answer.ts";
 import type { RunClient, Visit } from "./run-client.ts";
 
 /** The settings of the page: its address, and the proxies whose X-Forwarded-For is trusted. */
@@ -143,6 +149,46 @@ function fromProxy({ headers, socket }: IncomingMessage, visit: Visit): Visit {
   const isProxy = headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined;
   const own = clientAddress({ headers: {}, socket } as IncomingMessage, new BlockList());
   return isProxy && visit.address === own ? { ...visit, address: "" } : visit;
+}
+
+/** Only what comes from this address runs or is shown; a log line or a commit's subject is text, whatever it says. */
+const contentPolicy = [
+  "default-src 'none'",
+  ...["script-src", "style-src", "connect-src", "img-src", "form-action"].map((what) => `${what} 'self'`),
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
+
+/** For every answer. Nothing of it may be kept, framed, or sniffed as something else. */
+const commonHeaders = {
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  // With no-referrer a browser would send a form with the origin "null".
+  "referrer-policy": "same-origin",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "content-security-policy": contentPolicy,
+} as const;
+
+/** Resolves when the answer was handed to the connection, or its stream is over. */
+async function sendPage(response: ServerResponse, answer: PageAnswer): Promise<void> {
+  if (answer.kind === "stream") {
+    // A stream of events may be silent for long.
+    response.socket?.setTimeout(0);
+    response.writeHead(200, { ...commonHeaders, "content-type": answer.type });
+    response.flushHeaders();
+    await answer.write(response);
+    return;
+  }
+  const { status, type, body, headers } = answer;
+  response.writeHead(status, {
+    ...commonHeaders,
+    ...(status === 401 && { "www-authenticate": "Bearer" }),
+    "content-type": type,
+    "content-length": Buffer.byteLength(body),
+    ...headers,
+  });
+  response.end(body);
 }
 
 /** Loaded when somebody comes: all that follows from the table of calls takes 8 MB. */

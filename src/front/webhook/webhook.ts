@@ -23,15 +23,15 @@ import {
 } from "#deployments/push";
 import type { Log } from "#log";
 import { createLogThrottle } from "#platform/async";
+import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "#platform/http-answer";
 import {
-  type Answer,
+  checkHead,
+  clientAddress,
+  createPublicServer,
+  declaredBytes,
   discard,
-  jsonAnswer,
-  problemAnswer,
-  type Refusal,
   sendAnswer,
-} from "#platform/http-answer";
-import { checkHead, clientAddress, createPublicServer, declaredBytes } from "#platform/http-server";
+} from "#platform/http-server";
 import { printable } from "#platform/terminal";
 import type { HttpProblemCode } from "#problems";
 import { claimSignature, identifyHost, type Reading, type RefChange, readPayload } from "./git-hosts.ts";
