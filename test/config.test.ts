@@ -1,13 +1,10 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import type { ProjectSettings } from "../src/config/project.ts";
 import { loadConfig } from "../src/config/service.ts";
 import { variables } from "../src/config/settings.ts";
 import { ProblemError } from "../src/problems.ts";
-import { temporaryDirectory } from "./harness/temporary.ts";
 
 const secret = "3b1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
 const good = { WEBHOOK_SECRET: secret, HOME: "/home/octo" };
@@ -97,59 +94,14 @@ const refused: Readonly<Partial<Record<keyof typeof variables, readonly string[]
 };
 
 for (const [name, texts] of Object.entries(refused)) {
-  for (const text of texts) {
-    test(`${name}=${text} is refused, never read as something else`, () => {
-      const lines = faultsOf({ ...good, [name]: text });
-      assert.equal(lines.length, 1);
-      assert.match(lines[0] ?? "", new RegExp(`^${name} is .+; expected .+\\.$`));
-    });
-  }
-}
-
-test("all errors are reported together", () => {
-  const lines = faultsOf({ WEBHOOK_PORT: "x", REPO_PATH: "x", LOG_LEVEL: "x", DEPLOY_TIMEOUT: "x" });
-  assert.deepEqual(
-    lines.map((line) => line.split(" ")[0]),
-    ["WEBHOOK_PORT", "LOG_LEVEL", "REPO_PATH", "DEPLOY_TIMEOUT", "WEBHOOK_SECRET"],
-  );
-});
-
-for (const bad of ["", "\t \r\n", "change-me", " change-me ", "<WEBHOOK_SECRET>", "undefined"]) {
-  test(`the secret ${JSON.stringify(bad)} is refused with the command that makes a good one`, () => {
-    const [line = ""] = faultsOf({ WEBHOOK_SECRET: bad });
-    assert.match(line, /^WEBHOOK_SECRET is .+openssl rand -hex 32/);
+  test(`another value of ${name} is refused, never read as something else`, () => {
+    for (const text of texts) {
+      const [line = "", ...others] = faultsOf({ ...good, [name]: text });
+      assert.match(line, new RegExp(`^${name} is .+; expected .+\\.$`));
+      assert.deepEqual(others, []);
+    }
   });
 }
-
-test("a placeholder is refused as the previous secret too", () => {
-  assert.match(
-    faultsOf({ ...good, WEBHOOK_SECRET_PREVIOUS: "change-me" })[0] ?? "",
-    /^WEBHOOK_SECRET_PREVIOUS is/,
-  );
-});
-
-test("a short secret is warned of", () => {
-  assert.match(loadConfig({ WEBHOOK_SECRET: "short" }).warnings[0] ?? "", /5 bytes/);
-});
-
-test("a secret from a file loses one line end and nothing else", (t) => {
-  const path = join(temporaryDirectory(t), "secret");
-  const read = (text: string) => {
-    writeFileSync(path, text);
-    return loadConfig({ WEBHOOK_SECRET_FILE: path }).project?.secrets.current.reveal();
-  };
-  assert.equal(read(secret), secret);
-  assert.equal(read(`${secret}\n`), secret);
-  assert.equal(read(`${secret}\r\n`), secret);
-  assert.equal(read(`${secret}\n\n`), `${secret}\n`);
-  assert.equal(read(` ${secret}`), ` ${secret}`);
-});
-
-test("a secret file that cannot be read, or beside a secret, is refused by name", (t) => {
-  const path = join(temporaryDirectory(t), "none");
-  assert.match(faultsOf({ WEBHOOK_SECRET_FILE: path })[0] ?? "", /^WEBHOOK_SECRET_FILE names .+ENOENT/);
-  assert.match(faultsOf({ ...good, WEBHOOK_SECRET_FILE: path })[0] ?? "", /both set/);
-});
 
 test("a secret cannot be printed by accident", () => {
   const config = loadConfig(good).project as ProjectSettings;

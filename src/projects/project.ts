@@ -321,7 +321,7 @@ function askEvery({ catchUpIntervalMs }: ProjectSettings): number {
 }
 
 /** The only project keeps its logs and runs in the state directory itself. */
-export function projectStatePath(statePath: string, name: string): string {
+function projectStatePath(statePath: string, name: string): string {
   return name === onlyProjectName ? statePath : join(statePath, "projects", name);
 }
 

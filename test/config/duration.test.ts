@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import fc from "fast-check";
 import { formatDuration, parseDurationMs } from "../../src/config/duration.ts";
 
 test("a duration is a number with its unit", () => {
@@ -14,17 +13,6 @@ test("anything else is refused, never read as something else", () => {
     ..."86400001ms|9999999999ms|Infinity|NaN|never|1s\n|1s\0|１s|٣s|1ѕ|1s;|$(id)|--1s|1ss".split("|"),
   ];
   for (const text of refused) assert.equal(parseDurationMs(text), null, JSON.stringify(text));
-});
-
-test("an accepted duration is a whole number in the range of a timer", () => {
-  fc.assert(
-    fc.property(fc.oneof(fc.string(), fc.stringMatching(/^\d{1,10}(ms|s|m|h)?$/)), (text) => {
-      const ms = parseDurationMs(text);
-      if (/^\d+$/.test(text) && text !== "0") assert.equal(ms, null);
-      return ms === null || (Number.isInteger(ms) && ms >= 0 && ms < 2 ** 31);
-    }),
-    { numRuns: 2_000 },
-  );
 });
 
 test("a duration is written for a person", () => {

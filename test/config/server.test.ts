@@ -4,10 +4,7 @@ import {
   newServerStatePath,
   projectNetwork,
   projectOfNetwork,
-  serverFilesAt,
   serverPathOf,
-  serverStateAt,
-  serviceAlias,
 } from "../../src/config/server.ts";
 
 test("the server of root is in the directories of the system", () => {
@@ -29,11 +26,6 @@ test("with SERVER_PATH, the state is inside it", () => {
   assert.equal(newServerStatePath(env, true), "/tmp/second/state");
 });
 
-test("files and state are where the service looks for them", () => {
-  assert.equal(serverFilesAt("/etc/hotpush").projectsPath, "/etc/hotpush/projects");
-  assert.equal(serverStateAt("/var/lib/hotpush").live, "/var/lib/hotpush/live");
-});
-
 test("a project's network has its name, and other networks belong to no project", () => {
   assert.equal(projectOfNetwork(projectNetwork("shop")), "shop");
   for (const name of ["hotpush", "hotpush-", "hotpush-front", "shop_default"]) {
@@ -43,8 +35,4 @@ test("a project's network has its name, and other networks belong to no project"
 
 test("Caddy's network sorts before every network of a project", () => {
   assert.deepEqual([projectNetwork("0"), "hotpush"].sort(), ["hotpush", "hotpush-0"]);
-});
-
-test("services of different projects have different names on the networks", () => {
-  assert.equal(serviceAlias("web", "shop"), "web.shop.containers.internal");
 });

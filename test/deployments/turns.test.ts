@@ -53,33 +53,6 @@ test("a project whose script cannot be started leaves its turn to the others", a
   await until("the other one has had its turn", () => started.includes("b"));
 });
 
-test("a hold is answered when what runs has ended, and starts nothing until it is over", () => {
-  const turns = createTurns(2);
-  const a = turns.make(() => {});
-  const b = turns.make(() => {});
-  assert.equal(
-    a.claim(() => "a"),
-    "a",
-  );
-  let quiet = 0;
-  const release = turns.holdAll(holdOf("an upgrade"), () => {
-    quiet += 1;
-  });
-  assert.equal(
-    b.claim(() => "b"),
-    null,
-  );
-  assert.equal(quiet, 0, "a runs");
-  a.leave();
-  b.leave();
-  assert.equal(quiet, 1, "once");
-  release();
-  assert.equal(
-    b.claim(() => "b"),
-    "b",
-  );
-});
-
 test("what waits during a hold is called when the last hold is over", async () => {
   const turns = createTurns(1);
   const called = Promise.withResolvers<void>();

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { childEnvironment } from "../../src/runner/script.ts";
 import { deliver, githubPush, randomCommit, testSecret } from "../harness/delivery.ts";
+import { readProcesses } from "../harness/processes.ts";
 import { createTestRunner } from "../harness/runs.ts";
 import { startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
@@ -69,8 +70,10 @@ test("no child of the service has the secret, not even a long-lived one", async 
   await deliver(first.url, githubPush());
   await first.log.waitFor(({ event }) => event === "deployment.started");
   const pids = await until("both have children", () => {
-    const children = [first, second].map(({ child }) => childrenOf(child.pid ?? 0));
-    return children.every(({ length }) => length > 0) && children.flat();
+    const children = [first, second].map(({ child }) =>
+      readProcesses().filter(({ parent }) => parent === child.pid),
+    );
+    return children.every(({ length }) => length > 0) && children.flat().map(({ pid }) => pid);
   });
   for (const pid of pids) {
     const environ = readFileSync(`/proc/${pid}/environ`, "latin1");
@@ -160,20 +163,4 @@ function namesIn(lines: readonly string[]): string[] {
 
 function descriptorsOfAnyChild(): readonly string[] {
   return spawnSync("ls", ["/proc/self/fd"], { encoding: "utf8" }).stdout.split("\n");
-}
-
-function childrenOf(pid: number): readonly number[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => parentOf(name) === pid)
-    .map(Number);
-}
-
-function parentOf(pid: string): number {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    return Number(stat.slice(stat.lastIndexOf(")")).split(" ")[2]);
-  } catch {
-    return 0;
-  }
 }

@@ -172,13 +172,6 @@ test("a script of another user is cancelled, and its children with it", asRoot, 
   await until("its processes are gone", () => processesOf(alice.uid) === 0);
 });
 
-test("a script of another user ends at its time-out", asRoot, async (t) => {
-  const settings = { DEPLOY_TIMEOUT: "1s" };
-  const { service, alice } = await startWaiting(t, settings);
-  assert.equal((await service.log.waitForEnding(1)).event, "deployment.timed_out");
-  await until("its processes are gone", () => processesOf(alice.uid) === 0);
-});
-
 test("a script of another user is adopted by the next service", asRoot, async (t) => {
   const { machine, service, alice } = await startWaiting(t);
   await service.end("SIGKILL");

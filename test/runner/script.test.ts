@@ -54,17 +54,6 @@ test("a pipe in place of the settings of git or Docker holds up nothing", (t) =>
   assert.equal(redact("as it is"), "as it is");
 });
 
-test(".env is read again for each redactor, because it may have changed", (t) => {
-  const { repoPath, redact } = place(t, {});
-  for (const [password, shown] of [
-    ["the-first-one", "***, the-second-one"],
-    ["the-second-one", "the-first-one, ***"],
-  ]) {
-    writeFileSync(join(repoPath, ".env"), `DB_PASSWORD=${password}\n`);
-    assert.equal(redact("the-first-one, the-second-one"), shown);
-  }
-});
-
 function place(scope: Scope, given: Readonly<Record<string, string>>) {
   const home = temporaryDirectory(scope);
   const repoPath = join(home, "app");

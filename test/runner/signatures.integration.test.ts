@@ -32,29 +32,50 @@ test("a tip signed by an allowed SSH key is deployed, and exactly that commit", 
   assert.equal(existsSync(join(service.statePath, "signers")), false);
 });
 
-test("an unsigned tip is refused before any of it runs", async (t) => {
+test("a commit is refused unless it has a good signature of a key that may sign it now", async (t) => {
   const project = makeSignedProject(t);
+  const { key, push, allow, signersPath, repoPath } = project;
+  const gpg = makeGpgKey(t);
   const service = await startSigned(t, project);
-  const before = project.head();
-  const refs = git(project.repoPath, "for-each-ref");
-  const ended = await deployPush(service, project.push(null));
-  assert.deepEqual([ended.state, ended.problem?.code], ["failed", "commit_unsigned"]);
-  assert.match(ended.problem?.detail ?? "", /is not signed\. ALLOWED_SIGNERS is .* Sign it and push again/);
-  assert.equal(project.head(), before);
-  assert.equal(git(project.repoPath, "for-each-ref"), refs);
+  const before = [project.head(), git(repoPath, "for-each-ref")];
+  const allowOwn = (option: string, more = "") =>
+    allow(`ada@example.com ${option} ${key.publicKey}\n${more}`);
+  const cases: readonly (readonly [code: string, signer: SigningKey | null, prepare?: () => void])[] = [
+    ["commit_unsigned", null],
+    ["signer_unknown", makeSshKey(t)],
+    ["signer_unknown", gpg],
+    ["signer_unknown", key, () => allowOwn('namespaces="file"')],
+    ["signer_revoked", gpg, () => allowOwn("", gpg.revoke())],
+    ["signer_revoked", key, () => writeFileSync(`${signersPath}.revoked`, `${key.publicKey}\n`)],
+  ];
+  for (const [index, [code, signer, prepare]] of cases.entries()) {
+    const commit = push(signer);
+    prepare?.();
+    const ended = await deployPush(service, commit);
+    assert.deepEqual([ended.state, ended.problem?.code], ["failed", code], `case ${index}`);
+  }
+  assert.equal((await hotpush(service, "deploy")).code, 1, "not by hand either");
+  assert.deepEqual([project.head(), git(repoPath, "for-each-ref")], before);
 });
 
-test("a tip signed by an unknown key is refused, and the key is named", async (t) => {
+test("an expired key is refused, even if the commit claims an earlier date, and so is a forged commit", async (t) => {
   const project = makeSignedProject(t);
+  const { workPath, key, push, allow } = project;
   const service = await startSigned(t, project);
-  const ssh = makeSshKey(t);
-  const gpg = makeGpgKey(t);
-  const bySsh = await deployPush(service, project.push(ssh));
-  assert.equal(bySsh.problem?.code, "signer_unknown");
-  assert.match(bySsh.problem?.detail ?? "", /ED25519 key SHA256:/);
-  const byGpg = await deployPush(service, project.push(gpg));
-  assert.equal(byGpg.problem?.code, "signer_unknown");
-  assert.match(byGpg.problem?.detail ?? "", /GPG key [0-9A-F]{16}/);
+  const signed = git(workPath, "cat-file", "commit", push(key));
+  const input = `${signed.replace("A change", "Another")}\n`;
+  const options = { encoding: "utf8", input } as const;
+  const hash = ["-C", workPath, "hash-object", "-t", "commit", "-w", "--stdin"];
+  const forged = execFileSync("git", hash, options).trim();
+  git(workPath, "push", "--quiet", "--force", "origin", `${forged}:main`);
+  assert.equal((await deployPush(service, forged)).problem?.code, "signature_bad");
+  allow(`ada@example.com valid-before="20210101" ${key.publicKey}\n`);
+  const { GIT_COMMITTER_DATE: date } = process.env;
+  process.env.GIT_COMMITTER_DATE = "2020-06-01T00:00:00Z";
+  const early = push(key);
+  if (date === undefined) delete process.env.GIT_COMMITTER_DATE;
+  else process.env.GIT_COMMITTER_DATE = date;
+  assert.equal((await deployPush(service, early)).problem?.code, "signer_expired");
 });
 
 test("a merge signed with GPG by the git host is deployed, beside SSH keys in one file", async (t) => {
@@ -74,56 +95,6 @@ test("a merge signed with GPG by the git host is deployed, beside SSH keys in on
   assert.equal(verified?.signer, "Git Host <noreply@git.example>");
 });
 
-test("an expired key is refused, even if the commit claims an earlier date", async (t) => {
-  const project = makeSignedProject(t);
-  project.allow(`ada@example.com valid-before="20210101" ${project.key.publicKey}\n`);
-  const service = await startSigned(t, project);
-  const name = "GIT_COMMITTER_DATE";
-  const value = process.env.GIT_COMMITTER_DATE;
-  process.env[name] = "2020-06-01T00:00:00Z";
-  const commit = project.push(project.key);
-  if (value === undefined) delete process.env[name];
-  const ended = await deployPush(service, commit);
-  assert.equal(ended.problem?.code, "signer_expired");
-});
-
-test("a revoked key is refused, of SSH and of GPG", async (t) => {
-  const project = makeSignedProject(t);
-  const gpg = makeGpgKey(t);
-  const byGpg = project.push(gpg);
-  project.allow(`ada@example.com ${project.key.publicKey}\n${gpg.revoke()}`);
-  const service = await startSigned(t, project);
-  assert.equal((await deployPush(service, byGpg)).problem?.code, "signer_revoked");
-  writeFileSync(`${project.signersPath}.revoked`, `${project.key.publicKey}\n`);
-  assert.equal((await deployPush(service, project.push(project.key))).problem?.code, "signer_revoked");
-});
-
-test("a key that may not sign commits is refused", async (t) => {
-  const project = makeSignedProject(t);
-  project.allow(`ada@example.com namespaces="file" ${project.key.publicKey}\n`);
-  const service = await startSigned(t, project);
-  const ended = await deployPush(service, project.push(project.key));
-  assert.equal(ended.problem?.code, "signer_unknown");
-  assert.match(ended.problem?.detail ?? "", /its line allows other namespaces than git/);
-});
-
-test("a commit changed after it was signed is refused", async (t) => {
-  const project = makeSignedProject(t);
-  const service = await startSigned(t, project);
-  const signed = git(project.workPath, "cat-file", "commit", project.push(project.key));
-  const forged = execFileSync(
-    "git",
-    ["-C", project.workPath, "hash-object", "-t", "commit", "-w", "--stdin"],
-    {
-      encoding: "utf8",
-      input: `${signed.replace("A change", "Another")}\n`,
-    },
-  ).trim();
-  git(project.workPath, "push", "--quiet", "--force", "origin", `${forged}:main`);
-  const ended = await deployPush(service, forged);
-  assert.equal(ended.problem?.code, "signature_bad");
-});
-
 test("a force push to an older signed commit is refused, unless deployed by hand", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
@@ -131,25 +102,12 @@ test("a force push to an older signed commit is refused, unless deployed by hand
   const newer = project.push(project.key);
   assert.equal((await deployPush(service, newer)).state, "succeeded");
   git(project.workPath, "push", "--quiet", "--force", "origin", `${older}:main`);
-  const ended = await deployPush(service, older);
-  assert.equal(ended.problem?.code, "branch_diverged");
-  assert.match(
-    ended.problem?.detail ?? "",
-    /does not descend from .* If that is intended: hotpush deploy main/,
-  );
+  const { state, skipReason, problem } = await deployPush(service, older);
+  assert.deepEqual([state, skipReason, problem?.code], ["failed", null, "branch_diverged"]);
   assert.equal(project.head(), newer);
   const byHand = await hotpush(service, "deploy", "main");
   assert.equal(byHand.code, 0, byHand.stdout);
   assert.equal(project.head(), older);
-});
-
-test("an unsigned commit is refused when deployed by hand as well", async (t) => {
-  const project = makeSignedProject(t);
-  const service = await startSigned(t, project);
-  project.push(null);
-  const { code, stdout } = await hotpush(service, "deploy");
-  assert.equal(code, 1);
-  assert.match(stdout, /is not signed/);
 });
 
 test("a script that checks out another commit fails its deployment", async (t) => {
@@ -162,16 +120,6 @@ test("a script that checks out another commit fails its deployment", async (t) =
   const ended = await deployPush(service, commit);
   assert.deepEqual([ended.state, ended.problem?.code], ["failed", "other_commit_deployed"]);
   assert.ok(ended.problem?.detail.includes(`${before.slice(0, 7)} is checked out`), ended.problem?.detail);
-});
-
-test("of a push that is not in the branch any more, the head is verified and deployed", async (t) => {
-  const project = makeSignedProject(t);
-  const service = await startSigned(t, project);
-  const base = git(project.workPath, "rev-parse", "HEAD");
-  const aside = project.push(project.key);
-  git(project.workPath, "push", "--quiet", "--force", "origin", `${base}:main`);
-  const ended = await deployPush(service, aside);
-  assert.deepEqual([ended.checkedOutCommit, project.head()], [base, base]);
 });
 
 test("settings, replacements and keys of the repository weaken nothing", async (t) => {
@@ -219,20 +167,12 @@ test("the commit of an adopted script is compared as well", async (t) => {
 });
 
 test("the service exits with 78 if it cannot use the file of keys", async (t) => {
-  const project = makeSignedProject(t);
-  for (const [path, says] of [
-    [join(project.repoPath, "signers"), "which is inside the repository"],
-    [join(project.workPath, "nowhere"), "which cannot be read (ENOENT)"],
-    [project.signersPath, "which has no key"],
-  ] as const) {
-    if (!path.endsWith("nowhere")) writeFileSync(path, "");
-    const statePath = temporaryDirectory(t);
-    const env = { ALLOWED_SIGNERS: path };
-    const { child, log } = spawnService(t, { env, statePath, repoPath: project.repoPath });
-    const [exitCode] = await once(child, "close");
-    assert.equal(exitCode, 78);
-    assert.ok(log.otherText.join("\n").includes(`hotpush: ALLOWED_SIGNERS is "${path}", ${says}`));
-  }
+  const { repoPath, signersPath } = makeSignedProject(t);
+  writeFileSync(signersPath, "");
+  const env = { ALLOWED_SIGNERS: signersPath };
+  const { child, log } = spawnService(t, { env, statePath: temporaryDirectory(t), repoPath });
+  assert.equal((await once(child, "close"))[0], 78);
+  assert.match(log.otherText.join("\n"), /^hotpush: ALLOWED_SIGNERS is /m);
 });
 
 test("a service stopped while the remote does not answer leaves the deployment queued", async (t) => {
@@ -243,30 +183,18 @@ test("a service stopped while the remote does not answer leaves the deployment q
   await deliver(service.url, githubPush({ after: project.push(project.key) }));
   const isRunning = () => readDeployments(service.statePath)[0]?.state === "running";
   await until("the deployment has begun", isRunning);
-  const startMs = performance.now();
   assert.equal(await service.end(), 0);
-  assert.ok(performance.now() - startMs < 10_000);
   const [deployment] = readDeployments(service.statePath);
   assert.deepEqual([deployment?.state, deployment?.attempts], ["queued", 0]);
 });
 
-/** A project whose commits must be signed: a remote, a clone to push from, and the checkout that is deployed. */
-interface SignedProject {
-  readonly remotePath: string;
-  readonly workPath: string;
-  readonly repoPath: string;
-  readonly signersPath: string;
-  /** The key that is allowed at first. */
-  readonly key: SigningKey;
-  /** Commits `files`, signed with `key` unless it is null, and pushes. @returns the commit */
-  readonly push: (key: SigningKey | null, files?: Readonly<Record<string, string>>) => string;
-  /** Replaces the file of allowed keys. */
-  readonly allow: (text: string) => void;
-  readonly head: () => string;
-}
+type SignedProject = ReturnType<typeof makeSignedProject>;
 
-/** Makes one with the example's deploy.sh and a signed first commit. */
-function makeSignedProject(scope: Scope): SignedProject {
+/**
+ * A project whose commits must be signed: a remote, a clone to push from, and the checkout that is deployed, with the
+ * example's deploy.sh and a first commit that is signed with the only key that is allowed.
+ */
+function makeSignedProject(scope: Scope) {
   const root = temporaryDirectory(scope);
   const at = (name: string) => join(root, name);
   const remotePath = at("remote.git");
@@ -276,7 +204,8 @@ function makeSignedProject(scope: Scope): SignedProject {
   git(root, "init", "--quiet", "--bare", "--initial-branch=main", remotePath);
   git(root, "clone", "--quiet", remotePath, workPath);
   git(workPath, "switch", "--quiet", "--orphan", "main");
-  const push: SignedProject["push"] = (key, files = {}) => {
+  /** Commits `files`, signed with `key` unless it is null, and pushes. @returns the commit */
+  const push = (key: SigningKey | null, files: Readonly<Record<string, string>> = {}) => {
     for (const [name, text] of Object.entries(files)) writeFileSync(join(workPath, name), text);
     git(workPath, "add", "--all");
     git(workPath, ...(key?.gitOptions ?? []), "commit", "--quiet", "--allow-empty", "--message", "A change");
@@ -287,6 +216,7 @@ function makeSignedProject(scope: Scope): SignedProject {
   copyFileSync(deployScript, join(workPath, "deploy.sh"));
   push(key);
   git(root, "clone", "--quiet", remotePath, repoPath);
+  /** Replaces the file of allowed keys. */
   const allow = (text: string) => writeFileSync(signersPath, text);
   allow(`ada@example.com ${key.publicKey}\n`);
   const head = () => git(repoPath, "rev-parse", "HEAD");
