@@ -21,15 +21,6 @@ test("reports reach each subscriber in order, also after failed attempts", async
   assert.deepEqual(idsOf("two"), sent);
 });
 
-test("a subscriber that hangs does not delay another one", async (t) => {
-  const { store, wake } = deliveryFor(t, { one: () => new Promise(() => {}), two: answering() });
-  const sent = fill(store, 2);
-  wake();
-  await until("the other one has all", () => idsOf("two").length === 2);
-  assert.deepEqual(idsOf("two"), sent);
-  assert.equal(listReaders(store).length, 1);
-});
-
 test("a report that is refused for good is left out, and the next one is sent", async (t) => {
   const { store, wake, lines } = deliveryFor(t, { one: answering(refused, delivered) });
   const sent = fill(store, 2);

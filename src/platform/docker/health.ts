@@ -243,7 +243,7 @@ async function logLines(
 }
 
 /** If a container has no terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
-export function plainLog(raw: Buffer): string {
+function plainLog(raw: Buffer): string {
   const isMultiplexed = raw.length >= 8 && (raw[0] ?? 9) <= 2 && raw.readUIntBE(1, 3) === 0;
   if (!isMultiplexed) return raw.toString();
   const pieces: string[] = [];

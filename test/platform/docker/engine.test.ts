@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { removeContainer } from "../../../src/platform/docker/containers.ts";
 import { connectEngine } from "../../../src/platform/docker/engine.ts";
-import { plainLog } from "../../../src/platform/docker/health.ts";
 import { namesRegistry } from "../../../src/platform/docker/images.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { isProblem } from "../../harness/problems.ts";
@@ -37,17 +36,6 @@ test("removing a container that is gone already is fine", async (t) => {
     response.writeHead(404).end('{"message":"No such container"}'),
   );
   await removeContainer(empty, "abc");
-});
-
-test("log lines are taken out of the engine's frames", () => {
-  const frame = (stream: number, text: string) => {
-    const head = Buffer.alloc(8);
-    head[0] = stream;
-    head.writeUInt32BE(text.length, 4);
-    return Buffer.concat([head, Buffer.from(text)]);
-  };
-  const log = Buffer.concat([frame(1, "one\n"), frame(2, "two\n")]);
-  assert.equal(plainLog(log), "one\ntwo\n");
 });
 
 test("an engine that does not answer is reported, with the time waited", async (t) => {
