@@ -95,7 +95,7 @@ async function readOldContainers({ engine }: ServiceRollout, containers: Contain
  *
  * @param downMs how long the service has been down
  */
-export async function undoRecreation(
+async function undoRecreation(
   on: ServiceRollout,
   before: OldContainers,
   downMs: () => number,

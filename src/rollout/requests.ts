@@ -454,7 +454,7 @@ type Order = "end" | "back";
  *
  * @param env HOTPUSH_ORDERS and DEPLOY_ID; without them there is no such service
  */
-export function readGuardOrder({
+function readGuardOrder({
   HOTPUSH_ORDERS: path,
   DEPLOY_ID: id = "",
 }: NodeJS.ProcessEnv): Order | null {

@@ -2,9 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, startAnswering, startCommand } from "../harness/hotpush.ts";
-import { readLog, untilDeployment } from "../harness/records.ts";
 import { letGo } from "../harness/service.ts";
-import { until } from "../harness/until.ts";
 
 interface Event {
   readonly event: string;
@@ -92,26 +90,6 @@ test("a stopped reader misses nothing, and holds no deployment", async (t) => {
   assert.equal(await command.ended, 0);
   const seen = command.lines.map((line) => JSON.parse(line) as Event).filter(({ event }) => event === "line");
   assert.equal(seen.length, lines + 1);
-});
-
-test("a slow reader gets the whole log, even if the deployment ends meanwhile", async (t) => {
-  const lines = 60_000;
-  const script = `#!/bin/sh\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\necho printed\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\necho last\n`;
-  const service = await startAnswering(t, { script });
-  await deliver(service.url, githubPush());
-  // Not from the service's own log, which leaves lines out if it is not read in time.
-  await until("all is read", () => readLog(service.statePath, 1).endsWith("\nprinted\n"));
-  const command = await startCommand(t, service, "logs", "-f", "--json");
-  await command.waitForLine(/line 1 of/);
-  command.child.kill("SIGSTOP");
-  letGo(service.repoPath);
-  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-  command.child.kill("SIGCONT");
-  assert.equal(await command.ended, 0);
-  const events = command.lines
-    .map((line) => JSON.parse(line) as Event)
-    .filter(({ event }) => event === "line");
-  assert.deepEqual([events.length, events.at(-1)?.line], [lines + 2, "last"]);
 });
 
 test("if the service goes away, following ends with 1 and says how to go on", async (t) => {

@@ -25,24 +25,18 @@ const wrong = [
   ["prune", "app"],
 ];
 
-for (const args of wrong) {
-  test(`hotpush ${args.join(" ")} ends with 2 and says where the usage is`, () => {
+test("wrong arguments end with 2 and say where the usage is", () => {
+  for (const args of wrong) {
     const { status, stderr } = hotpush(...args);
-    assert.equal(status, 2);
+    assert.equal(status, 2, args.join(" "));
     assert.match(stderr, new RegExp(`^See: hotpush ${args[0]} --help`, "m"));
-  });
-}
+  }
+});
 
-for (const command of ["rollout", "prune"]) {
-  test(`hotpush ${command} --help shows the usage`, () => {
-    const { status, stdout } = hotpush(command, "--help");
-    assert.equal(status, 0);
-    assert.match(stdout, new RegExp(`^Usage: hotpush ${command} `));
-  });
-
-  test(`hotpush ${command} in a directory without a compose file says so`, () => {
+test("in a directory without a compose file, both commands say so", () => {
+  for (const command of ["rollout", "prune"]) {
     const { status, stdout, stderr } = hotpush(command, "--directory", import.meta.dirname);
     assert.equal(status, 1);
     assert.match(stdout + stderr, /cannot be read|no docker program/);
-  });
-}
+  }
+});

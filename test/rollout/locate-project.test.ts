@@ -4,11 +4,9 @@ import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { serverStateAt } from "../../src/config/server.ts";
 import type { ComposeModel } from "../../src/platform/compose-model.ts";
-import { containerIdIn, hasMounts } from "../../src/platform/docker/mounts.ts";
 import {
   findServerState,
   findStatePath,
-  hostPathOf,
   locateIn,
   projectOf,
   projectOnServer,
@@ -16,33 +14,6 @@ import {
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { emptyEngine, engineWithServer } from "./engine-with-server.ts";
-
-const id = "0123456789abcdef".repeat(4);
-const mountInfo = `21 20 0:19 / /proc rw - proc proc rw
-30 20 254:0 /var/lib/docker/containers/${id}/hostname /etc/hostname rw - ext4 /dev/vda rw
-31 20 254:0 /srv/shop /app rw - ext4 /dev/vda rw
-`;
-
-test("a container is recognized by the source of its /etc/hostname", () => {
-  assert.equal(containerIdIn(mountInfo), id);
-  assert.equal(containerIdIn("21 20 0:19 / /proc rw - proc proc rw\n"), null);
-});
-
-test("a container whose mounts are not in here is another one", () => {
-  assert.equal(hasMounts(mountInfo, ["/app"]), true);
-  assert.equal(hasMounts(mountInfo, ["/app", "/etc/vpn"]), false);
-});
-
-test("the host's path is that of the innermost mount", () => {
-  const mounts = [
-    { source: "/srv", target: "/repos" },
-    { source: "/home/me/shop", target: "/repos/shop" },
-  ];
-  assert.equal(hostPathOf(mounts, "/repos/shop"), "/home/me/shop");
-  assert.equal(hostPathOf(mounts, "/repos/shop/deploy"), "/home/me/shop/deploy");
-  assert.equal(hostPathOf(mounts, "/repos/shopping"), "/srv/shopping");
-  assert.equal(hostPathOf(mounts, "/app"), null);
-});
 
 const labels = {
   "com.docker.compose.project": "store",

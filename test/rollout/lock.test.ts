@@ -6,11 +6,10 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts";
-import { recordVersion } from "../../src/rollout/images.ts";
 import { refuseOtherState } from "../../src/rollout/locate-project.ts";
 import { lockRollout, rolloutState } from "../../src/rollout/lock.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
-import { readVersions, writeVersions } from "../../src/rollout/versions.ts";
+import { writeVersions } from "../../src/rollout/versions.ts";
 import { makePlace, type Place, standInForDocker, startEngine } from "../harness/doctor.ts";
 import { type CommandResult, runCli } from "../harness/hotpush.ts";
 import { listenAt } from "../harness/listen.ts";
@@ -151,29 +150,6 @@ async function engineWith(
   const path = await listenAt(t, server, join(temporaryDirectory(t), "docker.sock"));
   return { engine: connectEngine(`unix://${path}`), asked };
 }
-
-/** A file in place of the directory: that stops root too. */
-function blockedPath(t: TestContext): string {
-  const blocked = join(temporaryDirectory(t), "state");
-  writeFileSync(blocked, "");
-  return join(blocked, "rollout/shop.json");
-}
-
-test("a state that cannot be used is reported with its path", async (t) => {
-  const told = /state\/rollout\/shop\.json cannot be used \(ENOTDIR: .* STATE_PATH .* Nothing was changed\.$/;
-  await assert.rejects(lockRollout(blockedPath(t), 0), isProblem("state_unusable", told));
-  await assert.rejects(readVersions(blockedPath(t)), isProblem("state_unusable", /ENOTDIR/));
-});
-
-test("a version that serves and cannot be recorded is said to serve", needs("mount"), async (t) => {
-  const disk = mountTmpfs(t, 64 * 1024);
-  fillDisk(disk);
-  const versionsPath = join(disk, "shop.json");
-  const recorded = recordVersion({ versionsPath, version: null, commit: "a".repeat(40) }, async () => ({}));
-  const told =
-    /^The version a{12} serves, but it could not be recorded .*shop\.json .*ENOSPC.*Then roll out again/;
-  await assert.rejects(recorded, isProblem("state_unusable", told));
-});
 
 test("over a state directory that is none, a roll-out ends with the event failed", async (t) => {
   const place = makePlace(t);

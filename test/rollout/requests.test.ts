@@ -6,7 +6,6 @@ import type { LiveDirectory, Rollout } from "../../src/rollout/context.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
 import {
   countingFile,
-  countingLines,
   createTally,
   followLog,
   readLoggedRequest,
@@ -41,14 +40,6 @@ test("a roll-out that fails reports the requests too", async (t) => {
   await assert.rejects(failing, /the new version is bad/);
   assert.deepEqual(events, [{ event: "requests", sites: [], missingLines: [] }]);
   assert.ok(!existsSync(join(live.path, countingFile)));
-});
-
-test("without the log in Caddy's configuration, its lines are reported", async (t) => {
-  const { rollout, events } = await rolloutWith(t, "/var/log/access.log");
-  await withRequestsCounted(rollout, async () => {});
-  assert.deepEqual(events, [
-    { event: "requests", sites: null, missingLines: countingLines("/run/live", null) },
-  ]);
 });
 
 test("on the server, the log is out of reach of the projects", async (t) => {
@@ -148,11 +139,6 @@ test("each ending of a request is known by Caddy's line", () => {
   for (const [text, outcome] of outcomes) assert.equal(readLoggedRequest(text)?.outcome, outcome, text);
 });
 
-test("a line that is about no request, or is half written, does not count", () => {
-  for (const text of ["", "{", '{"level":"info","msg":"started"}', '{"status":200}'])
-    assert.equal(readLoggedRequest(text), null);
-});
-
 test("answers are those of the version whose container gave them", () => {
   const tally = createTally((container) => container === "shop-app-2");
   for (const text of [
@@ -173,14 +159,6 @@ test("answers are those of the version whose container gave them", () => {
       after: { answers: 1, serverErrors: 0 },
     },
   ]);
-});
-
-test("an answer that broke off, by the app or its client, and a client that left did not fail", () => {
-  const tally = createTally(() => false);
-  for (let count = 0; count < 5; count += 1) tally.add(requestLine({ status: 200 }));
-  tally.add(requestLine({ status: 0, answered: null }));
-  const [site] = tally.sites();
-  assert.deepEqual([site?.failed, site?.brokeOff, site?.left], [0, 5, 1]);
 });
 
 test("hosts are counted without port and case, and an address of IPv6 keeps its colons", () => {

@@ -1,15 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { longestGraceS } from "../../src/rollout/context.ts";
 import { ranOutcome, unchangedOutcome } from "../../src/rollout/report.ts";
 import { sortContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { sampleContainer, sampleService, watchedEngine } from "./sample.ts";
-
-test("only a container that was drained has less than its own stop grace period", () => {
-  const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };
-  assert.equal(longestGraceS({ liveDirectory: directory }), 10);
-  assert.equal(longestGraceS({ liveDirectory: null }), Number.POSITIVE_INFINITY);
-});
 
 test("after a failure, names return to the old images, unless recreated", async () => {
   const { engine, posted } = watchedEngine();

@@ -118,7 +118,7 @@ test("live files that Caddy reads are found in its configuration, by project", a
   assert.deepEqual(await readBy("shop", "closing", "shop/web", "blog/admin"), ["web"]);
 });
 
-const quick = { ...checkLimits, pollMs: 5, timeoutMs: 2_000 };
+const quick = { ...checkLimits, pollMs: 5, timeoutMs: 60_000 };
 
 /** Answers with each of `statuses` in turn, then with the last for ever. */
 async function site(t: TestContext, statuses: readonly number[]): Promise<string> {
