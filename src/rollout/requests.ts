@@ -454,10 +454,7 @@ type Order = "end" | "back";
  *
  * @param env HOTPUSH_ORDERS and DEPLOY_ID; without them there is no such service
  */
-function readGuardOrder({
-  HOTPUSH_ORDERS: path,
-  DEPLOY_ID: id = "",
-}: NodeJS.ProcessEnv): Order | null {
+function readGuardOrder({ HOTPUSH_ORDERS: path, DEPLOY_ID: id = "" }: NodeJS.ProcessEnv): Order | null {
   if (!path || !/^\d+$/.test(id)) return null;
   try {
     const text = readFileSync(join(path, id), "utf8");
