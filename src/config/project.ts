@@ -1,4 +1,4 @@
-import { readCommitStatus } from "./commit-status.ts";
+import { readCommitStatus, statusHosts } from "./commit-status.ts";
 import { type NotifyTarget, readNotifyFile } from "./notify-file.ts";
 import { makeSecret, readSecretText, type Secret, secretFault, secretWarnings } from "./secret.ts";
 import {
@@ -46,6 +46,10 @@ export function readProjectSettings(
   const targets = values.NOTIFY_FILE && readsFiles ? readNotifyFile(values.NOTIFY_FILE) : [];
   const { COMMIT_STATUS_URL: repository, COMMIT_STATUS_TOKEN_FILE: tokenPath } = values;
   const status = readsFiles ? readCommitStatus(repository, tokenPath) : null;
+  if (values.DEPLOY_AFTER !== null) {
+    if (repository === null || tokenPath === null) faults.push(noChecks);
+    else if (typeof status === "string") faults.push(`${status} DEPLOY_AFTER needs it to read checks.`);
+  }
   const settings = Object.freeze({
     repoPath: values.REPO_PATH,
     repository: values.REPOSITORY,
@@ -55,6 +59,7 @@ export function readProjectSettings(
     deploySilenceMs: values.DEPLOY_SILENCE,
     deployEnv: values.DEPLOY_ENV,
     deployPaths: values.DEPLOY_PATHS,
+    deployAfter: values.DEPLOY_AFTER,
     catchUpIntervalMs: values.CATCH_UP_INTERVAL,
     notify: Object.freeze({ targets: typeof targets === "string" ? [] : targets, on: values.NOTIFY_ON }),
     commitStatus: typeof status === "string" ? null : status,
@@ -70,6 +75,8 @@ export function readProjectSettings(
   ];
   return { settings, warnings: [...secretWarnings(current), ...unsent] };
 }
+
+const noChecks = `DEPLOY_AFTER is set, and COMMIT_STATUS_URL or COMMIT_STATUS_TOKEN_FILE is not: with that token the checks of a commit are read, at a host that has them (${statusHosts.join(", ")}).`;
 
 function takeSecret(env: Environment, name: keyof typeof secretVariables, faults: string[]) {
   const source = readSecretText(env, name);

@@ -6,6 +6,7 @@ import { parseSizeBytes } from "./size.ts";
 import { stateDirectoryOf } from "./state-path.ts";
 import {
   absolutePath,
+  checkNames,
   durationOrNever,
   parseAddressList,
   pathPatterns,
@@ -190,6 +191,13 @@ export const projectVariables = {
     expected:
       "patterns from the root of the repository such as apps/shop/**, separated by spaces; ! leaves files out",
     read: pathPatterns,
+  },
+  DEPLOY_AFTER: {
+    meaning:
+      "`checks`, or the names of some, separated by commas: a push waits until these have succeeded at the git host ([green checks](git-hosts.md#green-checks))",
+    shownFallback: "no check is waited for",
+    expected: "checks, or names of checks separated by commas",
+    read: checkNames,
   },
   CATCH_UP_INTERVAL: {
     meaning: "how often the remote is asked for pushes that no delivery reported; `0` is never",

@@ -88,3 +88,15 @@ export function pathPatterns(text: string): readonly string[] | null {
   });
   return areUsable ? Object.freeze(patterns) : null;
 }
+
+/**
+ * Reads `checks`, which stands for every check of a commit, or the names of some, separated by commas; a comma in brackets belongs to
+ * a name, such as `test (20, ubuntu)`.
+ *
+ * @returns null if there is none
+ */
+export function checkNames(text: string): "all" | readonly string[] | null {
+  if (text === "checks") return "all";
+  const names = text.split(/,(?![^()]*\))/).map((name) => name.trim());
+  return names.every((name) => name !== "") ? Object.freeze(names) : null;
+}

@@ -133,10 +133,16 @@ export type Start =
   | { readonly kind: "refused"; readonly problem: Problem }
   /** It need not run. */
   | { readonly kind: "skipped"; readonly reason: string }
-  /** It goes back into the queue until the remote can be asked again. */
-  | { readonly kind: "wait"; readonly reason: string }
+  /** It goes back into the queue until the remote can be asked again; with `rest`, the git host. */
+  | { readonly kind: "wait"; readonly reason: string; readonly rest?: Rest }
   /** The machine is short of something at the moment: a later attempt can work. */
   | { readonly kind: "try-again"; readonly detail: string };
+
+/** How long a deployment that waits is not looked at. The shorter time counts if a signed delivery has come since the look. */
+export interface Rest {
+  readonly leastMs: number;
+  readonly mostMs: number;
+}
 
 /** What is left of a run after its service died. */
 export type Adoption =

@@ -10,6 +10,7 @@ import {
   type Ending,
   type GuardOrder,
   liveCommit,
+  type Rest,
   type RolloutExchange,
   type RolloutReport,
   type Run,
@@ -35,6 +36,8 @@ export interface Executor {
   readonly conclude: (deployment: Deployment, ending: Ending) => Promise<void>;
   /** The deployments that wait for something else than their turn, and are not to be started yet. */
   readonly resting: () => readonly number[];
+  /** Shortens the rest of those that wait for the git host: a signed delivery has come. */
+  readonly shortenRests: () => void;
   /** @returns false if it is not the current deployment */
   readonly cancel: (deploymentId: number, by: string | null) => boolean;
   /** Terminates the current script and any started later, so that the next service reruns them. */
@@ -76,13 +79,19 @@ export function createExecutor(options: ExecutorOptions): Executor {
   let isInterrupting = false;
   let startRetryMs = firstStartRetryMs;
   let lastWaitReason: string | null = null;
-  /** Until when each rests, by a clock that never jumps. */
-  const restsUntilMs = new Map<number, number>();
+  /** When each began its last look, and until when it rests, by a clock that never jumps. */
+  const rests = new Map<
+    number,
+    { readonly lookedAtMs: number; readonly leastMs: number; readonly mostMs: number }
+  >();
+  let lookedAtMs = 0;
+  let shortenedAtMs = Number.NEGATIVE_INFINITY;
   const isCancelled = () => current?.cancelled.signal.aborted ?? false;
 
   async function execute(deployment: Deployment): Promise<void> {
     const cancelled = new AbortController();
     current = { id: deployment.id, run: null, cancelled };
+    lookedAtMs = performance.now();
     onChange(deployment.id);
     const start = await runner.start(deployment, AbortSignal.any([stopping, cancelled.signal]));
     switch (start.kind) {
@@ -95,7 +104,12 @@ export function createExecutor(options: ExecutorOptions): Executor {
       case "skipped":
         return await skip(deployment, start.reason);
       case "wait":
-        return await rest(deployment, start.reason, askEveryMs());
+        return await rest(
+          deployment,
+          start.reason,
+          start.rest ?? exactly(askEveryMs()),
+          start.rest ? "info" : "warn",
+        );
       case "try-again":
         return await retryLater(deployment, start.detail);
     }
@@ -127,20 +141,26 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const fields = { event: "deployment.not_started", deployment: deployment.id };
     log.warn(fields, `${detail} Trying again in ${formatDuration(startRetryMs)}.`);
     runner.tidy(deployment.id);
-    await rest(deployment, detail, startRetryMs);
+    await rest(deployment, detail, exactly(startRetryMs));
     startRetryMs = Math.min(2 * startRetryMs, longestStartRetryMs);
   }
 
-  async function rest(deployment: Deployment, waitReason: string, forMs: number): Promise<void> {
+  async function rest(
+    deployment: Deployment,
+    waitReason: string,
+    { leastMs, mostMs }: Rest,
+    level: "info" | "warn" = "warn",
+  ): Promise<void> {
     const { id, ref, commit } = deployment;
-    restsUntilMs.set(id, performance.now() + forMs);
+    const nowMs = performance.now();
+    rests.set(id, { lookedAtMs, leastMs: nowMs + leastMs, mostMs: nowMs + mostMs });
     await persist(() => {
       putBack(store, deployment, waitReason);
       if (isCancelled()) cancelQueued(store, id, null);
     });
     const fields = { event: "deployment.waits", deployment: id, ref, commit };
     if (isCancelled()) logCancelled(log, id);
-    else if (waitReason !== lastWaitReason) log.warn(fields, `Deployment ${id} waits: ${waitReason}`);
+    else if (waitReason !== lastWaitReason) log[level](fields, `Deployment ${id} waits: ${waitReason}`);
     current = null;
     lastWaitReason = waitReason;
     onChange(id);
@@ -169,8 +189,15 @@ export function createExecutor(options: ExecutorOptions): Executor {
     watch,
     conclude: record,
     resting() {
-      for (const [id, untilMs] of restsUntilMs) if (untilMs <= performance.now()) restsUntilMs.delete(id);
-      return [...restsUntilMs.keys()];
+      const nowMs = performance.now();
+      for (const [id, rest] of rests) {
+        const untilMs = shortenedAtMs > rest.lookedAtMs ? rest.leastMs : rest.mostMs;
+        if (untilMs <= nowMs) rests.delete(id);
+      }
+      return [...rests.keys()];
+    },
+    shortenRests() {
+      shortenedAtMs = performance.now();
     },
     cancel(deploymentId, by) {
       if (current?.id !== deploymentId) return false;
@@ -184,6 +211,10 @@ export function createExecutor(options: ExecutorOptions): Executor {
       current?.run?.end("interrupted", interruptGraceMs);
     },
   };
+}
+
+function exactly(ms: number): Rest {
+  return { leastMs: ms, mostMs: ms };
 }
 
 function logStart(log: Log, { id, trigger, ref, commit, attempts }: Deployment): void {

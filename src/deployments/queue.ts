@@ -32,6 +32,8 @@ export interface Queue {
   readonly request: (request: DeploymentRequest) => Deployment;
   /** Starts what is queued, if nothing runs. */
   readonly wake: () => void;
+  /** Looks soon at what waits for the git host: a signed delivery has come. */
+  readonly lookSoon: () => void;
   /**
    * Ends a running deployment as its time-out would, or removes it from the queue. Its final state is `cancelled`.
    *
@@ -160,6 +162,10 @@ export function createQueue(options: QueueOptions): Queue {
       return deployment;
     },
     wake,
+    lookSoon() {
+      executor.shortenRests();
+      wake();
+    },
     cancel: (id, by = null) => executor.cancel(id, by) || cancelWaiting(id, by),
     findGuarded() {
       const running = findRunning(store);

@@ -16,7 +16,8 @@ import {
 import type { Store } from "#platform/sqlite";
 import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
-import { type Deployment, liveCommit, type Source } from "./deployment.ts";
+import type { Checks } from "./checks.ts";
+import { type Deployment, liveCommit, type Rest, type Source } from "./deployment.ts";
 import { findLastGood } from "./history.ts";
 import { isAfter } from "./store.ts";
 
@@ -25,7 +26,7 @@ export type Decision =
   | { readonly kind: "deploy"; readonly commit: string; readonly isSigned: boolean }
   | { readonly kind: "skipped"; readonly reason: string }
   /** It waits in the queue, and is decided again later. */
-  | { readonly kind: "wait"; readonly reason: string }
+  | { readonly kind: "wait"; readonly reason: string; readonly rest?: Rest }
   | { readonly kind: "refused"; readonly problem: Problem };
 
 export interface Resolver {
@@ -50,6 +51,8 @@ export interface ResolverOptions {
   readonly checkSigned?:
     | ((deployment: Deployment, commit: string, signal: AbortSignal) => Promise<Problem | null>)
     | null;
+  /** Without them, no check at the git host is waited for. */
+  readonly checks?: Checks;
   /** An older head counts if the remote reports it twice, so far apart. The default is 10 s. */
   readonly confirmMs?: number;
   /** How long a push waits for a remote that does not answer. The default is an hour. */
@@ -86,6 +89,8 @@ interface Look {
   readonly isConfirmed: () => boolean;
   /** Why the head says that it need not be deployed, or null. */
   readonly findSkip: () => Promise<string | null>;
+  /** What speaks against the head at the git host, or null. */
+  readonly judgeChecks: () => Promise<Decision | null>;
 }
 
 interface Rule {
@@ -168,6 +173,7 @@ const rules: readonly Rule[] = [
       return reason === null ? null : skip(reason);
     },
   },
+  { name: "8. With DEPLOY_AFTER, a head waits for its checks.", judge: ({ judgeChecks }) => judgeChecks() },
   { name: "1. The head of the branch is deployed.", judge: deploy },
 ];
 
@@ -197,8 +203,8 @@ const mostWaiting = 1_000;
 export function createResolver(options: ResolverOptions): Resolver {
   const { store, checkout: present, patienceMs = usualPatienceMs } = options;
   const { clock = () => performance.now() } = options;
-  /** Since when the remote is silent about a deployment. */
-  const waitsSinceMs = new Map<number, number>();
+  /** When the remote was heard last, or asked first, about a deployment that waits. */
+  const heardAtMs = new Map<number, number>();
   /** The older heads that the remote has reported, by branch. */
   const reported = new Map<string, { readonly head: string; readonly sinceMs: number }>();
 
@@ -245,7 +251,7 @@ export function createResolver(options: ResolverOptions): Resolver {
     const found: FoundHead =
       trigger === "rollback"
         ? { kind: "none", detail: "" }
-        : await findHead(checkout, deployment, { isFirst: !waitsSinceMs.has(id), signal });
+        : await findHead(checkout, deployment, { isFirst: !heardAtMs.has(id), signal });
     if (signal.aborted) return ended;
     if (found.kind === "unknown") return silent(deployment, found.detail);
     if (found.kind === "none") {
@@ -255,6 +261,7 @@ export function createResolver(options: ResolverOptions): Resolver {
       note(store, deployment, sourceOf(commit, null), true);
       return { kind: "deploy", commit: pushed, isSigned: false };
     }
+    heardAtMs.set(id, clock());
     const { commit: head, containsPushed } = found;
     const look = lookAt(ref, head, id);
     const { live, last } = look;
@@ -272,7 +279,14 @@ export function createResolver(options: ResolverOptions): Resolver {
         if (reason) note(store, deployment, sourceOf(commit, head), false);
         return reason;
       },
+      async judgeChecks() {
+        const judged = (await options.checks?.judge(ref, head, signal)) ?? null;
+        // Not the head itself: one that is skipped now may be deployed later.
+        if (judged !== null) note(store, deployment, sourceOf(commit, null), false);
+        return judged;
+      },
     });
+    if (signal.aborted) return ended;
     if (decision.kind !== "deploy") return decision;
     // What is ended half-way throws.
     const checked = checkSigned?.(deployment, head, signal).catch((error: unknown) => {
@@ -287,7 +301,7 @@ export function createResolver(options: ResolverOptions): Resolver {
   /** Rule 4: while the remote is silent, a push waits. */
   function silent({ id }: Deployment, detail: string): Decision {
     const nowMs = clock();
-    return nowMs - (waitsSinceMs.get(id) ?? nowMs) < patienceMs
+    return nowMs - (heardAtMs.get(id) ?? nowMs) < patienceMs
       ? { kind: "wait", reason: `The remote does not say where the branch is: ${detail}` }
       : refuse(detail);
   }
@@ -295,11 +309,10 @@ export function createResolver(options: ResolverOptions): Resolver {
   return {
     async resolve(deployment, signal) {
       const decision = await resolve(deployment, signal);
-      const sinceMs = waitsSinceMs.get(deployment.id) ?? clock();
-      waitsSinceMs.delete(deployment.id);
-      if (decision.kind === "wait") waitsSinceMs.set(deployment.id, sinceMs);
-      for (const oldest of waitsSinceMs.keys())
-        if (waitsSinceMs.size > mostWaiting) waitsSinceMs.delete(oldest);
+      const atMs = heardAtMs.get(deployment.id) ?? clock();
+      heardAtMs.delete(deployment.id);
+      if (decision.kind === "wait") heardAtMs.set(deployment.id, atMs);
+      for (const oldest of heardAtMs.keys()) if (heardAtMs.size > mostWaiting) heardAtMs.delete(oldest);
       return decision;
     },
     async judgeHead(ref, head) {
@@ -314,6 +327,11 @@ export function createResolver(options: ResolverOptions): Resolver {
         isBehindLast: async () => false,
         findSkip: async () =>
           live && listSkipped(store, ref, live).includes(head) ? "It was skipped." : null,
+        // One that was not given up waits as a deployment, so that people see it.
+        judgeChecks: async () =>
+          options.checks?.hasGivenUp(ref, head)
+            ? await options.checks.judge(ref, head, new AbortController().signal)
+            : null,
       });
       return decision.kind;
     },

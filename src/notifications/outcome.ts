@@ -25,7 +25,7 @@ export function request(
 }
 
 /** What an error of the system says about an attempt. */
-export function failure(error: unknown): SendOutcome {
+export function failure(error: unknown): Extract<SendOutcome, { readonly kind: "failed" }> {
   const { code } = error as NodeJS.ErrnoException;
   const fault =
     code === "ETIMEDOUT" ? "it took too long to answer" : `it cannot be reached (${code ?? "unknown error"})`;

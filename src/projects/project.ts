@@ -9,6 +9,7 @@ import type { ServiceSettings } from "#config/service";
 import type { Environment } from "#config/settings";
 import { stateDirectoryOf } from "#config/state-path";
 import { type CatchUp, createCatchUp } from "#deployments/catch-up";
+import { type Checks, createChecks } from "#deployments/checks";
 import type { Deployment, RolloutExchange, Runner } from "#deployments/deployment";
 import { findLastDeployedCommit, findRunning } from "#deployments/history";
 import { setSubscribers } from "#deployments/outbox";
@@ -67,6 +68,7 @@ export class Project {
   script: () => ProjectScript;
   catchUp: CatchUp;
   readonly #shared: Shared;
+  readonly #checks: Checks;
   readonly #resolver: Resolver;
 
   constructor(shared: Shared, config: ProjectConfig) {
@@ -79,6 +81,7 @@ export class Project {
     this.log = this.name === onlyProjectName ? shared.log : shared.log.child({ project: this.name });
     const { store, log } = this;
     const { events, notifications, makeTurn } = shared;
+    this.#checks = this.#makeChecks();
     this.#resolver = this.#makeResolver();
     this.queue = createQueue({
       store,
@@ -164,6 +167,15 @@ export class Project {
     if (fingerprint !== null) noteSecretUse(this.store, fingerprint, use);
   }
 
+  /**
+   * Looks at the checks of what waits for them: a signed delivery has come, and any may mean that one has ended. Without DEPLOY_AFTER
+   * nothing waits for them.
+   */
+  lookSoon(): void {
+    this.queue.lookSoon();
+    for (const ref of this.#checks.givenUp()) this.catchUp.look(ref);
+  }
+
   /** The evidence for finishing a rotation; null if there is no previous secret. */
   secretUses(): { readonly current: SecretUse; readonly previous: SecretUse | null } {
     const { current, previous } = this.#fingerprints();
@@ -246,11 +258,27 @@ export class Project {
     };
   }
 
+  #makeChecks(): Checks {
+    return createChecks({
+      deployAfter: () => this.settings.deployAfter,
+      pollMs: () => askEvery(this.settings, mostPollMs),
+      read: async (commit, branch, signal) => {
+        const { commitStatus } = this.settings;
+        if (commitStatus === null)
+          return { kind: "fault", fault: "COMMIT_STATUS_TOKEN_FILE is not set.", waitMs: 0 };
+        // Most projects wait for no checks.
+        const { readHostChecks } = await import("#notifications/host-checks");
+        return await readHostChecks(commitStatus, commit, branch, signal);
+      },
+    });
+  }
+
   #makeResolver(): Resolver {
     const { store, statePath, log } = this;
     const project = this;
     return createResolver({
       store,
+      checks: this.#checks,
       checkout: () => this.script(),
       get paths() {
         return project.settings.deployPaths;
@@ -314,10 +342,12 @@ export class Project {
 }
 
 const mostAskEveryMs = 10_000;
+/** Checks take minutes, and deliveries say when they end. */
+const mostPollMs = 30_000;
 
-/** How often the remote is asked at most about a head that may be an old one. */
-function askEvery({ catchUpIntervalMs }: ProjectSettings): number {
-  return catchUpIntervalMs === 0 ? mostAskEveryMs : Math.min(mostAskEveryMs, catchUpIntervalMs);
+/** How often the remote is asked about a head that may be an old one, or the host about its checks. */
+function askEvery({ catchUpIntervalMs }: ProjectSettings, mostMs = mostAskEveryMs): number {
+  return catchUpIntervalMs === 0 ? mostMs : Math.min(mostMs, catchUpIntervalMs);
 }
 
 /** The only project keeps its logs and runs in the state directory itself. */

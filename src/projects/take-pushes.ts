@@ -248,6 +248,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
         for (const use of last.values()) projects.find(use.project)?.noteSecretUse(use.slot, use);
       });
       usesNotedAtMs = performance.now();
+      for (const name of new Set(uses.map(({ project }) => project))) projects.find(name)?.lookSoon();
       return true;
     },
   };
