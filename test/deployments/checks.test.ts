@@ -1,0 +1,226 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import {
+  type Check,
+  type ChecksReading,
+  createChecks,
+  type DeployAfter,
+} from "../../src/deployments/checks.ts";
+import { createQueue } from "../../src/deployments/queue.ts";
+import { makeResolving } from "../harness/resolving.ts";
+import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";
+import { until } from "../harness/until.ts";
+
+const ref = "refs/heads/main";
+const hourMs = 3_600_000;
+const commit = commitOf("one");
+const { signal } = new AbortController();
+
+const check = (name: string, state: Check["state"], more: Partial<Check> = {}): Check => ({
+  names: [name],
+  state,
+  ...more,
+});
+
+/** Checks with a host that says what the test says, and a clock that the test sets. */
+function makeChecks(deployAfter: DeployAfter | null, pollMs = 30_000) {
+  const host = { nowMs: 0, reading: { kind: "checks", checks: [] } as ChecksReading, asked: 0 };
+  const checks = createChecks({
+    deployAfter: () => deployAfter,
+    pollMs: () => pollMs,
+    clock: () => host.nowMs,
+    async read() {
+      host.asked += 1;
+      return host.reading;
+    },
+  });
+  const judge = async (found?: readonly Check[], of = commit) => {
+    if (found) host.reading = { kind: "checks", checks: found };
+    return await checks.judge(ref, of, signal);
+  };
+  return { host, checks, judge };
+}
+
+for (const [title, after, found, kind] of [
+  ["all have succeeded", "all", [check("a", "succeeded"), check("b", "skipped")], "deploy"],
+  ["one has not ended", "all", [check("a", "succeeded"), check("b", "pending")], "wait"],
+  ["one has failed", "all", [check("a", "succeeded"), check("b", "failed")], "wait"],
+  ["there is none", "all", [], "wait"],
+  ["only Hotpush's own is there", "all", [check("hotpush/shop", "succeeded")], "wait"],
+  [
+    "only Hotpush's own has not ended",
+    "all",
+    [check("a", "succeeded"), check("hotpush/b", "pending")],
+    "deploy",
+  ],
+  ["Hotpush's own has failed", "all", [check("a", "succeeded"), check("hotpush/shop", "failed")], "deploy"],
+  ["more may follow", "all", [check("a", "succeeded"), check("rest", "pending", { isGroup: true })], "wait"],
+  ["the named one has succeeded", ["a"], [check("a", "succeeded"), check("b", "pending")], "deploy"],
+  ["another one has failed", ["a"], [check("a", "succeeded"), check("b", "failed")], "deploy"],
+  ["the named one has not ended", ["a"], [check("a", "pending"), check("b", "succeeded")], "wait"],
+  ["one of two with the name has failed", ["a"], [check("a", "succeeded"), check("a", "failed")], "wait"],
+  ["a second named one is not there", ["a", "c"], [check("a", "succeeded")], "wait"],
+  ["the named one is only more that may follow", ["r"], [check("r", "pending", { isGroup: true })], "wait"],
+  ["it is named by its key", ["key"], [{ names: ["#7", "key"], state: "succeeded" }], "deploy"],
+  ["the named one was skipped", ["a"], [check("a", "skipped"), check("b", "succeeded")], "deploy"],
+  ["it was skipped after a failure", ["a"], [check("a", "skipped"), check("b", "failed")], "wait"],
+] as const) {
+  test(`with DEPLOY_AFTER=${String(after)}, if ${title}: ${kind}`, async () => {
+    const { host, judge } = makeChecks(after);
+    await judge(found);
+    host.nowMs = 10_000;
+    assert.equal((await judge())?.kind ?? "deploy", kind);
+  });
+}
+
+test("without DEPLOY_AFTER the host is not asked", async () => {
+  const { host, judge } = makeChecks(null);
+  assert.equal(await judge([check("a", "failed")]), null);
+  assert.equal(host.asked, 0);
+});
+
+test("checks that are all green at the first look are asked once more after 10 s", async () => {
+  const { host, judge } = makeChecks("all");
+  const first = await judge([check("quick", "succeeded")]);
+  assert.ok(first?.kind === "wait" && first.rest.mostMs === 10_000);
+  host.nowMs = 10_000;
+  assert.equal((await judge([check("quick", "succeeded"), check("slow", "pending")]))?.kind, "wait");
+  host.nowMs = 700_000;
+  assert.equal(await judge([check("quick", "succeeded"), check("slow", "succeeded")]), null);
+});
+
+test("the reason names what is unknown and what is there, bounded and printable", async () => {
+  const { judge } = makeChecks(["e2e", "build"]);
+  const many = Array.from({ length: 50 }, (_, index) =>
+    check(`job ${index}\u001b[31m${"x".repeat(99)}`, "succeeded"),
+  );
+  const decision = await judge([check("build", "succeeded"), ...many]);
+  assert.match(
+    decision?.reason ?? "",
+    /no check that is named e2e\. It has build, job 0.* and 43 more\. .*DEPLOY_AFTER/,
+  );
+  assert.ok((decision?.reason.length ?? 999) < 800);
+  assert.ok(!decision?.reason.includes("\u001b"));
+});
+
+test("after an hour a head is skipped with its reason, and is found when it turns green", async () => {
+  const { host, checks, judge } = makeChecks(["a"]);
+  assert.equal((await judge([check("a", "failed")]))?.kind, "wait");
+  host.nowMs = hourMs - 1;
+  assert.equal((await judge())?.kind, "wait");
+  assert.deepEqual(checks.givenUp(), []);
+  host.nowMs = hourMs;
+  const decision = await judge();
+  assert.match(
+    decision?.kind === "skipped" ? decision.reason : "",
+    /not succeeded: a\..*an hour.*hotpush deploy main/,
+  );
+  assert.deepEqual([checks.givenUp(), checks.hasGivenUp(ref, commit)], [[ref], true]);
+  assert.equal(await judge([check("a", "succeeded")]), null);
+  assert.deepEqual(checks.givenUp(), []);
+});
+
+test("another head is given an hour of its own", async () => {
+  const { host, judge } = makeChecks("all");
+  await judge([check("a", "pending")]);
+  host.nowMs = hourMs;
+  assert.equal((await judge(undefined, commitOf("two")))?.kind, "wait");
+});
+
+test("a host that does not say is waited for as long as it asks, and its fault is the reason", async () => {
+  const { host, judge } = makeChecks("all");
+  host.reading = { kind: "fault", fault: "the token may not read them (403).", waitMs: 90_000 };
+  const decision = await judge();
+  assert.ok(decision?.kind === "wait");
+  assert.deepEqual(decision.rest, { leastMs: 90_000, mostMs: 90_000 });
+  host.nowMs = hourMs;
+  assert.match((await judge())?.reason ?? "", /the token may not read them \(403\)\..*an hour/);
+});
+
+test("a person's deployment, and a failed one that is sent again, do not wait", async (t) => {
+  const { checks, host } = makeChecks(["a"]);
+  const resolving = makeResolving(t, { checks });
+  host.reading = { kind: "checks", checks: [check("a", "succeeded")] };
+  const failing = resolving.project.commit();
+  const push = pushOf({ commit: failing as never });
+  resolving.deliver(failing, push);
+  await resolving.deploys("failed");
+  host.reading = { kind: "checks", checks: [check("a", "failed")] };
+  resolving.deliver(failing, push);
+  assert.equal(await resolving.deploys(), failing);
+  const id = resolving.deliver(resolving.project.commit());
+  assert.equal((await resolving.next()).kind, "wait");
+  assert.match(resolving.read(id).waitReason ?? "", /not succeeded: a/);
+  assert.equal(resolving.read(id).subject, "a change");
+  const head = resolving.project.commit();
+  resolving.request("manual", head);
+  assert.equal(await resolving.deploys(), head);
+  assert.equal(resolving.read(id).state, "superseded");
+});
+
+test("[skip deploy] on a commit after one that never turned green does not cover both", async (t) => {
+  const { checks, host } = makeChecks(["a"]);
+  const resolving = makeResolving(t, { checks });
+  host.reading = { kind: "checks", checks: [check("a", "succeeded")] };
+  resolving.deliver(resolving.project.commit());
+  await resolving.deploys();
+  host.reading = { kind: "checks", checks: [check("a", "failed")] };
+  const red = resolving.project.commit();
+  resolving.deliver(red);
+  await resolving.next();
+  host.nowMs += hourMs;
+  assert.equal((await resolving.next()).kind, "skipped");
+  host.reading = { kind: "checks", checks: [check("a", "succeeded")] };
+  const head = resolving.project.push("[skip deploy] words");
+  resolving.deliver(head, { before: red as never });
+  assert.equal(await resolving.deploys(), head);
+});
+
+test("a flood of deliveries has what waits looked at no sooner than its shortest rest", async (t) => {
+  const { looks, queue } = startQueue(t, { leastMs: 1_500, mostMs: 3_600_000 });
+  await until("the first look", () => looks.length === 1);
+  const startMs = performance.now();
+  const flood = setInterval(queue.lookSoon, 1);
+  t.after(() => clearInterval(flood));
+  await until("the second look", () => looks.length === 2);
+  assert.ok((looks[1] ?? 0) - (looks[0] ?? 0) >= 1_400, "it rests for 1.5 s");
+  assert.ok(performance.now() - startMs < 60_000);
+});
+
+test("without a delivery it rests for the longer time", async (t) => {
+  const { looks } = startQueue(t, { leastMs: 0, mostMs: 1_500 });
+  await until("two looks", () => looks.length === 2);
+  assert.ok((looks[1] ?? 0) - (looks[0] ?? 0) >= 1_400);
+});
+
+test("a delivery that comes during a look is not lost", async (t) => {
+  const rest = { leastMs: 0, mostMs: 3_600_000 };
+  const { looks, queue } = startQueue(t, rest, (count) => count === 1 && queue.lookSoon());
+  await until("the second look", () => looks.length === 2);
+  assert.equal(looks.length, 2);
+});
+
+/** A queue with one push, whose every look says that it waits. */
+function startQueue(
+  t: TestContext,
+  rest: { readonly leastMs: number; readonly mostMs: number },
+  onLook: (count: number) => unknown = () => {},
+) {
+  const store = temporaryStore(t);
+  const looks: number[] = [];
+  const runner = {
+    async start() {
+      looks.push(performance.now());
+      onLook(looks.length);
+      return { kind: "wait", reason: "Its checks have not ended.", rest } as const;
+    },
+    adopt: async () => ({ kind: "gone" }) as const,
+    tidy() {},
+  };
+  const queue = createQueue({ store, runner, log: pino({ enabled: false }) });
+  store.transaction(() => queue.record(pushOf()));
+  queue.start();
+  t.after(() => queue.stop(0));
+  return { looks, queue };
+}
