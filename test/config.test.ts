@@ -36,6 +36,7 @@ test("with only a secret, every value is its default", () => {
     deploySilenceMs: 10 * 60_000,
     deployEnv: [],
     deployPaths: [],
+    deployAfter: null,
     catchUpIntervalMs: 5 * 60_000,
     notify: { targets: [], on: "failures" },
     commitStatus: null,

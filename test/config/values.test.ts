@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import { test } from "node:test";
-import { parseAddressList, pathPatterns, webhookUrl } from "../../src/config/values.ts";
+import { checkNames, parseAddressList, pathPatterns, webhookUrl } from "../../src/config/values.ts";
 
 const contains = (text: string, address: string) =>
   parseAddressList(text)?.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
@@ -61,4 +61,14 @@ test("patterns of paths are relative to the repository, and never git's own magi
   for (const text of [":(exclude)a", "!:/a", ":!a", "/etc", "!", "!!a", "a/../b", ".."]) {
     assert.equal(pathPatterns(text), null, text);
   }
+});
+
+test("DEPLOY_AFTER is every check or names, and a comma in brackets belongs to a name", () => {
+  assert.equal(checkNames("checks"), "all");
+  assert.deepEqual(checkNames("build,  test (22, ubuntu) , ci/lint"), [
+    "build",
+    "test (22, ubuntu)",
+    "ci/lint",
+  ]);
+  for (const text of ["", " ", "a,,b", "a,"]) assert.equal(checkNames(text), null, text);
 });

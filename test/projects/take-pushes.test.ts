@@ -178,15 +178,19 @@ test("of a flood of dry runs two run at once, and sixteen wait at most", async (
   assert.deepEqual([most, answered.length], [2, 16]);
 });
 
-test("uses of one secret are written once, however many are noted in a call", (t) => {
+test("uses of one secret are written and looked at once, however many are noted in a call", (t) => {
   let written = 0;
+  let looks = 0;
   const noteSecretUse = () => {
     written += 1;
   };
-  const project = { noteSecretUse } as unknown as Project;
+  const lookSoon = () => {
+    looks += 1;
+  };
+  const project = { noteSecretUse, lookSoon } as unknown as Project;
   const { taking } = start(t, temporaryDirectory(t), project);
   const use = { project: "shop", slot: "current", host: "github", deliveryId: null } as const;
   assert(taking.noteUses(Array.from({ length: 50 }, () => use)));
-  assert.equal(written, 1);
+  assert.deepEqual([written, looks], [1, 1]);
   assert(!taking.noteUses([use]), "the next one has to wait");
 });
