@@ -171,7 +171,7 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
 }
 
 function logMovedAside(path: string, log: Log): void {
-  const text = `The database was damaged and is now ${path}; the history starts again, and everybody has to sign in again`;
+  const text = `The database was damaged, or made by a version that was never released, and is now ${path}; the history starts again, and everybody has to sign in again`;
   log.error({ event: "store.moved_aside", path }, text);
 }
 
