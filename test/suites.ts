@@ -86,7 +86,7 @@ export const suites: Readonly<Record<string, Suite>> = {
       "rollout-interrupted",
     ],
     // An engine has only one server.
-    inTurn: ["first-deployment", "e2e/server", "rollout-server", "rollout-between-services"],
+    inTurn: ["first-deployment", "e2e/server", "rollout-server"],
     // They kill the engine, or measure how long an app is away.
     alone: ["server-networks", "without-engine"],
     needsEngine: true,

@@ -77,7 +77,7 @@ async function init(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
   const { yes = false, check = false, form = true } = options;
   const setup = await planSetup(options, env, canAsk() && !yes && !check ? personAtTerminal : takeProposals);
   await showPlan(setup, env);
-  showNotes(setup);
+  for (const note of setup.notes) print(wrapFor(process.stdout, `- ${note}`, "  "));
   if (check) return showMissing(await findMissing(setup, env));
   if (!(await mayChange(filesOf(setup), yes))) return 1;
   const end = await applySetup(setup, env);
@@ -193,12 +193,6 @@ async function mayChange(files: readonly PlannedFile[], isYes: boolean): Promise
   if (isYes || isOnlyAdded) return true;
   const names = changed.map(({ name }) => name).join(", ");
   return await isAgreed(`change ${names} as shown`, "hotpush init --yes");
-}
-
-function showNotes({ notes, override: { foundBy, name } }: Setup): void {
-  const found = `.env is in the repository, so it stays as it is: compose finds ${name} by its name, and git does not see that file (.git/info/exclude).`;
-  for (const note of [...notes, ...(foundBy === "name" ? [found] : [])])
-    print(wrapFor(process.stdout, `- ${note}`, "  "));
 }
 
 /** Says what a person still has to do: only what is not done yet. */

@@ -94,14 +94,6 @@ export function projectOfNetwork(network: string): string | null {
   return project === "" || reservedNames.includes(project) ? null : project;
 }
 
-/** The port of Caddy for requests between the services of a project. It is never published. */
-export const internalPort = 49_080;
-
-/** The host name by which other services of the project reach a service through Caddy (docs/rollout.md, "Between services"). */
-export function internalName(service: string, project: string): string {
-  return `${service}.${project}.internal`;
-}
-
 /** The name of a service on its project's network. The public DNS never has it, because `.internal` is reserved. */
 export function serviceAlias(service: string, project: string): string {
   return `${service}.${project}.containers.internal`;

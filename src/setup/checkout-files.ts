@@ -14,81 +14,49 @@ import {
   withoutOtherValues,
   withSettings,
 } from "./planned-file.ts";
-import {
-  findOverride,
-  git,
-  isWrittenByInit,
-  ownComposeFile,
-  type SetupProject,
-  usualFiles,
-} from "./project.ts";
+import { git, ownComposeFile, type SetupProject, usualFiles } from "./project.ts";
 import type { Changes, Endpoint, LeftPort, ServiceChange } from "./served.ts";
 import { ownRoot } from "./start.ts";
 
-/** The compose file of ours in a checkout, and how compose finds it. */
-export interface OverrideFile {
-  readonly name: string;
-  /** `COMPOSE_FILE` of .env names it; or compose uses a file of this name by itself; or a person has named it. */
-  readonly foundBy: "dotenv" | "name" | "person";
-}
-
 /**
- * Chooses the file. If .env is in the repository it stays as it is, so compose has to find the file by its name.
+ * The files that a checkout needs: deploy.sh, ours for compose, and what makes compose find it and git ignore it.
  *
- * @throws SetupError if compose cannot find a file of ours
+ * @throws SetupError if `.env` is in the repository
  */
-export async function chooseOverrideFile({ root, env }: SetupProject): Promise<OverrideFile> {
-  const tracked = await git(root, "ls-files", "--", ".env");
-  if (tracked === null)
-    throw new SetupError(`git cannot list the files of ${root}. Try: git -C ${root} ls-files`);
-  if (tracked === "") return { name: ownComposeFile, foundBy: "dotenv" };
-  const named = namedFiles(env);
-  if (named.some((file) => join(root, file) === join(root, ownComposeFile)))
-    return { name: ownComposeFile, foundBy: "person" };
-  if (named.length > 0) {
-    throw new SetupError(
-      `.env is in the repository, so it stays as it is, and its COMPOSE_FILE names the compose files. Add ${ownComposeFile} to it and run this again, or take .env out of git: git rm --cached .env`,
-    );
-  }
-  const present = findOverride(root);
-  if (present === null || isWrittenByInit(join(root, present)))
-    return { name: "compose.override.yaml", foundBy: "name" };
-  throw new SetupError(
-    `.env is in the repository, so it stays as it is, and there is no other way for a file of Hotpush's: compose uses only one override, and that is your ${present}. Add a line COMPOSE_FILE to .env that names your files and ${ownComposeFile}, or take .env out of git: git rm --cached .env`,
-  );
-}
-
-/** The files that a checkout needs: deploy.sh, ours for compose, and what makes compose find it and git ignore it. */
 export async function planCheckoutFiles(
   { root, composeFiles, env }: SetupProject,
-  override: OverrideFile,
   overrideText: string,
 ): Promise<readonly PlannedFile[]> {
+  if (await git(root, "ls-files", "--", ".env"))
+    throw new SetupError(
+      `.env is in the repository, so each deployment would take away what Hotpush adds to it. Where you commit: git rm --cached .env, commit and push. Then here: cd ${root} && cp .env .env.own && git pull && mv .env.own .env. Then run this again.`,
+    );
   // Absolute paths, so that they are the same from any working directory.
   const list = namingFiles([...composeFiles, join(root, ownComposeFile)], env);
   const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
-  const script: WantedFile = {
-    name: "deploy.sh",
-    mode: 0o755,
-    purpose: "pulls, builds, replaces, checks; yours to change",
-    make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
-  };
-  const compose: WantedFile = {
-    name: override.name,
-    mode: null,
-    purpose: "your services as Caddy reaches them",
-    make: () => overrideText,
-  };
-  const dotenv: WantedFile = {
-    name: ".env",
-    mode: null,
-    purpose: `adds ${ownComposeFile} to your compose file`,
-    make: (before) => withSettings(before ?? "", settings),
-    shown: (text) => withoutOtherValues(text, settings),
-  };
-  const own = override.foundBy === "dotenv" ? [compose, dotenv] : [compose];
-  const planned = [script, ...own].map((file) => planFile(root, file));
-  const names = own.map(({ name }) => name);
+  const wanted: readonly WantedFile[] = [
+    {
+      name: "deploy.sh",
+      mode: 0o755,
+      purpose: "pulls, builds, replaces, checks; yours to change",
+      make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
+    },
+    {
+      name: ownComposeFile,
+      mode: null,
+      purpose: "your services as Caddy reaches them",
+      make: () => overrideText,
+    },
+    {
+      name: ".env",
+      mode: null,
+      purpose: `adds ${ownComposeFile} to your compose file`,
+      make: (before) => withSettings(before ?? "", settings),
+      shown: (text) => withoutOtherValues(text, settings),
+    },
+  ];
+  const planned = wanted.map((file) => planFile(root, file));
+  const names = [ownComposeFile, ".env"];
   const ignored = (await git(root, "check-ignore", "--", ...names))?.split("\n") ?? [];
   const unignored = names.filter((name) => !ignored.includes(name));
   return unignored.length === 0 ? planned : [...planned, await planExclusion(root, unignored)];
@@ -122,17 +90,16 @@ export function overrideText(project: string, all: Changes): string {
 }
 
 function serviceBlock(project: string, name: string, change: ServiceChange): readonly string[] {
-  const { isUpstream, isInDefault, kept, dropsContainerName } = change;
+  const { isInDefault, kept, dropsContainerName } = change;
   // YAML could read it as a number or a keyword.
   const isPlain = /^[A-Za-z][\w.-]*$/.test(name) && !/^(?:y|n|yes|no|on|off|true|false|null)$/i.test(name);
-  const alias = `        aliases: [${serviceAlias(name, project)}]`;
   return [
     `  ${isPlain ? name : JSON.stringify(name)}:`,
-    ...(isUpstream ? portLines(kept) : []),
+    ...portLines(kept),
     "    networks:",
     ...(isInDefault ? ["      default:"] : []),
     `      ${projectNetwork(project)}:`,
-    alias,
+    `        aliases: [${serviceAlias(name, project)}]`,
     ...(dropsContainerName ? ["    container_name: !reset null # Two containers cannot share it."] : []),
   ];
 }
@@ -163,12 +130,8 @@ export interface CheckoutChange {
 
 /** Finds what `init` added to the checkout in `root` so that the server serves it. */
 export function planCheckoutRemoval(root: string): readonly CheckoutChange[] {
-  const override = findOverride(root);
-  const names = [ownComposeFile, ...(override === null ? [] : [override])];
-  const written = names
-    .map((name) => join(root, name))
-    .filter((path) => existsSync(path) && isWrittenByInit(path));
-  return [...written.map((path) => ({ path, text: null })), ...dotenvChange(root, written)];
+  const path = join(root, ownComposeFile);
+  return [...(existsSync(path) ? [{ path, text: null }] : []), ...dotenvChange(root, path)];
 }
 
 /** Makes the change. A file keeps its mode and its owner. The owner of the checkout may have put a link in its place. */
@@ -185,20 +148,19 @@ export function applyChange({ path, text }: CheckoutChange): void {
 const mostBytes = 1024 ** 2;
 
 /** Takes our file off COMPOSE_FILE, and that off .env if compose uses the others by itself. */
-function dotenvChange(root: string, removed: readonly string[]): readonly CheckoutChange[] {
+function dotenvChange(root: string, removed: string): readonly CheckoutChange[] {
   const path = join(root, ".env");
   if (!existsSync(path)) return [];
   const before = readForeignFile(path, { mostBytes }).toString();
   const env = parseEnv(before);
   const named = namedFiles(env).map((file) => resolve(root, file));
-  const kept = named.filter((file) => !removed.includes(file));
+  const kept = named.filter((file) => file !== removed);
   if (kept.length === named.length) return [];
   if (lstatSync(path).isSymbolicLink())
     throw new SetupError(
       `${path} is a link. Remove COMPOSE_FILE from the file that it leads to, and run this again.`,
     );
-  const usual = usualFiles(root).filter((file) => !removed.includes(file));
-  const isUsual = kept.join("\n") === usual.join("\n");
+  const isUsual = kept.join("\n") === usualFiles(root).join("\n");
   const value = isUsual || kept.length === 0 ? null : asWritten(namingFiles(kept, env));
   const changed =
     value === null

@@ -16,7 +16,7 @@ import { runInForeground } from "#platform/run-command";
 import { readUser } from "#platform/users";
 import { CommandError } from "#problems";
 import { type Sent, type SentEvent, secretToSend, send } from "#send/send";
-import { chooseOverrideFile, overrideText, planCheckoutFiles } from "./checkout-files.ts";
+import { overrideText, planCheckoutFiles } from "./checkout-files.ts";
 import {
   findMachine,
   findPortHolders,
@@ -37,8 +37,14 @@ import {
   readServices,
 } from "./project.ts";
 import { findRemovedProject } from "./remove.ts";
-import { askPublishedPorts, type GivenPlace, type ServedOptions } from "./served.ts";
-import { notesOf, type ServedQuestion, settleServed } from "./served-questions.ts";
+import {
+  askPublishedPorts,
+  type GivenPlace,
+  notesOf,
+  type ServedOptions,
+  type ServedQuestion,
+  settleServed,
+} from "./served.ts";
 import { findServer, listServerProjects, type Server, type ServerProject } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
 import { hasOwnCertificate, placesIn, planPage, portsOfOthers, refuseTakenNames, siteFile } from "./sites.ts";
@@ -135,7 +141,6 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const foundHost = given.host ?? (isGitHost(formerHost) ? formerHost : project.host);
   const host = foundHost ?? (remote && (await ask.askHost(remote.hostname)));
 
-  const override = await chooseOverrideFile(project);
   const { sitesPath, projectsPath } = place.files;
   const formerPlaces = placesIn(
     readIfThere(join(sitesPath, `${name}.caddy`)) ?? "",
@@ -145,7 +150,6 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const { plan, options } = await settleServed(
     services,
     {
-      project: name,
       name: address.name,
       // Those of the command line count more.
       places: [...formerPlaces, ...(given.at ?? [])],
@@ -160,7 +164,9 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
 
   const { payloadUrl } = address;
   const page = newPage && planPage(newPage, place);
-  const ports = plan.upstreams.flatMap((one) => (one.place.kind === "port" ? one.place : []));
+  const ports = plan.upstreams.flatMap(({ place: at, address }) =>
+    at.kind === "port" ? { port: at.port, address } : [],
+  );
   const wide = { place, project, machine: findMachine(env), ports, settings: page ? [page.setting] : [] };
   const serverFiles = [
     ...serverWideFiles(wide),
@@ -180,9 +186,8 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     plan,
     address,
     host,
-    override,
     serverFiles,
-    checkoutFiles: await planCheckoutFiles(project, override, overrideText(name, plan.changes)),
+    checkoutFiles: await planCheckoutFiles(project, overrideText(name, plan.changes)),
     directories: serverDirectories(wide),
     /** The project's own settings, with its secret, and the file that they are in. */
     settings: parseEnv(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,

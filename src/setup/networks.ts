@@ -14,15 +14,12 @@ export interface NetworkPlan {
   readonly joined: readonly string[];
   /** Projects that Caddy may still serve, beside those: it leaves the networks of all others. */
   readonly kept: readonly string[];
-  /** By project: the host names that Caddy has on its network, for requests between its services. */
-  readonly names: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
  * Makes the networks of projects that are missing, joins Caddy to them, and lets it leave those of removed projects. If there
- * is nothing to do, the engine is not asked, unless a project has names for requests between its services. Neither joining nor
- * leaving interrupts a connection, because Caddy's own network sorts before those of projects and so stays its gateway. A new
- * name costs the connections between Caddy and that project.
+ * is nothing to do, the engine is not asked. Neither joining nor leaving interrupts a connection, because Caddy's own network sorts
+ * before those of projects and so stays its gateway.
  *
  * @returns a sentence for each project whose network could not be made or joined
  * @throws ProblemError `docker_unreachable`, or `docker_refused` if a network could not be left
@@ -30,15 +27,15 @@ export interface NetworkPlan {
 export async function keepNetworks(
   engine: Engine,
   caddies: readonly CaddyContainer[],
-  { joined, kept, names }: NetworkPlan,
+  { joined, kept }: NetworkPlan,
 ): Promise<readonly string[]> {
   const faults: string[] = [];
   for (const project of joined) {
     try {
       // A network is never pruned while a running container is on it. Without a Caddy, it must be looked for.
-      const isOn = ({ networks }: CaddyContainer) => networks.includes(projectNetwork(project));
-      if (caddies.length === 0 || !caddies.every(isOn)) await makeProjectNetwork(engine, project);
-      for (const caddy of caddies) await join(engine, caddy, project, names.get(project) ?? []);
+      const outside = caddies.filter(({ networks }) => !networks.includes(projectNetwork(project)));
+      if (caddies.length === 0 || outside.length > 0) await makeProjectNetwork(engine, project);
+      for (const { id } of outside) await join(engine, id, projectNetwork(project));
     } catch (error) {
       if (!(error instanceof ProblemError) || error.problem.code === "docker_unreachable") throw error;
       faults.push(error.message);
@@ -102,28 +99,9 @@ export async function makeProjectNetwork(engine: Engine, project: string): Promi
   }
 }
 
-/** The engine can give names only to a container that joins, so one that lacks a name leaves first. */
-async function join(
-  engine: Engine,
-  { id, networks }: CaddyContainer,
-  project: string,
-  names: readonly string[],
-): Promise<void> {
-  const network = projectNetwork(project);
-  if (networks.includes(network)) {
-    if (names.length === 0) return;
-    const { NetworkSettings } = await getJson<{
-      readonly NetworkSettings: {
-        readonly Networks: Readonly<Record<string, { readonly Aliases?: readonly string[] | null }>>;
-      };
-    }>(engine, `/containers/${id}/json`);
-    const present = NetworkSettings.Networks[network];
-    if (present === undefined || names.every((name) => present.Aliases?.includes(name))) return;
-    await engine.post(`/networks/${network}/disconnect`, { Container: id });
-  }
+async function join(engine: Engine, container: string, network: string): Promise<void> {
   try {
-    const EndpointConfig = { Aliases: names };
-    await engine.post(`/networks/${network}/connect`, { Container: id, EndpointConfig });
+    await engine.post(`/networks/${network}/connect`, { Container: container });
   } catch (error) {
     // The container or the network was removed in the meantime, or another process was faster. The next look sees it.
     const isPast =

@@ -19,7 +19,6 @@ import {
   neededCompose,
 } from "#platform/compose";
 import type { ComposeModel } from "#platform/compose-model";
-import { readForeignFile } from "#platform/foreign-files";
 import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "#platform/git";
 import { parseGitRemoteUrl } from "#platform/git-remote-url";
 import {
@@ -136,30 +135,15 @@ export async function readRemoteBranch(directory: string): Promise<Branch | null
 function findComposeFiles(root: string, env: Environment): readonly string[] {
   const named = namedFiles(env).map((file) => resolve(root, file));
   if (named.length > 0) return named.filter((file) => file !== join(root, ownComposeFile));
-  return usualFiles(root).filter((file, index) => index === 0 || !isWrittenByInit(file));
+  return usualFiles(root);
 }
 
 /** The files that compose uses by itself: the first of its names, and the first override. */
 export function usualFiles(root: string): readonly string[] {
-  const main = composeFileNames.find((name) => existsSync(join(root, name)));
-  const override = findOverride(root);
+  const firstOf = (names: readonly string[]) => names.find((name) => existsSync(join(root, name)));
+  const [main, override] = [composeFileNames, composeOverrideNames].map(firstOf);
   if (main === undefined) return [];
-  return [main, ...(override === null ? [] : [override])].map((name) => join(root, name));
-}
-
-/** The override in `root` that compose uses by itself, or null. */
-export function findOverride(root: string): string | null {
-  return composeOverrideNames.find((name) => existsSync(join(root, name))) ?? null;
-}
-
-/** Whether the file begins with a comment that says so. */
-export function isWrittenByInit(path: string): boolean {
-  try {
-    const start = readForeignFile(path, { mostBytes: 4_096, isCut: true }).toString();
-    return /^#[^\n]*`hotpush init`/.test(start);
-  } catch {
-    return false;
-  }
+  return [main, ...(override === undefined ? [] : [override])].map((name) => join(root, name));
 }
 
 /** Git prints the path of the checkout without links. Compose uses the directory of the first file as the project's: for its name, and for relative paths. */

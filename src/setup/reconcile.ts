@@ -13,7 +13,6 @@ import { isProjectName, type ProjectFiles, projectNames } from "#config/project-
 import {
   adminSocket,
   caddyMount,
-  internalPort,
   type ServerFiles,
   serverCommands,
   serverServices,
@@ -69,9 +68,7 @@ export function startReconciling(options: ReconcileOptions): Reconciling {
     await attempt("networks", async () => {
       const joined = projectNames(files.projectsPath).filter(isProjectName);
       // Caddy stays on the network of a project whose site is still there.
-      const kept = listSites(files);
-      const names = new Map(kept.map((project) => [project, namesBetweenServices(files, project)]));
-      return (await keepNetworks(engine, caddies, { joined, kept, names })).join(" ") || null;
+      return (await keepNetworks(engine, caddies, { joined, kept: listSites(files) })).join(" ") || null;
     });
     await attempt("live files", async () => {
       // Left by a process that was killed during a reload, or never written.
@@ -128,12 +125,6 @@ function listSites({ sitesPath }: ServerFiles): readonly string[] {
 
 function sitePath({ sitesPath }: ServerFiles, project: string): string {
   return join(sitesPath, `${project}.caddy`);
-}
-
-/** Those in its site, as `http://api.shop.internal:49080 {`: a site cannot take names of other projects. */
-function namesBetweenServices(files: ServerFiles, project: string): readonly string[] {
-  const pattern = new RegExp(`^http://([\\w-]+\\.${project}\\.internal):${internalPort} \\{`, "gm");
-  return [...readText(sitePath(files, project)).matchAll(pattern)].map(([, name = ""]) => name);
 }
 
 /** Empty if there is no such file. */

@@ -7,44 +7,23 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import type { ComposeService } from "#platform/compose-model";
 import { sendHttp } from "#platform/http";
-import { namesRunToTheirEnd, replacementOf } from "#rollout/project";
+import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
 import { readIfThere, SetupError } from "./planned-file.ts";
 import { asName, type SetupServices } from "./project.ts";
 import { ownRoot } from "./start.ts";
 
-const tls = "TLS with a certificate of its own";
-
-/** Ports of containers that speak another protocol than HTTP. */
-const otherProtocols: readonly (readonly [protocol: string, ...ports: readonly number[]])[] = [
-  [tls, 443, 4443, 8443, 8448, 9443],
-  ["SSH", 22, 222, 2222],
-  ["FTP", 20, 21, 990],
-  ["mail", 25, 110, 143, 465, 587, 993, 995, 1025, 2525],
-  ["DNS", 53, 853],
-  ["LDAP", 389, 636],
-  ["files", 139, 445, 2049],
-  ["video", 554, 1935],
-  ["a VPN", 1194, 51820],
-  ["MQTT", 1883, 8883],
-  ["SQL Server", 1433],
-  ["Oracle", 1521],
-  ["MySQL", 3306, 33060],
-  ["PostgreSQL", 5432, 5433, 6432],
-  ["Redis", 6379, 6380],
-  ["MongoDB", 27017],
-  ["Cassandra", 9042],
-  ["memcached", 11211],
-  ["TURN", 3478, 5349],
-  ["NATS", 4222, 6222],
-  ["gRPC, which the site of Caddy does not pass on", 4317, 50051],
-  ["AMQP", 5671, 5672],
-  ["Kafka", 9092, 9094, 29092],
-  ["ZooKeeper", 2181],
-  ["XMPP", 5222, 5269],
-  ["a debugger", 9229, 9230],
-  ["a game", 25565, 25575, 27015],
-  ["a peer-to-peer protocol", 6881, 22000, 51413],
+/** Ports of containers that speak another protocol than plain HTTP: databases, mail, TLS, queues, debuggers, games. */
+const otherProtocols: readonly number[] = [
+  20, 21, 22, 25, 53, 110, 139, 143, 222, 389, 443, 445, 465, 554, 587, 636, 853, 990, 993, 995, 1025, 1194,
+  1433, 1521, 1883, 1935, 2049, 2181, 2222, 2525, 3306, 3478, 4222, 4317, 4443, 5222, 5269, 5349, 5432, 5433,
+  5671, 5672, 6222, 6379, 6380, 6432, 6881, 8443, 8448, 8883, 9042, 9092, 9094, 9229, 9230, 9443, 11211,
+  22000, 25565, 25575, 27015, 27017, 29092, 33060, 50051, 51413, 51820,
 ];
+
+/** Where Caddy serves a port: at a host name, or at a port of its own. */
+export type SitePlace =
+  | { readonly kind: "name"; readonly name: string }
+  | { readonly kind: "port"; readonly port: number };
 
 /** A port that a person chose a place for, or the only one of the service. */
 export interface GivenPlace {
@@ -52,23 +31,11 @@ export interface GivenPlace {
   /** The port in the container; null: the one that is a web address. */
   readonly port: number | null;
   /** `none`: it stays published as it is. */
-  readonly place: NamePlace | { readonly kind: "port"; readonly port: number } | { readonly kind: "none" };
+  readonly place: SitePlace | { readonly kind: "none" };
 }
-
-interface NamePlace {
-  readonly kind: "name";
-  readonly name: string;
-}
-
-/** A host name, or a port of Caddy's own, bound to `address` ("" for all). */
-export type SitePlace =
-  | NamePlace
-  | { readonly kind: "port"; readonly port: number; readonly address: string };
 
 /** What is known and decided before the plan is made. */
 export interface ServedOptions {
-  /** The project's name on the server. */
-  readonly project: string;
   /** The host name at which the project is reached; null: it has none. */
   readonly name: string | null;
   /** Decided on the command line, as an answer, or at an earlier run. The last one for a port counts. */
@@ -98,19 +65,18 @@ export interface Endpoint {
 export interface Upstream {
   readonly endpoint: Endpoint;
   readonly place: SitePlace;
-  readonly isMain: boolean;
+  /** The address of the server that a port of Caddy's for it is bound to; "" is all. */
+  readonly address: string;
   /** Whether only the rule says that it is a web address: nobody chose it, it does not answer, and it is not built here. */
   readonly isInDoubt: boolean;
-  /** The ports of the server that Caddy takes over, as a person writes them. */
-  readonly published: readonly string[];
 }
 
-/** A published port, or one that a person chose. */
+/** A port, and what a person or the rule says of it. */
 interface JudgedPort {
   readonly endpoint: Endpoint;
   /** What a person chose. */
   readonly place: GivenPlace["place"] | null;
-  /** Why it is no web address, as a phrase ("SSH"), or null. */
+  /** Why it is no web address, as a phrase, or null. */
   readonly reason: string | null;
 }
 
@@ -122,8 +88,6 @@ export interface ServedPlan {
   /** The main one first. */
   readonly upstreams: readonly Upstream[];
   readonly left: readonly LeftPort[];
-  /** The services that others of the project reach through Caddy, by the label `hotpush.internal`. */
-  readonly internal: readonly { readonly service: string; readonly port: number }[];
   readonly changes: Changes;
 }
 
@@ -132,7 +96,7 @@ const answerWithinMs = 2_000;
 /** Asks the published TCP ports of a project that the table does not know. Nothing is started. */
 export async function askPublishedPorts(services: SetupServices): Promise<ServedOptions["answers"]> {
   const asked = endpointsOf(services).filter(
-    (one) => one.protocol === "tcp" && protocolOf(one.port) === null,
+    ({ protocol, port }) => protocol === "tcp" && !otherProtocols.includes(port),
   );
   const ports = asked.flatMap(({ published }) => published).filter(({ port }) => /^\d+$/.test(port));
   const answers = await Promise.all(
@@ -157,48 +121,40 @@ export async function askPublishedPorts(services: SetupServices): Promise<Served
  * port that stays published is one that Caddy needs
  */
 export function planServed(services: SetupServices, options: ServedOptions): ServedPlan {
-  const { name, places, isCaddyPublic } = options;
+  const { name, places, isCaddyPublic, answers } = options;
   const unknown = places.find(({ service }) => !Object.hasOwn(services, service))?.service;
   if (unknown !== undefined)
     throw new SetupError(
       `${unknown} is not a service of your compose file. Those are: ${Object.keys(services).join(", ")}.`,
     );
   const published: readonly JudgedPort[] = endpointsOf(services).map((endpoint) => {
-    return { endpoint, place: null, reason: reasonToLeave(endpoint, services, options) };
+    return { endpoint, place: null, reason: reasonToLeave(endpoint, services, answers) };
   });
-  const judged = places.reduce((before, place) => withChosenPlace(before, place, services), published);
-  const web = judged.filter(({ reason }) => reason === null);
+  const all = places.reduce((before, place) => withChosenPlace(before, place, services), published);
+  const web = all.filter(({ reason }) => reason === null);
   const candidates = web.length > 0 || name === null ? web : builtService(services);
   const [main, ...others] = mainFirst(candidates, services, name);
   // A tool of an administrator, or what another proxy serves, stays private.
   const isKept = ({ endpoint, place }: JudgedPort) => place === null && isCaddyPublic && isPrivate(endpoint);
-  const served = main === undefined ? [] : [main, ...others.filter((one) => !isKept(one))];
-  const twins = judged.filter((one) => isTlsTwin(one, judged));
   const upstreams: Upstream[] = [];
-  for (const { endpoint, place } of served) {
-    const { service, published } = endpoint;
-    const isBuilt = published.length > 0 && services[service]?.build !== undefined;
-    const isSure = place !== null || isBuilt || published.some(({ port }) => options.answers.get(port));
-    const taken = [
-      endpoint,
-      ...twins.flatMap((twin) => (twin.endpoint.service === service ? twin.endpoint : [])),
-    ];
-    upstreams.push({
-      endpoint,
-      place: placeOf({ endpoint, place }, upstreams, options),
-      isMain: upstreams.length === 0,
-      isInDoubt: !isSure,
-      published: [...new Set(taken.flatMap(publishedText))],
-    });
+  for (const { endpoint, place } of main ? [main, ...others.filter((one) => !isKept(one))] : []) {
+    const isBuilt = endpoint.published.length > 0 && services[endpoint.service]?.build !== undefined;
+    const isSure = place !== null || isBuilt || endpoint.published.some(({ port }) => answers.get(port));
+    const address = isPrivate(endpoint) ? (endpoint.published[0]?.address ?? "") : "";
+    const at = placeOf(endpoint, place, upstreams, options);
+    upstreams.push({ endpoint, place: at, address, isInDoubt: !isSure });
   }
   const kept = others.filter(isKept).map((one): LeftPort => {
     return { ...one, reason: `it is published to ${one.endpoint.published[0]?.address} only` };
   });
-  const isLeft = (one: JudgedPort): one is LeftPort => one.reason !== null && !twins.includes(one);
-  const left = [...kept, ...judged.filter(isLeft)];
+  // A service that a person puts at a host name needs no port 443 of its own: Caddy answers there for it.
+  const hasName = ({ endpoint: { service } }: JudgedPort) =>
+    places.some((one) => one.service === service && one.place.kind === "name");
+  const isLeft = (one: JudgedPort): one is LeftPort =>
+    one.reason !== null && !(one.place === null && hasName(one) && isPublishedAt(one.endpoint, "443"));
+  const left = [...kept, ...all.filter(isLeft)];
   refuseCaddysPorts(left, isCaddyPublic);
-  const internal = internalServices(services);
-  return { upstreams, left, internal, changes: changesOf(services, { upstreams, left, internal }) };
+  return { upstreams, left, changes: changesOf(services, upstreams, left) };
 }
 
 /** All published ports of a project. */
@@ -220,15 +176,15 @@ export function endpointsOf(services: SetupServices): readonly Endpoint[] {
   return [...found.values()];
 }
 
-function protocolOf(port: number): string | null {
-  return otherProtocols.find(([, ...ports]) => ports.includes(port))?.[0] ?? null;
+function isPublishedAt({ published }: Endpoint, port: string): boolean {
+  return published.some((one) => one.port === port);
 }
 
 /** Why a published port is no web address, as far as it shows; null: it is one. */
 function reasonToLeave(
   { service: name, port, protocol, published }: Endpoint,
   services: SetupServices,
-  { answers }: ServedOptions,
+  answers: ServedOptions["answers"],
 ): string | null {
   const { network_mode: mode } = services[name] ?? {};
   if (protocol !== "tcp") return protocol.toUpperCase();
@@ -236,8 +192,8 @@ function reasonToLeave(
   if (Object.values(services).some((one) => one.network_mode === `service:${name}`))
     return "other services use its network, and are replaced with it";
   if (published.some((one) => answers.get(one.port) === false)) return "what answers there is not HTTP";
-  if (published.some((one) => one.port === "443")) return tls;
-  return protocolOf(port);
+  if (published.some((one) => one.port === "443")) return "port 443 has a certificate of its own";
+  return otherProtocols.includes(port) ? `port ${port} in its container is not one of plain HTTP` : null;
 }
 
 /** A port with a place is a web address then, and need not be published. */
@@ -279,25 +235,11 @@ function exposedPorts({ expose = [], build }: ComposeService): readonly number[]
   return Array.from(last.matchAll(/^EXPOSE\s+(\d+)(?!\S*\/udp)/gim), ([, port]) => Number(port));
 }
 
-/** A service that a person puts at a host name needs no port 443 of its own: Caddy answers there for it, also over HTTP/3. */
-function isTlsTwin(
-  { endpoint: { service, published }, place }: JudgedPort,
-  judged: readonly JudgedPort[],
-): boolean {
-  const isNamed = judged.some((one) => one.endpoint.service === service && one.place?.kind === "name");
-  return place === null && isNamed && published.some(({ port }) => port === "443");
-}
-
-/** The services with `build:` that Caddy can reach. */
-export function builtServices(services: SetupServices): readonly string[] {
-  const isBuilt = ({ build, network_mode: mode }: ComposeService) => build !== undefined && !mode;
-  return Object.entries(services).flatMap(([name, service]) => (isBuilt(service) ? [name] : []));
-}
-
 /** The only service with `build:`, if it says at which port it listens. */
 function builtService(services: SetupServices): readonly JudgedPort[] {
-  const [service = "", ...more] = builtServices(services);
-  const [port] = more.length > 0 ? [] : exposedPorts(services[service] ?? {});
+  const built = Object.entries(services).filter(([, one]) => one.build !== undefined && !one.network_mode);
+  const [[service = "", definition = {}] = []] = built;
+  const [port] = built.length > 1 ? [] : exposedPorts(definition);
   if (port === undefined) return [];
   return [{ endpoint: { service, port, protocol: "tcp", published: [] }, place: null, reason: null }];
 }
@@ -329,26 +271,18 @@ function isPrivate({ published }: Endpoint): boolean {
   return published.length > 0 && published.every(({ address }) => address !== "");
 }
 
-/** As a person writes them: `8080`, `127.0.0.1:8080`. */
-export function publishedText({ published }: Endpoint): readonly string[] {
-  return published.map(({ address, port }) => {
-    const bound = address.includes(":") ? `[${address}]` : address;
-    return `${bound === "" ? "" : `${bound}:`}${port === "" ? "a free port" : port}`;
-  });
-}
-
 /** A host name, or a port of Caddy's own if there is no name, or if another proxy sends requests to that port. */
 function placeOf(
-  { endpoint, place }: Pick<JudgedPort, "endpoint" | "place">,
+  { service, port, published }: Endpoint,
+  place: GivenPlace["place"] | null,
   upstreams: readonly Upstream[],
   { name, isCaddyPublic, takenPorts }: ServedOptions,
 ): SitePlace {
-  const { service, port, published } = endpoint;
-  const address = isPrivate(endpoint) ? (published[0]?.address ?? "") : "";
-  const ownPorts = upstreams.flatMap((one) => (one.place.kind === "port" ? [one.place.port] : []));
-  const used = new Set([...takenPorts, ...ownPorts]);
   const holderOf = (host: string) =>
     upstreams.find((one) => one.place.kind === "name" && one.place.name === host)?.endpoint.service;
+  const isFree = (one: number) =>
+    !takenPorts.includes(one) &&
+    !upstreams.some((other) => other.place.kind === "port" && other.place.port === one);
   if (place?.kind === "name") {
     const holder = holderOf(place.name);
     if (holder === undefined) return place;
@@ -357,7 +291,7 @@ function placeOf(
     );
   }
   if (place?.kind === "port") {
-    if (!used.has(place.port)) return { ...place, address };
+    if (isFree(place.port)) return place;
     throw new SetupError(`Caddy has port ${place.port} already. Choose another one for ${service}.`);
   }
   if (name !== null && isCaddyPublic) {
@@ -368,36 +302,23 @@ function placeOf(
     return { kind: "name", name: isFirst ? short : `${asName(`${service}-${port}`, 63)}.${name}` };
   }
   // The port at which it was published, so that its clients find it; another one if Caddy has that already.
-  const before = published.map((one) => Number(one.port)).filter((one) => one > 0);
-  const wanted = [...before, ...(port > 1_023 ? [port] : []), 8_080];
-  const free = wanted.find((one) => !used.has(one));
-  let next = 8_081;
-  while (used.has(next)) next += 1;
-  return { kind: "port", port: free ?? next, address };
+  const before = published.map((one) => Number(one.port));
+  let next = 8_080;
+  while (!isFree(next)) next += 1;
+  const free = [...before, port > 1_023 ? port : 0].find((one) => one > 0 && isFree(one));
+  return { kind: "port", port: free ?? next };
 }
 
 /** A service with port 443 has certificates of its own: Traefik, or any web server. Port 80 is Caddy's if it has the usual ones. */
 function refuseCaddysPorts(left: readonly LeftPort[], isCaddyPublic: boolean): void {
   for (const { endpoint, reason } of left) {
-    const taken = endpoint.published.find(({ port }) => port === "443" || (isCaddyPublic && port === "80"));
+    const taken = ["443", ...(isCaddyPublic ? ["80"] : [])].find((port) => isPublishedAt(endpoint, port));
     if (taken === undefined) continue;
     const { service } = endpoint;
     throw new SetupError(
-      `${service} publishes port ${taken.port}, which Caddy needs for all projects of this server, and Caddy cannot pass it on: ${reason}. If ${service} only passes requests on, remove it from the compose file and run this again; Caddy gets the certificates. If it is the app itself, say which of its ports speaks plain HTTP: hotpush init --at ${service}:80=<host name>. Or keep it, and copy the service hotpush of ${join(ownRoot, "examples/compose/compose.yaml")} into your compose file.`,
+      `${service} publishes port ${taken}, which Caddy needs for all projects of this server, and Caddy cannot pass it on: ${reason}. If ${service} only passes requests on, remove it from the compose file and run this again; Caddy gets the certificates. If it is the app itself, say which of its ports speaks plain HTTP: hotpush init --at ${service}:80=<host name>. Or keep it, and copy the service hotpush of ${join(ownRoot, "examples/compose/compose.yaml")} into your compose file.`,
     );
   }
-}
-
-function internalServices(services: SetupServices): ServedPlan["internal"] {
-  return Object.entries(services).flatMap(([service, { labels }]) => {
-    const text = labels?.["hotpush.internal"];
-    if (text === undefined) return [];
-    const port = Number(text);
-    if (Number.isInteger(port) && port > 0 && port < 65_536) return [{ service, port }];
-    throw new SetupError(
-      `The label hotpush.internal of ${service} is "${text}". Write the port at which ${service} listens in its container: hotpush.internal: "8080"`,
-    );
-  });
 }
 
 /** Reads `<service>[:port]=<host name | :port | none>`, the value of `--at`. Null: it has another form. */
@@ -417,19 +338,13 @@ export function readPlace(text: string): GivenPlace["place"] | null {
   if (lower === "none") return { kind: "none" };
   const port = Number(/^:(\d{1,5})$/.exec(lower)?.[1] ?? 0);
   if (port > 0 && port < 65_536) return { kind: "port", port };
-  return isHostName(lower) ? { kind: "name", name: lower } : null;
+  const isLabel = (label: string) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label);
+  const isHostName = lower.length <= 253 && isIP(lower) === 0 && lower.split(".").every(isLabel);
+  return isHostName ? { kind: "name", name: lower } : null;
 }
 
-/** Whether `text` is a DNS name in lower case, such as `shop.example.org` or `localhost`; an address is not. */
-function isHostName(text: string): boolean {
-  if (text.length > 253 || isIP(text) !== 0) return false;
-  return text.split(".").every((label) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label));
-}
-
-/** What our compose file changes at a service. */
+/** What our compose file changes at a service that Caddy serves: it also joins the network that the project shares with Caddy. */
 export interface ServiceChange {
-  /** Whether Caddy takes the requests to its published ports. */
-  readonly isUpstream: boolean;
   /** Whether it is in the default network without an entry of its own, which a list of networks would end. */
   readonly isInDefault: boolean;
   /** Its published ports that stay. */
@@ -438,24 +353,26 @@ export interface ServiceChange {
   readonly dropsContainerName: boolean;
 }
 
-/** By service. Those in it join the network that the project shares with Caddy; one that stays as it is has none. */
+/** By service. */
 export type Changes = Readonly<Record<string, ServiceChange>>;
 
-function changesOf(services: SetupServices, plan: Omit<ServedPlan, "changes">): Changes {
+function changesOf(
+  services: SetupServices,
+  upstreams: readonly Upstream[],
+  left: readonly LeftPort[],
+): Changes {
   const awaited = namesRunToTheirEnd(services);
-  const changes = Object.entries(services).flatMap(([name, service]) => {
-    const isUpstream = plan.upstreams.some(({ endpoint }) => endpoint.service === name);
-    // Any service may be one that calls another.
-    if (!isUpstream && (plan.internal.length === 0 || service.network_mode !== undefined)) return [];
-    const isCalled = isUpstream || plan.internal.some((one) => one.service === name);
+  const served = Object.entries(services).filter(([name]) =>
+    upstreams.some(({ endpoint }) => endpoint.service === name),
+  );
+  const changes = served.map(([name, service]) => {
     const change: ServiceChange = {
-      isUpstream,
       isInDefault: service.networks?.default === null,
-      kept: plan.left.filter(({ endpoint }) => endpoint.service === name),
-      dropsContainerName: isCalled && service.container_name !== undefined,
+      kept: left.filter(({ endpoint }) => endpoint.service === name),
+      dropsContainerName: service.container_name !== undefined,
     };
     const isRolled = replacementOf(serviceAfter(service, change), awaited.has(name)).how === "roll";
-    return [[name, isRolled ? change : { ...change, dropsContainerName: false }] as const];
+    return [name, isRolled ? change : { ...change, dropsContainerName: false }] as const;
   });
   return Object.fromEntries(changes);
 }
@@ -466,9 +383,148 @@ export function serviceAfter(service: ComposeService, change: ServiceChange | un
   const { ports = [], container_name: name, ...rest } = service;
   const isKept = ({ target, protocol = "tcp" }: (typeof ports)[number]) =>
     change.kept.some(({ endpoint }) => endpoint.port === target && endpoint.protocol === protocol);
-  return {
-    ...rest,
-    ports: change.isUpstream ? ports.filter(isKept) : ports,
-    ...(change.dropsContainerName || name === undefined ? {} : { container_name: name }),
-  };
+  const own = change.dropsContainerName || name === undefined ? {} : { container_name: name };
+  return { ...rest, ports: ports.filter(isKept), ...own };
+}
+
+/** A question that only a person can answer. */
+export interface ServedQuestion {
+  /** `<service>:<port>`. */
+  readonly id: string;
+  /** What a person should know before they answer. */
+  readonly lines: readonly string[];
+  readonly prompt: string;
+  /** What Enter means. */
+  readonly proposal: string;
+  /** The options with the answer in them, or a sentence about why it cannot be used. */
+  readonly read: (text: string) => ServedOptions | string;
+}
+
+/**
+ * Plans what Caddy serves, and asks until nothing is open. Each question is asked once.
+ *
+ * @param ask gives the options with the answer in them; null: nothing is asked, and the proposals are taken
+ * @throws SetupError as `planServed`
+ */
+export async function settleServed(
+  services: SetupServices,
+  options: ServedOptions,
+  ask: ((question: ServedQuestion) => Promise<ServedOptions>) | null,
+): Promise<{ readonly plan: ServedPlan; readonly options: ServedOptions }> {
+  const asked = new Set<string>();
+  for (let now = options; ; ) {
+    const plan = planServed(services, now);
+    const question = questionsOf(services, now, plan).find(({ id }) => !asked.has(id));
+    if (ask === null || question === undefined) return { plan, options: now };
+    asked.add(question.id);
+    now = await ask(question);
+  }
+}
+
+/** The open questions of a plan: where Caddy serves what nobody has placed, if that is in doubt or one of several. */
+export function questionsOf(
+  services: SetupServices,
+  options: ServedOptions,
+  { upstreams }: ServedPlan,
+): readonly ServedQuestion[] {
+  return upstreams.flatMap(({ endpoint: { service, port, published }, place, isInDoubt }) => {
+    const isChosen = options.places.some((one) => one.service === service && (one.port ?? port) === port);
+    // A name that the plan made up; the person may have another one, or no DNS record for it.
+    if (isChosen || place.kind !== "name" || (upstreams.length === 1 && !isInDoubt)) return [];
+    const at = published.length > 0 ? `, published at ${publishedText(published)}` : "";
+    const read = (text: string): ServedOptions | string => {
+      const given = readPlace(text);
+      if (given === null) return "That is not a host name, :port or none.";
+      const answered = { ...options, places: [...options.places, { service, port, place: given }] };
+      try {
+        planServed(services, answered);
+        return answered;
+      } catch (error) {
+        if (error instanceof SetupError) return error.message;
+        throw error;
+      }
+    };
+    const lines = [
+      `${service} has a web address (port ${port} in its container${at}). Caddy serves it at a host name.`,
+      // A new port recreates Caddy.
+      "(none leaves it as it is; :port gives it a port of Caddy's, and no project of this server answers for about a second.)",
+    ];
+    return [{ id: `${service}:${port}`, lines, prompt: `Address of ${service}`, proposal: place.name, read }];
+  });
+}
+
+/** As a person writes them: `8080`, `127.0.0.1:8080`. Many ports in a row are a range. */
+function publishedText(published: Endpoint["published"]): string {
+  const texts = published.map(({ address, port }) => {
+    const bound = address.includes(":") ? `[${address}]` : address;
+    return `${bound === "" ? "" : `${bound}:`}${port === "" ? "a free port" : port}`;
+  });
+  return texts.length > 6 ? `${texts[0]} to ${texts.at(-1)}` : texts.join(", ");
+}
+
+/** What a person should know of a plan, a sentence or two each. Every published port is in one of them. */
+export function notesOf(
+  services: SetupServices,
+  { name }: ServedOptions,
+  { upstreams, left, changes }: ServedPlan,
+): readonly string[] {
+  const nothing =
+    "Caddy serves no service of this project: none publishes a port that is a web address. To serve one: hotpush init --at <service>:<port in its container>=<host name>";
+  const kept = Map.groupBy(left, ({ endpoint, reason }) => `${endpoint.service} stays published: ${reason}`);
+  return [
+    ...(upstreams.length > 0 ? [] : [nothing]),
+    ...upstreams.map((one) => upstreamNote(one, services, name)),
+    ...Array.from(
+      kept,
+      ([what, ports]) =>
+        `Port ${publishedText(ports.flatMap(({ endpoint }) => endpoint.published))} of ${what}.`,
+    ),
+    ...Object.entries(changes).flatMap(([service, change]) =>
+      recreatedNote(service, services[service] ?? {}, change),
+    ),
+  ];
+}
+
+function upstreamNote(
+  { endpoint, place, isInDoubt }: Upstream,
+  services: SetupServices,
+  name: string | null,
+): string {
+  const { service, port, published } = endpoint;
+  const at = place.kind === "name" ? place.name : `port ${place.port}`;
+  // Its port 443 is Caddy's now, too.
+  const all = endpointsOf(services).filter((one) => one.service === service && isPublishedAt(one, "443"));
+  const before = publishedText([
+    ...published,
+    ...all.flatMap((one) => (one.port === port ? [] : one.published)),
+  ]);
+  const { deploy, scale } = services[service] ?? {};
+  const replicas = Number(deploy?.replicas ?? scale ?? 1);
+  const sentences: readonly (readonly [isTrue: boolean, sentence: string])[] = [
+    [true, `Caddy serves ${service} (port ${port} in its container) at ${at}.`],
+    [before !== "" && `port ${before}` !== at, `Before, it was published at ${before}.`],
+    [
+      place.kind === "name" && isPrivate(endpoint),
+      `Only this machine or its network reached it so far; now all visitors of ${at} do.`,
+    ],
+    [place.kind === "name" && at !== name, `${at} needs a DNS record like that of the project.`],
+    [isInDoubt, `If it does not speak HTTP: hotpush init --at ${service}:${port}=none`],
+    [
+      replicas > 1,
+      `It runs ${replicas} times, and the first container gets all requests, until you write the live files of the others into the site (docs/rollout.md, Replicas).`,
+    ],
+  ];
+  return sentences.flatMap(([isTrue, sentence]) => (isTrue ? sentence : [])).join(" ");
+}
+
+/** A service behind Caddy of which two cannot run, although Caddy could switch between them. */
+function recreatedNote(name: string, service: ComposeService, change: ServiceChange): readonly string[] {
+  // Its name is in the way of two only as long as it stays.
+  const replacement = replacementOf(serviceAfter(service, { ...change, dropsContainerName: true }), false);
+  if (replacement.how !== "recreate") return [];
+  const isByVolume = writableVolume(service) !== null && service.labels?.["hotpush.rollout"] === undefined;
+  const wayOut = ` If two containers may write to it at once, as with uploads, but not with a database file, give ${name} the label hotpush.rollout: live in your compose file.`;
+  return [
+    `${name} is away for some seconds when a deployment replaces it, because two containers of it cannot run: ${replacement.reason}.${isByVolume ? wayOut : ""}`,
+  ];
 }

@@ -1,10 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { internalName, internalPort } from "#config/server";
 import type { ServerPlace } from "./machine.ts";
 import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
 import type { ProjectAddress } from "./project.ts";
-import { type GivenPlace, readPlace, type ServedPlan, type SitePlace, type Upstream } from "./served.ts";
+import { type GivenPlace, readPlace, type ServedPlan, type SitePlace } from "./served.ts";
 
 /**
  * Two sites of one address would make Caddy reject the files of all projects, and an app at the address of the page could act
@@ -41,7 +40,7 @@ export function portsOfOthers(sitesPath: string, project: string): readonly numb
 
 /** The ports of Caddy for the site of this project alone. */
 export function portsOfProject(sitesPath: string, project: string): readonly number[] {
-  const others = [internalPort, ...portsOfOthers(sitesPath, project)];
+  const others = portsOfOthers(sitesPath, project);
   const own = addressesOf(sitesPath).flatMap(({ site, port }) => (site === project ? port : []));
   return [...new Set(own)].filter((port) => !others.includes(port));
 }
@@ -107,10 +106,7 @@ export interface SiteOptions extends Pick<ProjectAddress, "name" | "hasCertifica
 }
 
 /** The text of a project's sites for Caddy: a block for each host name or port. */
-export function siteText(
-  plan: Pick<ServedPlan, "upstreams" | "left" | "internal">,
-  options: SiteOptions,
-): string {
+export function siteText(plan: Pick<ServedPlan, "upstreams" | "left">, options: SiteOptions): string {
   const { project, name, hasCertificate } = options;
   const hasOwn = plan.upstreams.some(({ place }) => place.kind === "name" && place.name === name);
   const deliveries =
@@ -119,15 +115,16 @@ export function siteText(
   const blocks = [
     `# The sites of ${project}, written by \`hotpush init\`; running that again keeps them up to date.`,
     ...kept.map(({ endpoint }) => `# ${endpoint.service}:${endpoint.port} stays published`),
-    ...plan.upstreams.map((upstream) =>
-      block(addressOf(upstream.place, hasCertificate), linesOf(upstream, options)),
-    ),
+    ...plan.upstreams.map(({ endpoint: { service, port }, place }, index) => {
+      // Without a name, the port of the app is what a person knows of the project.
+      const isGiven = place.kind === "name" ? place.name === name : name === null && index === 0;
+      const lines = [`import service ${project} ${service} ${port}`];
+      return block(
+        addressOf(place, hasCertificate),
+        isGiven ? [`import deliveries ${project}`, ...lines] : lines,
+      );
+    }),
     ...deliveries,
-    ...plan.internal.map(({ service, port }) =>
-      block(`http://${internalName(service, project)}:${internalPort}`, [
-        `import service ${project} ${service} ${port}`,
-      ]),
-    ),
   ];
   return `${blocks.join("\n")}\n`;
 }
@@ -135,18 +132,6 @@ export function siteText(
 function addressOf(place: SitePlace, hasCertificate: boolean): string {
   if (place.kind === "port") return `http://:${place.port}`;
   return `${hasCertificate ? "" : "http://"}${place.name}`;
-}
-
-function linesOf(
-  { endpoint: { service, port }, place, isMain }: Upstream,
-  { project, name }: SiteOptions,
-): readonly string[] {
-  // Without a name, the port of the app is what a person knows of the project.
-  const isGiven = place.kind === "name" ? place.name === name : name === null && isMain;
-  return [
-    ...(isGiven ? [`import deliveries ${project}`] : []),
-    `import service ${project} ${service} ${port}`,
-  ];
 }
 
 /** A project without a page: only its webhook is at its host name. */
@@ -174,10 +159,9 @@ export function placesIn(text: string, former: string | null, name: string | nul
 }
 
 function allPlacesIn(text: string): readonly GivenPlace[] {
-  const served = readSite(text).flatMap(({ addresses: [address = ""], services: [one] }) => {
-    const isInternal = address.endsWith(`.internal:${internalPort}`);
-    return one && !isInternal ? given(one.service, one.port, address.replace(/^https?:\/\//, "")) : [];
-  });
+  const served = readSite(text).flatMap(({ addresses: [address = ""], services: [one] }) =>
+    one ? given(one.service, one.port, address.replace(/^https?:\/\//, "")) : [],
+  );
   const kept = [...text.matchAll(/^# ([\w.-]+):(\d+) stays published$/gm)];
   return [...served, ...kept.flatMap(([, service = "", port]) => given(service, Number(port), "none"))];
 }

@@ -98,10 +98,7 @@ for (const name of names) {
     const [host, other] = projects[name].hosts;
     const answers: Answer[] = [{ question: /reach this server[\s\S]*Address: /, text: `http://${host}` }];
     if (other)
-      answers.push(
-        { question: /Service \[site:8080\]/, text: "" },
-        { question: /Address of admin /, text: "" },
-      );
+      answers.push({ question: /Address of site /, text: "" }, { question: /Address of admin /, text: "" });
     if (projects[name].owner !== "root") {
       const { code, output } = await server.type(directory, init);
       assert.equal(code, 1, output);

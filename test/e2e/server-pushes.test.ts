@@ -14,8 +14,8 @@ const answersEach = 30;
 const endsWithinMs = 120_000;
 
 const healthcheck = { test: ["CMD", "./healthcheck.sh"], interval: "1s" };
-/** It joins the network that the project shares with Caddy of the server. */
-const joined = { build: "app", healthcheck, labels: { "hotpush.internal": "8080" } };
+/** Caddy serves it too, so it joins the network that the project shares with Caddy of the server. */
+const joined = { build: "app", healthcheck };
 /** As many, because a name with two containers resolves to each of them in turn. */
 const calls = 20;
 

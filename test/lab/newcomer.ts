@@ -122,7 +122,7 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
     const docker = dockerIn(checkout, env);
     projects.push(name);
     const startedMs = performance.now();
-    const { code, output } = await init(checkout, host);
+    const { code, output } = await init(checkout, host, Object.keys(others));
     const initTookMs = performance.now() - startedMs;
     assert.equal(code, 0, output);
     await docker("compose", "up", "--detach", "--wait");
@@ -150,8 +150,9 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
     };
   }
 
-  function init(checkout: string, host: string): Promise<Ending> {
-    const answers = ["--host", "github", "--url", `http://${host}`, "--at", `web=${host}`];
+  function init(checkout: string, host: string, others: readonly string[]): Promise<Ending> {
+    const places = others.flatMap((service) => ["--at", `${service}:8080=${service}.${host}`]);
+    const answers = ["--host", "github", "--url", `http://${host}`, "--at", `web=${host}`, ...places];
     return endOf(spawnHotpush(checkout, env, ["init", "--yes", ...answers]));
   }
 

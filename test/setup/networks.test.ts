@@ -7,16 +7,11 @@ import { type FakeEngine, fakeEngine, networkOf } from "./fake-engine.ts";
 
 const own = ["hotpush", "hotpush-front"];
 
-async function joinAll(
-  fake: FakeEngine,
-  joined: readonly string[],
-  kept: readonly string[] = [],
-  names: ReadonlyMap<string, readonly string[]> = new Map(),
-) {
+async function joinAll(fake: FakeEngine, joined: readonly string[], kept: readonly string[] = []) {
   const { engine, requests } = fake;
   const caddies = await listCaddyContainers(engine);
   requests.length = 0;
-  return await keepNetworks(engine, caddies, { joined, kept, names });
+  return await keepNetworks(engine, caddies, { joined, kept });
 }
 
 test("Caddy is joined to the network of each project, which is made if it is missing", async () => {
@@ -45,18 +40,6 @@ test("both containers of a Caddy that is recreated are joined", async () => {
   );
   await joinAll(fake, ["shop"]);
   assert.deepEqual(fake.caddies.get("new"), [...own, "hotpush-shop"]);
-});
-
-test("Caddy has the names of a project on its network, and joins it again for a new one", async () => {
-  const fake = fakeEngine([], new Map([["caddy", [...own]]]));
-  const join = (...names: string[]) => joinAll(fake, ["shop", "blog"], [], new Map([["shop", names]]));
-  await join("api.shop.internal");
-  assert.deepEqual(fake.namesOn("hotpush-shop"), ["api.shop.internal"]);
-  await join("api.shop.internal");
-  assert.deepEqual(fake.requests, ["GET /containers/caddy/json"]);
-  await join("api.shop.internal", "db.shop.internal");
-  assert.deepEqual(fake.namesOn("hotpush-shop"), ["api.shop.internal", "db.shop.internal"]);
-  assert.deepEqual(fake.namesOn("hotpush-blog"), []);
 });
 
 test("Caddy leaves the network of a project that has neither settings nor a site", async () => {

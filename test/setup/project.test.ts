@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { chooseOverrideFile, planCheckoutFiles } from "../../src/setup/checkout-files.ts";
+import { planCheckoutFiles } from "../../src/setup/checkout-files.ts";
 import { writePlanned } from "../../src/setup/planned-file.ts";
 import {
   chooseProjectName,
@@ -13,7 +14,7 @@ import {
   readRemoteBranch,
   readRemoteUrl,
 } from "../../src/setup/project.ts";
-import { makeRepository } from "../harness/repository.ts";
+import { git, makeProject, makeRepository } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("a remote's URL has its host and repository, and no credentials", () => {
@@ -144,9 +145,7 @@ function makeCheckout(t: TestContext, files: Readonly<Record<string, string>>) {
   repository.commit();
   const setUp = async () => {
     const project = await findProject(repository.directory);
-    const override = await chooseOverrideFile(project);
-    for (const file of await planCheckoutFiles(project, override, text)) writePlanned(file);
-    return override;
+    for (const file of await planCheckoutFiles(project, text)) writePlanned(file);
   };
   const read = (name: string) => readFileSync(join(repository.directory, name), "utf8");
   return { repository, setUp, read };
@@ -154,40 +153,33 @@ function makeCheckout(t: TestContext, files: Readonly<Record<string, string>>) {
 
 test("COMPOSE_FILE in .env joins the file of ours, and git sees none of them", async (t) => {
   const { repository, setUp, read } = makeCheckout(t, {});
-  assert.deepEqual(await setUp(), { name: "compose.hotpush.yaml", foundBy: "dotenv" });
+  await setUp();
   assert.match(read(".env"), /^COMPOSE_FILE=.*compose\.yaml:.*compose\.hotpush\.yaml$/m);
   assert.equal(repository.git("status", "--porcelain"), "?? deploy.sh");
   await setUp();
   assert.equal(read(".git/info/exclude").match(/^\/compose\.hotpush\.yaml$/gm)?.length, 1);
 });
 
-test("a .env that is in the repository stays, and compose finds our file by its name", async (t) => {
-  const { repository, setUp, read } = makeCheckout(t, { ".env": "A=1\n" });
-  assert.deepEqual(await setUp(), { name: "compose.override.yaml", foundBy: "name" });
-  assert.equal(read(".env"), "A=1\n");
-  assert.equal(repository.git("status", "--porcelain"), "?? deploy.sh");
-  const project = await findProject(repository.directory);
-  assert.deepEqual(
-    project.composeFiles,
-    [join(repository.directory, "compose.yaml")],
-    "ours is not the project's",
+test("a .env in the repository is refused with the commands that take it out, and they work", async (t) => {
+  const { remotePath, repoPath, push } = makeProject(t);
+  push("First", { ".env": "A=1\n", "compose.yaml": "services: {}\n" });
+  git(repoPath, "pull", "--quiet");
+  const setUp = async () => await planCheckoutFiles(await findProject(repoPath), text);
+  const { message } = await setUp().then(
+    () => assert.fail(),
+    (error: Error) => error,
   );
-  assert.equal((await setUp()).name, "compose.override.yaml");
-});
-
-test("without a way for compose to find a file of ours, init says what to do", async (t) => {
-  const both = makeCheckout(t, { ".env": "A=1\n", "compose.override.yml": "services: {}\n" });
-  await assert.rejects(
-    both.setUp(),
-    /only one override, and that is your compose\.override\.yml\. Add a line COMPOSE_FILE/,
-  );
-  const named = makeCheckout(t, { ".env": "COMPOSE_FILE=compose.yaml\n" });
-  await assert.rejects(
-    named.setUp(),
-    /its COMPOSE_FILE names the compose files\. Add compose\.hotpush\.yaml to it/,
-  );
-  const joined = makeCheckout(t, { ".env": "COMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n" });
-  assert.deepEqual(await joined.setUp(), { name: "compose.hotpush.yaml", foundBy: "person" });
+  const [, there = "", here = ""] =
+    /: (git rm .*), commit and push.* here: (cd .*)\. Then/.exec(message) ?? [];
+  const developer = join(temporaryDirectory(t), "developer");
+  git(repoPath, "clone", "--quiet", remotePath, developer);
+  execFileSync("sh", ["-ec", there], { cwd: developer });
+  git(developer, "commit", "--quiet", "--message", "Take it out");
+  git(developer, "push", "--quiet");
+  execFileSync("sh", ["-ec", here], { stdio: "pipe" });
+  (await setUp()).forEach(writePlanned);
+  assert.match(readFileSync(join(repoPath, ".env"), "utf8"), /^A=1\n[\s\S]*^COMPOSE_FILE=/m);
+  assert.equal(git(repoPath, "status", "--porcelain"), "?? deploy.sh");
 });
 
 test("an override of the project's own is used beside ours, under each name that compose knows", async (t) => {

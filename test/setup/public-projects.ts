@@ -25,7 +25,6 @@ export const publicProjects: readonly PublicProject[] = globSync(join(import.met
 
 /** Nothing is chosen, nothing answers, and Caddy has ports 80 and 443. */
 export const noChoices: ServedOptions = {
-  project: "shop",
   name: "app.example.org",
   places: [],
   answers: new Map(),

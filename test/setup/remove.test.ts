@@ -78,16 +78,6 @@ test("compose finds its usual files without COMPOSE_FILE, an override of the pro
   assert.ok(existsSync(at("compose.override.yaml")));
 });
 
-test("an override that init wrote under compose's own name is removed, and a tracked .env stays", (t) => {
-  const dotenv = "TITLE=The shop\n";
-  const { root, at } = makeCheckout(t, {
-    "compose.yaml": "",
-    "compose.override.yaml": written,
-    ".env": dotenv,
-  });
-  assert.deepEqual(planCheckoutRemoval(root), [{ path: at("compose.override.yaml"), text: null }]);
-});
-
 test("a checkout without files of Hotpush stays as it is", (t) => {
   const files = { "compose.yaml": "", ".env": "COMPOSE_FILE=compose.yaml\n" };
   assert.deepEqual(planCheckoutRemoval(makeCheckout(t, files).root), []);

@@ -11,12 +11,14 @@ import type { SetupServices } from "../../src/setup/project.ts";
 import {
   askPublishedPorts,
   endpointsOf,
+  notesOf,
   parsePlace,
   planServed,
+  questionsOf,
   type ServedOptions,
   serviceAfter,
+  settleServed,
 } from "../../src/setup/served.ts";
-import { notesOf, questionsOf, settleServed } from "../../src/setup/served-questions.ts";
 import { listenHere } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { noChoices, publicProjects } from "./public-projects.ts";
@@ -35,61 +37,66 @@ interface Choice {
 
 const name = "app.example.org";
 const choices: Readonly<Record<string, Choice>> = {
-  ghost: { at: { "ghost:2368": name }, asks: ["main"], recreated: ["db", "ghost"] },
-  gitea: { at: { "server:3000": name }, stays: ["server:22"], asks: ["main"], recreated: ["db", "server"] },
+  ghost: { at: { "ghost:2368": name }, asks: ["ghost:2368"], recreated: ["db", "ghost"] },
+  gitea: {
+    at: { "server:3000": name },
+    stays: ["server:22"],
+    asks: ["server:3000"],
+    recreated: ["db", "server"],
+  },
   immich: {
     at: { "immich-server:2283": name },
-    asks: ["main"],
+    asks: ["immich-server:2283"],
     recreated: ["database", "immich-machine-learning", "immich-server", "redis"],
   },
   mastodon: {
     at: { "web:3000": name },
     stays: ["streaming:4000"],
-    asks: ["main"],
+    asks: ["web:3000"],
     recreated: ["db", "redis", "sidekiq", "streaming", "web"],
   },
   // Its author chooses none: a game has no page.
   minecraft: { stays: ["mc:25565", "mc:25575"], recreated: ["mc"] },
-  n8n: { at: { "n8n:5678": name }, asks: ["main"], recreated: ["n8n"] },
-  nextcloud: { at: { "app:80": name }, asks: ["main"], recreated: ["app", "cron", "db"] },
+  n8n: { at: { "n8n:5678": name }, asks: ["n8n:5678"], recreated: ["n8n"] },
+  nextcloud: { at: { "app:80": name }, asks: ["app:80"], recreated: ["app", "cron", "db"] },
   outline: {
     at: { "outline:3000": name, "oidc:8080": "oidc.app.example.org" },
-    asks: ["main", "oidc:8080"],
+    asks: ["outline:3000", "oidc:8080"],
     recreated: ["outline", "postgres"],
   },
   paperless: {
     at: { "webserver:8000": name },
-    asks: ["main"],
+    asks: ["webserver:8000"],
     recreated: ["broker", "db", "webserver"],
   },
   plausible: {
     at: { "plausible:8000": name },
-    asks: ["main"],
+    asks: ["plausible:8000"],
     recreated: ["plausible", "plausible_db", "plausible_events_db"],
   },
   // Port 8448 has a certificate of its own. For a name of this server's: --at synapse:8008=<host name>
   synapse: { stays: ["synapse:8448"], recreated: ["db", "synapse"] },
-  umami: { at: { "umami:3000": name }, asks: ["main"], recreated: ["db"] },
+  umami: { at: { "umami:3000": name }, asks: ["umami:3000"], recreated: ["db"] },
   "uptime-kuma": {
     at: { "uptime-kuma:3001": name },
-    asks: ["main"],
+    asks: ["uptime-kuma:3001"],
     recreated: ["uptime-kuma"],
   },
   vaultwarden: {
     at: { "vaultwarden:80": name },
-    asks: ["main"],
+    asks: ["vaultwarden:80"],
     recreated: ["vaultwarden"],
   },
   voting: {
     at: { "vote:80": name, "result:80": "result.app.example.org" },
     stays: ["result:9229"],
-    asks: ["main", "result:80"],
+    asks: ["vote:80", "result:80"],
     recreated: ["db", "result", "vote"],
   },
   "wordpress-phpmyadmin": {
     at: { "wordpress:80": name, "phpmyadmin:80": "phpmyadmin.app.example.org" },
     stays: ["db:3306"],
-    asks: ["main", "phpmyadmin:80"],
+    asks: ["wordpress:80", "phpmyadmin:80"],
     recreated: ["db", "wordpress"],
   },
 };
@@ -172,8 +179,8 @@ function ends(services: SetupServices, more: Partial<ServedOptions> = {}, ...at:
   const places = at.map((text) => parsePlace(text) ?? assert.fail(text));
   const { upstreams, left } = planServed(services, { ...noChoices, places, ...more });
   return [
-    ...upstreams.map(({ endpoint, place }) => {
-      const where = place.kind === "name" ? place.name : `${place.address}:${place.port}`;
+    ...upstreams.map(({ endpoint, place, address }) => {
+      const where = place.kind === "name" ? place.name : `${address}:${place.port}`;
       return `${endpoint.service}:${endpoint.port} ${where}`;
     }),
     ...left.map(({ endpoint }) => `${endpoint.service}:${endpoint.port} stays`),
@@ -305,12 +312,8 @@ test("a project without published ports has its one service with build:", (t) =>
   assert.deepEqual(ends({ app, db, worker: app }), [], "nothing says which of two");
   const unknown = { app: service([], { build: { context: "/nonexistent" } }), db };
   assert.deepEqual(ends(unknown), []);
-  const [asked] = questionsOf(unknown, noChoices, planServed(unknown, noChoices));
-  const answered = asked?.read("app:8080");
-  assert.ok(typeof answered === "object", String(answered));
-  assert.deepEqual(ends(unknown, answered), ["app:8080 app.example.org"]);
   const plan = planServed({ app, db }, noChoices);
-  assert.deepEqual(questionsOf({ app, db }, noChoices, plan)[0]?.proposal, "app:8080");
+  assert.deepEqual(questionsOf({ app, db }, noChoices, plan)[0]?.proposal, "app.example.org");
 });
 
 /** Our compose file for a public project, without its comment. */
@@ -360,18 +363,19 @@ test("a project without upstreams has an override without changes", () => {
 
 test("Enter takes the proposals, an answer decides what is asked next, and each thing is asked once", async () => {
   for (const [project, answers, questions, places] of [
-    ["outline", {}, ["main", "oidc:8080"], ["outline app.example.org", "oidc oidc.app.example.org"]],
     [
-      ...(["outline", { main: "oidc", "outline:3000": ":8001" }, ["main", "outline:3000"]] as const),
-      ["oidc app.example.org", "outline 8001"],
+      ...(["outline", {}, ["outline:3000", "oidc:8080"]] as const),
+      ["outline app.example.org", "oidc oidc.app.example.org"],
     ],
     [
-      "gitea",
-      { main: "db:9000" },
-      ["main", "server:3000"],
-      ["db app.example.org", "server server.app.example.org"],
+      ...(["outline", { "outline:3000": "none" }, ["outline:3000", "oidc:8080"]] as const),
+      ["oidc app.example.org"],
     ],
-    ["gitea", { main: "none" }, ["main"], []],
+    [
+      ...(["outline", { "outline:3000": ":8001" }, ["outline:3000", "oidc:8080"]] as const),
+      ["outline 8001", "oidc oidc.app.example.org"],
+    ],
+    ["gitea", { "server:3000": "none" }, ["server:3000"], []],
   ] as const) {
     const { services } = publicProjects.find(({ name }) => name === project) ?? assert.fail(project);
     const given: Readonly<Record<string, string>> = answers;
@@ -391,7 +395,6 @@ test("Enter takes the proposals, an answer decides what is asked next, and each 
 test("an answer that cannot be used is explained", async () => {
   const { services } = publicProjects.find(({ name }) => name === "outline") ?? assert.fail();
   await settleServed(services, noChoices, async ({ id, proposal, read }) => {
-    if (id === "main") assert.match(String(read("nobody")), /not a service of your compose file/);
     if (id === "oidc:8080") {
       assert.match(String(read("https://")), /not a host name, :port or none/);
       assert.match(String(read(":443")), /Caddy has port 443 already/);

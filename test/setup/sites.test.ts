@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
 import { overrideText } from "../../src/setup/checkout-files.ts";
-import { planServed } from "../../src/setup/served.ts";
-import { questionsOf } from "../../src/setup/served-questions.ts";
+import { planServed, questionsOf } from "../../src/setup/served.ts";
 import { serverCaddyfile } from "../../src/setup/server-files.ts";
 import { placesIn, planPage, refuseTakenNames, siteText } from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -25,8 +24,7 @@ for (const { name, services } of publicProjects) {
     assert.equal(siteText(second, site), siteBefore);
     assert.equal(overrideText("shop", second.changes), overrideBefore);
     const asked = questionsOf(services, again, second).map(({ id }) => id);
-    const upstreams = first.upstreams.map(({ endpoint: { service, port } }) => `${service}:${port}`);
-    assert.ok(!asked.some((id) => id === "main" || upstreams.includes(id)), asked.join());
+    assert.deepEqual(asked, []);
   });
 }
 
@@ -47,32 +45,6 @@ http://:8080 {
 }
 `,
   );
-});
-
-test("a service that others call is at a host name and port that only they can reach", () => {
-  const web = { image: "web", ports: [{ target: 80, published: "8080" }] };
-  const api = { image: "api", labels: { "hotpush.internal": "3000" }, networks: { default: null } };
-  const services = { web, api, worker: { image: "worker", networks: { default: null } } };
-  const plan = planServed(services, noChoices);
-  const text = siteText(plan, site);
-  const internal = "http://api.shop.internal:49080 {\n\timport service shop api 3000\n}\n";
-  assert.ok(text.endsWith(`\n${internal}`), text);
-  assert.ok(!text.includes("api.shop.internal {"));
-  assert.deepEqual(
-    placesIn(text, noChoices.name, noChoices.name).map(({ service }) => service),
-    ["web"],
-  );
-  const network = "networks:\n      default:\n      hotpush-shop:";
-  for (const name of ["api", "worker"])
-    assert.ok(
-      overrideText("shop", plan.changes).includes(`  ${name}:\n    ${network}`),
-      overrideText("shop", plan.changes),
-    );
-});
-
-test("a label that names no port is refused", () => {
-  const services = { api: { image: "api", labels: { "hotpush.internal": "http" } } };
-  assert.throws(() => planServed(services, noChoices), /hotpush\.internal of api is "http"/);
 });
 
 test("without a page at the project's name, only its webhook is there", () => {
