@@ -1,9 +1,7 @@
 import { compareVersions, neededCompose } from "#platform/compose";
 import type { ComposeModel, ComposeService } from "#platform/compose-model";
 import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
-import { isInContainer } from "#platform/docker/mounts";
-import { kindOf, ownUid, statOf } from "#platform/files";
-import { readForeignFile } from "#platform/foreign-files";
+import { ownUid, statOf } from "#platform/files";
 import { readUser } from "#platform/users";
 import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
 import {
@@ -28,7 +26,7 @@ export const dockerChecks: readonly Check[] = [
     id: "docker",
     about: "both",
     claim: "this user may use the Docker engine, and it is new enough",
-    fix: "starts or installs the engine, or adds this user to the group of its socket; in a container, `group_add` does that",
+    fix: "starts or installs the engine, or adds this user to the group of its socket",
     probe: checkDocker,
   },
   {
@@ -68,6 +66,28 @@ export const lintChecks: readonly Check[] = [
     fix: "removes the fixed port, name or address, which only the proxy needs; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
     probe: (context) => lint(context, clashFaults),
   },
+  {
+    id: "restart",
+    about: "project",
+    claim: "the services start again after a crash and a reboot",
+    fix: "is a line of the compose file",
+    async probe({ compose }) {
+      const answer = await compose();
+      if (answer.kind !== "model") return skip("there is no compose file here that docker compose can read");
+      const { services } = answer.model;
+      const once = namesRunToTheirEnd(services);
+      // A written "no" is intended: the service runs once.
+      const isSet = (policy = "") => ["always", "unless-stopped", "no"].includes(policy);
+      const away = Object.entries(services).filter(
+        ([name, { restart }]) => !isSet(restart) && !once.has(name),
+      );
+      const faults = away.map(([name]) => {
+        const text = `${name} does not start again after a crash or a reboot. If it runs once, write restart: "no".`;
+        return warning(text, { change: `services.${name}.restart: unless-stopped` });
+      });
+      return okUnless(faults, Object.keys(services).join(", "));
+    },
+  },
 ];
 
 /** Containers are replaced through the socket. */
@@ -86,19 +106,14 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
   if (code === "EACCES") {
     const gid = statOf(socketPath)?.gid ?? 0;
     const refused = `This user (uid ${ownUid()}) may not open ${socketPath}; its group ${gid} may. Then restart the service. As root:`;
-    // In a container the groups of the host have no names, and only the number counts.
-    if (isInContainer()) return problem(refused, { change: `group_add: ["${gid}"]` });
     const name = readUser(ownUid(), 0).name ?? "";
     const group = `$(stat --format %G ${quote(socketPath)})`;
     return problem(refused, `usermod --append --groups "${group}" ${quote(name)}`);
   }
-  const isMissing = code === "ENOENT";
-  if (isMissing && isInContainer())
-    return problem(text, { change: `volumes: - /var/run/docker.sock:${socketPath}` });
   const install = "apt-get install -y docker.io docker-compose && systemctl enable --now docker";
   return problem(
     `The Docker engine does not answer: ${text}`,
-    isMissing ? install : "systemctl restart docker",
+    code === "ENOENT" ? install : "systemctl restart docker",
   );
 }
 
@@ -140,7 +155,7 @@ async function healthFaults({ name, service, model }: App, context: DoctorContex
   // On a server, init takes the ports out of the compose file, and the site says who gets requests.
   const upstreams = upstreamsOf(context.server, context.project);
   const declared = upstreams.size > 0 ? undefined : (ports[0]?.target ?? expose[0]);
-  const port = upstreams.get(name) ?? portInProxy(name, model) ?? declared;
+  const port = upstreams.get(name) ?? declared;
   if (port === undefined || (!healthcheck?.disable && (await hasHealthcheck(image, context)))) return [];
   const text = `${name} has no health check: requests go to a new container before it can answer them. For example:`;
   const url = `http://localhost:${Number.parseInt(String(port), 10)}/`;
@@ -157,18 +172,6 @@ async function hasHealthcheck(image: string, { engine }: DoctorContext): Promise
   type Image = { readonly Config: { readonly Healthcheck?: object | null } };
   const found = await nullIfMissing(getJson<Image>(docker.engine, path));
   return Boolean(found?.Config.Healthcheck);
-}
-
-/** The port at which a proxy of the compose file reaches the service, by the Caddyfile that it mounts. */
-function portInProxy(name: string, { services }: ComposeModel): string | undefined {
-  const mounts = Object.values(services)
-    .filter(isProxy)
-    .flatMap(({ volumes = [] }) => volumes.filter(({ source = "" }) => kindOf(source) === "file"));
-  const upstream = new RegExp(`(?:^|[\\s/])${name}\\}?:(\\d+)`, "m");
-  return mounts
-    .map(({ source = "" }) => readForeignFile(source, { mostBytes: 256 * 1024, isCut: true }).toString())
-    .map((text) => upstream.exec(text)?.[1])
-    .find((port) => port !== undefined);
 }
 
 /** Two containers cannot share a port of the host, a name, an address or another's network: the old one has to stop first. */

@@ -5,12 +5,9 @@ import { fileURLToPath } from "node:url";
 import { readCommitStatus } from "#config/commit-status";
 import { branches } from "#config/settings";
 import { readSigners } from "#config/signers-file";
-import { credentialsPath } from "#config/state-path";
 import { webhookUrl, webhookUrlOf } from "#config/values";
 import { findTokenFault } from "#notifications/commit-status";
-import { isInContainer } from "#platform/docker/mounts";
 import { ownUid, statOf } from "#platform/files";
-import { gitOutput } from "#platform/git";
 import type { GitRemoteUrl } from "#platform/git-remote-url";
 import { outputOf } from "#platform/run-command";
 import { readUser } from "#platform/users";
@@ -23,7 +20,6 @@ import {
   type DoctorContext,
   type Fault,
   type Finding,
-  type Fix,
   ok,
   okUnless,
   problem,
@@ -38,7 +34,7 @@ export const gitChecks: readonly Check[] = [
     id: "repository",
     about: "project",
     claim: "REPO_PATH is the root of a checkout that git trusts, and that only its owner can change",
-    fix: "sets REPO_PATH to the checkout that you ran the doctor in, lets git trust the owner, or takes the rights away from others",
+    fix: "clones the repository, sets REPO_PATH to its root, lets git trust the owner, or takes the rights away from others",
     async probe(context) {
       const { repoPath, scriptEnv: environment, user, settings } = context;
       const path = quote(repoPath);
@@ -53,7 +49,7 @@ export const gitChecks: readonly Check[] = [
       const root = fault === null ? await context.readGit("rev-parse", "--show-toplevel") : null;
       if (root === null) {
         const text = fault?.detail ?? `${repoPath} is not a git repository, so there is nothing to pull.`;
-        return problem(text, await otherPlace(context));
+        return problem(text, { change: `git clone <address of your repository> ${path}` });
       }
       if (root !== realpathSync(repoPath)) {
         const text = `${repoPath} is inside the repository ${root}; REPO_PATH must be its root.`;
@@ -237,13 +233,6 @@ function firstSentence(text: string): string {
   return /^.*?\.(?= [A-Z])/s.exec(text)?.[0] ?? text;
 }
 
-/** If the working directory is in a checkout, that one is meant. */
-async function otherPlace({ settings, repoPath, scriptEnv: env, user }: DoctorContext): Promise<Fix> {
-  const here = await gitOutput(".", ["rev-parse", "--show-toplevel"], { env, user });
-  if (here !== null && here !== repoPath) return settings.set("REPO_PATH", quote(here));
-  return { change: `git clone <address of your repository> ${quote(repoPath)}` };
-}
-
 /** Why the remote did not answer, by the words of git and ssh: ssh's words come before git's. */
 async function remoteFault(failure: RemoteFailure, context: DoctorContext): Promise<Fault> {
   const { url, lines } = failure;
@@ -285,12 +274,10 @@ async function explainKey({ url }: RemoteFailure, context: DoctorContext): Promi
   return problem(text, `mkdir -p -m 700 ${quote(dirname(fresh))} && ${make}`);
 }
 
-/** In a container the home directory is read-only, or lost with the container, so there the token is stored with the state. */
-function explainToken({ url }: RemoteFailure, { repoPath, statePath }: DoctorContext): Fault {
+function explainToken({ url }: RemoteFailure, { repoPath }: DoctorContext): Fault {
   const text = `${url.text} asks for a name and a token, or refuses those that this user has. Make a token with read access there; this command asks for it once and stores it:`;
-  const helper = isInContainer() ? `store --file=${quote(credentialsPath(statePath))}` : "store";
   const git = `git -C ${quote(repoPath)}`;
-  return problem(text, `${git} config credential.helper ${quote(helper)} && ${git} ls-remote origin HEAD`);
+  return problem(text, `${git} config credential.helper store && ${git} ls-remote origin HEAD`);
 }
 
 /** How ssh would reach the remote, by its own account (`ssh -G`). Quotes in GIT_SSH_COMMAND are not understood. */

@@ -1,19 +1,16 @@
 import { constants, existsSync, readdirSync, statfsSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import { newSecretCommand } from "#config/secret";
 import { serverCommands } from "#config/server";
 import { formatSize } from "#config/size";
 import { stateDirectoryOf } from "#config/state-path";
 import { isInContainer } from "#platform/docker/mounts";
 import { isAllowed, kindOf, nearestExisting, ownUid, statOf } from "#platform/files";
-import { runGit } from "#platform/git";
-import { hasSucceeded } from "#platform/run-command";
 import type { Server } from "#setup/server";
 import {
   type Check,
   type DoctorContext,
   type Fault,
-  type Finding,
   type Fix,
   ok,
   okUnless,
@@ -71,29 +68,6 @@ export const configurationChecks: readonly Check[] = [
       return okUnless(faults, files.join(", "));
     },
   },
-  {
-    id: "secret-committed",
-    about: "project",
-    claim: "git ignores the file with the secret",
-    fix: "takes the file out of git and ignores it. A committed secret stays in the history: make a new one",
-    async probe(context) {
-      const [file] = settingsFiles(context);
-      if (file === undefined) return skip("there is no file with secrets");
-      const directory = dirname(file);
-      const name = basename(file);
-      // Not by the settings of the script's user, which can name programs.
-      const env = { ...context.scriptEnv, ...(context.user && { GIT_CONFIG_GLOBAL: "/dev/null" }) };
-      const isTrue = async (...args: readonly string[]) =>
-        hasSucceeded(await runGit(directory, args, { env }));
-      if (!(await isTrue("rev-parse", "--is-inside-work-tree"))) return ok(`${file} is in no repository`);
-      if (await isTrue("check-ignore", "--quiet", "--", name)) return ok(`git ignores ${file}`);
-      const text = `git does not ignore ${file}: the next "git add ." publishes the secret.`;
-      const at = quote(directory);
-      const word = quote(name);
-      const ignore = `echo ${quote(`/${name}`)} >> ${quote(join(directory, ".gitignore"))}`;
-      return warning(text, `git -C ${at} rm --quiet --cached --ignore-unmatch ${word} && ${ignore}`);
-    },
-  },
 ];
 
 /** Every sentence of the configuration begins with the name of the variable. */
@@ -128,22 +102,14 @@ export const diskChecks: readonly Check[] = [
     fix: "creates the directory, makes the process's user its owner, or moves STATE_PATH to a local disk",
     async probe(context) {
       const { server, statePath, settings } = context;
-      if (server !== null) return checkFrontState(server);
       if (await isInOtherContainer(context)) return skip(askInContainer);
-      const path = nearestExisting(statePath);
-      const uid = ownUid();
-      const gid = process.getgid?.() ?? 0;
-      const text = `This user (uid ${uid}) cannot write to ${statePath}. As root:`;
-      if (!isAllowed(path, constants.W_OK | constants.X_OK))
-        return problem(text, ownCommand(statePath, uid, gid));
-      const seen = `Other users can read ${statePath}, which has the output of deployments.`;
-      if (path === statePath && ((statOf(path)?.mode ?? 0) & 0o077) !== 0)
-        return warning(seen, `chmod 700 ${quote(statePath)}`);
-      const disk = unfit.get(statfsSync(path).type);
+      const fault = server === null ? ownStateFault(statePath) : frontStateFault(server);
+      if (fault !== null) return fault;
+      const disk = unfit.get(statfsSync(nearestExisting(statePath)).type);
       if (disk === undefined) return ok(`${statePath} is writable`);
-      const usual = stateDirectoryOf({ ...settings.env, STATE_PATH: undefined });
       const move = `${statePath} is on ${disk}. Put it on a disk of this machine, or mount a volume there.`;
-      return problem(move, settings.set("STATE_PATH", quote(usual)));
+      const usual = stateDirectoryOf({ ...settings.env, STATE_PATH: undefined });
+      return problem(move, server === null ? settings.set("STATE_PATH", quote(usual)) : undefined);
     },
   },
   {
@@ -192,13 +158,23 @@ const unfit: ReadonlyMap<number, string> = new Map([
     : []),
 ]);
 
-/** Whether `front`, which is not root, owns its directory of the server. */
-function checkFrontState({ env, files, state }: Server): Finding {
+/** Whether `front`, which is not root, owns its directory. The container of `run` has not all of the directories. */
+function frontStateFault({ env, files, state }: Server): Fault | null {
   const [uid = 0, gid = 0] = (env.FRONT_USER ?? "").split(":").map(Number);
   const directory = statOf(state.front);
-  // The container of `run` has not all of the directories.
-  const isItsOwn = directory?.uid === uid && (directory.mode & 0o700) === 0o700;
-  if (isItsOwn || (directory === null && isInContainer())) return ok("front owns its state");
+  if (directory === null ? isInContainer() : directory.uid === uid && (directory.mode & 0o700) === 0o700)
+    return null;
   const text = `front (uid ${uid}) cannot write its state: it does not own ${state.front}.`;
   return problem(text, `${ownCommand(state.front, uid, gid)} && ${serverCommands(files).start}`);
+}
+
+function ownStateFault(statePath: string): Fault | null {
+  const path = nearestExisting(statePath);
+  const uid = ownUid();
+  const text = `This user (uid ${uid}) cannot write to ${statePath}. As root:`;
+  if (!isAllowed(path, constants.W_OK | constants.X_OK))
+    return problem(text, ownCommand(statePath, uid, process.getgid?.() ?? 0));
+  const seen = `Other users can read ${statePath}, which has the output of deployments.`;
+  const isOpen = path === statePath && ((statOf(path)?.mode ?? 0) & 0o077) !== 0;
+  return isOpen ? warning(seen, `chmod 700 ${quote(statePath)}`) : null;
 }

@@ -65,19 +65,6 @@ test("a service that may be down, and a migration with a database's image, have 
   for (const id of [...lints, "restart"]) assert.deepEqual(await faultsOf(id, model), [], id);
 });
 
-test("lint-healthcheck: a service behind the compose file's proxy needs one, a worker none", async (t) => {
-  const source = join(temporaryDirectory(t), "Caddyfile");
-  writeFileSync(source, ":80 {\n\treverse_proxy {file./run/live/app}:3000\n}\n");
-  const mount = { type: "bind", source, target: "/etc/caddy/Caddyfile" };
-  const bare = { image: "shop", restart: "always" };
-  const services = { app: bare, worker: bare, caddy: { ...caddy, volumes: [live, mount] } };
-  const found = await faultsOf("lint-healthcheck", { name: "shop", services });
-  assert.deepEqual(
-    found.map(({ change }) => change),
-    [healthcheck(3000)],
-  );
-});
-
 test("lint-healthcheck: on a server the site says who gets requests, not the ports", async (t) => {
   const files = serverFilesAt(temporaryDirectory(t));
   mkdirSync(files.sitesPath);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { git, makePlace, probe, setSettings, testBroken } from "../harness/doctor.ts";
+import { makePlace, probe, setSettings, testBroken } from "../harness/doctor.ts";
 
 testBroken([
   {
@@ -31,16 +31,6 @@ testBroken([
     name: "others may read the settings",
     check: "secret-files",
     breakIt: ({ envFile }) => chmodSync(envFile, 0o644),
-  },
-  {
-    name: "the settings are committed",
-    check: "secret-committed",
-    severity: "warning",
-    breakIt(place) {
-      rmSync(join(place.repoPath, ".gitignore"));
-      git(place, "add", ".env");
-      git(place, "commit", "--quiet", "--message", "Settings");
-    },
   },
 ]);
 

@@ -7,8 +7,7 @@ import { test } from "node:test";
 import { hasComposeFile } from "../../src/doctor/probes.ts";
 import { isInContainer } from "../../src/platform/docker/mounts.ts";
 import { makePlace, onMachine, type Place, probe, standInForDocker, startEngine } from "../harness/doctor.ts";
-import { asInContainer, inOwnEtc } from "../harness/mounts.ts";
-import { needs } from "../harness/requirements.ts";
+import { inOwnEtc } from "../harness/mounts.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 test("docker, compose, lints: skipped without a compose file", async (t) => {
@@ -42,24 +41,6 @@ test("docker: on the host, usermod adds this user to the socket's group", onMach
   const after = await probe(place, "docker", { wrapper: wrapper(found.faults[0]?.command ?? "false") });
   assert.equal(after.outcome, "ok", JSON.stringify(after));
 });
-
-test(
-  "docker: in a container, group_add adds this user to the group",
-  needs("mount", "otherUser"),
-  async (t) => {
-    const place = makePlace(t);
-    standInForDocker(place, { composeVersion: "2.40.0" });
-    await socketOfGroup(t, place, 4_711);
-    const asNobody = (groups: string) => ["setpriv", "--reuid=65534", "--regid=65534", groups];
-    const found = await probe(place, "docker", {
-      wrapper: [...asInContainer(place), ...asNobody("--clear-groups")],
-    });
-    const [, group] = /^group_add: \["(\d+)"\]$/.exec(found.faults[0]?.change ?? "") ?? [];
-    assert.equal(group, "4711", JSON.stringify(found));
-    const wrapper = [...asInContainer(place), ...asNobody(`--groups=${group}`)];
-    assert.equal((await probe(place, "docker", { wrapper })).outcome, "ok");
-  },
-);
 
 test("docker: a socket without a listener and an old engine are found", async (t) => {
   const place = makePlace(t);

@@ -55,10 +55,9 @@ test("projects: the service is checked once, and each project with its settings"
   const { port } = await machine.start("all");
   const url = `http://127.0.0.1:${port}`;
   const all = await check({ args: ["--url", url], env: { WEBHOOK_PORT: String(port) } });
-  const faulty = all.faults.filter(({ id }) => id !== "restart");
-  assert.deepEqual(faulty, []);
+  assert.deepEqual(all.faults, []);
   const about = (id: string) => all.checks.filter((one) => one.id === id).map(({ project }) => project);
-  assert.deepEqual(about("spool"), [null]);
+  assert.deepEqual(about("queue"), [null, "blog", "shop"]);
   assert.deepEqual(about("remote"), ["blog", "shop"]);
   const passed = (id: string) => all.checks.filter((one) => one.id === id && one.outcome === "ok").length;
   assert.deepEqual([passed("running"), passed("public-url")], [2, 2]);
@@ -117,9 +116,9 @@ test(
   },
 );
 
-test("spool: finds that run does not answer, and passes when both run", async (t) => {
+test("queue: finds that run does not answer, and passes when both run", async (t) => {
   const { machine, check } = makeProjects(t);
-  const options = { args: ["spool"], env: { SPOOL_PATH: machine.spoolPath } };
+  const options = { args: ["queue"], env: { SPOOL_PATH: machine.spoolPath } };
   const outcome = async () => (await check(options)).checks[0]?.outcome;
   await machine.start("front", { WEBHOOK_PORT: String(await freePort()) });
   assert.equal(await outcome(), "faulty");

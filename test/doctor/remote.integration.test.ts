@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTcpServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { git, makePlace, type Place, probe, runInShell, testBroken } from "../harness/doctor.ts";
 import { listenHere } from "../harness/listen.ts";
-import { asInContainer } from "../harness/mounts.ts";
-import { needs } from "../harness/requirements.ts";
 import { type Scope, writeScript } from "../harness/temporary.ts";
 
 /** Serves the place's remote by HTTP, as a plain web server can, unless `answer` has answered itself (false). */
@@ -77,21 +75,6 @@ testBroken([
       useRemote(place, await serveRemote(t, place, withPassword));
     },
     fix: typeToken,
-  },
-  {
-    name: "a private repository without a token, in a container",
-    check: "remote",
-    options: needs("mount"),
-    async breakIt(place, t) {
-      mkdirSync(place.statePath, { recursive: true });
-      useRemote(place, await serveRemote(t, place, withPassword));
-    },
-    run: (place) => ({ wrapper: asInContainer(place) }),
-    async fix(place, fault) {
-      // The command runs outside of the stand-in for a container, so its file in the home directory would work too.
-      assert.match(fault.command ?? "", /store --file=\S+\/state\/git-credentials/);
-      await typeToken(place, fault);
-    },
   },
 ]);
 

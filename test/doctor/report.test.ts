@@ -58,10 +58,10 @@ const printed = `Configuration
       Run:
         chmod 600 /srv/shop/.env
       It is old.
-  - secret-committed    skipped: there is no secret to search for
 
 Server
-  ! containers
+  - containers          skipped: there is no secret to search for
+  ! caddy
       No container of web serves.
       Change:
         services.web.restart: unless-stopped

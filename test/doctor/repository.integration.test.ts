@@ -1,21 +1,11 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { git, type Place, setSettings, testBroken } from "../harness/doctor.ts";
 import { becomeNobody, needs } from "../harness/requirements.ts";
 
 testBroken([
-  {
-    name: "REPO_PATH is not set, in a checkout",
-    check: "repository",
-    breakIt: (place) => writeFileSync(place.envFile, "REPO_PATH=\n"),
-  },
-  {
-    name: "REPO_PATH names a directory without a repository",
-    check: "repository",
-    breakIt: (place) => setSettings(place, { REPO_PATH: place.home }),
-  },
   {
     name: "REPO_PATH names a directory within a repository",
     check: "repository",
