@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, hotpushJson, startAnswering, startCommand } from "../harness/hotpush.ts";
+import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { makeProject, type Project } from "../harness/repository.ts";
 import type { RunningService } from "../harness/service.ts";
 import { letGo, waitingScript } from "../harness/service.ts";
@@ -26,15 +26,6 @@ test("deploy deploys the remote's head, shows its steps, and exits with its resu
   assert.ok(stdout.includes(`\n==> Build\nmanual ${head}\n`), stdout);
 });
 
-test("deploy deploys a commit that is live already once more", async (t) => {
-  const { service, project } = await start(t, "#!/bin/sh\n");
-  const head = project.commit();
-  for (const id of [1, 2]) {
-    const { deployment } = await hotpushJson<Answer>(service, "deploy");
-    assert.deepEqual([deployment.id, deployment.state, deployment.commit], [id, "succeeded", head]);
-  }
-});
-
 test("deploy queues, supersedes what waits, and with --detach does not wait", async (t) => {
   const { service, project } = await start(t, waitingScript);
   for (const _ of [1, 2]) await deliver(service.url, githubPush({ after: project.commit() }));
@@ -53,17 +44,6 @@ test("within a deploy script, deploy does not wait for its end", async (t) => {
   const { service } = await start(t, '#!/bin/sh\n[ "$DEPLOY_ID" != 1 ] || hotpush deploy\n');
   await deliver(service.url, githubPush());
   assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
-});
-
-test("after Ctrl-C the deployment goes on, and deploy says so", async (t) => {
-  const { service } = await start(t, waitingScript);
-  const command = await startCommand(t, service, "deploy");
-  await command.waitForLine(/^started$/);
-  command.child.kill("SIGINT");
-  assert.equal(await command.ended, 130);
-  assert.deepEqual(command.errors, ["Deployment 1 goes on. See it with: hotpush logs -f 1"]);
-  letGo(service.repoPath);
-  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
 });
 
 test("cancel ends the running script and all it started, then the next one runs", async (t) => {

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { test } from "node:test";
 import { checks } from "../../src/doctor/examine.ts";
 import { git, makePlace, runDoctor, setSettings } from "../harness/doctor.ts";
-import { listenHere } from "../harness/listen.ts";
 import { startService } from "../harness/service.ts";
 
 test("hotpush doctor: if all is well, every check passes or is skipped, exit code 0", async (t) => {
@@ -26,19 +24,6 @@ test("hotpush doctor: the last line counts every problem, exit code 1", async (t
   const { exitCode, stdout } = await runDoctor(place, { args: ["configuration", "deploy-script"] });
   assert.equal(exitCode, 1);
   assert.equal(stdout.trimEnd().split("\n").at(-1), "3 problems");
-});
-
-test("hotpush doctor: a remote that never answers does not hold up other checks", async (t) => {
-  const place = makePlace(t);
-  const port = await listenHere(
-    t,
-    createServer(() => {}),
-  );
-  git(place, "remote", "set-url", "origin", `https://127.0.0.1:${port}/octo/app.git`);
-  const { stdout } = await runDoctor(place);
-  assert.match(stdout, /✗ remote/);
-  assert.doesNotMatch(stdout, /Check timed out/);
-  assert.match(stdout, /✓ configuration/);
 });
 
 test("hotpush doctor: changes nothing", async (t) => {

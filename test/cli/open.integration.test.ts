@@ -16,14 +16,6 @@ test("open prints a link for the person at the shell, who is an operator", async
   assert.match(sudo.stdout, /^ada can sign in as operator /);
 });
 
-test("open --name makes a viewer, and an operator if it is asked to", async (t) => {
-  const service = await start(t);
-  const roleOf = async (...args: readonly string[]) =>
-    (await hotpushJson<{ role: string }>(service, "open", ...args)).role;
-  assert.equal(await roleOf("--name", "Ann"), "viewer");
-  assert.equal(await roleOf("--name", "Ben", "--operator"), "operator");
-});
-
 test("open --list shows who is signed in and what they did, and --end ends a session", async (t) => {
   const service = await start(t);
   assert.match(

@@ -31,11 +31,3 @@ test("the requests of a roll-out are in the record of its deployment", async (t)
   const { last } = await hotpushJson<StatusJson>(service, "status");
   assert.deepEqual(last[0]?.requests, [site]);
 });
-
-test("a deployment without a roll-out has no requests", async (t) => {
-  const service = await startAnswering(t);
-  await deliver(service.url, githubPush());
-  await service.log.waitForEnding(1);
-  const { deployments } = await hotpushJson<HistoryJson>(service, "history");
-  assert.deepEqual([deployments[0]?.requests, deployments[0]?.liveAt], [null, null]);
-});

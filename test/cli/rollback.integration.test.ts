@@ -89,21 +89,6 @@ test("hotpush rollback ends a guarded deployment, which goes back itself", async
   assert.ok(commit);
 });
 
-test("so does a roll back to the version that serves without the guarded one", async (t) => {
-  const { service, commit } = await startGuarded(t);
-  assert.equal((await hotpush(service, "rollback", commit.slice(0, 7))).code, 0);
-  assert.equal((await hotpushJson<StatusJson>(service, "status")).last[0]?.state, "failed");
-});
-
-test("a push during the guard is deployed after it, and the guarded version stays", async (t) => {
-  const { service } = await startGuarded(t);
-  await deliver(service.url, githubPush());
-  await service.log.waitForEnding(1);
-  const { last, running } = await hotpushJson<StatusJson>(service, "status");
-  assert.equal(last[0]?.state, "succeeded");
-  assert.equal(running?.deployment.id ?? 2, 2);
-});
-
 async function startGuarded(t: TestContext) {
   const service = await startAnswering(t, { script: guarding });
   const commit = commitOf("a");

@@ -71,27 +71,6 @@ test("a push that would be ignored or could not start ends with 1 and the reason
   assert.equal((await send(["--dry-run", "--url", `${other.url}/webhook`])).outcome, "would-fail");
 });
 
-test("--json prints one object: what was sent, the answer, and what it means", async (t) => {
-  const { repository, service, send } = await makeSetting(t);
-  const { code, stderr, durationMs, detail, answer, ...rest } = (await send(["--dry-run"])) as Sent & {
-    readonly durationMs: number;
-    readonly detail: string;
-  };
-  assert.deepEqual([code, stderr], [0, ""]);
-  assert.deepEqual(rest, {
-    ok: true,
-    outcome: "would-deploy",
-    url: `${service.url}/webhook`,
-    event: "push",
-    dryRun: true,
-    ref: "refs/heads/main",
-    commit: repository.git("rev-parse", "HEAD"),
-    repository: "octo/shop",
-    status: 200,
-  });
-  assert.ok(durationMs >= 0 && detail !== "" && answer !== null);
-});
-
 test("a wrong option is a wrong command line, and no option takes a secret", async (t) => {
   const directory = temporaryDirectory(t);
   for (const args of [

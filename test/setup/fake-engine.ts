@@ -14,8 +14,6 @@ export interface FakeEngine {
   readonly caddies: Map<string, string[]>;
   /** The paths of all requests. */
   readonly requests: string[];
-  /** The names that the last container that joined a network has on it. */
-  readonly namesOn: (network: string) => readonly string[];
   /** Makes the next request to make, join or leave a network fail. */
   refuse: (path: RegExp, refusal: EngineRefusal) => void;
 }
@@ -23,7 +21,6 @@ export interface FakeEngine {
 export function fakeEngine(networks: FakeNetwork[] = [], caddies = new Map<string, string[]>()): FakeEngine {
   const requests: string[] = [];
   const refusals: [RegExp, EngineRefusal][] = [];
-  const aliases = new Map<string, readonly string[]>();
 
   function get(path: string): object {
     if (path.startsWith("/containers/json?")) {
@@ -31,11 +28,6 @@ export function fakeEngine(networks: FakeNetwork[] = [], caddies = new Map<strin
         Id,
         NetworkSettings: { Networks: Object.fromEntries(names.map((name) => [name, {}])) },
       }));
-    }
-    const [, , id = ""] = path.split("/");
-    if (path === `/containers/${id}/json`) {
-      const networks = (caddies.get(id) ?? []).map((name) => [name, { Aliases: aliases.get(name) ?? null }]);
-      return { NetworkSettings: { Networks: Object.fromEntries(networks) } };
     }
     return networks;
   }
@@ -46,10 +38,8 @@ export function fakeEngine(networks: FakeNetwork[] = [], caddies = new Map<strin
     if (refused) throw refused[1];
     const [, , network = "", action] = path.split("/");
     if (network === "create") networks.push(body as FakeNetwork);
-    const { Container = "", EndpointConfig } = body as Connection;
-    const names = caddies.get(Container);
+    const names = caddies.get((body as { readonly Container?: string }).Container ?? "");
     if (action === "connect") names?.push(network);
-    if (action === "connect") aliases.set(network, EndpointConfig?.Aliases ?? []);
     if (action === "disconnect") names?.splice(names.indexOf(network), 1);
   }
 
@@ -70,14 +60,8 @@ export function fakeEngine(networks: FakeNetwork[] = [], caddies = new Map<strin
     networks,
     caddies,
     requests,
-    namesOn: (network) => aliases.get(network) ?? [],
     refuse: (path, refusal) => refusals.push([path, refusal]),
   };
-}
-
-interface Connection {
-  readonly Container?: string;
-  readonly EndpointConfig?: { readonly Aliases: readonly string[] };
 }
 
 export function networkOf(name: string, subnet: string | null): FakeNetwork {
