@@ -6,7 +6,7 @@ import type { CallName, GivenBy } from "#calls/table";
 import { operatorSocketPath, stateDirectoryOf } from "#config/state-path";
 import { withDotenv } from "#platform/env-file";
 import { openTerminal, type Terminal } from "#platform/terminal";
-import { findServer, findServerProject, hasOwnHotpush, type Server } from "#setup/server";
+import { findServer } from "#setup/server";
 import type { CommandContext } from "./command.ts";
 
 /** What a command that calls the service works with. */
@@ -34,7 +34,7 @@ export function accessService(
   { project, directory = "." }: ProjectChoice,
 ): ServiceAccess {
   const remote = findRemoteServer(env);
-  const place = remote ?? statePathOf(env, { project, directory });
+  const place = remote ?? statePathOf(env);
   const within = directory === null ? "" : (env.HOTPUSH_WITHIN ?? directoriesAround(directory));
   // A directory of this machine means nothing on another one.
   const whose = project !== undefined ? { project } : remote === null && within !== "" ? { within } : {};
@@ -99,26 +99,17 @@ const usualStatePath = "/var/lib/hotpush";
 
 /**
  * The state directory of the service: from the environment or the `.env` of the working directory, as the service finds
- * it; else that of the server, if the directory is not in a checkout with a Hotpush of its own; else the usual ones.
+ * it; else that of the server; else the usual ones.
  *
  * @param usual the directory to try last
  */
-export function statePathOf(
-  env: NodeJS.ProcessEnv,
-  choice: ProjectChoice = {},
-  usual = usualStatePath,
-): string {
+export function statePathOf(env: NodeJS.ProcessEnv, usual = usualStatePath): string {
   const given = withDotenvHere(env);
   if (given.STATE_PATH) return given.STATE_PATH;
   const server = findServer(env);
-  if (server !== null && isMeant(server, choice)) return server.state.run;
+  if (server !== null) return server.state.run;
   const path = stateDirectoryOf(given);
   return existsSync(operatorSocketPath(path)) || !existsSync(operatorSocketPath(usual)) ? path : usual;
-}
-
-function isMeant(server: Server, { project, directory }: ProjectChoice): boolean {
-  if (project !== undefined && findServerProject(server, project) !== null) return true;
-  return !hasOwnHotpush(server, directory ?? ".");
 }
 
 /** An unreadable `.env` may belong to something else; then the environment alone counts. */

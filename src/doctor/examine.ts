@@ -2,7 +2,7 @@ import { dirname, join, resolve, sep } from "node:path";
 import { isProjectName, projectNames, readProjectFile } from "#config/project-files";
 import { serviceVariables } from "#config/settings";
 import { CommandError } from "#problems";
-import { findServer, hasOwnHotpush, type Server } from "#setup/server";
+import { findServer, type Server } from "#setup/server";
 import { dockerChecks, lintChecks } from "./compose.ts";
 import {
   type Check,
@@ -88,11 +88,9 @@ export async function examine(
   return reports;
 }
 
-/** The server, unless the settings describe another service, or the directory has a Hotpush of its own. */
-function serverOf({ env, envFile, directory, project }: Examination): Server | null {
-  if (envFile !== undefined || (env.PROJECTS_PATH && !env.SERVER_PATH)) return null;
-  const server = findServer(env);
-  return server !== null && (project !== null || !hasOwnHotpush(server, directory)) ? server : null;
+/** The server, unless the settings describe another service. */
+function serverOf({ env, envFile }: Examination): Server | null {
+  return envFile !== undefined || (env.PROJECTS_PATH && !env.SERVER_PATH) ? null : findServer(env);
 }
 
 /** What its compose file gives `run`. The `.env` of the working directory is an app's. */

@@ -104,7 +104,6 @@ export const setupSteps: readonly SetupStep[] = [
   // All else is there before the ports change hands, so that the gap is short.
   { name: "ports", run: freePorts },
   { name: "caddy", run: (setup, env) => replace(setup, env, [caddy]) },
-  { name: "health", run: (setup, env) => untilRight(setup, env, [front, run], askHealth) },
   { name: "delivery", run: (setup, env) => untilRight(setup, env, [front, caddy], askForPong) },
   { name: "site", run: (setup, env) => untilRight(setup, env, [run, caddy], askSite) },
 ];
@@ -345,11 +344,6 @@ async function untilRight(
     containers.map(async ({ id, name }) => [`${name}:`, ...(await lastLogLines(engine, id, shownLines))]),
   );
   throw new CommandError(`${fault} Last log lines:${indented(logs.flat())}\n${whenFixed}`);
-}
-
-async function askHealth({ place }: Setup): Promise<string | null> {
-  const status = await statusOf(place);
-  return status === null ? "run does not answer." : status.health.detail;
 }
 
 /** A signed ping goes through Caddy to `front`, which reads the files of projects every two seconds. */

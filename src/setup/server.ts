@@ -50,7 +50,7 @@ function findAt(env: Environment, isRoot: boolean): Server | null {
 /**
  * The project that a command is about, for one that changes or uses its file: the named one, else that of `directory`.
  *
- * @returns null if the directory is in no checkout of the server, or in one with a Hotpush of its own
+ * @returns null if the directory is in no checkout of the server
  * @throws CommandError if there is no project with this name, or this user may not read the projects
  */
 export function chooseProject(
@@ -59,7 +59,7 @@ export function chooseProject(
   name: string | undefined,
 ): ServerProject | null {
   const project = name === undefined ? findProjectAround(server, directory) : findServerProject(server, name);
-  if (project !== null || hasOwnHotpush(server, directory)) return project;
+  if (project !== null) return project;
   const { projectsPath } = server.files;
   if (!isAllowed(projectsPath, constants.R_OK | constants.X_OK))
     throw new CommandError(`Only root may read the projects in ${projectsPath}. Run this with sudo.`);
@@ -87,17 +87,6 @@ export function findProjectAround(server: Server, directory: string): ServerProj
   );
   const around = directoriesAround(real(directory)).find((path) => byCheckout.has(path));
   return (around !== undefined && byCheckout.get(around)) || null;
-}
-
-/**
- * Whether `directory` is in a checkout with a Hotpush of its own, outside of the server: then that one is meant.
- */
-export function hasOwnHotpush(server: Server, directory: string): boolean {
-  if (findProjectAround(server, directory) !== null) return false;
-  return directoriesAround(real(directory)).some((path) => {
-    const env = readVariables(join(path, ".env"));
-    return Boolean(env?.WEBHOOK_SECRET || env?.WEBHOOK_SECRET_FILE);
-  });
 }
 
 /** The files of removed projects: they have secrets in them, which nobody may lose by mistake. */

@@ -13,10 +13,10 @@ test("the state directory is that of the environment, the home, or a usual one i
   const own = join(HOME, ".local/state/hotpush");
   for (const path of [own, usual]) mkdirSync(path, { recursive: true });
   const env = { HOME, SERVER_PATH: join(root, "no-server") };
-  assert.equal(statePathOf(env, {}, usual), own);
+  assert.equal(statePathOf(env, usual), own);
   writeFileSync(operatorSocketPath(usual), "");
-  assert.equal(statePathOf(env, {}, usual), usual);
-  assert.equal(statePathOf({ ...env, STATE_PATH: "/given" }, {}, usual), "/given");
+  assert.equal(statePathOf(env, usual), usual);
+  assert.equal(statePathOf({ ...env, STATE_PATH: "/given" }, usual), "/given");
   writeFileSync(operatorSocketPath(own), "");
-  assert.equal(statePathOf(env, {}, usual), own);
+  assert.equal(statePathOf(env, usual), own);
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { statePathOf } from "../../src/cli/service-access.ts";
@@ -25,26 +25,18 @@ test("the project of a directory is that of the innermost checkout around it", (
   assert.equal(findProjectAround(server, "/"), null);
 });
 
-test("a named project must be there, unless the checkout has a Hotpush of its own", (t) => {
+test("a named project must be there", (t) => {
   const { server, outer } = makeProjects(t);
   assert.equal(chooseProject(server, "/", "outer")?.name, "outer");
   assert.throws(() => chooseProject(server, outer, "shop"), /no project shop.+ are: inner, outer\./);
   assert.throws(() => chooseProject(server, outer, "../inner"), /There is no project/);
-  assert.equal(chooseProject(server, makeOwn(t), "shop"), null);
   assert.equal(chooseProject(server, "/", undefined), null);
 });
 
-test("commands call the server, but in a checkout with a Hotpush of its own", (t) => {
-  const { env, server, outer } = makeProjects(t);
-  const HOME = temporaryDirectory(t);
-  const own = join(HOME, ".local/state/hotpush");
-  const found = (directory: string, project?: string) =>
-    statePathOf({ ...env, HOME }, { directory, project }, "/nowhere");
-  assert.equal(found(outer), server.state.run);
-  assert.equal(found("/"), server.state.run);
-  assert.equal(found(makeOwn(t)), own);
-  assert.equal(found(makeOwn(t), "outer"), server.state.run, "a name decides");
-  assert.equal(statePathOf({ ...env, STATE_PATH: "/given" }, { directory: outer }), "/given");
+test("commands call the server, unless the environment names another state", (t) => {
+  const { env, server } = makeProjects(t);
+  assert.equal(statePathOf(env), server.state.run);
+  assert.equal(statePathOf({ ...env, STATE_PATH: "/given" }), "/given");
 });
 
 test("a user is unknown only if run has no such line in /etc/passwd", async (t) => {
@@ -70,11 +62,4 @@ function makeProjects(scope: Scope) {
   addProject("inner", inner);
   const server = findServer(env) as Server;
   return { env, server, outer, inner };
-}
-
-/** A checkout that was set up with a Hotpush of its own. */
-function makeOwn(scope: Scope): string {
-  const path = temporaryDirectory(scope);
-  writeFileSync(join(path, ".env"), "WEBHOOK_SECRET=its own\n");
-  return path;
 }
