@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { git, type Place, setSettings, testBroken } from "../harness/doctor.ts";
 import { becomeNobody, needs } from "../harness/requirements.ts";
