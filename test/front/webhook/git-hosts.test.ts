@@ -82,7 +82,7 @@ test("of several signatures each that is there counts, and one is enough", () =>
   }
 });
 
-test("a signature is claimed even if no header names the event, and a password is none", () => {
+test("a signature is claimed even if no header names the event, and no password in its place", () => {
   for (const name of ["forgejo", "github", "gitlab", "gitness", "harness", "pagure"]) {
     const delivery = loadDelivery(name, "push-main");
     const claim = claimSignature(unknownHost, headersOf(delivery, { authorization: "Basic aG90cHVzaDo=" }));
@@ -90,12 +90,13 @@ test("a signature is claimed even if no header names the event, and a password i
   }
   assert.equal(claimSignature(unknownHost, { authorization: "Basic aG90cHVzaDo=" }).kind, "unsupported");
   assert.equal(claimSignature(unknownHost, { "x-gitlab-token": "secret" }).kind, "missing");
+  const both = headersOf(loadDelivery("gitlab", "push-main"), { "x-gitlab-token": "secret" });
+  assert.equal(claimSignature(hostNamed("gitlab"), both).kind, "standard-webhooks");
 });
 
 test("an event that calls itself a push in its header is none by its signed body", () => {
   for (const [name, file, event] of [
     ["forgejo", "branch-deleted", "push"],
-    ["gitea", "branch-create-event", "push"],
     ["gitea", "status-event", "push"],
     ["gogs", "tag-created", "push"],
     ["gitlab", "merge-request-event", "Push Hook"],
