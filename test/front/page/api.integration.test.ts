@@ -36,6 +36,12 @@ test("every answer is what the OpenAPI document says", async (t) => {
   assert.deepEqual(await idsOf("GET /api/deployments"), [3, 2, 1]);
   assert.deepEqual(await idsOf("GET /api/deployments?project=default&limit=1"), [3]);
   assert.deepEqual(await idsOf("GET /api/deployments?state=succeeded"), [1]);
+  const { deployments, next } = (await ask("GET /api/deployments?limit=2")).json;
+  assert.deepEqual([(deployments as readonly unknown[]).length, next], [2, 2]);
+  assert.deepEqual(await idsOf(`GET /api/deployments?limit=2&before=${next}`), [1]);
+  const { text, type } = await ask("GET /api/deployments/1/log");
+  assert.equal(text, "==> Pull\none é\ntwo and a half\n==> Build\nno line end\n");
+  assert.equal(type, "text/plain; charset=utf-8");
   for (const wrong of ["limit=0", "limit=x", "before=x", "state=good"])
     assert.equal((await ask(`GET /api/deployments?${wrong}`)).status, 422, wrong);
   for (const missing of ["GET /api/deployments/99", "GET /api/deployments?project=nothing", "GET /api/else"])
@@ -45,31 +51,6 @@ test("every answer is what the OpenAPI document says", async (t) => {
   async function idsOf(call: string): Promise<readonly number[]> {
     return ((await ask(call)).json.deployments as readonly { id: number }[]).map(({ id }) => id);
   }
-});
-
-test("a list goes on where the one before ended", async (t) => {
-  const service = await startAnswering(t);
-  const { ask } = await startPage(t, service);
-  for (let count = 0; count < 5; count += 1) await deliver(service.url, githubPush());
-  const seen: number[] = [];
-  for (let before = ""; ; ) {
-    const { deployments, next } = (await ask(`GET /api/deployments?limit=2${before}`)).json;
-    seen.push(...(deployments as { id: number }[]).map(({ id }) => id));
-    if (next === null) break;
-    before = `&before=${next}`;
-  }
-  assert.deepEqual(seen, [5, 4, 3, 2, 1]);
-});
-
-test("a log comes as it was printed", async (t) => {
-  const service = await startAnswering(t, { script });
-  const { ask } = await startPage(t, service);
-  await deliver(service.url, githubPush());
-  letGo(service.repoPath);
-  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-  const { text, type } = await ask("GET /api/deployments/1/log");
-  assert.equal(text, "==> Pull\none é\ntwo and a half\n==> Build\nno line end\n");
-  assert.equal(type, "text/plain; charset=utf-8");
 });
 
 test("readers that are cut off get each line once", async (t) => {
@@ -103,12 +84,10 @@ test("readers that do not read cost the page little memory", async (t) => {
   assert.ok(grown < 200 * 1024 ** 2, `${grown / 1024 ** 2} MiB`);
 });
 
-test("another host name, a strange path and a strange place are refused", async (t) => {
+test("a strange path, and a credential that is none, are refused", async (t) => {
   const service = await startAnswering(t);
-  const { ask, port, token } = await startPage(t, service);
+  const { ask, token } = await startPage(t, service);
   await deliver(service.url, githubPush());
-  const rebound = { headers: { host: `evil.example:${port}` } };
-  assert.equal((await ask("GET /api/projects", rebound)).status, 421);
   for (const path of ["1%2f..%2f..%2ftokens", "..", "1/../../audit", "last", "-1", "1e3"]) {
     const { status } = await ask(`GET /api/deployments/${path}`);
     assert.equal(status, 404, path);

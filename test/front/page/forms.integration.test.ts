@@ -26,11 +26,9 @@ test("what an operator starts is shown at once, and the audit log names them", a
   );
 });
 
-test("a viewer sees no button, and a form made up by hand is refused", async (t) => {
+test("a form that a viewer made up by hand is refused", async (t) => {
   const { service, page } = await start(t);
   const viewer = await signIn(page, service, { role: "viewer" });
-  for (const path of ["/", "/projects/default", "/deployments/1"])
-    assert.doesNotMatch((await viewer.get(path)).text, /<form/, path);
   for (const path of ["/projects/default/deployments", "/projects/default/pause", "/deployments/1/cancel"])
     assert.equal((await viewer.send(path, {})).status, 403, path);
   letGo(service.repoPath);

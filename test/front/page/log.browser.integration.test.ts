@@ -6,9 +6,8 @@ import { type TestContext, test } from "node:test";
 import { noChromium, signInBrowser, startChromium, type Tab } from "../../harness/chromium.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
-import { type RunningPage, startPage } from "../../harness/page.ts";
+import { startPage } from "../../harness/page.ts";
 import { untilDeployment } from "../../harness/records.ts";
-import type { RunningService } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
 /** Prints what a test appends to the file `say`, and ends with the code in the file `go`. */
@@ -292,26 +291,8 @@ function numbered(from: number, to: number): string {
   return Array.from({ length: to - from + 1 }, (_, index) => `line ${from + index}\n`).join("");
 }
 
-interface Watched {
-  readonly service: RunningService;
-  readonly page: RunningPage;
-  readonly tab: Tab;
-  readonly address: string;
-  readonly say: (text: string) => void;
-  readonly end: (exitCode: number) => Promise<void>;
-  /** Ends every connection; a new one is taken at once. */
-  readonly cut: () => void;
-  /** Keeps every connection open, and passes nothing on. */
-  readonly freeze: () => void;
-  readonly close: () => Promise<void>;
-  readonly reopen: () => Promise<void>;
-}
-
 /** A deployment that prints `text` and, with an exit code, ends; and a browser that shows it. */
-async function watch(
-  t: TestContext,
-  { text, exitCode }: { text: string; exitCode?: number },
-): Promise<Watched> {
+async function watch(t: TestContext, { text, exitCode }: { text: string; exitCode?: number }) {
   const [service, wire, browser] = await Promise.all([
     startAnswering(t, { script: talking }),
     openWire(t),
@@ -338,7 +319,7 @@ async function watch(
   await signInBrowser(tab, service, wire.port);
   await tab.open(address);
   await tab.until(`document.getElementById("log")?.dataset.ready === ""`);
-  return { service, page, tab, address, say, end, ...wire };
+  return { tab, address, say, end, ...wire };
 }
 
 /** What is between the browser and the page. */
@@ -358,10 +339,12 @@ async function openWire(t: TestContext) {
     }
   });
   const listen = () => new Promise<void>((resolve) => server.listen(port, "localhost", resolve));
+  /** Ends every connection; a new one is taken at once. */
   const cut = () => {
     for (const socket of sockets) socket.destroy();
     sockets.clear();
   };
+  /** Keeps every connection open, and passes nothing on. */
   const freeze = () => {
     for (const socket of sockets) socket.unpipe().pause();
   };

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { githubDelivery, githubPush, sign } from "../../harness/delivery.ts";
+import { assertProblem } from "../../harness/problems.ts";
 import { exchange } from "../../harness/raw-http.ts";
 import { recordedDeliveryCount } from "../../harness/records.ts";
 import { startService } from "../../harness/service.ts";
@@ -81,8 +82,13 @@ for (const [index, fault] of faults.entries()) {
   test(`${name} (${says}) is reported before every later check`, async () => {
     for (const spoils of [[fault], faults.slice(index), [fault, ...faults.slice(-2)]]) {
       const { replies } = await exchange(service.port, compose(spoils), { replyCount: 1 });
-      const body = JSON.parse(replies[0]?.body ?? "");
-      assert.deepEqual([replies[0]?.status, body.code ?? body.status], [status, says]);
+      if (status === 200) assert.equal(JSON.parse(replies[0]?.body ?? "").status, says);
+      else assertProblem(replies[0] as never, says as never, status === 422 ? ["pointer"] : []);
+      const challenge = status === 401 ? 'HMAC-SHA256 realm="webhook"' : null;
+      assert.deepEqual(
+        [replies[0]?.status, replies[0]?.headers.get("www-authenticate")],
+        [status, challenge],
+      );
     }
     assert.equal(recordedDeliveryCount(service.statePath), 0);
   });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import type { HttpProblemCode } from "../../../src/problems.ts";
 import {
   type Delivery,
   deliver,
@@ -11,7 +12,7 @@ import {
   randomCommit,
   withHeader,
 } from "../../harness/delivery.ts";
-import { assertHeaders } from "../../harness/problems.ts";
+import { assertHeaders, assertProblem } from "../../harness/problems.ts";
 import { readDeployments, recordedDeliveryCount } from "../../harness/records.ts";
 import { letGo, startService, waitingScript } from "../../harness/service.ts";
 
@@ -106,6 +107,30 @@ test("what is not to be deployed answers 200 ignored, with the reason", async ()
     const reply = await deliver(shared.url, delivery);
     assert.deepEqual([reply.status, reply.json.status, reply.json.reason], [200, "ignored", reason]);
     assertHeaders(reply, json);
+  }
+  assert.equal(recordedDeliveryCount(shared.statePath), before);
+});
+
+const gitlabEvent = { "content-type": "application/json", "x-gitlab-event": "Push Hook" };
+const form = "application/x-www-form-urlencoded";
+/** What contract-order.test.ts has not. */
+const refused: readonly [HttpProblemCode, Delivery, ...string[]][] = [
+  ["signature_unsupported", { headers: { ...gitlabEvent, "x-gitlab-token": "some-token" }, body: "{}" }],
+  ["invalid_json", githubDelivery("push", "")],
+  ["invalid_json", githubDelivery("push", "\ufeff{}")],
+  ["invalid_payload", githubDelivery("push", "[]"), "pointer"],
+  ["invalid_payload", githubDelivery("push", "null"), "pointer"],
+  ["invalid_payload", githubDelivery("push", "{}"), "pointer"],
+  ["invalid_payload", githubPush({ after: "A".repeat(40) }), "pointer"],
+  ["unsupported_media_type", withHeader(githubPush(), "content-type", form)],
+  ["unsupported_media_type", withHeader(githubPush(), "content-type", ";")],
+];
+
+test("what is no push, or cannot be verified, is refused with its problem, and not recorded", async () => {
+  const before = recordedDeliveryCount(shared.statePath);
+  for (const [code, delivery, ...members] of refused) {
+    const reply = await deliver(shared.url, delivery);
+    assertProblem({ ...reply, body: reply.json }, code, members);
   }
   assert.equal(recordedDeliveryCount(shared.statePath), before);
 });

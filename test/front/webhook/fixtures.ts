@@ -3,13 +3,7 @@ import { createHmac } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { isJsonObject, type JsonObject } from "../../../src/deployments/push.ts";
-import {
-  gitHosts,
-  type Host,
-  type Reading,
-  readPayload,
-  unknownHost,
-} from "../../../src/front/webhook/git-hosts.ts";
+import { gitHosts, type Host, type Reading, unknownHost } from "../../../src/front/webhook/git-hosts.ts";
 import type { SignatureClaim } from "../../../src/front/webhook/verify-signature.ts";
 
 /** One request as its host sends it: headers and body byte for byte, and the expected result. */
@@ -55,25 +49,16 @@ export function hostNamed(name: string): Host {
   return [...gitHosts, unknownHost].find((host) => host.name === name) ?? assert.fail(name);
 }
 
-/** The headers as Node hands them over: names in lower case. */
-export function asReceived(headers: Readonly<Record<string, string>>): IncomingHttpHeaders {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-}
-
-/** The delivery's headers as received, some of them replaced or, with undefined, removed. */
-export function headersOf(delivery: Delivery, changes: IncomingHttpHeaders = {}): IncomingHttpHeaders {
-  return { ...asReceived(delivery.headers), ...changes };
+/** The delivery's headers as Node hands them over, in lower case, some of them replaced or, with undefined, removed. */
+export function headersOf({ headers }: Delivery, changes: IncomingHttpHeaders = {}): IncomingHttpHeaders {
+  const received = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+  return { ...Object.fromEntries(received), ...changes };
 }
 
 export function payloadOf(delivery: Delivery): JsonObject {
   const payload: unknown = JSON.parse(delivery.body);
   assert(isJsonObject(payload));
   return payload;
-}
-
-/** Reads the delivery as `host` does, with the event that its headers name. */
-export function readDelivery(host: Host, delivery: Delivery): Reading {
-  return readPayload(host, eventOf(host, delivery), payloadOf(delivery));
 }
 
 export function eventOf(host: Host, delivery: Delivery): string {

@@ -34,29 +34,22 @@ for (const [name, bytes] of foreign) {
   });
 }
 
-test("a signature behind 3,000 headers, and any 100 headers, are refused with 431", async () => {
+test("99 headers are taken; 100, and a signature behind 3,000, are refused with 431", async () => {
   const { headers, body } = githubPush();
   const { "x-hub-signature-256": signature, ...others } = headers;
-  for (const count of [95, 100, 1_000, 3_000]) {
-    const extra = [...Array.from({ length: count }, () => "a: b"), `X-Hub-Signature-256: ${signature}`];
-    const { replies, isClosed } = await exchange(
-      service.port,
-      onTheWire({ headers: others, body }, { extra }),
-    );
+  const signedLast = (total: number) => {
+    // Host, Content-Length, the signature, and the delivery's own.
+    const more = total - Object.keys(others).length - 3;
+    const extra = [...Array.from({ length: more }, () => "a: b"), `X-Hub-Signature-256: ${signature}`];
+    return onTheWire({ headers: others, body }, { extra });
+  };
+  for (const total of [100, 3_000]) {
+    const { replies, isClosed } = await exchange(service.port, signedLast(total));
     assertProblem(replies[0] as never, "headers_too_large");
     assert(isClosed);
   }
-  await assertRows(0);
-});
-
-test("99 headers are taken, and 100 are not", async () => {
-  const push = githubPush();
-  // Host, Content-Length and the delivery's own.
-  const own = Object.keys(push.headers).length + 2;
-  const padded = (total: number) =>
-    onTheWire(push, { extra: Array.from({ length: total - own }, (_, index) => `X-${index}: a`) });
-  assert.equal((await exchange(service.port, padded(100), { replyCount: 1 })).replies[0]?.status, 431);
-  assert.equal((await exchange(service.port, padded(99), { replyCount: 1 })).replies[0]?.status, 202);
+  const { replies } = await exchange(service.port, signedLast(99), { replyCount: 1 });
+  assert.equal(replies[0]?.status, 202);
   await assertRows(1);
 });
 
