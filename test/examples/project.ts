@@ -8,21 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 /** A project with the example script in it: a bare remote, somebody's clone, and the checkout that is deployed. */
-export interface Project {
-  readonly root: string;
-  readonly remote: string;
-  readonly clone: string;
-  readonly checkout: string;
-  /** Comes first on the script's PATH. */
-  readonly bin: string;
-  readonly env: Readonly<Record<string, string>>;
-}
-
-export interface Ending {
-  readonly code: number | null;
-  readonly output: string;
-  readonly log: string;
-}
+export type Project = ReturnType<typeof describeProject>;
 
 export const deployScript = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.url));
 /** The one of this machine, past whatever records its calls. */
@@ -62,11 +48,7 @@ export async function push(project: Project, ...options: string[]): Promise<void
 }
 
 /** Runs the checkout's deploy.sh as the service does, to its end. */
-export async function deploy(
-  project: Project,
-  args: readonly string[],
-  env: Record<string, string> = {},
-): Promise<Ending> {
+export async function deploy(project: Project, args: readonly string[], env: Record<string, string> = {}) {
   const logPath = join(project.root, "own.log");
   const child = spawn(join(project.checkout, "deploy.sh"), args, {
     cwd: project.checkout,
@@ -82,7 +64,7 @@ export async function deploy(
 }
 
 /** The same for the commit that the checkout is at, as a push to main. */
-export async function deployHead(project: Project, env: Record<string, string> = {}): Promise<Ending> {
+export async function deployHead(project: Project, env: Record<string, string> = {}) {
   const head = await git(project, project.checkout, "rev-parse", "HEAD");
   return deploy(project, ["refs/heads/main", head], env);
 }
@@ -125,10 +107,11 @@ export function page(project: Project): Promise<string> {
   return readFile(join(project.checkout, "page.txt"), "utf8");
 }
 
-function describeProject(root: string): Project {
+function describeProject(root: string) {
   const bin = join(root, "bin");
   return {
     root,
+    /** Comes first on the script's PATH. */
     bin,
     remote: join(root, "remote.git"),
     clone: join(root, "clone"),

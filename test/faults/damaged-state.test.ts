@@ -122,16 +122,6 @@ test("a database with unexpected indexes is kept, with every accepted push", asy
   assert.equal(after.length, before.length + 1);
 });
 
-test("a database of a newer version is not changed: exit code 78, and what to do", async (t) => {
-  const statePath = stateWith(t, healthy);
-  const database = new DatabaseSync(databasePath(statePath));
-  database.exec("PRAGMA user_version = 99");
-  database.close();
-  const { code, text } = await startInVain(t, statePath);
-  assert.equal(code, 78);
-  assert.match(text, /hotpush.db has version 99.*Start the Hotpush that made it/);
-});
-
 test("a read-only state directory is refused: exit code 78, and what to do", needs("mount"), async (t) => {
   for (const bytes of [null, healthy]) {
     const disk = mountTmpfs(t, 4 * 1024 ** 2);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isFinished } from "../../src/deployments/deployment.ts";
@@ -67,14 +68,6 @@ test("retrying a script that cannot start leaves no descriptor behind", async (t
 });
 
 function zombiesOf(parent: number): readonly string[] {
-  return readdirSync("/proc").filter((name) => {
-    if (!/^\d+$/.test(name)) return false;
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, "latin1");
-      const [state, ppid] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      return state === "Z" && Number(ppid) === parent;
-    } catch {
-      return false;
-    }
-  });
+  const { stdout } = spawnSync("ps", ["--ppid", String(parent), "-o", "stat="], { encoding: "utf8" });
+  return stdout.split("\n").filter((state) => state.startsWith("Z"));
 }

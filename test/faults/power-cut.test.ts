@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { startLoad } from "../harness/load.ts";
-import { makeCheckout, makeMachine } from "../harness/machine.ts";
+import { makeCheckout, makeMachine, type Role, type RunningRole } from "../harness/machine.ts";
 import { cutPower, cutPowerOf, mountDisk } from "../harness/mounts.ts";
-import { findLost, readRecorded, readSpool } from "../harness/records.ts";
+import { readRecorded, readSpool } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
-import { makeMutant, startService } from "../harness/service.ts";
+import { type Mutation, makeMutant } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 const cuts = Number(process.env.HOTPUSH_TEST_CUTS ?? 60);
@@ -29,122 +29,94 @@ test("the image of a mounted disk holds synced data and nothing else", needed, (
   assert.deepEqual(found, { synced: 50, notSynced: 0 });
 });
 
-test(`no accepted push is lost over ${cuts} power cuts`, needed, async (t) => {
-  const { losing, accepted, seconds } = await cutPowerUnderLoad(t, cuts);
-  t.diagnostic(`${cuts} cuts in ${seconds} s, ${accepted} pushes accepted, ${losing.length} cuts lost any`);
-  assert.deepEqual(losing, []);
-});
-
-test("with synchronous=NORMAL accepted pushes are lost, so the test above can fail", needed, async (t) => {
-  const mainPath = makeMutant(t, {
-    file: "platform/sqlite.ts",
-    from: "PRAGMA synchronous = FULL",
-    to: "PRAGMA synchronous = NORMAL",
+for (const roles of [["all"], ["front", "run"]] as const)
+  test(`no accepted push is lost over ${cuts} power cuts of ${roles.join(" and ")}`, needed, async (t) => {
+    const { losing, accepted, removed } = await cutPowerUnderLoad(t, { roles, count: cuts });
+    t.diagnostic(
+      `${cuts} cuts, ${accepted} pushes accepted, ${removed} had left the spool, ${losing.length} cuts lost any`,
+    );
+    assert.notEqual(removed, 0);
+    assert.deepEqual(losing, []);
   });
-  const { losing, accepted } = await cutPowerUnderLoad(t, 6, mainPath);
-  t.diagnostic(`6 cuts, ${accepted} pushes accepted, ${losing.length} cuts lost any`);
-  assert.notEqual(losing.length, 0);
-});
 
-test(`no push that front accepted is lost over ${cuts} power cuts`, needed, async (t) => {
-  const { losing, removed } = await cutPowerOfRoles(t, cuts);
-  t.diagnostic(`${cuts} cuts, ${removed} pushes had left the spool, ${losing.length} cuts lost any`);
-  assert.notEqual(removed, 0);
-  assert.deepEqual(losing, []);
-});
-
-test("pushes are lost if they are answered before their file is synced", needed, async (t) => {
-  const mainPath = makeMutant(t, {
-    file: "front/webhook/spool.ts",
-    from: "await file.sync();",
-    to: "",
+const unsafe: Readonly<Record<string, { readonly roles: Cuts["roles"]; readonly mutation: Mutation }>> = {
+  "with synchronous=NORMAL": {
+    roles: ["all"],
+    mutation: {
+      file: "platform/sqlite.ts",
+      from: "PRAGMA synchronous = FULL",
+      to: "PRAGMA synchronous = NORMAL",
+    },
+  },
+  "if they are answered before their file is synced": {
+    roles: ["front", "run"],
+    mutation: { file: "front/webhook/spool.ts", from: "await file.sync();", to: "" },
+  },
+};
+for (const [when, { roles, mutation }] of Object.entries(unsafe))
+  test(`accepted pushes are lost ${when}, so the test above can fail`, needed, async (t) => {
+    const { losing } = await cutPowerUnderLoad(t, { roles, count: 6, mainPath: makeMutant(t, mutation) });
+    assert.notEqual(losing.length, 0);
   });
-  const { losing } = await cutPowerOfRoles(t, 6, mainPath);
-  assert.notEqual(losing.length, 0);
-});
 
-/** Cuts the power of both processes `count` times while clients push. @returns the losses of each cut */
-async function cutPowerOfRoles(t: TestContext, count: number, frontPath?: string) {
+interface Cuts {
+  readonly roles: readonly Role[];
+  readonly count: number;
+  /** Of a service that is broken on purpose. */
+  readonly mainPath?: string;
+}
+
+/** Cuts the power of all processes `count` times while clients push. @returns the losses of each cut */
+async function cutPowerUnderLoad(t: TestContext, { roles, count, mainPath }: Cuts) {
   const disk = mountDisk(t);
   const machine = makeMachine(t, disk.path);
-  machine.addProject("shop", makeCheckout(t, "sleep 600"));
-  const front = await machine.start("front", {}, [], frontPath);
-  const run = await machine.start("run");
-  const load = startLoad(4, { paths: ["/webhook/shop"] });
-  load.aim(`http://127.0.0.1:${front.port}`);
-  const losing: string[] = [];
-  let removed = 0;
+  machine.addProject("shop", makeCheckout(t));
+  const running: RunningRole[] = [];
+  for (const role of roles) running.push(await machine.start(role, {}, [], mainPath));
+  const pids = running.map(({ child }) => child.pid ?? 0);
+  const load = startLoad(16, { paths: ["/webhook/shop"] });
+  load.aim(`http://127.0.0.1:${running[0]?.port}`);
+  const countPromised = () => load.accepted.size + load.stored.size;
   // Pushes leave the spool a while after they came.
   await until(
     "the first have left",
-    () => !readSpool(machine.spoolPath).has([...load.accepted.keys()][0] ?? ""),
+    () => countPromised() > 0 && !readSpool(machine.spoolPath).has([...load.accepted.keys()][0] ?? ""),
   );
   // What is not recorded yet can be lost only from the spool.
-  if (frontPath !== undefined) {
-    run.child.kill("SIGSTOP");
+  if (mainPath !== undefined && running[1]) {
+    running[1].child.kill("SIGSTOP");
     await until("pushes wait", () => load.stored.size > 0);
   }
+  const losing: string[] = [];
+  let removed = 0;
   for (let cut = 0; cut < count; cut += 1) {
-    await delay(50 + Math.random() * 100);
-    const promised = [...load.accepted.keys(), ...load.stored];
-    const pids = [front, run].map(({ child }) => child.pid ?? 0);
-    const [fault, left] = await cutPowerOf(disk, pids, (path) => findFaultOfRoles(path, promised));
+    const before = countPromised();
+    await delay(20 + Math.random() * 80);
+    await until("pushes are accepted", () => countPromised() >= before + leastAccepted);
+    const promised = new Map([...load.accepted, ...[...load.stored].map((digest) => [digest, 0] as const)]);
+    const [fault, left] = await cutPowerOf(disk, pids, (path) => findFault(path, promised));
     if (fault !== null) losing.push(`cut ${cut}: ${fault}`);
     removed += left;
   }
   await load.stop();
-  return { losing, removed };
+  return { losing, accepted: countPromised(), removed };
 }
 
-/** @returns also how many had left the spool */
-function findFaultOfRoles(path: string, promised: readonly string[]): readonly [string | null, number] {
+/** @param promised with the ids in their answers; 0: there was none. @returns also how many had left the spool */
+function findFault(path: string, promised: ReadonlyMap<string, number>): readonly [string | null, number] {
   try {
     const waiting = readSpool(join(path, "front/spool"));
-    const left = promised.filter((digest) => !waiting.has(digest));
-    const lost = readRecorded(join(path, "state"), ({ idOf }) =>
-      left.filter((digest) => idOf(digest) === null),
-    );
-    return [lost.length === 0 ? null : `${lost.length} of ${promised.length} lost`, left.length];
+    const left = [...promised].filter(([digest]) => !waiting.has(digest));
+    return readRecorded(join(path, "state"), ({ all, idOf }) => {
+      const verdict = all("PRAGMA integrity_check")[0]?.integrity_check;
+      const isLost = ([digest, id]: readonly [string, number]) =>
+        id === 0 ? idOf(digest) === null : idOf(digest) !== id;
+      const lost = [...promised].filter((one) => (one[1] !== 0 || !waiting.has(one[0])) && isLost(one));
+      const fault = lost.length === 0 ? null : `${lost.length} of ${promised.size} lost`;
+      return [verdict === "ok" ? fault : `damaged: ${String(verdict)}`, left.length] as const;
+    });
   } catch (error) {
     return [`unreadable: ${String(error)}`, 0];
-  }
-}
-
-/** Cuts the power `count` times while clients push. @returns the losses of each cut */
-async function cutPowerUnderLoad(t: TestContext, count: number, mainPath?: string) {
-  const startedAtMs = performance.now();
-  const disk = mountDisk(t);
-  const service = await startService(t, {
-    statePath: join(disk.path, "state"),
-    ...(mainPath ? { mainPath } : {}),
-  });
-  const load = startLoad(16);
-  load.aim(service.url);
-  const losing: string[] = [];
-  for (let cut = 0; cut < count; cut += 1) {
-    const accepted = load.accepted.size;
-    await delay(20 + Math.random() * 80);
-    await until("pushes are accepted", () => load.accepted.size >= accepted + leastAccepted);
-    const promised = new Map(load.accepted);
-    const fault = await cutPowerOf(disk, [service.child.pid ?? 0], (path) =>
-      findFault(join(path, "state"), promised),
-    );
-    if (fault !== null) losing.push(`cut ${cut}: ${fault}`);
-  }
-  await load.stop();
-  await service.end("SIGKILL");
-  const seconds = ((performance.now() - startedAtMs) / 1_000).toFixed(1);
-  return { losing, accepted: load.accepted.size, seconds };
-}
-
-function findFault(statePath: string, promised: ReadonlyMap<string, number>): string | null {
-  try {
-    const verdict = readRecorded(statePath, ({ all }) => all("PRAGMA integrity_check")[0]?.integrity_check);
-    if (verdict !== "ok") return `damaged: ${String(verdict)}`;
-    const lost = findLost(statePath, promised);
-    return lost.length === 0 ? null : `${lost.length} of ${promised.size} lost`;
-  } catch (error) {
-    return `unreadable: ${String(error)}`;
   }
 }
 

@@ -32,18 +32,6 @@ for (const error of ["EAGAIN", "ENOMEM"]) {
 }
 
 test(
-  "a deployment runs once if its process could not be started at first",
-  needs("strace", "root"),
-  async (t) => {
-    const service = await startService(t, { script: countingScript });
-    await injectFault(t, service.child.pid ?? 0, `${forks}:error=EAGAIN:when=1`);
-    assert.equal((await deliver(service.url, githubPush())).status, 202);
-    await service.log.waitFor(({ event }) => event === "deployment.not_started");
-    await assertRanOnce(service, 1);
-  },
-);
-
-test(
   "a service that cannot start processes records pushes, and deploys them once it can",
   needs("strace"),
   async (t) => {

@@ -67,19 +67,13 @@ fuzz(
 );
 
 fuzz(
-  "a value that can be written is read back by Node and by a shell",
-  fc.property(fc.string({ maxLength: 30 }), (value) => {
-    const written = asWritten(value);
-    if (written === null) return;
-    assert.equal(parseEnv(`X=${written}\nY=1`).X, value);
-  }),
-  5_000,
-);
-
-fuzz(
-  "a shell reads values as they were written",
+  "Node and a shell read values as they were written",
   fc.property(fc.array(fc.string({ unit: "grapheme-ascii" }), { minLength: 50, maxLength: 50 }), (values) => {
     const written = values.flatMap((value) => asWritten(value) ?? []);
+    for (const one of values) {
+      const text = asWritten(one);
+      if (text !== null) assert.equal(parseEnv(`X=${text}\nY=1`).X, one);
+    }
     const script = written.map((one) => `X=${one}\nprintf '%s\\0' "$X"\n`).join("");
     const read = execFileSync("/bin/sh", ["-c", script], { env: {}, encoding: "utf8" });
     assert.deepEqual(
@@ -87,7 +81,7 @@ fuzz(
       values.filter((value) => asWritten(value) !== null),
     );
   }),
-  1_000,
+  5_000,
   50,
 );
 

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import fc from "fast-check";
+import { githubDelivery, githubPush, sign } from "../harness/delivery.ts";
+import { onTheWire } from "../harness/raw-http.ts";
 import { startReceiver } from "../harness/receiver.ts";
 import { assertHolds, runsOr } from "./fuzz.ts";
-import { forgedPush, mutatedPush, signedDocument, wellFormedUnsigned } from "./requests.ts";
 import { statusesFrom } from "./statuses-from.ts";
 
 const batchSize = 250;
@@ -13,12 +14,11 @@ const receiver = await startReceiver({ after });
 const mainRefs = new Set<string>(["refs/heads/main", "refs/heads/master"]);
 
 /** Sends the requests on several connections at once. @returns their statuses */
-async function statusesOf(wires: readonly string[], connectionCount: number): Promise<number[]> {
+async function statusesOf(wires: readonly string[]): Promise<number[]> {
   const shares = Array.from({ length: connectionCount }, (_, at) =>
     wires.filter((_wire, index) => index % connectionCount === at),
   ).filter((share) => share.length > 0);
-  const statuses = (await Promise.all(shares.map((share) => statusesFrom(receiver.port, share)))).flat();
-  return statuses;
+  return (await Promise.all(shares.map((share) => statusesFrom(receiver.port, share)))).flat();
 }
 
 function assertNoFault(statuses: readonly number[]): void {
@@ -33,23 +33,17 @@ function assertNoFault(statuses: readonly number[]): void {
   }
 }
 
-interface Check {
-  readonly count: number;
-  readonly isSigned: boolean;
-  readonly connectionCount: number;
-}
-
 /** Sends `count` requests from `arbitrary`, in batches. */
 async function check(
   arbitrary: fc.Arbitrary<string>,
-  { count, isSigned, connectionCount }: Check,
+  { count, isSigned }: { readonly count: number; readonly isSigned: boolean },
 ): Promise<number[]> {
   const all: number[] = [];
   const batch = fc.array(arbitrary, { minLength: batchSize, maxLength: batchSize, size: "max" });
   await assertHolds(
     fc.asyncProperty(batch, async (wires) => {
       const pushesBefore = receiver.pushes.length;
-      const statuses = await statusesOf(wires, connectionCount);
+      const statuses = await statusesOf(wires);
       assertNoFault(statuses);
       if (!isSigned) assert.equal(receiver.pushes.length, pushesBefore, "an unsigned request was recorded");
       receiver.pushes.length = 0;
@@ -61,21 +55,194 @@ async function check(
   return all;
 }
 
+const token = fc.stringMatching(/^[A-Za-z0-9_-]{1,20}$/);
+const fieldText = fc.stringMatching(/^[\x20-\x7e]{0,40}$/);
+const headerName = fc.oneof(
+  token,
+  fc.constantFrom(
+    "Content-Type",
+    "X-GitHub-Event",
+    "X-Hub-Signature-256",
+    "X-Hub-Signature",
+    "X-Gitlab-Token",
+  ),
+  fc.constantFrom("webhook-signature", "webhook-id", "webhook-timestamp", "X-Gitea-Signature", "X-Event-Key"),
+  fc.constantFrom("__proto__", "constructor", "Content-Encoding", "Accept", "Cookie"),
+);
+const headerValue = fc.oneof(
+  fieldText,
+  fc.stringMatching(/^[0-9a-fA-F]{60,68}$/).map((hex) => `sha256=${hex}`),
+  fc.constantFrom(
+    "application/json",
+    "push",
+    "sha256=",
+    "sha1=abc",
+    "v1,",
+    "v1,AAAA",
+    "gzip",
+    "100-continue",
+    ";",
+  ),
+);
+const target = fc.oneof(
+  fc.constantFrom(
+    "/webhook",
+    "/webhook",
+    "/webhook",
+    "/health",
+    "/webhook/",
+    "//webhook",
+    "*",
+    "/%2e%2e/webhook",
+  ),
+  fc.webPath().map((path) => path || "/"),
+  fc.stringMatching(/^\/[\x21-\x7e]{0,30}$/),
+);
+const method = fc.oneof(
+  fc.constantFrom("POST", "POST", "POST", "GET", "PUT", "DELETE"),
+  fc.constantFrom("OPTIONS", "PATCH", "TRACE"),
+);
+const bodyText = fc.oneof(
+  fieldText,
+  fc.json(),
+  fc.constant(""),
+  fc.string({ unit: "binary-ascii", maxLength: 100 }),
+);
+
+const anyHeaders = fc.dictionary(headerName, headerValue, { maxKeys: 6 });
+/** Most requests without a JSON content type are refused before their signature is checked. */
+const headers = fc.oneof(
+  anyHeaders,
+  anyHeaders.map((some) => ({ ...some, "Content-Type": "application/json" })),
+);
+
+/** Valid HTTP requests that are not signed with the secret; they can share a connection. */
+const wellFormedUnsigned: fc.Arbitrary<string> = fc
+  .record({ method, target, headers, body: bodyText })
+  .map(({ headers, body, ...options }) => onTheWire({ headers, body }, options));
+
+/** A push that has everything but the secret: signed with another one, over another body, or with random text. */
+const forgedPush: fc.Arbitrary<string> = fc
+  .tuple(
+    fc.constantFrom("another secret than the right one", "", " ", "change-me"),
+    fc.option(fc.stringMatching(/^[0-9a-f]{64}$/), { nil: undefined }),
+    fc.constantFrom("x-hub-signature-256", "x-gitea-signature", "x-gogs-signature", "x-pagure-signature-256"),
+    fc.boolean(),
+  )
+  .map(([secret, hex, header, isForOtherBody]) => {
+    const { body } = githubPush();
+    const digest = hex ?? (isForOtherBody ? sign(`${body} `) : sign(body, secret));
+    const { "x-hub-signature-256": _, ...headers } = githubDelivery("push", body).headers;
+    const prefix = header.startsWith("x-hub") ? "sha256=" : "";
+    return onTheWire({ headers: { ...headers, [header]: prefix + digest }, body });
+  });
+
+const oddValues: readonly unknown[] = [
+  null,
+  true,
+  false,
+  0,
+  -1,
+  1.5,
+  1e308,
+  "",
+  " ",
+  "main",
+  "refs/heads/main",
+  "refs/heads/master",
+  "refs/heads/main\n",
+  "refs/heads/main ",
+  "refs/heads/Main",
+  "REFS/HEADS/MAIN",
+  "refs/heads/main/../x",
+  "refs/heads/-main",
+  "refs/heads/$(id)",
+  "refs/heads/m\u0430in",
+  "\0",
+  "\ud800",
+  "a".repeat(5_000),
+  "0".repeat(40),
+  "f".repeat(40),
+  "F".repeat(40),
+  "f".repeat(41),
+  "f".repeat(64),
+  [],
+  ["refs/heads/main"],
+  {},
+  { toString: "x" },
+  [[[[]]]],
+];
+
+const paths = [
+  "ref",
+  "before",
+  "after",
+  "deleted",
+  "created",
+  "repository",
+  "repository.full_name",
+  "head_commit",
+  "action",
+  "__proto__",
+];
+
+/** A push as GitHub sends it, with up to three fields replaced or removed, then signed. */
+const mutatedPush: fc.Arbitrary<string> = fc
+  .array(fc.tuple(fc.constantFrom(...paths), fc.option(fc.constantFrom(...oddValues), { nil: undefined })), {
+    minLength: 1,
+    maxLength: 3,
+  })
+  .map((changes) => {
+    let text = githubPush({ mark: "mutated" }).body.toString();
+    for (const [path, value] of changes) text = replaceIn(text, path, value);
+    return signed(text);
+  });
+
+/** Any signed body, JSON or not. */
+const signedDocument: fc.Arbitrary<string> = fc
+  .oneof(
+    fc
+      .anything({ withNullPrototype: true, maxDepth: 4 })
+      .map((value) => JSON.stringify(value) ?? "undefined"),
+    fc.json({ maxDepth: 6 }),
+    fc.string({ unit: "binary", maxLength: 60 }),
+  )
+  .chain((text) => fc.constantFrom("push", "ping", "issues", "").map((event) => signed(text, event)));
+
+function signed(text: string, event = "push"): string {
+  return onTheWire(githubDelivery(event, Buffer.from(text)));
+}
+
+/** Sets or, with undefined, removes one field in JSON text, including `__proto__`. */
+function replaceIn(text: string, path: string, value: unknown): string {
+  const payload = JSON.parse(text) as Record<string, unknown>;
+  const [first = "", second] = path.split(".");
+  const owner = second === undefined ? payload : payload[first];
+  if (typeof owner !== "object" || owner === null) return text;
+  Object.defineProperty(owner, second ?? first, {
+    value,
+    enumerable: true,
+    configurable: true,
+    writable: true,
+  });
+  return JSON.stringify(payload);
+}
+
 test("unsigned requests of any kind are never recorded and never a fault", async () => {
-  const statuses = await check(wellFormedUnsigned, { count: 20_000, isSigned: false, connectionCount });
+  const statuses = await check(wellFormedUnsigned, { count: 20_000, isSigned: false });
   assert(statuses.includes(401) && statuses.includes(404) && statuses.includes(415));
 });
 
 test("pushes that have everything but the secret are all refused with 401", async () => {
-  const statuses = await check(forgedPush, { count: 5_000, isSigned: false, connectionCount });
+  const statuses = await check(forgedPush, { count: 5_000, isSigned: false });
   assert.deepEqual([...new Set(statuses)], [401]);
 });
 
 test("signed documents of any kind are never a fault, and only the two refs are recorded", async () => {
-  await check(signedDocument, { count: 12_000, isSigned: true, connectionCount });
+  await check(signedDocument, { count: 12_000, isSigned: true });
 });
 
 test("real pushes with odd values in any field are never a fault, and only the two refs are recorded", async () => {
-  const statuses = await check(mutatedPush, { count: 12_000, isSigned: true, connectionCount });
+  const statuses = await check(mutatedPush, { count: 12_000, isSigned: true });
   assert(statuses.includes(202) && statuses.includes(200) && statuses.includes(422));
 });

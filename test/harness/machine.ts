@@ -1,14 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { githubPush, testSecret } from "./delivery.ts";
 import { untilAnswering } from "./hotpush.ts";
 import { LogReader } from "./processes.ts";
-import { endProcess, mainPath } from "./service.ts";
+import { endProcess, mainPath, serviceEnvironment } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
-
-const root = fileURLToPath(new URL("../..", import.meta.url));
 
 export type Role = "all" | "front" | "run";
 
@@ -39,11 +36,8 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
     spoolPath,
     statePathOf,
     /** Writes the file of a project; `settings` are more lines of it. */
-    addProject(name: string, repoPath: string, settings: Readonly<Record<string, string>> = {}) {
-      const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
-      const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
-      writeFileSync(join(projectsPath, `${name}.env`), lines.join(""));
-    },
+    addProject: (name: string, repoPath: string, settings?: Settings) =>
+      void writeProject(projectsPath, name, repoPath, settings),
     /** Starts a role and waits until it serves. `wrapper` is a prefix of its command line, `code` another main.ts. */
     async start(
       role: Role,
@@ -56,13 +50,7 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
       const child = spawn(program, [...before, code, ...(role === "all" ? [] : [role])], {
         cwd: directory,
         env: {
-          PATH: process.env.PATH,
-          HOME: process.env.HOME,
-          TMPDIR: process.env.TMPDIR,
-          DOCKER_HOST: process.env.DOCKER_HOST,
-          NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
-          WEBHOOK_PORT: "0",
-          WEBHOOK_HOST: "127.0.0.1",
+          ...serviceEnvironment(),
           STATE_PATH: statePath,
           PROJECTS_PATH: projectsPath,
           SECRETS_PATH: secretsPath,
@@ -81,6 +69,17 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
       return { child, log, port, urlOf, statePath, end };
     },
   };
+}
+
+type Settings = Readonly<Record<string, string>>;
+
+/** @returns the path of its file */
+function writeProject(directory: string, name: string, repoPath: string, settings: Settings = {}): string {
+  const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
+  const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
+  const file = join(directory, `${name}.env`);
+  writeFileSync(file, lines.join(""));
+  return file;
 }
 
 /** A checkout whose script runs `text`. */
@@ -126,13 +125,8 @@ export function makeServer(scope: Scope) {
     path,
     runStatePath,
     env: { SERVER_PATH: path },
-    addProject(name: string, repoPath: string, settings: Readonly<Record<string, string>> = {}) {
-      const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
-      const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
-      const file = join(projectsPath, `${name}.env`);
-      writeFileSync(file, lines.join(""));
-      return file;
-    },
+    addProject: (name: string, repoPath: string, settings?: Settings) =>
+      writeProject(projectsPath, name, repoPath, settings),
     /** Starts a service with its projects and the state of its `run`. */
     start(role: Role) {
       const frontSocket = join(runStatePath, "front.sock");

@@ -63,6 +63,21 @@ export async function startService(scope: Scope, options: ServiceOptions = {}): 
   };
 }
 
+/** What each service of a test gets. */
+export function serviceEnvironment(): NodeJS.ProcessEnv {
+  const { PATH, HOME, TMPDIR, DOCKER_HOST } = process.env;
+  const NODE_COMPILE_CACHE = join(root, "node_modules/.cache/compiled");
+  return {
+    PATH,
+    HOME,
+    TMPDIR,
+    DOCKER_HOST,
+    NODE_COMPILE_CACHE,
+    WEBHOOK_PORT: "0",
+    WEBHOOK_HOST: "127.0.0.1",
+  };
+}
+
 /** Only starts the process, for cases in which it is expected to exit. */
 export function spawnService(
   scope: Scope,
@@ -73,14 +88,8 @@ export function spawnService(
   const child = spawn(program, [...before, ...checked, options.mainPath ?? mainPath], {
     cwd: options.repoPath,
     env: {
-      PATH: process.env.PATH,
-      HOME: process.env.HOME,
-      TMPDIR: process.env.TMPDIR,
-      DOCKER_HOST: process.env.DOCKER_HOST,
-      NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"),
-      WEBHOOK_PORT: "0",
+      ...serviceEnvironment(),
       PAGE_PORT: "0",
-      WEBHOOK_HOST: "127.0.0.1",
       WEBHOOK_SECRET: testSecret,
       REPO_PATH: options.repoPath,
       STATE_PATH: options.statePath,
