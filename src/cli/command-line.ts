@@ -3,7 +3,7 @@ import { NotRunningError } from "#calls/client";
 import { CommandError, ProblemError, refuseOtherSystems } from "#problems";
 import { refuse } from "./command.ts";
 import { loadProgram, onlyOnServers, onlyPrinting, onlyThere } from "./commands.ts";
-import { runOverSsh, sshServerFor } from "./over-ssh.ts";
+import { runInServer, runOverSsh, sshServerFor } from "./run-elsewhere.ts";
 
 /** The exit code of a wrong command line, as of every shell's built-in commands. */
 const usageExitCode = 2;
@@ -37,8 +37,7 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
     // The service may be `run` of this server, which has other ways to it.
-    if (error instanceof NotRunningError)
-      return await (await import("./run-in-server.ts")).runInServer(error, argv, env);
+    if (error instanceof NotRunningError) return await runInServer(error, argv, env);
     if (error instanceof ProblemError) return refuse(error.message, error.problem.evidence);
     if (error instanceof CommandError) return refuse(error.message);
     throw error;

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { parseEnv } from "node:util";
 import type { Command } from "commander";
 import { secretFault } from "#config/secret";
@@ -34,7 +34,7 @@ function makeSecretCommand({ env, finish }: CommandContext): Command {
     one
       .option(
         "--env-file <path>",
-        "the file that the service reads (default: that of the project, else .env here or of REPO_PATH)",
+        "the file that the service reads (default: that of the project, else .env here)",
       )
       .addOption(projectOption("the project whose secret it is, if there are several"));
   const rotate = newCommand(
@@ -139,9 +139,7 @@ function chooseFile({ envFile, project }: SecretOptions, env: NodeJS.ProcessEnv)
   const found = server && chooseProject(server, ".", project);
   const option = project === undefined ? "" : ` --project ${project}`;
   if (found !== null) return { path: found.file, project: found.name, isReadAgain: true, option };
-  // In the image the working directory has no `.env`: compose reads that of the repository, and passes its values on.
-  const path = env.REPO_PATH && !existsSync(".env") ? join(env.REPO_PATH, ".env") : ".env";
-  return { path, project, isReadAgain: false, option: "" };
+  return { path: ".env", project, isReadAgain: false, option: "" };
 }
 
 /** @throws CommandError if the file cannot be read, or does not have the secret itself */

@@ -13,7 +13,7 @@ import { chooseProjectName, parsePublicUrl, parseRemoteUrl, readRemoteUrl } from
 import { type UpPlan, up } from "#setup/up";
 import { type CommandContext, isAgreed, newCommand, parser, print } from "./command.ts";
 import { connectScreen } from "./connect.ts";
-import { saveServer } from "./over-ssh.ts";
+import { saveServer } from "./run-elsewhere.ts";
 
 export const commands = { up: makeUpCommand, clone: makeCloneCommand };
 

@@ -99,18 +99,6 @@ test("root rotates no secret in the directory of another user", needs("root"), a
   assert.equal(read(), settings);
 });
 
-test("without a .env here, the one of the repository is used", async (t) => {
-  const { target, read } = envFile(t, settings);
-  const elsewhere = { ...target, cwd: temporaryDirectory(t), env: { REPO_PATH: target.cwd } };
-  assert.equal((await hotpush(elsewhere, "secret", "rotate")).code, 0);
-  const rotated = read();
-  assert.notEqual(rotated, settings);
-  const here = envFile(t, settings);
-  assert.equal((await hotpush({ ...elsewhere, cwd: here.target.cwd }, "secret", "rotate")).code, 0);
-  assert.notEqual(here.read(), settings);
-  assert.equal(read(), rotated);
-});
-
 test("during a rotation both secrets are accepted, and status reports the use of each", async (t) => {
   const repoPath = temporaryDirectory(t);
   const { target, read } = envFile(t, `WEBHOOK_SECRET=${testSecret}\n`, repoPath);

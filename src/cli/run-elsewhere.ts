@@ -1,11 +1,16 @@
+/** Commands that run again elsewhere: on the server by ssh, or in the container of `run`. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
+import type { NotRunningError } from "#calls/client";
+import { serverCommands } from "#config/server";
 import { operatorSocketPath } from "#config/state-path";
-import { runInPlace } from "#platform/run-command";
+import { outputOf, runInPlace } from "#platform/run-command";
 import { isSshDestination, remoteCommandLine } from "#platform/ssh";
 import { CommandError } from "#problems";
-import { statePathOf } from "./service-access.ts";
+import { runContainer as container, findServer } from "#setup/server";
+import { refuse } from "./command.ts";
+import { directoriesAround, statePathOf } from "./service-access.ts";
 
 /** The commands that run on the server themselves if HOTPUSH_SERVER is an address of ssh. */
 const overSsh = [
@@ -48,6 +53,8 @@ function savedServer(env: NodeJS.ProcessEnv): string | undefined {
   return parseEnv(readFileSync(file, "utf8")).HOTPUSH_SERVER;
 }
 
+const isTerminal = () => [process.stdin, process.stdout, process.stderr].every(({ isTTY }) => isTTY);
+
 /** Root runs it there, or sudo. */
 const script = 'sudo=; [ "$(id -u)" = 0 ] || sudo="sudo -n"; exec $sudo hotpush "$@"';
 
@@ -57,7 +64,43 @@ export async function runOverSsh(
   words: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const isTerminal = [process.stdin, process.stdout].every(({ isTTY }) => isTTY);
   const line = remoteCommandLine(["sh", "-c", script, "sh", ...words]);
-  return (await runInPlace(["ssh", "-a", isTerminal ? "-t" : "-T", "--", address, line], env)) ?? 1;
+  return (await runInPlace(["ssh", "-a", isTerminal() ? "-t" : "-T", "--", address, line], env)) ?? 1;
+}
+
+/** Variables that decide how the command prints, and in whose name it asks. */
+const passedOn = ["TERM", "COLORTERM", "NO_COLOR", "USER", "SUDO_USER"];
+
+/**
+ * Runs a command again in the container of `run`, if that is the service that it could not reach and this user may use
+ * Docker: only root may use the socket of `run`. If there is no such way, the reason is printed on standard error.
+ *
+ * @returns the exit code of the command
+ */
+export async function runInServer(
+  error: NotRunningError,
+  argv: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  const server = findServer(env);
+  if (server?.state.run !== error.statePath) return refuse(error.message);
+  if (!error.isForbidden)
+    return refuse(`${error.message.replace(/\. .*$/s, "")}. Start it: ${serverCommands(server.files).start}`);
+  const command = ["hotpush", ...argv];
+  const inspect = ["docker", "inspect", "--format", "{{.State.Running}}", container] as const;
+  if ((await outputOf(inspect, { env })) !== "true") {
+    const line = command.join(" ");
+    return refuse(
+      `Only root may use the Hotpush of this server. Run: sudo ${line}. Or, as a user who may use Docker: docker exec -it ${container} ${line}`,
+    );
+  }
+  const variables = [
+    ...passedOn.flatMap((name) => (env[name] ? [`${name}=${env[name]}`] : [])),
+    `TZ=${Intl.DateTimeFormat().resolvedOptions().timeZone}`,
+    // A path of this machine leads elsewhere in the container.
+    `HOTPUSH_WITHIN=${directoriesAround(".")}`,
+  ];
+  const options = variables.flatMap((variable) => ["--env", variable]);
+  const terminal = isTerminal() ? ["--interactive", "--tty"] : [];
+  return (await runInPlace(["docker", "exec", ...terminal, ...options, container, ...command], env)) ?? 1;
 }
