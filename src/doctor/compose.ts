@@ -9,6 +9,7 @@ import {
   type DoctorContext,
   type Fault,
   type Finding,
+  hasComposeFile,
   ok,
   okUnless,
   problem,
@@ -16,7 +17,6 @@ import {
   skip,
   warning,
 } from "./context.ts";
-import { hasComposeFile } from "./probes.ts";
 import { upstreamsOf } from "./server.ts";
 
 const noFile = skip("the repository has no compose file");

@@ -24,10 +24,10 @@ import {
   okUnless,
   problem,
   quote,
+  type RemoteFailure,
   skip,
   warning,
 } from "./context.ts";
-import type { RemoteFailure } from "./probes.ts";
 
 export const gitChecks: readonly Check[] = [
   {
@@ -84,7 +84,7 @@ export const gitChecks: readonly Check[] = [
     about: "project",
     claim: "BRANCH is set, and the remote has that branch",
     fix: "sets BRANCH, or pushes what is checked out as `main`",
-    async probe({ remote, repoPath, value, settings, readGit }) {
+    async probe({ remote, repoPath, value, settings }) {
       const answer = await remote();
       if (answer.kind !== "refs") return skip("the remote does not answer");
       const { refs } = answer;
@@ -93,10 +93,8 @@ export const gitChecks: readonly Check[] = [
       const head = found.find((name) => commitOf(name) === refs.get("HEAD")) ?? found[0];
       if (head === undefined) {
         const git = `git -C ${quote(repoPath)}`;
-        const isEmpty = (await readGit("rev-parse", "--verify", "HEAD")) === null;
-        const commit = isEmpty ? `${git} commit --quiet --allow-empty --message "First commit" && ` : "";
         const text = "The remote has neither main nor master, and a push of any other branch is ignored.";
-        return problem(text, `${commit}${git} push origin HEAD:refs/heads/main`);
+        return problem(text, `${git} push origin HEAD:refs/heads/main`);
       }
       const branch = value("BRANCH") || null;
       if (branch !== null && found.includes(branch))

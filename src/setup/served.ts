@@ -500,21 +500,19 @@ function upstreamNote(
   ]);
   const { deploy, scale } = services[service] ?? {};
   const replicas = Number(deploy?.replicas ?? scale ?? 1);
-  const sentences: readonly (readonly [isTrue: boolean, sentence: string])[] = [
-    [true, `Caddy serves ${service} (port ${port} in its container) at ${at}.`],
-    [before !== "" && `port ${before}` !== at, `Before, it was published at ${before}.`],
-    [
-      place.kind === "name" && isPrivate(endpoint),
+  return [
+    `Caddy serves ${service} (port ${port} in its container) at ${at}.`,
+    before !== "" && `port ${before}` !== at && `Before, it was published at ${before}.`,
+    place.kind === "name" &&
+      isPrivate(endpoint) &&
       `Only this machine or its network reached it so far; now all visitors of ${at} do.`,
-    ],
-    [place.kind === "name" && at !== name, `${at} needs a DNS record like that of the project.`],
-    [isInDoubt, `If it does not speak HTTP: hotpush init --at ${service}:${port}=none`],
-    [
-      replicas > 1,
+    place.kind === "name" && at !== name && `${at} needs a DNS record like that of the project.`,
+    isInDoubt && `If it does not speak HTTP: hotpush init --at ${service}:${port}=none`,
+    replicas > 1 &&
       `It runs ${replicas} times, and the first container gets all requests, until you write the live files of the others into the site (docs/rollout.md, Replicas).`,
-    ],
-  ];
-  return sentences.flatMap(([isTrue, sentence]) => (isTrue ? sentence : [])).join(" ");
+  ]
+    .filter((sentence) => sentence !== false)
+    .join(" ");
 }
 
 /** A service behind Caddy of which two cannot run, although Caddy could switch between them. */

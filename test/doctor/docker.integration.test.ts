@@ -4,7 +4,7 @@ import { chmodSync, chownSync, linkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { hasComposeFile } from "../../src/doctor/probes.ts";
+import { hasComposeFile } from "../../src/doctor/context.ts";
 import { isInContainer } from "../../src/platform/docker/mounts.ts";
 import { makePlace, onMachine, type Place, probe, standInForDocker, startEngine } from "../harness/doctor.ts";
 import { inOwnEtc } from "../harness/mounts.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { git, type Place, setSettings, testBroken } from "../harness/doctor.ts";
 import { becomeNobody, needs } from "../harness/requirements.ts";
@@ -80,16 +80,6 @@ testBroken([
     name: "BRANCH names a branch that the remote does not have",
     check: "branch",
     breakIt: (place) => setSettings(place, { BRANCH: "master" }),
-  },
-  {
-    name: "a remote and a checkout without any commit",
-    check: "branch",
-    breakIt(place) {
-      for (const path of [join(place.repoPath, ".git"), place.remotePath]) rmSync(path, { recursive: true });
-      execFileSync("git", ["init", "--quiet", "--bare", place.remotePath]);
-      git(place, "init", "--quiet");
-      git(place, "remote", "add", "origin", place.remotePath);
-    },
   },
 ]);
 
