@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { renameSync } from "node:fs";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
 import {
@@ -157,6 +158,21 @@ test("a person's deployment, and a failed one that is sent again, do not wait", 
   resolving.request("manual", head);
   assert.equal(await resolving.deploys(), head);
   assert.equal(resolving.read(id).state, "superseded");
+});
+
+test("a remote that is silent for a moment fails no push that has waited long for its checks", async (t) => {
+  const { checks, host } = makeChecks(["a"]);
+  const resolving = makeResolving(t, { checks, clock: () => host.nowMs });
+  resolving.deliver(resolving.project.commit());
+  assert.equal((await resolving.next()).kind, "wait");
+  host.nowMs = hourMs - 1;
+  assert.equal((await resolving.next()).kind, "wait");
+  const { remotePath } = resolving.project;
+  renameSync(remotePath, `${remotePath}-away`);
+  host.nowMs = hourMs;
+  assert.equal((await resolving.next()).kind, "wait");
+  renameSync(`${remotePath}-away`, remotePath);
+  assert.equal((await resolving.next()).kind, "skipped");
 });
 
 test("[skip deploy] on a commit after one that never turned green does not cover both", async (t) => {
