@@ -214,10 +214,12 @@ export interface ShownForm extends Pick<Setup, "host" | "settingsFile"> {
   readonly remote: GitRemote | null;
   readonly url: URL;
   readonly secret: string | undefined;
+  readonly hasChecks?: boolean;
 }
 
 /** The form of the git host's webhook, field by field. Only a person at a terminal sees the secret itself. */
-export function printWebhookForm({ host, remote, url, secret: known, settingsFile }: ShownForm): void {
+export function printWebhookForm(shownForm: ShownForm): void {
+  const { host, remote, url, secret: known, settingsFile, hasChecks = false } = shownForm;
   const shown = process.stdout.isTTY ? known : undefined;
   const secret = shown ?? `the value of WEBHOOK_SECRET in ${settingsFile}`;
   const values = { payloadUrl: publicUrl(url), secret };
@@ -233,6 +235,8 @@ export function printWebhookForm({ host, remote, url, secret: known, settingsFil
   const own = form.fields.find(([, value]) => value === secret)?.[0];
   const note = `  If ${form.host} makes the ${own} itself, write that to ${settingsFile} as WEBHOOK_SECRET.`;
   if (form.makesSecret) print(wrapFor(process.stdout, note, "  "));
+  if (hasChecks && form.checks)
+    print(wrapFor(process.stdout, `  For DEPLOY_AFTER, choose these events as well: ${form.checks}.`, "  "));
   if (host !== null) print(wrapFor(process.stdout, `  ${form.afterwards}`, "  "));
 }
 

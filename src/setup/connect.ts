@@ -50,6 +50,8 @@ export interface Connection extends SendSettings {
   readonly isHostNamed: boolean;
   /** Whether git reads the remote over ssh. */
   readonly usesSsh: boolean;
+  /** Whether DEPLOY_AFTER is set, so that checks are to be sent as well. */
+  readonly hasChecks: boolean;
 }
 
 export interface ConnectScreen {
@@ -122,6 +124,7 @@ export async function findConnection(
     isHostNamed:
       named !== null || (repository !== null && parseHostedRepository(repository.url.href) !== null),
     usesSsh: remoteUrl !== null && parseGitRemoteUrl(remoteUrl).scheme === "ssh",
+    hasChecks: Boolean((project?.env ?? env).DEPLOY_AFTER),
   };
 }
 
@@ -167,7 +170,7 @@ async function makeRight(
   { key: wantsKey = true }: ConnectOptions,
   { say }: ConnectScreen,
 ): Promise<string> {
-  const { directory, usesSsh } = connection;
+  const { directory, usesSsh, hasChecks } = connection;
   // Before anything is made, the host has shown that the token may see both.
   const hooks = await host.listHooks(connection.url);
   const needsKey = usesSsh && wantsKey;
@@ -175,7 +178,7 @@ async function makeRight(
   const undo: (() => Promise<unknown>)[] = [];
   try {
     const [first, ...others] = hooks;
-    const hook = await host.saveHook(first?.id ?? null, connection.url.href);
+    const hook = await host.saveHook(first?.id ?? null, connection.url.href, hasChecks);
     if (first === undefined) undo.push(() => host.removeHook(hook.id));
     if (hook.isSigned === false)
       throw new CommandError(
@@ -183,7 +186,7 @@ async function makeRight(
       );
     for (const { id } of others) await host.removeHook(id);
     if (needsKey) say(await giveDeployKey(directory, deployKeyTitle(connection.url), host, keys, undo));
-    const pushes = `${host.name} sends the pushes of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
+    const pushes = `${host.name} sends the pushes${hasChecks ? " and checks" : ""} of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
     say(
       first === undefined
         ? `The webhook is made: ${pushes}.`

@@ -42,7 +42,8 @@ interface HostApi {
   /** Whether a list is an object with `values`. */
   readonly wraps?: true;
   readonly hook: v.GenericSchema<unknown, HostedHook>;
-  readonly hookBody: (url: string, secret: string) => object;
+  /** @param hasChecks whether the checks of commits are to be sent as well as the pushes */
+  readonly hookBody: (url: string, secret: string, hasChecks: boolean) => object;
   readonly update: "PATCH" | "PUT";
   /** What an update leaves out of the body. */
   readonly onlyNew?: readonly string[];
@@ -75,10 +76,10 @@ const gitea: HostApi = {
     v.object({ id, config: v.object({ url: v.optional(v.string(), "") }) }),
     v.transform((hook) => ({ id: hook.id, url: hook.config.url, isSigned: null })),
   ),
-  hookBody: (url, secret) => ({
+  hookBody: (url, secret, hasChecks) => ({
     type: "gitea",
     active: true,
-    events: ["push"],
+    events: hasChecks ? ["push", "status"] : ["push"],
     branch_filter: "{main,master}",
     config: { url, content_type: "json", secret },
   }),
@@ -99,10 +100,10 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
     token:
       "Settings, Developer settings, Fine-grained tokens: only this repository, with Webhooks and Administration: Read and write",
     page: listed50,
-    hookBody: (url, secret) => ({
+    hookBody: (url, secret, hasChecks) => ({
       name: "web",
       active: true,
-      events: ["push"],
+      events: hasChecks ? ["push", "check_run", "check_suite", "status"] : ["push"],
       config: { url, content_type: "json", secret, insecure_ssl: "0" },
     }),
     onlyNew: ["name"],
@@ -127,10 +128,14 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
     },
   },
   gitea,
-  // Forgejo has Gitea's API, and a type of webhook of its own.
+  // Forgejo has Gitea's API, and a type of webhook and events of its own.
   forgejo: {
     ...gitea,
-    hookBody: (url, secret) => ({ ...gitea.hookBody(url, secret), type: "forgejo" }),
+    hookBody: (url, secret, hasChecks) => ({
+      ...gitea.hookBody(url, secret, hasChecks),
+      type: "forgejo",
+      events: hasChecks ? ["push", "action_run_success"] : ["push"],
+    }),
   },
   gitlab: {
     token: "project, Settings, Access tokens: role Maintainer, scope api",
@@ -139,9 +144,11 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
       v.object({ id, url: v.string(), signing_token_present: v.optional(v.boolean(), false) }),
       v.transform(({ signing_token_present: isSigned, ...hook }) => ({ ...hook, isSigned })),
     ),
-    hookBody: (url, secret) => ({
+    hookBody: (url, secret, hasChecks) => ({
       url,
       push_events: true,
+      pipeline_events: hasChecks,
+      job_events: hasChecks,
       branch_filter_strategy: "all_branches",
       enable_ssl_verification: true,
       signing_token: secret,
@@ -185,7 +192,15 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
       v.object({ uuid: v.string(), url: v.string() }),
       v.transform(({ uuid, url }) => ({ id: uuid, url, isSigned: null })),
     ),
-    hookBody: (url, secret) => ({ description: "Hotpush", url, active: true, events: ["repo:push"], secret }),
+    hookBody: (url, secret, hasChecks) => ({
+      description: "Hotpush",
+      url,
+      active: true,
+      events: hasChecks
+        ? ["repo:push", "repo:commit_status_created", "repo:commit_status_updated"]
+        : ["repo:push"],
+      secret,
+    }),
     update: "PUT",
     keys: "/deploy-keys",
     keysPage: "/admin/access-keys/",
@@ -251,8 +266,8 @@ export function openRepository(repository: CommitStatus, secret: string) {
     },
     listKeys: () => list(api.keys, api.key, "read the deploy keys"),
     /** Makes a webhook, or gives the one that is there all its values again. */
-    async saveHook(present: string | null, url: string): Promise<HostedHook> {
-      const body = Object.entries(api.hookBody(url, secret));
+    async saveHook(present: string | null, url: string, hasChecks: boolean): Promise<HostedHook> {
+      const body = Object.entries(api.hookBody(url, secret, hasChecks));
       const changed = Object.fromEntries(body.filter(([name]) => !api.onlyNew?.includes(name)));
       return present === null
         ? read(api.hook, await ask("POST", "/hooks", "make the webhook", Object.fromEntries(body)))

@@ -20,6 +20,8 @@ interface FormRow {
   readonly fields: Readonly<Record<string, string>>;
   /** What the host does when the form is saved, and what its test button does. */
   readonly afterwards: string;
+  /** The names of the events that say how the checks of a commit went, for DEPLOY_AFTER. */
+  readonly checks?: string;
   /** Whether the host makes the secret itself: WEBHOOK_SECRET must be set to the one that it shows. */
   readonly makesSecret?: true;
 }
@@ -45,18 +47,21 @@ const forms: Readonly<Record<GitHost, FormRow>> = {
     way: settings,
     page: "{path}/settings/hooks/new",
     fields: { ...gitHubFields, "Which events": "Just the push event", Active: "yes" },
+    checks: "Check runs, Check suites, Statuses",
     afterwards: "GitHub sends a ping at once; the delivery's page shows the answer pong.",
   },
   gitea: {
     way: `${settings}, Gitea`,
     page: "{path}/settings/hooks/gitea/new",
     fields: giteaFields,
+    checks: "Status",
     afterwards: realPush,
   },
   forgejo: {
     way: `${settings}, Forgejo`,
     page: "{path}/settings/hooks/forgejo/new",
     fields: giteaFields,
+    checks: "Action Run events: Success",
     afterwards: realPush,
   },
   gogs: {
@@ -73,6 +78,7 @@ const forms: Readonly<Record<GitHost, FormRow>> = {
     way: "project, Settings, Webhooks, Add new webhook",
     page: "{path}/-/hooks",
     fields: { URL: url, "Signing token": secret, "Secret token": "leave it empty", Trigger: "Push events" },
+    checks: "Pipeline events, Job events",
     afterwards: "It takes GitLab 19.0 or newer. Test, Push events sends a real push, so it deploys.",
     makesSecret: true,
   },
@@ -80,6 +86,7 @@ const forms: Readonly<Record<GitHost, FormRow>> = {
     way: "repository, Repository settings, Webhooks, Add webhook",
     page: "{path}/admin/webhooks",
     fields: { URL: url, Secret: secret, Status: "Active", Triggers: "Repository push" },
+    checks: "Build status created, Build status updated",
     afterwards: noTest,
   },
   "bitbucket-data-center": {
@@ -115,7 +122,7 @@ export function payloadName(path: string, host: GitHost | null): string {
 }
 
 /** A form with the value of each field. */
-export interface WebhookForm extends Pick<FormRow, "way" | "afterwards" | "makesSecret"> {
+export interface WebhookForm extends Pick<FormRow, "way" | "checks" | "afterwards" | "makesSecret"> {
   /** The host's own name. */
   readonly host: string;
   /** The URL of the form, or null if the remote is not known. */

@@ -12,6 +12,8 @@ interface FakeHook {
   secret: string;
   /** GitLab's: of which branches it sends pushes. */
   branchFilter?: string;
+  /** What it sends, in the host's words. */
+  events?: readonly string[];
 }
 
 interface FakeDelivery {
@@ -163,6 +165,8 @@ export async function startFakeGitHost(
     hook.url = config.url;
     hook.secret = host.isOld ? "" : config.secret;
     if (filter === "all_branches") delete hook.branchFilter;
+    hook.events =
+      body.events ?? Object.keys(body).filter((one) => one.endsWith("_events") && body[one] === true);
     if (index < 0) host.hooks.push(hook);
     return [index < 0 ? 201 : 200, showHook(hook)] as const;
   }

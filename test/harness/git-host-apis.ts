@@ -175,7 +175,19 @@ const bitbucketHook = closed({
   active: flag,
   skip_cert_verification: flag,
   secret: text,
-  events: { type: "array", items: { enum: ["repo:push", "repo:fork", "repo:updated"] }, minItems: 1 },
+  events: {
+    type: "array",
+    items: {
+      enum: [
+        "repo:push",
+        "repo:fork",
+        "repo:updated",
+        "repo:commit_status_created",
+        "repo:commit_status_updated",
+      ],
+    },
+    minItems: 1,
+  },
 });
 
 export const hostDescriptions: Readonly<Record<HostName, HostDescription>> = {

@@ -9,6 +9,14 @@ const hosts = Object.keys(hostDescriptions) as readonly HostName[];
 const stranger = { id: "1999", title: "of a person", key: "ssh-ed25519 AAAAC3strange", isReadOnly: false };
 const otherHook = { id: "1998", url: "https://elsewhere.example.org/webhook", secret: "x" };
 
+const checkEvents: Readonly<Record<HostName, readonly string[]>> = {
+  github: ["push", "check_run", "check_suite", "status"],
+  gitea: ["push", "status"],
+  forgejo: ["push", "action_run_success"],
+  gitlab: ["push_events", "pipeline_events", "job_events"],
+  "bitbucket-cloud": ["repo:push", "repo:commit_status_created", "repo:commit_status_updated"],
+};
+
 for (const name of hosts) {
   test(`${name} gets one hook and one read-only key, by its own description`, async (t) => {
     const project = await makeConnectedProject(t, name);
@@ -24,6 +32,19 @@ for (const name of hosts) {
     const again = await project.connect();
     assertConnected(project, again.said);
     assert.deepEqual([own(project).hooks[0], own(project).keys[0]], [hook, key]);
+  });
+
+  test(`${name}: with DEPLOY_AFTER its hook sends checks too, and without it no more`, async (t) => {
+    const project = await makeConnectedProject(t, name);
+    const { host, repository, server, webhookUrl } = project;
+    const settings = { WEBHOOK_SECRET: signingToken, WEBHOOK_URL: webhookUrl, HOTPUSH_GIT_HOST: name };
+    server.addProject("shop", repository.directory, { ...settings, DEPLOY_AFTER: "checks" });
+    assert.match((await project.connect()).said.join(), /sends the pushes and checks of octo\/shop/);
+    assert.deepEqual(host.hooks[0]?.events, checkEvents[name]);
+    server.addProject("shop", repository.directory, settings);
+    await project.connect();
+    assert.deepEqual(host.hooks[0]?.events, checkEvents[name].slice(0, 1));
+    assert.deepEqual(host.faults, []);
   });
 
   test(`${name}: doubled hooks, a lost key and a key that may write are repaired`, async (t) => {
