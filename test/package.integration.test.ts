@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
+import { type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -8,6 +8,7 @@ import { deliver, githubPush, testSecret } from "./harness/delivery.ts";
 import { noServer } from "./harness/hotpush.ts";
 import { npm, ownEnv, type Packed, pack } from "./harness/package.ts";
 import { LogReader } from "./harness/processes.ts";
+import { git } from "./harness/repository.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
 const checkout = fileURLToPath(new URL("..", import.meta.url));
@@ -81,7 +82,11 @@ test("a service started from the package deploys a signed push, and its script f
     existsSync(join(app, "node_modules/hotpush/node_modules/.cache/compiled")),
     "compiled code is kept",
   );
-  const commit = makeCommit(repoPath);
+  git(repoPath, "init", "--quiet", "--initial-branch=main");
+  git(repoPath, "add", ".");
+  git(repoPath, "commit", "--quiet", "--message=first");
+  git(repoPath, "remote", "add", "origin", "https://github.com/octo/app.git");
+  const commit = git(repoPath, "rev-parse", "HEAD");
   const env = { WEBHOOK_SECRET: testSecret };
   const sent = runIn(repoPath, join(bin, "hotpush"), ["send", "--dry-run", "--url", `${url}/webhook`], env);
   assert.equal(sent.status, 0, sent.stderr);
@@ -89,8 +94,10 @@ test("a service started from the package deploys a signed push, and its script f
 });
 
 test("if the machine's Node is too old, the package's own runs it", () => {
-  const { path, env } = oldNode(place);
-  assert.equal(execFileSync(join(path, "node"), ["--version"], { encoding: "utf8" }), "v20.20.2\n");
+  const path = join(place, "old");
+  mkdirSync(path);
+  writeScript(join(path, "node"), "#!/bin/sh\necho v20.20.2\n");
+  const env = { PATH: `${path}:${process.env.PATH}` };
   const result = runIn(app, join(bin, "hotpush"), ["--version"], env);
   assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
 });
@@ -118,15 +125,8 @@ function runIn(
   });
 }
 
-/** A service started by the launcher of an installed package. */
-interface InstalledService {
-  readonly child: ChildProcess;
-  readonly log: LogReader;
-  readonly url: string;
-}
-
 /** Starts the service for `repoPath` with the launcher that is in `bin`. @returns it once it listens */
-async function startInstalled(scope: Scope, bin: string, repoPath: string): Promise<InstalledService> {
+async function startInstalled(scope: Scope, bin: string, repoPath: string) {
   const child = spawn(join(bin, "hotpush"), {
     cwd: repoPath,
     env: {
@@ -145,26 +145,4 @@ async function startInstalled(scope: Scope, bin: string, repoPath: string): Prom
   const log = new LogReader(child);
   const { port } = await log.waitFor(({ event }) => event === "service.started");
   return { child, log, url: `http://127.0.0.1:${port}` };
-}
-
-/** Makes a directory a repository with a remote, and commits its files. @returns the commit */
-function makeCommit(directory: string): string {
-  const git = (...args: readonly string[]) =>
-    execFileSync("git", ["-c", "user.name=octo", "-c", "user.email=octo@example.org", ...args], {
-      cwd: directory,
-      encoding: "utf8",
-    }).trim();
-  git("init", "--quiet", "--initial-branch=main");
-  git("add", ".");
-  git("commit", "--quiet", "--message=first");
-  git("remote", "add", "origin", "https://github.com/octo/app.git");
-  return git("rev-parse", "HEAD");
-}
-
-/** Makes a directory in `place` with a node that reports an old version. @returns it, and a PATH that starts with it */
-function oldNode(place: string): { readonly path: string; readonly env: { readonly PATH: string } } {
-  const path = join(place, "old");
-  mkdirSync(path, { recursive: true });
-  writeScript(join(path, "node"), "#!/bin/sh\necho v20.20.2\n");
-  return { path, env: { PATH: `${path}:${process.env.PATH}` } };
 }

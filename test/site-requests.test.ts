@@ -18,18 +18,6 @@ const shop: SiteRequests = {
   after: { answers: 2_431, serverErrors: 1 },
 };
 
-test("a good roll-out is one line, with the share of 5xx after the switch and before it", () => {
-  assert.equal(
-    requestsText(shop),
-    "shop.example.org: 12,431 requests, 0 failed; the app answered 3 with 5xx (0.04 %, before 0.02 %)",
-  );
-});
-
-test("answers that broke off and clients that left are told apart", () => {
-  const text = requestsText({ ...shop, failed: 12, brokeOff: 5, left: 1_000 });
-  assert.match(text, /12 failed; 5 broke off in the middle of the answer;.*; 1,000 clients left early$/);
-});
-
 test("shares are of the answers of that version only, and none is given for a version without answers", () => {
   assert.equal(share({ answers: 100_000, serverErrors: 1 }), "under 0.01 %");
   assert.equal(share({ answers: 3, serverErrors: 3 }), "100 %");

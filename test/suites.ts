@@ -28,7 +28,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     filesAtATime: 4,
     first: [
       "log.browser",
-      "doubtful-push",
+      "deployments/recovery",
       "package",
       "demo",
       "output",

@@ -60,7 +60,7 @@ export async function callRun<Name extends CallName>(
  *
  * @throws as `callRun`
  */
-export async function openCall<Name extends CallName>(
+async function openCall<Name extends CallName>(
   place: ServicePlace,
   name: Name,
   asked: Asked<Name>,

@@ -65,7 +65,7 @@ export async function hostDirectoryOf(engine: Engine, directory: string): Promis
 }
 
 /** The host's path of `path`, by the innermost mount that contains it; null if it is not mounted. */
-function hostPathOf(mounts: readonly MountedPath[], path: string): string | null {
+export function hostPathOf(mounts: readonly MountedPath[], path: string): string | null {
   const holding = mounts.filter(({ target }) => path === target || path.startsWith(`${target}/`));
   const [innermost] = holding.toSorted((a, b) => b.target.length - a.target.length);
   return innermost ? join(innermost.source, relative(innermost.target, path)) : null;

@@ -7,6 +7,7 @@ import { letGo } from "../harness/service.ts";
 interface Event {
   readonly event: string;
   readonly line?: string;
+  readonly printedAt?: string;
   readonly deployment?: { readonly state: string };
 }
 
@@ -105,8 +106,9 @@ test("if the service goes away, following ends with 1 and says how to go on", as
 
 function eventsOf(lines: readonly string[]): readonly string[] {
   return lines.map((text) => {
-    const { event, line, deployment } = JSON.parse(text) as Event;
-    if (event === "line") return line ?? "";
-    return `${event} ${deployment?.state}`;
+    const { event, line, printedAt, deployment } = JSON.parse(text) as Event;
+    if (event !== "line") return `${event} ${deployment?.state}`;
+    assert.ok(Date.parse(printedAt ?? "") > 0, text);
+    return line ?? "";
   });
 }

@@ -11,16 +11,7 @@ import { until } from "../harness/until.ts";
 
 const secret = "3b1f0c5e9a3b48d2860e4f7a1b9c3d5e";
 
-interface Files {
-  readonly projectsPath: string;
-  readonly secretsPath: string;
-  readonly write: (name: string, text?: string) => void;
-  readonly writeSecrets: (name: string, text: string, mode?: number) => void;
-  readonly read: () => ProjectFiles;
-  readonly logged: string[];
-}
-
-function makeFiles(t: TestContext): Files {
+function makeFiles(t: TestContext) {
   const directory = temporaryDirectory(t);
   const projectsPath = join(directory, "projects");
   const secretsPath = join(directory, "secrets");
@@ -33,9 +24,9 @@ function makeFiles(t: TestContext): Files {
     projectsPath,
     secretsPath,
     logged,
-    write: (name, text = `REPO_PATH=/srv/${name}\nWEBHOOK_SECRET=${secret}\n`) =>
+    write: (name: string, text = `REPO_PATH=/srv/${name}\nWEBHOOK_SECRET=${secret}\n`) =>
       writeFileSync(join(projectsPath, `${name}.env`), text),
-    writeSecrets(name, text, mode = 0o600) {
+    writeSecrets(name: string, text: string, mode = 0o600) {
       writeFileSync(join(secretsPath, `${name}.env`), text);
       chmodSync(join(secretsPath, `${name}.env`), mode);
     },

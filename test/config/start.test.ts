@@ -83,12 +83,6 @@ test("an address of another machine is refused by name", async (t) => {
   assert.match(text, /192\.0\.2\.1.+Set WEBHOOK_HOST/);
 });
 
-test("a state directory that the user may not write is refused by name", needs("otherUser"), async (t) => {
-  const { exitCode, text } = await giveUp(t, {}, becomeNobody);
-  assert.equal(exitCode, 78);
-  assert.match(text, /The state directory .+ cannot be used .+ set STATE_PATH/);
-});
-
 test("a .env that cannot be read is refused", async (t) => {
   const repoPath = temporaryDirectory(t);
   mkdirSync(join(repoPath, ".env"));

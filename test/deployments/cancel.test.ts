@@ -81,11 +81,6 @@ test("cancelling a deployment whose interruption is on disk removes it from the 
   assert.equal(stateOf(), "cancelled");
 });
 
-test("cancelling what neither runs nor waits changes nothing", async (t) => {
-  const { queue } = await startOne(t);
-  assert.equal(queue.cancel(2), false);
-});
-
 /** A queue that has claimed deployment 1, whose start is `start` to decide. */
 async function startOne(t: TestContext) {
   const store = temporaryStore(t);

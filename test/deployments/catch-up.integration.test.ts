@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { deliver, githubPush } from "../harness/delivery.ts";
-import { untilDeployment } from "../harness/records.ts";
+import { type Delivery, deliver, githubPush } from "../harness/delivery.ts";
+import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { git, makeProject, type Project } from "../harness/repository.ts";
 import { type RunningService, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
@@ -35,60 +35,72 @@ test("a push whose delivery never comes is found at the next look and deployed o
 });
 
 test("a remote that does not answer is logged once, and again after it has answered", async (t) => {
-  const project = makeProject(t);
-  const looks = await startLooking(t, project);
-  await deployHead(looks.service, project);
-  const warnings = () => looks.service.log.lines.filter(({ event }) => event === "catch_up.failed");
+  const { service, project, asks } = await startAsking(t, "1s");
+  await deployHead(service, project);
+  const warnings = () => service.log.lines.filter(({ event }) => event === "catch_up.failed");
   renameSync(project.remotePath, `${project.remotePath}-away`);
   await until("it is logged", () => warnings().length === 1);
-  await looks.until(3);
+  const before = asks().length;
+  await until("it was asked again", () => asks().length >= before + 3);
   assert.equal(warnings().length, 1);
 
   renameSync(`${project.remotePath}-away`, project.remotePath);
   const missed = project.commit();
-  assert.equal((await untilDeployment(looks.service.statePath, 2, isDone)).commit, missed);
+  assert.equal((await untilDeployment(service.statePath, 2, isDone)).commit, missed);
   renameSync(project.remotePath, `${project.remotePath}-away`);
   await until("it is logged again", () => warnings().length === 2);
 });
 
 test("with an interval of 0 only pushes ask", async (t) => {
-  const project = makeProject(t);
-  const looks = await startLooking(t, project, "0");
-  await deployHead(looks.service, project);
-  await deliver(looks.service.url, githubPush({ after: project.commit() }));
-  await untilDeployment(looks.service.statePath, 2, isDone);
-  assert.equal(looks.count(), 2);
+  const { service, project, asks } = await startAsking(t);
+  await deployHead(service, project);
+  project.commit();
+  await deployHead(service, project, 2);
+  assert.equal(asks().length, 2);
 });
 
-async function deployHead(service: RunningService, { remotePath }: Project): Promise<void> {
-  const after = git(remotePath, "rev-parse", "main");
-  await deliver(service.url, githubPush({ after }));
-  await untilDeployment(service.statePath, 1, isDone);
+test("a captured delivery deploys nothing and asks the remote once in 10 s at most", async (t) => {
+  const { service, project, asks } = await startAsking(t);
+  const captured = await deployHead(service, project);
+  project.commit();
+  await deployHead(service, project, 2);
+  for (let count = 0; count < 20; count += 1) {
+    const { status, json } = await deliver(service.url, captured);
+    assert.deepEqual([status, json.status, json.deployment?.id], [200, "duplicate", 1]);
+  }
+  await until("it is asked", () => asks().length > 2);
+  git(project.remotePath, "update-ref", "refs/heads/main", "main~1");
+  assert.equal((await deliver(service.url, captured)).json.status, "duplicate");
+  await until("the remote has said once that it was put back", () => asks().length > 3);
+  assert.equal(readDeployments(service.statePath).length, 2);
+  const { trigger, commit } = await untilDeployment(service.statePath, 3, isDone);
+  assert.deepEqual([trigger, commit], ["catch-up", git(project.remotePath, "rev-parse", "main")]);
+  const [, , first = 0, second = 0, third = 0] = asks();
+  assert.ok(second - first >= 9_900 && third - second >= 9_900, JSON.stringify(asks()));
+});
+
+/** Delivers the push of the branch's head, which becomes deployment `id`, and waits for its end. @returns the delivery */
+async function deployHead(service: RunningService, { remotePath }: Project, id = 1): Promise<Delivery> {
+  const delivery = githubPush({ after: git(remotePath, "rev-parse", "main") });
+  await deliver(service.url, delivery);
+  await untilDeployment(service.statePath, id, isDone);
+  return delivery;
 }
 
-/** A service whose `git` counts how often the remote is asked. */
-async function startLooking(t: TestContext, project: Project, interval = "1s") {
+/** A service whose `git` notes when the remote is asked, in milliseconds. */
+async function startAsking(t: TestContext, interval = "0") {
+  const project = makeProject(t);
   const directory = temporaryDirectory(t);
-  const counter = join(directory, "looks");
+  const notes = join(directory, "asked");
+  writeFileSync(notes, "");
   writeScript(
     join(directory, "git"),
-    `#!/bin/sh\ncase " $* " in *" ls-remote "*) echo >>${counter} ;; esac\nPATH=\${PATH#*:} exec git "$@"\n`,
+    `#!/bin/sh\ncase " $* " in *" ls-remote "*) date +%s%3N >>${notes} ;; esac\nPATH=\${PATH#*:} exec git "$@"\n`,
   );
-  const service = await startService(t, {
-    repoPath: project.repoPath,
-    env: { CATCH_UP_INTERVAL: interval, PATH: `${directory}:${process.env.PATH}` },
-  });
-  writeFileSync(counter, "");
-  const count = () => readFileSync(counter, "utf8").length;
-  return {
-    service,
-    count,
-    /** Waits until the remote was asked so many times more. */
-    async until(more: number) {
-      const start = count();
-      await until(`${more} looks`, () => count() >= start + more);
-    },
-  };
+  const env = { CATCH_UP_INTERVAL: interval, PATH: `${directory}:${process.env.PATH}` };
+  const service = await startService(t, { repoPath: project.repoPath, env });
+  const asks = () => readFileSync(notes, "utf8").split("\n").filter(Boolean).map(Number);
+  return { service, project, asks };
 }
 
 function isDone({ state }: { readonly state: string }): boolean {

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { recordRequest } from "../../src/deployments/queue.ts";
-import type { Store } from "../../src/platform/sqlite.ts";
-import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
+import { settle, takeBack } from "../../src/deployments/execute.ts";
+import { findLastRef, findLatest, pruneHistory } from "../../src/deployments/history.ts";
+import { mainRefs } from "../../src/deployments/push.ts";
+import { recordPush, recordRequest } from "../../src/deployments/queue.ts";
+import { claimNext, findDeployment } from "../../src/deployments/store.ts";
+import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 test("a newer push takes the place in the queue of the one it supersedes", (t) => {
   const store = temporaryStore(t);
@@ -28,14 +31,120 @@ test("a push supersedes what catch-up has requested, and waits", (t) => {
   const commit = commitOf("B");
   store.transaction(() => recordRequest(store, { trigger: "catch-up", ref: "refs/heads/main", commit }));
   assert.equal(record(store, pushOf({ commit })).deployment.id, 2);
-  assert.deepEqual(placesOf(store), [
-    [1, "superseded", 2],
-    [2, "queued", null],
-  ]);
+  const { state, supersededBy } = findDeployment(store, 1) ?? {};
+  assert.deepEqual([state, supersededBy, findDeployment(store, 2)?.state], ["superseded", 2, "queued"]);
 });
 
-function placesOf(store: Store) {
-  return store
-    .all("SELECT id, state, superseded_by FROM deployments ORDER BY id")
-    .map(({ id, state, superseded_by }) => [id, state, superseded_by]);
+for (const state of ["failed", "timed_out", "cancelled"] as const) {
+  test(`a delivery that is redelivered after its deployment has ${state} is queued again`, (t) => {
+    const store = temporaryStore(t);
+    const push = pushOf();
+    record(store, push);
+    run(store, state);
+    const again = record(store, push);
+    assert.equal(again.kind, "accepted");
+    assert.deepEqual(again.deployment, { id: 1, ref: push.ref, commit: push.commit, state: "queued" });
+    const claimed = run(store, "succeeded");
+    assert.deepEqual([claimed.id, claimed.attempts], [1, 2], "no two attempts have one number");
+  });
 }
+
+for (const state of ["succeeded", "interrupted", "running"] as const) {
+  test(`a delivery that is redelivered when its deployment has ${state} changes nothing`, (t) => {
+    const store = temporaryStore(t);
+    const push = pushOf();
+    record(store, push);
+    store.transaction(() => store.run("UPDATE deployments SET state = ?", state));
+    const again = record(store, push);
+    assert.deepEqual([again.kind, again.deployment.state], ["duplicate", state]);
+    assert.equal(findDeployment(store, 1)?.state, state);
+  });
+}
+
+test("a failed delivery is tried again, whatever was pushed since", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf({ ref: "refs/heads/main" });
+  record(store, push);
+  run(store, "failed");
+  for (const ref of ["refs/heads/main", "refs/heads/master"] as const) record(store, pushOf({ ref }));
+  assert.equal(record(store, push).kind, "accepted");
+});
+
+test("what was told to go back does not run again when its service was killed", (t) => {
+  const store = temporaryStore(t);
+  record(store, pushOf());
+  store.transaction(() => takeBack(store, 1));
+  run(store, "interrupted");
+  assert.equal(findDeployment(store, 1)?.state, "cancelled");
+});
+
+test("a captured delivery repeats a failure ten times at most", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf();
+  let runs = 0;
+  for (let sent = 0; sent < 20; sent += 1) {
+    if (record(store, push).kind === "duplicate") continue;
+    run(store, "failed");
+    runs += 1;
+  }
+  assert.equal(runs, 10);
+});
+
+test("a delivery is not tried again if a redelivered older one has succeeded since", (t) => {
+  const store = temporaryStore(t);
+  const [first, second] = [pushOf(), pushOf()];
+  for (const push of [first, second]) {
+    record(store, push);
+    run(store, "failed");
+  }
+  record(store, first);
+  run(store, "succeeded");
+  assert.equal(record(store, second).kind, "duplicate");
+});
+
+test("what was sent again is what was deployed last, also beside the other branch", (t) => {
+  const store = temporaryStore(t);
+  const first = pushOf({ ref: "refs/heads/main" });
+  record(store, first);
+  run(store, "failed");
+  record(store, pushOf({ ref: "refs/heads/master" }));
+  run(store, "succeeded");
+  record(store, first);
+  run(store, "succeeded");
+  assert.equal(findLatest(store)?.id, 1);
+  assert.equal(findLastRef(store, mainRefs), "refs/heads/main");
+});
+
+test("what is tried again is given up when it was interrupted three times, as at first", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf();
+  record(store, push);
+  run(store, "failed");
+  record(store, push);
+  const states = ["interrupted", "interrupted", "interrupted"].map(() => {
+    const claimed = store.transaction(() => claimNext(store));
+    const ending = { state: "interrupted", exitCode: null, problem: null } as const;
+    store.transaction(() => settle(store, claimed ?? assert.fail(), ending, { doesResume: true }));
+    return findDeployment(store, 1)?.state;
+  });
+  assert.deepEqual(states, ["queued", "queued", "failed"]);
+});
+
+test("a delivery whose deployment is pruned stays a duplicate, whatever its result", (t) => {
+  const store = temporaryStore(t);
+  const failed = pushOf();
+  record(store, failed);
+  run(store, "failed");
+  for (let count = 0; count < 1_000; count += 1) {
+    store.transaction(() => {
+      recordPush(store, pushOf({ ref: "refs/heads/master" }));
+      const claimed = claimNext(store);
+      if (claimed) settle(store, claimed, { state: "succeeded", exitCode: null, problem: null });
+    });
+  }
+  store.transaction(() => pruneHistory(store));
+  assert.equal(findDeployment(store, 1), null);
+  const again = record(store, failed);
+  assert.deepEqual([again.kind, again.deployment.state], ["duplicate", "failed"]);
+  assert.equal(countOf(store, "deployments"), 1_000);
+});

@@ -70,13 +70,11 @@ test("2: after a force push the new head is deployed, also for a push that it re
 
 test("2: a host that lags does not roll back, and its push waits with the reason", async (t) => {
   const resolving = makeResolving(t, { confirmMs: 60_000 });
-  const { project, deliver, deploys, next, moveTo, read } = resolving;
+  const { project, deliver, deploys, next, moveTo, read, deployNew } = resolving;
   const old = git(project.remotePath, "rev-parse", "main");
   deliver(old);
   await deploys();
-  const live = project.commit();
-  deliver(live);
-  await deploys();
+  const live = await deployNew();
   const pushed = project.commit();
   for (const lagging of [old, live]) {
     moveTo(lagging);
@@ -92,11 +90,9 @@ test("2: a host that lags does not roll back, and its push waits with the reason
 });
 
 test("2: a late push of an old commit does not roll back while the host lags", async (t) => {
-  const { project, deliver, deploys, next, moveTo } = makeResolving(t, { confirmMs: 60_000 });
+  const { project, deliver, next, moveTo, deployNew } = makeResolving(t, { confirmMs: 60_000 });
   const old = project.commit();
-  const live = project.commit();
-  deliver(live);
-  await deploys();
+  const live = await deployNew();
   moveTo(old);
   deliver(old);
   assert.equal((await next()).kind, "wait");
@@ -106,11 +102,9 @@ test("2: a late push of an old commit does not roll back while the host lags", a
 
 test("2: a branch that was pushed back is deployed when the remote has said so twice", async (t) => {
   const resolving = makeResolving(t);
-  const { project, deliver, deploys, next, moveTo } = resolving;
+  const { project, deliver, next, moveTo, deployNew } = resolving;
   const old = git(project.remotePath, "rev-parse", "main");
-  const newer = project.commit();
-  deliver(newer);
-  await deploys();
+  await deployNew();
   moveTo(old);
   deliver(old);
   assert.equal((await next()).kind, "wait");
@@ -120,10 +114,8 @@ test("2: a branch that was pushed back is deployed when the remote has said so t
 
 test("2: a push that is gone from the branch ends as skipped, and says so", async (t) => {
   const resolving = makeResolving(t);
-  const { project, deliver, deploys } = resolving;
-  const live = project.commit();
-  deliver(live);
-  await deploys();
+  const { deliver, deployNew } = resolving;
+  await deployNew();
   deliver(commitOf("never pushed"));
   const decision = await whenSure(resolving);
   assert.equal(decision.kind, "skipped");
@@ -133,11 +125,9 @@ test("2: a push that is gone from the branch ends as skipped, and says so", asyn
 // 3
 
 test("3: a push whose head is live is skipped, and names the deployment that made it live", async (t) => {
-  const { project, deliver, deploys, next } = makeResolving(t);
+  const { project, deliver, next, deployNew } = makeResolving(t);
   const older = project.commit();
-  const head = project.commit();
-  deliver(head);
-  await deploys();
+  const head = await deployNew();
   for (const commit of [head, older]) {
     deliver(commit);
     const decision = await next();
@@ -147,10 +137,8 @@ test("3: a push whose head is live is skipped, and names the deployment that mad
 });
 
 test("3: the same commit on the other branch is deployed", async (t) => {
-  const { project, deliver, deploys } = makeResolving(t);
-  const head = project.commit();
-  deliver(head);
-  await deploys();
+  const { project, deliver, deploys, deployNew } = makeResolving(t);
+  const head = await deployNew();
   git(project.remotePath, "branch", "master", head);
   deliver(head, { ref: "refs/heads/master" });
   assert.equal(await deploys(), head);
@@ -159,13 +147,11 @@ test("3: the same commit on the other branch is deployed", async (t) => {
 test("3: after a failure, a branch that is put back to what was live is deployed again", async (t) => {
   for (const state of ["failed", "cancelled"] as const) {
     const resolving = makeResolving(t);
-    const { project, deliver, deploys, next, moveTo, resolver } = resolving;
+    const { project, deliver, deploys, next, moveTo, resolver, deployNew } = resolving;
     const live = project.push("Live [skip deploy]");
     deliver(live);
     await deploys();
-    const broken = project.commit();
-    deliver(broken);
-    await deploys(state);
+    const broken = await deployNew(state);
     moveTo(live);
     assert.equal(await resolver.judgeHead(ref, live), "wait", "the host may lag");
     deliver(live, { before: broken as never });
@@ -177,13 +163,9 @@ test("3: after a failure, a branch that is put back to what was live is deployed
 });
 
 test("3: after a failure, a host that lags has nothing deployed", async (t) => {
-  const { project, deliver, deploys, next, moveTo } = makeResolving(t, { confirmMs: 60_000 });
-  const live = project.commit();
-  deliver(live);
-  await deploys();
-  const broken = project.commit();
-  deliver(broken);
-  await deploys("failed");
+  const { deliver, next, moveTo, deployNew } = makeResolving(t, { confirmMs: 60_000 });
+  const live = await deployNew();
+  const broken = await deployNew("failed");
   moveTo(live);
   deliver(live);
   assert.equal((await next()).kind, "wait");
@@ -222,9 +204,8 @@ test("4: while the remote is silent, a push waits with the reason, and is deploy
 });
 
 test("4: a push that has waited too long for its remote fails, and catch-up may deploy it", async (t) => {
-  const { project, deliver, deploys, next, read, resolver } = makeResolving(t, { patienceMs: 0 });
-  deliver(project.commit());
-  await deploys();
+  const { project, deliver, next, read, resolver, deployNew } = makeResolving(t, { patienceMs: 0 });
+  await deployNew();
   const head = project.commit();
   renameSync(project.remotePath, `${project.remotePath}.away`);
   const id = deliver(head);
@@ -304,11 +285,9 @@ test("a verification that is ended half-way leaves the push in the queue", async
 // 5
 
 test("5: after a roll back, only a new head or a person ends it", async (t) => {
-  const { project, deliver, request, deploys, next, resolver } = makeResolving(t);
+  const { project, deliver, request, deploys, next, resolver, deployNew } = makeResolving(t);
   const good = project.commit();
-  const bad = project.commit();
-  deliver(bad);
-  await deploys();
+  const bad = await deployNew();
   request("rollback", good);
   assert.equal(await deploys(), good);
   assert.equal(await resolver.judgeHead(ref, bad), "wait");
@@ -321,27 +300,20 @@ test("5: after a roll back, only a new head or a person ends it", async (t) => {
   assert.equal(await deploys(), bad);
   request("rollback", good);
   await deploys();
-  const head = project.commit();
-  deliver(head);
-  assert.equal(await deploys(), head);
+  await deployNew();
 });
 
 for (const state of ["failed", "cancelled"] as const) {
   test(`5: a commit whose deployment ${state} is not retried by itself`, async (t) => {
-    const { project, deliver, deploys, next, resolver } = makeResolving(t);
-    deliver(project.commit());
-    await deploys();
-    const head = project.commit();
-    deliver(head);
-    await deploys(state);
+    const { deliver, next, resolver, deployNew } = makeResolving(t);
+    await deployNew();
+    const head = await deployNew(state);
     deliver(head);
     const second = await next();
     assert.equal(second.kind, "skipped");
     assert.match(reasonOf(second), /was deployed by deployment 2, which (failed|was cancelled)/);
     await until("catch-up is sure", async () => (await resolver.judgeHead(ref, head)) === "skipped");
-    const fix = project.commit();
-    deliver(fix);
-    assert.equal(await deploys(), fix);
+    await deployNew();
   });
 }
 
@@ -373,10 +345,8 @@ test("5: catch-up deploys a head that was never seen, and an old one if it is re
 // 6
 
 test("6: [skip deploy] covers its own push", async (t) => {
-  const { project, deliver, deploys, next, read, resolver } = makeResolving(t);
-  const live = project.commit();
-  deliver(live);
-  await deploys();
+  const { project, deliver, deploys, next, read, resolver, deployNew } = makeResolving(t);
+  const live = await deployNew();
   project.push("One of two");
   const marked = project.push("Notes [Skip Deploy]");
   deliver(marked, { before: live as never });
@@ -394,16 +364,13 @@ test("6: [skip deploy] covers its own push", async (t) => {
 });
 
 test("6: [skip deploy] hides nothing that precedes it: a lost, a failed or a superseded push", async (t) => {
-  const { project, deliver, deploys } = makeResolving(t);
-  deliver(project.commit());
-  await deploys();
+  const { project, deliver, deploys, deployNew } = makeResolving(t);
+  await deployNew();
   const lost = project.commit();
   let marked = project.push("a [skip deploy]");
   deliver(marked, { before: lost as never });
   assert.equal(await deploys(), marked);
-  const failed = project.commit();
-  deliver(failed);
-  await deploys("failed");
+  const failed = await deployNew("failed");
   marked = project.push("b [skip deploy]");
   deliver(marked, { before: failed as never });
   assert.equal(await deploys(), marked);
@@ -415,9 +382,8 @@ test("6: [skip deploy] hides nothing that precedes it: a lost, a failed or a sup
 });
 
 test("6: without a commit before, the mark speaks for one commit", async (t) => {
-  const { project, deliver, deploys, next } = makeResolving(t);
-  deliver(project.commit());
-  await deploys();
+  const { project, deliver, deploys, next, deployNew } = makeResolving(t);
+  await deployNew();
   deliver(project.push("a [skip deploy]"));
   assert.equal((await next()).kind, "skipped");
   project.commit();
@@ -466,24 +432,20 @@ test("7: hotpush deploy runs the head, live, failed or marked", async (t) => {
 });
 
 test("7: Redeliver of a failed one runs the head, until a newer one has succeeded", async (t) => {
-  const { project, store, deploys, deliver } = makeResolving(t);
+  const { project, store, deploys, deployNew } = makeResolving(t);
   const old = project.commit();
   const delivery = pushOf({ commit: old as never });
   record(store, delivery);
   await deploys("failed");
   assert.equal(record(store, delivery).kind, "accepted");
   assert.equal(await deploys("failed"), old);
-  const head = project.commit();
-  deliver(head);
-  await deploys();
+  await deployNew();
   assert.equal(record(store, delivery).kind, "duplicate");
 });
 
 test("7: a roll back that ran while a delivery was sent again is not undone by it", async (t) => {
-  const { project, store, request, deliver, deploys, next } = makeResolving(t);
-  const good = project.commit();
-  deliver(good);
-  await deploys();
+  const { project, store, request, deploys, next, deployNew } = makeResolving(t);
+  const good = await deployNew();
   const bad = project.commit();
   const delivery = pushOf({ commit: bad as never });
   record(store, delivery);

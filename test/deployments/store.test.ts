@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { recordPush } from "../../src/deployments/queue.ts";
 import { deploymentsSchema } from "../../src/deployments/store.ts";
-import type { OpenStore } from "../../src/platform/sqlite.ts";
-import { ProblemError } from "../../src/problems.ts";
+import { isProblem } from "../harness/problems.ts";
 import { openDefault, pushOf, temporaryStore } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -21,21 +20,13 @@ test("a new database has the newest schema, a write-ahead log and full syncs", (
   assert.equal(store.get("PRAGMA synchronous")?.synchronous, 2);
 });
 
-test("an empty file, a database of version 0, gets the tables", (t) => {
-  const directory = temporaryDirectory(t);
-  writeFileSync(join(directory, "hotpush.db"), "");
-  const store = reopened(t, directory);
-  assert.equal(store.get("PRAGMA user_version")?.user_version, latest);
-});
-
 test("a database made by a newer Hotpush is refused and left as it is", (t) => {
   const directory = temporaryDirectory(t);
   openDefault(directory).close();
   const database = new DatabaseSync(join(directory, "hotpush.db"));
   database.exec(`PRAGMA user_version = ${latest + 1}`);
   database.close();
-  const problem = problemOf(() => openDefault(directory));
-  assert.equal(problem.code, "state_unusable");
+  assert.throws(() => openDefault(directory), isProblem("state_unusable"));
   assert.deepEqual(
     readdirSync(directory).filter((name) => name.includes("corrupt")),
     [],
@@ -55,33 +46,13 @@ test("the database itself refuses a second running deployment", (t) => {
   assert.equal(store.get("SELECT count(*) AS n FROM deployments")?.n, 0);
 });
 
-test("a file that is no database is moved aside, and a new database is made", (t) => {
-  const directory = temporaryDirectory(t);
-  writeFileSync(join(directory, "hotpush.db"), "this is no database\n".repeat(500));
-  const store = reopened(t, directory);
-  assert.ok(store.movedAsideTo?.startsWith(join(directory, "hotpush.db.corrupt-")));
-  assert.match(readFileSync(store.movedAsideTo ?? "", "utf8"), /^this is no database/);
-  store.transaction(() => recordPush(store, pushOf()));
-});
-
-test("a database whose pages are damaged is moved aside with its log", (t) => {
-  const directory = temporaryDirectory(t);
-  fill(directory);
-  damage(join(directory, "hotpush.db"));
-  const store = reopened(t, directory);
-  assert.ok(store.movedAsideTo);
-  assert.equal(store.get("SELECT count(*) AS n FROM deployments")?.n, 0);
-});
-
 test("a state directory that is a file, or a database that is a directory, is refused and stays", (t) => {
   const directory = temporaryDirectory(t);
   const path = join(directory, "state");
   writeFileSync(path, "");
   mkdirSync(join(directory, "hotpush.db"));
-  for (const unusable of [path, directory]) {
-    const { code, detail } = problemOf(() => openDefault(unusable));
-    assert.deepEqual([code, detail.includes("STATE_PATH")], ["state_unusable", true]);
-  }
+  for (const unusable of [path, directory])
+    assert.throws(() => openDefault(unusable), isProblem("state_unusable", /STATE_PATH/));
   assert.ok(statSync(path).isFile() && statSync(join(directory, "hotpush.db")).isDirectory());
 });
 
@@ -101,34 +72,3 @@ test("instances that open a new state directory at the same moment all get it", 
     assert.deepEqual(await Promise.all(outcomes), Array(4).fill("opened"));
   }
 });
-
-function reopened(t: TestContext, directory: string): OpenStore {
-  const store = openDefault(directory);
-  t.after(() => store.close());
-  return store;
-}
-
-function problemOf(work: () => unknown) {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof ProblemError) return error.problem;
-    throw error;
-  }
-  throw new Error("nothing was refused");
-}
-
-function fill(directory: string): void {
-  const store = openDefault(directory);
-  store.transaction(() => {
-    for (let count = 0; count < 2_000; count += 1) recordPush(store, pushOf());
-  });
-  store.close();
-}
-
-/** Overwrites the middle of the file, its header left whole. */
-function damage(path: string): void {
-  const bytes = readFileSync(path);
-  bytes.fill(0xa5, 8_192, 64 * 1_024);
-  writeFileSync(path, bytes);
-}

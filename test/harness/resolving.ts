@@ -44,20 +44,32 @@ export function makeResolving(
     return decision;
   }
 
+  function deliver(commit: string, fields?: Partial<Push>): number {
+    return record(store, pushOf({ commit: commit as CommitId, ...fields })).deployment.id;
+  }
+
+  async function deploys(state?: "succeeded" | "failed" | "cancelled"): Promise<string> {
+    const decision = await next(state);
+    assert.equal(decision.kind, "deploy", JSON.stringify(decision));
+    return decision.kind === "deploy" ? decision.commit : "";
+  }
+
   return {
     project,
     store,
     resolver,
     next,
-    deliver: (commit: string, fields?: Partial<Push>) =>
-      record(store, pushOf({ commit: commit as CommitId, ...fields })).deployment.id,
+    deliver,
+    deploys,
+    /** Pushes a commit, which is deployed with this result. @returns the commit */
+    async deployNew(state?: "succeeded" | "failed" | "cancelled"): Promise<string> {
+      const commit = project.commit();
+      deliver(commit);
+      assert.equal(await deploys(state), commit);
+      return commit;
+    },
     request: (trigger: "manual" | "rollback" | "catch-up", commit: string) =>
       store.transaction(() => recordRequest(store, { trigger, ref, commit })).id,
-    async deploys(state?: "succeeded" | "failed" | "cancelled") {
-      const decision = await next(state);
-      assert.equal(decision.kind, "deploy", JSON.stringify(decision));
-      return decision.kind === "deploy" ? decision.commit : "";
-    },
     /** Puts the branch at the remote where a force push would. */
     moveTo: (commit: string) => void git(project.remotePath, "update-ref", ref, commit),
     /** Makes a commit beside the branch, at the remote. */

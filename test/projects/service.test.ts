@@ -19,21 +19,6 @@ import { until } from "../harness/until.ts";
 const started = (service: RunningRole) =>
   service.log.lines.filter(({ event }) => event === "deployment.started").map(({ deployment }) => deployment);
 
-test("a push is deployed by the script of its project, with numbers of one machine", async (t) => {
-  const { service } = await startProjects(t, { shop: 'echo "shop $1"', blog: 'echo "blog $1"' });
-  assert.equal((await pushTo(service, "shop")).status, 202);
-  assert.equal((await pushTo(service, "blog")).status, 202);
-  await service.log.waitForEnding(1);
-  await service.log.waitForEnding(2);
-  assert.deepEqual(service.log.outputOf(1), ["shop refs/heads/main"]);
-  assert.deepEqual(service.log.outputOf(2), ["blog refs/heads/main"]);
-  const named = service.log.lines.filter(({ event }) => event === "deployment.succeeded");
-  assert.deepEqual(named.map(({ deployment, project }) => [deployment, project]).sort(), [
-    [1, "shop"],
-    [2, "blog"],
-  ]);
-});
-
 test("an unknown project is answered like a wrong signature, and plain /webhook is not there", async (t) => {
   const { service } = await startProjects(t, { shop: "true" });
   const unknown = await pushTo(service, "no-such-project");
@@ -69,6 +54,23 @@ test("one project deploys at a time, and who waited longest is next", async (t) 
   go("a");
   for (const id of [2, 3, 4]) await service.log.waitForEnding(id);
   assert.deepEqual(started(service), [1, 3, 4, 2]);
+});
+
+test("a script keeps its checkout while REPO_PATH changes, also through a crash", async (t) => {
+  const machine = makeMachine(t);
+  const before = makeCheckout(t, waitsForGo);
+  machine.addProject("shop", before);
+  const service = await machine.start("all");
+  await pushTo(service, "shop");
+  await service.log.waitFor(({ event }) => event === "deployment.started");
+  machine.addProject("shop", makeCheckout(t));
+  const isRead = () => service.log.lines.filter(({ event }) => event === "project.read").length === 2;
+  await until("the new settings are read", isRead);
+  await service.end("SIGKILL");
+  const next = await machine.start("all");
+  await next.log.waitFor(({ event }) => event === "deployment.adopted");
+  writeFileSync(join(before, "go"), "");
+  assert.equal((await next.log.waitForEnding(1)).event, "deployment.succeeded");
 });
 
 test("MAX_RUNNING projects deploy at once, each one push at a time", async (t) => {

@@ -18,18 +18,6 @@ const onMachine: ComposeModel = {
 };
 const nothing = { livePath: undefined };
 
-test("a project on the server has a directory of its own, beside Caddy's socket", async (t) => {
-  const livePath = temporaryDirectory(t);
-  const engine = engineWithServer({ statePath: "/nowhere", livePath });
-  const path = join(livePath, "shop");
-  mkdirSync(path);
-  assert.deepEqual(await findLiveDirectory(engine, onMachine, nothing), {
-    path,
-    adminSocket: join(livePath, "admin.sock"),
-    project: "shop",
-  });
-});
-
 test("a given directory counts on the server too", async (t) => {
   const path = join(temporaryDirectory(t), "shop");
   mkdirSync(path);
@@ -44,16 +32,6 @@ test("without its server, or its directory there, a project is not rolled out", 
   const engine = engineWithServer({ statePath: "/nowhere", livePath });
   const missing = isProblem("live_file_not_writable", /none\/shop, .* docker start/);
   await assert.rejects(findLiveDirectory(engine, onMachine, nothing), missing);
-});
-
-test("a Caddy in the project has its socket among the live files", async (t) => {
-  const source = temporaryDirectory(t);
-  const caddy = { volumes: [{ type: "bind", source, target: "/run/live" }] };
-  const model = { name: "shop", services: { caddy } };
-  const adminSocket = join(source, "admin.sock");
-  const found = await findLiveDirectory(emptyEngine, model, nothing);
-  assert.deepEqual(found, { path: source, adminSocket, project: null });
-  assert.equal(await findLiveDirectory(emptyEngine, { name: "shop", services: {} }, nothing), null);
 });
 
 test("the live file of a service that is recreated leads to the service itself", async (t) => {

@@ -2,59 +2,28 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { serverStateAt } from "../../src/config/server.ts";
 import type { ComposeModel } from "../../src/platform/compose-model.ts";
-import {
-  findServerState,
-  findStatePath,
-  locateIn,
-  projectOf,
-  projectOnServer,
-} from "../../src/rollout/locate-project.ts";
+import { hasMounts } from "../../src/platform/docker/mounts.ts";
+import { findStatePath, hostPathOf, projectOnServer } from "../../src/rollout/locate-project.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { emptyEngine, engineWithServer } from "./engine-with-server.ts";
+import { engineWithServer } from "./engine-with-server.ts";
 
-const labels = {
-  "com.docker.compose.project": "store",
-  "com.docker.compose.project.working_dir": "/srv/shop",
-  "com.docker.compose.project.config_files": "/srv/shop/prod.yaml",
-};
-const target = { projectDirectory: "/app", files: [] };
-
-test("the project that Hotpush belongs to keeps its name and its files, but the usual ones", () => {
-  const own = { projectName: "store", files: ["/srv/shop/prod.yaml"] };
-  assert.deepEqual(projectOf({ labels }, target, "/srv/shop"), own);
-  const usual = { ...labels, "com.docker.compose.project.config_files": "/srv/shop/compose.yaml" };
-  assert.deepEqual(projectOf({ labels: usual }, target, "/srv/shop"), { ...own, files: [] });
-  assert.deepEqual(projectOf({ labels }, target, "/srv/other"), {});
-});
-
-test("a project mounted elsewhere is located with both of its paths", () => {
-  const mounts = [{ source: "/srv/shop", target: "/app" }];
-  assert.deepEqual(locateIn({ labels, mounts }, target), {
-    projectDirectory: "/srv/shop",
-    directoryHere: "/app",
-    projectName: "store",
-    files: ["/srv/shop/prod.yaml"],
-  });
-});
-
-test("a helper with the same mounts and no labels finds the project by its arguments", () => {
+test("the host's path is that of the innermost mount, of the container that has all of them", () => {
+  const mountInfo = "31 20 254:0 /srv/shop /app rw - ext4 /dev/vda rw\n";
+  assert.deepEqual(
+    [hasMounts(mountInfo, ["/app"]), hasMounts(mountInfo, ["/app", "/etc/vpn"])],
+    [true, false],
+  );
   const mounts = [
-    { source: "/srv", target: "/srv" },
-    { source: "/srv/shop", target: "/app" },
+    { source: "/srv", target: "/repos" },
+    { source: "/home/me/shop", target: "/repos/shop" },
   ];
-  const { directoryHere = "", ...found } = locateIn({ labels, mounts }, target);
-  const told = { projectDirectory: directoryHere, files: found.files };
-  const { projectName: _, ...same } = { ...found, directoryHere };
-  assert.deepEqual(locateIn({ labels: {}, mounts }, told), same);
-});
-
-test("a project that is not mounted from the host is refused", () => {
-  assert.throws(
-    () => locateIn({ labels, mounts: [] }, target),
-    isProblem("repository_not_mounted", /^\/app /),
+  const paths = ["/repos/shop", "/repos/shop/deploy", "/repos/shopping", "/app"];
+  const expected = ["/home/me/shop", "/home/me/shop/deploy", "/srv/shopping", null];
+  assert.deepEqual(
+    paths.map((path) => hostPathOf(mounts, path)),
+    expected,
   );
 });
 
@@ -104,11 +73,4 @@ test("a project is named by its external network, if it is its own and no reserv
   const own = { shop: "web.shop.containers.internal", blog: "orders" };
   assert.equal(projectOnServer(model({ blog, shop }, own)), "shop");
   assert.equal(projectOnServer({ ...model({ blog, shop }), name: "shop" }), "shop");
-});
-
-test("the server is found by its containers", async () => {
-  const engine = engineWithServer({ statePath: "/srv/state", livePath: "/srv/live" });
-  const found = { ...serverStateAt("/srv/state"), live: "/srv/live" };
-  assert.deepEqual(await findServerState(engine), found);
-  assert.equal(await findServerState(emptyEngine), null);
 });

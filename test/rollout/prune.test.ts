@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { splitReference } from "../../src/platform/docker/images.ts";
 import { namesToRemove } from "../../src/rollout/prune.ts";
 
 const project = { name: "shop", images: ["shop-app"] };
@@ -33,9 +32,3 @@ for (const [claim, id, tags, removed] of cases)
   test(claim, () =>
     assert.deepEqual(namesToRemove({ id, tags }, project, new Set([needed]), new Set([later])), removed),
   );
-
-test("names of images are taken apart", () => {
-  assert.deepEqual(splitReference("shop-app"), { repository: "shop-app", tag: "latest" });
-  assert.deepEqual(splitReference("registry:5000/a/b"), { repository: "registry:5000/a/b", tag: "latest" });
-  assert.deepEqual(splitReference("registry:5000/a/b:1.2"), { repository: "registry:5000/a/b", tag: "1.2" });
-});

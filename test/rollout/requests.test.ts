@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { appendFileSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { LiveDirectory, Rollout } from "../../src/rollout/context.ts";
@@ -9,38 +9,12 @@ import {
   createTally,
   followLog,
   readLoggedRequest,
-  requestsLog,
   withRequestsCounted,
 } from "../../src/rollout/requests.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
 
 const line = `${JSON.stringify({ status: 200, answered: 200, request: { host: "a" }, upstream: "shop-app-1:80" })}\n`;
-
-test("Caddy logs requests only while the work lasts, and what comes then is reported after it", async (t) => {
-  const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests.log");
-  appendFileSync(requestsLog(live.path, null), line);
-  const result = await withRequestsCounted(rollout, async () => {
-    assert.ok(existsSync(join(live.path, countingFile)));
-    appendFileSync(requestsLog(live.path, null), line.repeat(3));
-    return "done";
-  });
-  assert.equal(result, "done");
-  assert.ok(!existsSync(join(live.path, countingFile)));
-  const [event] = events;
-  assert.ok(event?.event === "requests");
-  assert.equal(event.sites?.[0]?.requests, 3);
-});
-
-test("a roll-out that fails reports the requests too", async (t) => {
-  const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests.log");
-  const failing = withRequestsCounted(rollout, async () => {
-    throw new Error("the new version is bad");
-  });
-  await assert.rejects(failing, /the new version is bad/);
-  assert.deepEqual(events, [{ event: "requests", sites: [], missingLines: [] }]);
-  assert.ok(!existsSync(join(live.path, countingFile)));
-});
 
 test("on the server, the log is out of reach of the projects", async (t) => {
   const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests/shop.log", "shop");

@@ -143,28 +143,20 @@ volumes:
 /** Newer versions of docker indent by four. */
 const indented = file.replace(/^ +/gm, (spaces) => spaces + spaces);
 
-for (const [text, width] of [
-  [file, "two"],
-  [indented, "four"],
-] as const) {
-  test(`keeps the named services and everything that is no service (indent ${width})`, async () => {
+test("keeps the named services and everything that is no service, as it is written", async () => {
+  const names = ["123", "app", "hotpush"];
+  for (const text of [file, indented]) {
     const whole = parse(text);
     const { app, hotpush } = whole.services;
     assert.deepEqual(parse(await onlyServices(text, ["app"])), { ...whole, services: { app } });
     const both = parse(await onlyServices(text, ["hotpush", "123"]));
     assert.deepEqual(both, { ...whole, services: { "123": { image: "a" }, hotpush } });
-  });
-}
-
-test("keeps the text of every value: Docker reads YAML 1.1", async () => {
-  const names = ["123", "app", "hotpush"];
+  }
   assert.equal(await onlyServices(file, names), file);
+  // Docker reads YAML 1.1.
   assert.match(await onlyServices(file, ["app"]), /MODE: 010\n {6}FLAG: "on"\n {6}NONE: null\n/);
-});
-
-test("all services are the whole file, even if nothing follows them", async () => {
   const short = file.slice(0, file.indexOf("volumes:\n  state"));
-  assert.equal(await onlyServices(short, ["123", "app", "hotpush"]), short);
+  assert.equal(await onlyServices(short, names), short, "even if nothing follows them");
 });
 
 const stack = readStack({

@@ -4,31 +4,22 @@ import { ranOutcome, unchangedOutcome } from "../../src/rollout/report.ts";
 import { sortContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { sampleContainer, sampleService, watchedEngine } from "./sample.ts";
 
-test("after a failure, names return to the old images, unless recreated", async () => {
-  const { engine, posted } = watchedEngine();
-  const app = sampleService();
-  const db = sampleService({ name: "db", image: "postgres:17", isBuilt: false });
-  const running = new Map([
-    ["app", [sampleContainer({ image: "sha256:old" })]],
-    ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
-  ]);
-  const outcomes = [{ ...unchangedOutcome(db, []), outcome: "recreated" as const }];
-  await undoImageNames({ engine, services: [app, db] }, running, outcomes);
-  assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
-});
-
-test("after a failure, a migration that ran keeps its image name, unless shared", async () => {
+test("after a failure, names return to the old images, unless recreated, or run and not shared", async () => {
   const { engine, posted } = watchedEngine();
   const once = { replacement: { how: "run-once" } } as const;
+  const app = sampleService();
+  const db = sampleService({ name: "db", image: "postgres:17", isBuilt: false });
   const migrate = sampleService({ name: "migrate", image: "shop-migrate", ...once });
   const index = sampleService({ name: "index", ...once });
   const running = new Map([
+    ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
     ["migrate", [sampleContainer({ image: "sha256:old-migrate", imageName: "shop-migrate" })]],
     ["index", [sampleContainer({ image: "sha256:old-index" })]],
     ["app", [sampleContainer({ image: "sha256:old" })]],
   ]);
-  const services = [migrate, index, sampleService()];
-  await undoImageNames({ engine, services }, running, [ranOutcome(migrate, []), ranOutcome(index, [])]);
+  const recreated = { ...unchangedOutcome(db, []), outcome: "recreated" as const };
+  const outcomes = [recreated, ranOutcome(migrate, []), ranOutcome(index, [])];
+  await undoImageNames({ engine, services: [migrate, index, db, app] }, running, outcomes);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });
 

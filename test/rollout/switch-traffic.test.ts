@@ -3,36 +3,15 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { LiveDirectory } from "../../src/rollout/context.ts";
-import {
-  drain,
-  drainLimits,
-  liveFilesRead,
-  readLiveFiles,
-  requestsInFlight,
-  switchLiveFiles,
-} from "../../src/rollout/switch-traffic.ts";
+import { drain, drainLimits, requestsInFlight, switchLiveFiles } from "../../src/rollout/switch-traffic.ts";
 import { checkLimits, pollUntilGood } from "../../src/rollout/verify.ts";
 import { listenHere } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
-
-test("each replica has a live file; those of replicas that are no more name the first", async (t) => {
-  const directory = temporaryDirectory(t);
-  assert.deepEqual(await readLiveFiles(directory, "app"), []);
-  await switchLiveFiles(directory, "app", ["shop-app-4", "shop-app-5", "shop-app-6"]);
-  await switchLiveFiles(directory, "app-admin", ["shop-app-admin-1"]);
-  await writeFile(join(directory, "app.02"), "not ours\n");
-  assert.deepEqual((await readdir(directory)).sort(), ["app", "app-admin", "app.02", "app.2", "app.3"]);
-  assert.deepEqual(await readLiveFiles(directory, "app"), ["shop-app-4", "shop-app-5", "shop-app-6"]);
-  await switchLiveFiles(directory, "app", ["shop-app-7"]);
-  assert.equal(await readFile(join(directory, "app.2"), "utf8"), "shop-app-7");
-  assert.deepEqual(await readLiveFiles(directory, "app"), ["shop-app-7"]);
-});
 
 test("a reader never sees half a name", async (t) => {
   const directory = temporaryDirectory(t);
@@ -106,17 +85,6 @@ for (const [claim, expected, upstreams] of inFlight)
     await fakeCaddy(t, live, () => Object.entries(upstreams).map(([host, count]) => requests(host, count)));
     assert.equal(await requestsInFlight(live, "web", ["shop-web-1"]), expected);
   });
-
-test("live files that Caddy reads are found in its configuration, by project", async (t) => {
-  const readBy = async (project: string | null, ...paths: readonly string[]) => {
-    const live = liveDirectory(t, project);
-    const dials = paths.slice(1).map((path) => ({ dial: `{file./run/live/${path}}:8080` }));
-    await fakeCaddy(t, live, () => ({ upstreams: dials, name: `{file./run/live/${paths[0]}}` }));
-    return [...((await liveFilesRead(live)) ?? [])];
-  };
-  assert.deepEqual(await readBy(null, "api", "app", "app.2"), ["app", "app.2", "api"]);
-  assert.deepEqual(await readBy("shop", "closing", "shop/web", "blog/admin"), ["web"]);
-});
 
 const quick = { ...checkLimits, pollMs: 5, timeoutMs: 60_000 };
 
