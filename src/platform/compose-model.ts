@@ -43,6 +43,19 @@ export interface ComposeService {
   readonly ports?: readonly ComposePort[];
   readonly expose?: readonly string[];
   readonly volumes?: readonly ComposeVolume[];
+  /** A program that compose runs instead of a container. */
+  readonly provider?: unknown;
+  readonly post_start?: readonly ComposeHook[];
+  readonly pre_stop?: readonly ComposeHook[];
+}
+
+/** A command that compose runs in a container. In the model, each `$` of its texts is written `$$`. */
+export interface ComposeHook {
+  readonly command: readonly string[];
+  readonly user?: string;
+  readonly privileged?: boolean;
+  readonly working_dir?: string;
+  readonly environment?: Readonly<Record<string, string | null>>;
 }
 
 /** How Swarm replaces the tasks of a service. */

@@ -199,12 +199,20 @@ export interface Scale {
   readonly count: number;
 }
 
-/** Starts more containers of services and leaves the present ones as they are (see rollout/refuse-compose-file.ts). */
-export function scaleUpCommand(target: ComposeTarget, scales: readonly Scale[]): Argv {
+/**
+ * Starts more containers of services and leaves the present ones as they are (see rollout/refuse-compose-file.ts).
+ *
+ * @param providers of these services: compose gives them what those say, but only if they are named too
+ */
+export function scaleUpCommand(
+  target: ComposeTarget,
+  scales: readonly Scale[],
+  providers: readonly string[] = [],
+): Argv {
   const options = scales.flatMap(({ service, count }) => ["--scale", `${service}=${count}`]);
   const services = scales.map(({ service }) => service);
   const up = ["up", "--detach", "--no-deps", "--no-build", "--no-recreate"];
-  return [...composeCommand(target), ...up, ...options, ...services];
+  return [...composeCommand(target), ...up, ...options, ...services, ...providers];
 }
 
 /** The same command as a dry run: compose only prints, line by line, what it would do. */
@@ -213,14 +221,21 @@ export function rehearsed([docker, plugin = "", ...rest]: Argv): Argv {
 }
 
 /** Replaces the containers of one service. The service is down in between. */
-export function recreateCommand(target: ComposeTarget, service: string): Argv {
-  return [...composeCommand(target), "up", "--detach", "--no-deps", "--no-build", service];
+export function recreateCommand(
+  target: ComposeTarget,
+  service: string,
+  providers: readonly string[] = [],
+): Argv {
+  return [...composeCommand(target), "up", "--detach", "--no-deps", "--no-build", service, ...providers];
 }
 
 /** Runs a service to its end in a new container, which replaces the one that ended. */
-export function runOnceCommand(target: ComposeTarget, service: string): Argv {
-  const [program, ...up] = recreateCommand(target, service);
-  return [program, ...up.toSpliced(-1, 0, "--force-recreate")];
+export function runOnceCommand(
+  target: ComposeTarget,
+  service: string,
+  providers: readonly string[] = [],
+): Argv {
+  return [...recreateCommand(target, service, providers), "--force-recreate"];
 }
 
 /** The beginning of each command about a project. */

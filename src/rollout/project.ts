@@ -1,6 +1,7 @@
 import { parseDurationMs } from "#config/duration";
 import type {
   ComposeHealthcheck,
+  ComposeHook,
   ComposeModel,
   ComposeService,
   ComposeVolume,
@@ -41,6 +42,10 @@ export interface RolloutService {
   readonly checkUrl: string | null;
   /** How long the new version is watched after the switch; 0: not at all. */
   readonly guardMs: number;
+  /** Compose runs the first itself, unless a container is started without it. */
+  readonly hooks: Readonly<Record<"post_start" | "pre_stop", readonly ComposeHook[]>>;
+  /** The services without containers that it depends on: compose starts those with it. */
+  readonly providers: readonly string[];
 }
 
 export interface Network {
@@ -57,7 +62,7 @@ export function readProject(model: ComposeModel): RolloutProject {
   const awaited = namesRunToTheirEnd(model.services);
   const services = names.flatMap((name) => {
     const service = model.services[name];
-    return service ? [readService(model, name, service, awaited.has(name))] : [];
+    return service && !service.provider ? [readService(model, name, service, awaited.has(name))] : [];
   });
   const built = new Set(services.filter(({ hasBuild }) => hasBuild).map(({ image }) => image));
   return {
@@ -86,6 +91,8 @@ function readService(
     drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout"),
     checkUrl: service.labels?.["hotpush.check"] || null,
     guardMs: guardMs(service),
+    hooks: { post_start: service.post_start ?? [], pre_stop: service.pre_stop ?? [] },
+    providers: Object.keys(service.depends_on ?? {}).filter((one) => model.services[one]?.provider),
   };
 }
 

@@ -17,6 +17,7 @@ import { isServing, lastLogLines } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
+import { runHooks } from "./hooks.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
 import { checkNewVersion, patientLimits, waitAllReady } from "./verify.ts";
 
@@ -53,7 +54,7 @@ export async function recreateService(
 async function recreate(on: ServiceRollout, old: Containers, reason: string) {
   const { target, service } = on;
   const up = async () => {
-    const argv = recreateCommand(target, service.name);
+    const argv = recreateCommand(target, service.name, service.providers);
     const ending = await runCompose(on, argv, { timeoutMs: recreateTimeoutMs });
     if (!hasSucceeded(ending)) throw startFailure(service.name, "recreate", ending);
   };
@@ -114,6 +115,7 @@ async function undoRecreation(
       const ids = await recreateOld(engine, before, present);
       if (wasLeft) return "the old version was not touched and serves";
       const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
+      for (const container of back) await runHooks(on, "post_start", container);
       // Its line would look like one of the new version.
       await waitAllReady({ ...on, report: () => {} }, back, { mayEnd: false });
       return `the old version runs again; ${service.name} was away for ${formatDuration(downMs())}`;
@@ -206,7 +208,9 @@ export async function endEarlierRun(on: ServiceRollout): Promise<Containers> {
 
 async function startAndWait(on: ServiceRollout): Promise<Containers> {
   const { target, service, engine } = on;
-  const ending = await runCompose(on, runOnceCommand(target, service.name), { timeoutMs: runStartTimeoutMs });
+  const ending = await runCompose(on, runOnceCommand(target, service.name, service.providers), {
+    timeoutMs: runStartTimeoutMs,
+  });
   if (!hasSucceeded(ending)) throw startFailure(service.name, "run", ending);
   const containers = await ended(on);
   const failed = containers.find(({ exitCode }) => exitCode !== 0);

@@ -14,6 +14,7 @@ import {
   type RunningContainers,
   type ServiceRollout,
 } from "./context.ts";
+import { runStopHooks } from "./hooks.ts";
 import { type Action, anonymousVolume, planService, type RolloutService } from "./project.ts";
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
 import { refuseChangedNetworks } from "./refuse-compose-file.ts";
@@ -113,6 +114,7 @@ async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Co
 
 /** @throws ProblemError `docker_refused`, with what to do, if one cannot be removed: compose would start it instead of a new one */
 async function discardLeftovers(on: ServiceRollout, leftover: Containers): Promise<void> {
+  await runStopHooks(on, leftover);
   const [kept] = await discardContainers(on.engine, leftover, longestGraceS(on));
   if (kept === undefined) return;
   const { name } = kept.container;
@@ -265,8 +267,9 @@ async function startContainers(
   if (scales.length === 0) return new Map();
   for (const { on, old } of rolls)
     if (old.length > 0) await refuseChangedNetworks(on, on.service, scaleUpCommand(target, scales));
+  const providers = [...new Set(rolls.flatMap(({ on }) => on.service.providers))];
   const start = (some: typeof scales) =>
-    runCompose(rollout, scaleUpCommand(target, some), { timeoutMs: startTimeoutMs });
+    runCompose(rollout, scaleUpCommand(target, some, providers), { timeoutMs: startTimeoutMs });
   const ending = await start(scales);
   const isOneForAll = hasSucceeded(ending) || scales.length === 1;
   const endings = new Map(scales.map(({ service }) => [service, ending]));
@@ -370,7 +373,10 @@ export async function finishReplacement(roll: Replacement): Promise<ServiceOutco
  */
 async function removeOld(on: ServiceRollout, containers: Containers): Promise<void> {
   if (containers.length === 0) return;
-  const stop = () => discardContainers(on.engine, containers, longestGraceS(on));
+  const stop = async () => {
+    await runStopHooks(on, containers);
+    return discardContainers(on.engine, containers, longestGraceS(on));
+  };
   await timed(on, "stop", stop, (kept) => {
     const left = kept.map(
       ({ container, reason }) =>
@@ -428,7 +434,10 @@ async function undoReplacement(roll: Replacement): Promise<void> {
 async function abandon(on: ServiceRollout, containers: Containers): Promise<void> {
   if (containers.length === 0) return;
   const names = namesOf(containers);
-  const remove = () => Promise.allSettled(containers.map(({ id }) => removeContainer(on.engine, id)));
+  const remove = async () => {
+    await runStopHooks(on, containers, longestGraceS(on));
+    return Promise.allSettled(containers.map(({ id }) => removeContainer(on.engine, id)));
+  };
   await timed(on, "abandon", remove, (results) =>
     results.every(({ status }) => status === "fulfilled")
       ? `${names} removed`

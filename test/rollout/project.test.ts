@@ -38,7 +38,17 @@ test("image, replicas and labels are read as compose prints them", () => {
     drainTimeoutMs: null,
     checkUrl: "http://localhost/",
     guardMs: 10_000,
+    hooks: { post_start: [], pre_stop: [] },
+    providers: [],
   });
+});
+
+test("a service with a provider is none to roll out, and those that depend on it know it", () => {
+  const services = readServices({ db: { provider: { type: "cloud" } }, app: { depends_on: { db: {} } } });
+  assert.deepEqual(
+    services.map(({ name, providers }) => [name, providers]),
+    [["app", ["db"]]],
+  );
 });
 
 test("a service may end if nothing in the file says that it keeps running", () => {

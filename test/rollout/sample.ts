@@ -45,6 +45,8 @@ export function sampleService(differences: Partial<RolloutService> = {}): Rollou
     drainTimeoutMs: null,
     checkUrl: null,
     guardMs: 0,
+    hooks: { post_start: [], pre_stop: [] },
+    providers: [],
     ...differences,
   };
 }

@@ -3,7 +3,8 @@ import { formatDuration } from "#config/duration";
 import { ProblemError } from "#problems";
 import { createRedactor, looksLikeSecretFile, readSecretFile, secretsInVariable } from "#redaction";
 import { type Container, inspectContainer } from "./containers.ts";
-import { type Engine, EngineRefusal, getJson, readJson } from "./engine.ts";
+import { type Engine, EngineRefusal, getJson } from "./engine.ts";
+import { execIn, plainLog } from "./exec.ts";
 
 export type Readiness =
   | { readonly kind: "ready"; readonly hasHealthCheck: boolean }
@@ -153,11 +154,7 @@ async function healthCommand(engine: Engine, id: string): Promise<readonly strin
 
 async function passes(engine: Engine, id: string, command: readonly string[]): Promise<boolean> {
   try {
-    const exec = { Cmd: command, AttachStdout: true, AttachStderr: true };
-    const { Id } = readJson<{ readonly Id: string }>(await engine.post(`/containers/${id}/exec`, exec));
-    await engine.post(`/exec/${Id}/start`, { Detach: false, Tty: false }); // Answers until the command ends.
-    const { ExitCode } = await getJson<{ readonly ExitCode: number | null }>(engine, `/exec/${Id}/json`);
-    return ExitCode === 0;
+    return (await execIn(engine, id, { Cmd: command })).exitCode === 0;
   } catch (error) {
     // It does not run yet, or no more, or it has no such program.
     if (error instanceof EngineRefusal) return false;
@@ -242,21 +239,8 @@ async function logLines(
   return [];
 }
 
-/** If a container has no terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
-function plainLog(raw: Buffer): string {
-  const isMultiplexed = raw.length >= 8 && (raw[0] ?? 9) <= 2 && raw.readUIntBE(1, 3) === 0;
-  if (!isMultiplexed) return raw.toString();
-  const pieces: string[] = [];
-  for (let at = 0; at + 8 <= raw.length; ) {
-    const length = raw.readUInt32BE(at + 4);
-    pieces.push(raw.toString("utf8", at + 8, at + 8 + length));
-    at += 8 + length;
-  }
-  return pieces.join("");
-}
-
 /** The lines of `text` with the secrets from the container's environment and from files mounted into it redacted. */
-function redactedLines(container: SecretHolder, text: string): readonly string[] {
+export function redactedLines(container: SecretHolder, text: string): readonly string[] {
   const secrets = container.environment.flatMap((variable) => secretsOf(container, variable));
   const mounted = container.mounts.filter(({ target }) => target.startsWith("/run/secrets/"));
   const all = [...secrets, ...mounted.map(({ source }) => readSecretFile(source))];
