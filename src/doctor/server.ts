@@ -99,7 +99,9 @@ export const serviceChecks: readonly Check[] = [
     claim:
       "`hotpush run` answers, is healthy, takes what `hotpush front` stores, and its queue is not paused",
     fix: "resumes a paused queue, or starts the containers of the server",
-    async probe({ status, project, server }) {
+    async probe(context) {
+      const { status, project, server } = context;
+      if (await isInOtherContainer(context)) return skip(askInContainer);
       const start = server ? serverCommands(server.files).start : undefined;
       const answer = await status();
       if (answer instanceof Error)

@@ -193,7 +193,7 @@ function reasonToLeave(
     return "other services use its network, and are replaced with it";
   if (published.some((one) => answers.get(one.port) === false)) return "what answers there is not HTTP";
   if (published.some((one) => one.port === "443")) return "port 443 has a certificate of its own";
-  return otherProtocols.includes(port) ? `port ${port} in its container is not one of plain HTTP` : null;
+  return otherProtocols.includes(port) ? "the number in its container is that of another protocol" : null;
 }
 
 /** A port with a place is a web address then, and need not be published. */
@@ -470,15 +470,16 @@ export function notesOf(
 ): readonly string[] {
   const nothing =
     "Caddy serves no service of this project: none publishes a port that is a web address. To serve one: hotpush init --at <service>:<port in its container>=<host name>";
-  const kept = Map.groupBy(left, ({ endpoint, reason }) => `${endpoint.service} stays published: ${reason}`);
+  const kept = Map.groupBy(left, ({ endpoint, reason }) => `${endpoint.service}\n${reason}`);
   return [
     ...(upstreams.length > 0 ? [] : [nothing]),
     ...upstreams.map((one) => upstreamNote(one, services, name)),
-    ...Array.from(
-      kept,
-      ([what, ports]) =>
-        `Port ${publishedText(ports.flatMap(({ endpoint }) => endpoint.published))} of ${what}.`,
-    ),
+    ...Array.from(kept, ([key, group]) => {
+      const [service, reason] = key.split("\n");
+      const ports = group.flatMap(({ endpoint }) => endpoint.published);
+      const [noun, verb] = ports.length === 1 ? ["Port", "stays"] : ["Ports", "stay"];
+      return `${noun} ${publishedText(ports)} of ${service} ${verb} published: ${reason}.`;
+    }),
     ...Object.entries(changes).flatMap(([service, change]) =>
       recreatedNote(service, services[service] ?? {}, change),
     ),

@@ -124,7 +124,7 @@ new compose.hotpush.yaml your services as Caddy reaches them
 new .env adds compose.hotpush.yaml to your compose file
 changed .git/info/exclude compose.hotpush.yaml and .env: this machine's alone
 - Caddy serves web (port 3000 in its container) at port 48182.
-- Port 48183 of db stays published: port 5432 in its container is not one of plain HTTP.
+- Port 48183 of db stays published: the number in its container is that of another protocol.
 `;
 
 test(

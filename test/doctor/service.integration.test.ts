@@ -6,11 +6,11 @@ import { startService } from "../harness/service.ts";
 
 const bin = join(import.meta.dirname, "../../bin");
 
-test("running, state-directory: on the host, skipped for a service in a container", async (t) => {
+test("running, queue, state-directory: on the host, skipped for a service in a container", async (t) => {
   const place = makePlace(t);
   const model = { name: "shop", services: { hotpush: { restart: "always" } } };
   const options = standInForDocker(place, { composeVersion: "2.40.3", model });
-  for (const id of ["running", "state-directory"])
+  for (const id of ["running", "queue", "state-directory"])
     assert.equal((await probe(place, id, options)).outcome, "skipped", id);
 });
 
