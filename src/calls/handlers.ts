@@ -14,6 +14,7 @@ import {
   listWaiting,
 } from "#deployments/history";
 import { isCommitId } from "#deployments/push";
+import { findReceipt, receiptKey } from "#deployments/receipt";
 import { findDeployment, findPause, listSteps, pauseQueue, resumeQueue } from "#deployments/store";
 import { sendTestMessages } from "#notifications/targets";
 import type { Store } from "#platform/sqlite";
@@ -79,6 +80,18 @@ export const handlers: Handlers = {
   events: ofDeployment((found, _path, { store, statePath }, { from, follow, format }, { events, log }) =>
     eventsIn({ store, statePath, events, log }, found, { from, isFollowing: follow === "true", format }),
   ),
+
+  /** Without it a deployment is as good as with it: what keeps it from being signed is a refusal, and no fault. */
+  receipt: ofDeployment(async ({ id, state }, _path, { store }, _asked, { service, log }) => {
+    const found = await findReceipt(store, service.statePath, id).catch((error: unknown) => {
+      log.error({ event: "receipt.unsigned", deployment: id, err: error }, "A receipt could not be signed");
+      return refuse("not_possible", `The receipt cannot be signed: ${(error as Error).message}`);
+    });
+    const why = `Deployment ${id} is ${state.replace("_", " ")}. Only one that has succeeded leaves a receipt.`;
+    return found ?? refuse("not_possible", why);
+  }),
+
+  receiptKey: async ({ service }) => ({ publicKey: await receiptKey(service.statePath) }),
 
   /** A person requests it, so it runs even if the same commit is deployed already. Like a push it supersedes what waits. */
   deploy: inProject(async (project, { ref }, { name: requestedBy }, { log }) => {
@@ -353,7 +366,13 @@ function* textIn(path: string): Generator<string, void, void> {
 
 /** Finds the deployment that a call is about, and the path of its log. `latest`: the one that runs, else the last that did. */
 function ofDeployment<Asked extends Whose & { readonly id: number | "latest" }, Given>(
-  handle: (found: Deployment, path: string, project: Project, asked: Asked, server: ServerContext) => Given,
+  handle: (
+    found: Deployment,
+    path: string,
+    project: Project,
+    asked: Asked,
+    server: ServerContext,
+  ) => Given | Promise<Given>,
 ) {
   return inProject((project, asked: Asked, _caller, server) => {
     const { store, statePath } = project;

@@ -129,6 +129,14 @@ export const deployment = v.strictObject({
 });
 export type DeploymentJson = Shaped<typeof deployment>;
 
+/** The signed receipt of a deployment: DSSE's envelope around in-toto's statement. */
+export const receipt = v.strictObject({
+  payloadType: v.literal("application/vnd.in-toto+json"),
+  payload: text,
+  signatures: v.array(v.strictObject({ keyid: text, sig: text })),
+});
+export const publicKey = v.strictObject({ publicKey: text });
+
 export const step = v.strictObject({
   attempt: count,
   name: text,

@@ -54,6 +54,8 @@ export const calls = {
       format: v.optional(v.picklist(["sse", "ndjson"]), "sse"),
     },
   ),
+  receipt: viewer("GET /deployments/:id/receipt", shapes.receipt, "Its signed receipt (docs/receipts.md)"),
+  receiptKey: viewer("GET /receipt-key", shapes.publicKey, "The public key of this server's receipts"),
   deploy: operator("POST /projects/:project/deployments", shapes.requested, "Deploy the head of a branch", {
     ref: v.optional(takes.text),
   }),

@@ -31,6 +31,8 @@ const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
     history: ["List the newest deployments", () => import("./history.ts")],
     logs: ["Print the output of a deployment", () => import("./history.ts")],
     projects: ["List the projects and what is live of each", () => import("./history.ts")],
+    receipt: ["Print the signed receipt of a deployment", () => import("./receipt.ts")],
+    verify: ["Verify a receipt", () => import("./receipt.ts")],
     deploy: ["Deploy the branch without a push", () => import("./deploy.ts")],
     cancel: ["Cancel a running or queued deployment", () => import("./deploy.ts")],
     pause: ["Pause the deployments of a project", () => import("./deploy.ts")],
@@ -76,6 +78,8 @@ export const onlyPrinting: readonly string[] = [
   "history",
   "logs",
   "projects",
+  "receipt",
+  "verify",
 ];
 
 /** Those that set a server up, or replace its containers. */

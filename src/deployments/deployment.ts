@@ -1,4 +1,5 @@
 import type { Problem } from "#problems";
+import type { DeploymentReport } from "#rollout/deployment-report";
 import type { SiteRequests } from "#site-requests";
 
 export type Trigger = "push" | "catch-up" | "manual" | "rollback";
@@ -94,7 +95,7 @@ export interface RolloutExchange {
     readonly isGuarding: boolean;
     /** Whether the guard, or a person while it watched, has taken the new version back. */
     readonly isTakenBack: boolean;
-  };
+  } & Pick<DeploymentReport, "images" | "guard">;
   /** @throws the system's error */
   readonly order: (deploymentId: number, order: GuardOrder) => void;
   /** Removes what was exchanged. */

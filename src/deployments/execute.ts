@@ -17,6 +17,7 @@ import {
   type Runner,
 } from "./deployment.ts";
 import { pruneHistory } from "./history.ts";
+import { recordStatement } from "./receipt.ts";
 import {
   findDeployment,
   IllegalTransition,
@@ -173,7 +174,9 @@ export function createExecutor(options: ExecutorOptions): Executor {
       if (report.isTakenBack) takeBack(store, deployment.id);
       const how = { isCancelled: isCancelled(), doesResume: !stopping.aborted };
       const settled = settle(store, deployment, ending, how);
-      return { settled, deployment: findDeployment(store, deployment.id) };
+      const ended = findDeployment(store, deployment.id);
+      if (ended?.state === "succeeded") recordStatement(store, ended, report);
+      return { settled, deployment: ended };
     });
     // From now on a cancellation finds it in the queue, if anywhere.
     current = null;

@@ -117,6 +117,7 @@ function pruneDeploymentsBefore(store: Store, id: number): void {
      WHERE deployment_id IN (${old})`,
     id,
   );
+  store.run(`DELETE FROM receipts WHERE deployment_id IN (${old})`, id);
   store.run(`DELETE FROM steps WHERE deployment_id IN (${old})`, id);
   store.run(`DELETE FROM deployments WHERE id IN (${old})`, id);
 }

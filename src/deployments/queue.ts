@@ -2,6 +2,7 @@ import { branchOf } from "#commit-names";
 import type { Log } from "#log";
 import { createLogThrottle } from "#platform/async";
 import type { Row, Store } from "#platform/sqlite";
+import { noReport } from "#rollout/deployment-report";
 import {
   type Deployment,
   isFinished,
@@ -72,7 +73,7 @@ export interface QueueOptions {
 const lookIntervalMs = 1_000;
 const usualAskEveryMs = 10_000;
 const noExchange: RolloutExchange = {
-  read: () => ({ liveAtMs: null, requests: null, isGuarding: false, isTakenBack: false }),
+  read: () => noReport,
   order: () => {},
   tidy: () => {},
 };

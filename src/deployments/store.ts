@@ -47,7 +47,8 @@ export const deploymentsSchema: Schema = {
       requested_by   TEXT,                -- as a command reported it: no proof of anything
       cancelled_by   TEXT,                -- likewise
       live_at_ms     INTEGER,             -- when users got the new version; null: not known
-      requests       TEXT                 -- at the proxy during its roll-out: JSON, an object for each host
+      requests       TEXT,                -- at the proxy during its roll-out: JSON, an object for each host
+      signer         TEXT                 -- whose signature of its commit ALLOWED_SIGNERS has accepted
     ) STRICT;
     -- single flight: the database itself refuses a second running deployment of a project
     CREATE UNIQUE INDEX one_running ON deployments (project) WHERE state = 'running';
@@ -77,6 +78,11 @@ export const deploymentsSchema: Schema = {
       started_at_ms  INTEGER NOT NULL,
       PRIMARY KEY (deployment_id, attempt, position)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE receipts (
+      deployment_id  INTEGER PRIMARY KEY,
+      statement      TEXT NOT NULL,       -- as it was when the deployment succeeded: in-toto's, JSON
+      receipt        TEXT                 -- with the server's signature: JSON; null: nobody has asked for it yet
+    ) STRICT;
     CREATE TABLE secret_uses (
       project         TEXT NOT NULL,
       fingerprint     TEXT NOT NULL,      -- two bytes of a hash: enough to distinguish secrets, and nothing of one
@@ -282,7 +288,7 @@ export function claimNext(store: Store, resting: readonly number[] = []): Deploy
   const row = store.get(
     `UPDATE deployments SET state = 'running', attempts = attempts + 1, started_at_ms = ?, finished_at_ms = NULL,
        cancel_asked_at_ms = NULL, cancelled_by = NULL, checked_out_commit = NULL, subject = NULL, author = NULL,
-       live_at_ms = NULL, requests = NULL, wait_reason = NULL, queue_order = ${lastInQueue}
+       live_at_ms = NULL, requests = NULL, signer = NULL, wait_reason = NULL, queue_order = ${lastInQueue}
      WHERE id = (SELECT id FROM deployments WHERE project = $project AND state = 'queued'
          AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY queue_order LIMIT 1)
        AND NOT EXISTS (SELECT 1 FROM deployments WHERE project = $project AND state = 'running')

@@ -1,6 +1,7 @@
 import type { EventEmitter } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { shortCommit } from "#commit-names";
 import type { ProjectSettings } from "#config/project";
 import { onlyProjectName, type ProjectConfig } from "#config/project-files";
 import { type SecretSlot, secretFingerprint } from "#config/secret";
@@ -15,6 +16,7 @@ import { findLastDeployedCommit, findRunning } from "#deployments/history";
 import { setSubscribers } from "#deployments/outbox";
 import { type MainRef, type Push, refsOf, type Would } from "#deployments/push";
 import { createQueue, type Queue, recordPush, summary, type Turn } from "#deployments/queue";
+import { noteSigner } from "#deployments/receipt";
 import { createResolver, type Resolver } from "#deployments/resolve";
 import {
   findPause,
@@ -293,13 +295,18 @@ export class Project {
           // Most projects need no signatures, so this is loaded with the first deployment that needs one.
           const { checkSigned } = await import("#runner/signatures");
           const findLastDeployed = () => findLastDeployedCommit(store);
+          const onVerified = (signer: string) => {
+            const fields = { event: "deployment.verified", deployment: deployment.id, commit, signer };
+            log.info(fields, `Commit ${shortCommit(commit)} is signed by ${signer}`);
+            store.transaction(() => noteSigner(store, deployment.id, signer));
+          };
           const options = {
             signersPath,
             findLastDeployed,
             script: project.script(),
             statePath,
             signal,
-            log,
+            onVerified,
           };
           return await checkSigned(options, deployment, commit);
         };

@@ -165,7 +165,12 @@ export async function requireDiskSpace({
  * @throws ProblemError `state_unusable`, which says that the version serves nevertheless
  */
 export async function recordVersion(
-  { version, versionsPath, commit }: Pick<RolloutContext, "version" | "versionsPath" | "commit">,
+  {
+    version,
+    versionsPath,
+    commit,
+    report,
+  }: Pick<RolloutContext, "version" | "versionsPath" | "commit" | "report">,
   imagesNow: () => Promise<Version["images"]>,
   ran: readonly string[] = [],
 ): Promise<void> {
@@ -177,6 +182,8 @@ export async function recordVersion(
       ? withReturnTo(versions, version, finishedAt)
       : withVersion(versions, { commit, finishedAt, images, ran });
     await writeVersions(versionsPath, after);
+    const live = Object.entries(images).map(([service, { image, id }]) => ({ service, image, id }));
+    report({ event: "version", images: live });
   } catch (error) {
     if (!(error instanceof ProblemError) || error.problem.code !== "state_unusable") throw error;
     const detail = `The version ${commit.slice(0, 12)} serves, but it could not be recorded as a good one: ${error.message} Then roll out again: without that, it cannot be gone back to.`;

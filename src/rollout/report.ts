@@ -31,6 +31,11 @@ export type RolloutEvent =
       /** What to add to the sites in the Caddyfile; none on the server, where `hotpush upgrade` does it. */
       readonly missingLines: readonly string[];
     }
+  /** What serves now is a good version: the image of each service. */
+  | {
+      readonly event: "version";
+      readonly images: readonly { readonly service: string; readonly image: string; readonly id: string }[];
+    }
   | { readonly event: "finished"; readonly durationMs: number; readonly services: readonly ServiceOutcome[] }
   | {
       readonly event: "failed";
@@ -167,6 +172,8 @@ function linesOf(event: RolloutEvent): readonly string[] {
       return columns(event.service, "note", "", event.text);
     case "guarding":
       return columns(event.service, "live", "", `guarded for ${formatDuration(event.guardMs)}`);
+    case "version":
+      return [];
     case "requests":
       return ["", ...requestLines(event)];
     case "finished":

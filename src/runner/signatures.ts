@@ -2,7 +2,6 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readSigners, type Signers } from "#config/signers-file";
 import type { Deployment } from "#deployments/deployment";
-import type { Log } from "#log";
 import { isAncestor, runGit, withoutReplacements } from "#platform/git";
 import { runCommand } from "#platform/run-command";
 import { printable } from "#platform/terminal";
@@ -16,7 +15,8 @@ export interface CheckSignedOptions {
   readonly script: ProjectScript;
   readonly statePath: string;
   readonly signal: AbortSignal;
-  readonly log: Log;
+  /** Told whose signature is good. */
+  readonly onVerified: (signer: string) => void;
 }
 
 /**
@@ -51,7 +51,7 @@ export async function checkSigned(
     });
     if (verdict.kind !== "good")
       return signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail });
-    logVerified(options.log, deployment.id, commit, verdict.signer);
+    options.onVerified(verdict.signer);
     return null;
   } catch (error) {
     if (signal.aborted || !(error instanceof VerificationError)) throw error;
@@ -72,11 +72,6 @@ async function findDivergence(
   if (await isAncestor(repoPath, last, tip, { env: withoutReplacements(environment), user })) return null;
   const branch = ref.replace("refs/heads/", "");
   return `${branch} is at ${tip.slice(0, 7)}, which does not descend from ${last.slice(0, 7)}, deployed last: the branch was put back or rewritten. Nothing was run. If that is intended: hotpush deploy ${branch}`;
-}
-
-function logVerified(log: Log, deployment: number, commit: string, signer: string): void {
-  const fields = { event: "deployment.verified", deployment, commit, signer };
-  log.info(fields, `Commit ${commit.slice(0, 7)} is signed by ${signer}`);
 }
 
 export interface VerifyOptions {

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import {
+  noReport,
   readDeploymentReport,
   removeDeploymentReport,
   reportToService,
@@ -12,7 +13,6 @@ import type { Report, RolloutEvent } from "../../src/rollout/report.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-const nothing = { liveAtMs: null, requests: null, isGuarding: false, isTakenBack: false };
 const site: SiteRequests = {
   host: "shop.example.org",
   requests: 3,
@@ -24,18 +24,21 @@ const site: SiteRequests = {
 };
 const counted: RolloutEvent = { event: "requests", sites: [site], missingLines: [] };
 const switched: RolloutEvent = { event: "step", service: "app", step: "switch", durationMs: 1, detail: "" };
+const live = { service: "app", image: "shop-app", id: `sha256:${"a".repeat(64)}` };
+const version: RolloutEvent = { event: "version", images: [live] };
 const finished: RolloutEvent = { event: "finished", durationMs: 1, services: [] };
 const failed: RolloutEvent = { event: "failed", code: "proxy_check_failed", detail: "", evidence: [] };
 
 test("the service takes what the roll-out of its deployment reported", (t) => {
   const { statePath, report } = stateOf(t);
   const startedMs = Date.now();
-  for (const event of [switched, counted, finished]) report(event);
+  for (const event of [switched, version, counted, finished]) report(event);
   const taken = readDeploymentReport(statePath, 7);
   assert.deepEqual(taken.requests, [site]);
+  assert.deepEqual(taken.images, [live]);
   assert.ok(Number(taken.liveAtMs) >= startedMs);
   removeDeploymentReport(statePath, 7);
-  assert.deepEqual(readDeploymentReport(statePath, 7), nothing);
+  assert.deepEqual(readDeploymentReport(statePath, 7), noReport);
 });
 
 test("the service knows of a guard while it goes on, and when the version went live", (t) => {
@@ -45,14 +48,15 @@ test("the service knows of a guard while it goes on, and when the version went l
   report({ event: "guarding", service: "app", guardMs: 10_000 });
   const during = readDeploymentReport(statePath, 7);
   assert.ok(during.isGuarding && during.liveAtMs !== null);
-  report({ ...switched, step: "guard" });
-  assert.deepEqual(readDeploymentReport(statePath, 7), { ...during, isGuarding: false });
+  report({ ...switched, step: "guard", detail: "0 of 80 requests went wrong" });
+  const guard = [{ service: "app", verdict: "0 of 80 requests went wrong" }];
+  assert.deepEqual(readDeploymentReport(statePath, 7), { ...during, isGuarding: false, guard });
 });
 
 test("a version that does not serve any more has no time at which it went live", (t) => {
   const { statePath, report } = stateOf(t);
   for (const event of [switched, counted, failed]) report(event);
-  assert.deepEqual(readDeploymentReport(statePath, 7), { ...nothing, requests: [site] });
+  assert.deepEqual(readDeploymentReport(statePath, 7), { ...noReport, requests: [site], guard: [] });
 });
 
 test("what the guard or a person takes back is reported as that", (t) => {
@@ -63,10 +67,29 @@ test("what the guard or a person takes back is reported as that", (t) => {
   }
 });
 
+test("images and verdicts that are too many, or no text, are not kept, and the rest is", (t) => {
+  const { statePath, report } = stateOf(t);
+  const many = Array.from({ length: 51 }, () => live);
+  for (const event of [switched, { ...version, images: many }, finished]) report(event);
+  const { images, liveAtMs } = readDeploymentReport(statePath, 7);
+  assert.deepEqual([images, liveAtMs === null], [null, false]);
+  for (const odd of [
+    { ...live, id: "\u001b[2J" },
+    { ...live, image: "x".repeat(256) },
+    { ...live, odd: 1 },
+    1,
+  ]) {
+    const text = JSON.stringify({ liveAtMs: 5, requests: [site], images: [odd], guard: [odd] });
+    writeFileSync(join(statePath, "rollout", "deployment-7.json"), text);
+    const read = readDeploymentReport(statePath, 7);
+    assert.deepEqual([read.images, read.guard, read.liveAtMs], [null, null, 5]);
+  }
+});
+
 test("a roll-out by hand, and that of another deployment, report nothing", (t) => {
   const { statePath, report } = stateOf(t);
   report(finished);
-  assert.deepEqual(readDeploymentReport(statePath, 8), nothing);
+  assert.deepEqual(readDeploymentReport(statePath, 8), noReport);
   const passed: RolloutEvent[] = [];
   const own: Report = (event) => passed.push(event);
   assert.equal(reportToService(own, statePath, undefined), own);
@@ -85,7 +108,7 @@ test("a pipe, a long file and no report in it are nothing", (t) => {
   writeFileSync(path(4), `${" ".repeat(70_000)}{}`);
   writeFileSync(path(5), "null");
   writeFileSync(path(6), JSON.stringify({ liveAtMs: "now", requests: [{ host: 1 }] }));
-  for (const id of [3, 4, 5, 6]) assert.deepEqual(readDeploymentReport(statePath, id), nothing, `${id}`);
+  for (const id of [3, 4, 5, 6]) assert.deepEqual(readDeploymentReport(statePath, id), noReport, `${id}`);
   assert.ok(existsSync(path(1)));
 });
 

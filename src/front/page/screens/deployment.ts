@@ -108,7 +108,7 @@ function about({ deployment, project, before }: DeploymentView): Markup {
   const change = project && before && compareLink(project, deployment, { from: before, to: commit });
   const liveAfter = startedAt && liveAt ? Date.parse(liveAt) - Date.parse(startedAt) : null;
   return html`<span>${link ? html`<a class="sha" href="${link}" rel="noreferrer">${shortCommit(commit)}</a>` : html`<code class="sha">${shortCommit(commit)}</code>`}</span><span>${causeOf(deployment)}</span><span>${ago(createdAt)}</span>
-${liveAfter !== null && html`<span>live after ${formatDuration(liveAfter)}</span>`}${durationMs !== null && liveAfter !== null && html`<span>done after ${formatDuration(durationMs)}</span>`}${change && html`<span><a href="${change}" rel="noreferrer">compare with ${shortCommit(before ?? "")}</a></span>`}`;
+${liveAfter !== null && html`<span>live after ${formatDuration(liveAfter)}</span>`}${durationMs !== null && liveAfter !== null && html`<span>done after ${formatDuration(durationMs)}</span>`}${change && html`<span><a href="${change}" rel="noreferrer">compare with ${shortCommit(before ?? "")}</a></span>`}${deployment.state === "succeeded" && html`<span><a href="/api/deployments/${deployment.id}/receipt" download="receipt-${deployment.id}.json">receipt</a></span>`}`;
 }
 
 function deploymentActions(

@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { pruneHistory } from "../../src/deployments/history.ts";
+import {
+  findReceipt,
+  noteSigner,
+  type Receipt,
+  readPublicKey,
+  receiptKey,
+  recordStatement,
+  signersLine,
+  verifyReceipt,
+} from "../../src/deployments/receipt.ts";
+import { claimNext, findDeployment, transition } from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
+import { noReport } from "../../src/rollout/deployment-report.ts";
+import type { SiteRequests } from "../../src/site-requests.ts";
+import { pushOf, record, temporaryStore } from "../harness/store.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+
+const answers = { answers: 1, serverErrors: 0 };
+const site: SiteRequests = {
+  host: "shop.example.org",
+  requests: 12_431,
+  failed: 2,
+  brokeOff: 3,
+  left: 4,
+  before: answers,
+  after: answers,
+};
+const id = `sha256:${"a".repeat(64)}`;
+const images = [
+  { service: "app", image: "shop-app:1", id },
+  { service: "worker", image: "127.0.0.1:5000/worker", id: "no digest" },
+];
+const guard = [{ service: "app", verdict: "0 of 80 requests went wrong" }];
+
+/** Lets a deployment succeed whose roll-out reported something. */
+function deployed(store: Store, report = { ...noReport, images, guard }, sites = [site]): number {
+  record(store, pushOf({ commit: "c".repeat(40) as never }));
+  return store.transaction(() => {
+    const claimed = claimNext(store);
+    assert.ok(claimed);
+    noteSigner(store, claimed.id, "ann@example.org");
+    const sql = "UPDATE deployments SET live_at_ms = 1790000000000, requests = ? WHERE id = ?";
+    store.run(sql, JSON.stringify(sites), claimed.id);
+    transition(store, claimed, "succeeded");
+    const ended = findDeployment(store, claimed.id);
+    assert.ok(ended);
+    recordStatement(store, ended, report);
+    return claimed.id;
+  });
+}
+
+async function signed(t: TestContext) {
+  const statePath = temporaryDirectory(t);
+  const store = temporaryStore(t);
+  const receipt = await findReceipt(store, statePath, deployed(store));
+  assert.ok(receipt);
+  return { store, statePath, receipt, text: JSON.stringify(receipt), key: await receiptKey(statePath) };
+}
+
+function statementIn({ payload }: Receipt) {
+  return JSON.parse(Buffer.from(payload, "base64").toString());
+}
+
+test("a receipt states what went live, whose it is, and what was counted and judged", async (t) => {
+  const { receipt, text, key } = await signed(t);
+  const stated = statementIn(receipt);
+  assert.deepEqual(await verifyReceipt(`${text}\n`, key), stated);
+  assert.deepEqual(stated.subject, [
+    { name: "refs/heads/main", digest: { gitCommit: "c".repeat(40) } },
+    { name: "app", digest: { sha256: "a".repeat(64) }, annotations: { image: "shop-app:1" } },
+  ]);
+  const { acceptedAt, startedAt, endedAt, hotpush, ...rest } = stated.predicate;
+  assert.deepEqual(rest, {
+    deployment: 1,
+    project: "default",
+    trigger: "push",
+    ref: "refs/heads/main",
+    commit: "c".repeat(40),
+    signer: "ann@example.org",
+    requests: { counted: 12_431, failed: 2, brokeOff: 3, left: 4 },
+    guard,
+    liveAt: "2026-09-21T14:13:20.000Z",
+  });
+  for (const moment of [acceptedAt, startedAt, endedAt]) assert.ok(Date.parse(moment) > 0);
+  assert.match(hotpush, /^\d+\.\d+\.\d+/);
+});
+
+test("a receipt of which any byte was flipped is not verified", async (t) => {
+  const { text, key } = await signed(t);
+  const bytes = Buffer.from(`${text}\n`);
+  const signature = text.indexOf('"sig"');
+  const sampled = (at: number) =>
+    at % 41 === 0 || at === bytes.length - 1 || (at > signature && at % 7 === 0);
+  for (let at = 0; at < bytes.length; at += 1) {
+    if (!sampled(at)) continue;
+    const flipped = Buffer.from(bytes);
+    flipped[at] = (flipped[at] ?? 0) ^ (1 << (at % 7));
+    assert.equal(await verifyReceipt(flipped.toString(), key), null, `byte ${at}`);
+  }
+});
+
+test("a receipt is verified only as it was written, and only with the key that signed it", async (t) => {
+  const { receipt, text, key } = await signed(t);
+  const other = await receiptKey(temporaryDirectory(t));
+  assert.notEqual(other, key);
+  const [own] = receipt.signatures;
+  const odd = [
+    "",
+    "null",
+    "{}",
+    "[]",
+    `${text} `,
+    ` ${text}`,
+    JSON.stringify(receipt, null, 2),
+    JSON.stringify({ ...receipt, more: 1 }),
+    JSON.stringify({ ...receipt, payloadType: "text/plain" }),
+    JSON.stringify({ ...receipt, signatures: [] }),
+    JSON.stringify({ ...receipt, signatures: [own, own] }),
+    text.replace('"payload":"', '"payload":"\\u0065'),
+  ];
+  for (const one of odd) assert.equal(await verifyReceipt(one, key), null, one.slice(0, 60));
+  assert.equal(await verifyReceipt(text, other), null);
+});
+
+test("a receipt is signed once, and stays as it was when the server gets another key", async (t) => {
+  const { store, receipt } = await signed(t);
+  assert.deepEqual(await findReceipt(store, temporaryDirectory(t), 1), receipt);
+});
+
+test("the key is made once, and nobody else may read it", async (t) => {
+  const statePath = temporaryDirectory(t);
+  const key = await receiptKey(statePath);
+  const { mode } = statSync(join(statePath, "receipt-key"));
+  assert.equal(mode & 0o777, 0o600);
+  assert.equal(await receiptKey(statePath), key);
+  assert.equal(readPublicKey(signersLine(key)), key);
+  assert.equal(readPublicKey("ssh-rsa AAAA"), null);
+});
+
+test("a key that cannot be used costs the signature alone, and a later one signs the same", async (t) => {
+  const statePath = temporaryDirectory(t);
+  const store = temporaryStore(t);
+  const number = deployed(store);
+  writeFileSync(join(statePath, "receipt-key"), "damaged\n");
+  chmodSync(join(statePath, "receipt-key"), 0o600);
+  await assert.rejects(findReceipt(store, statePath, number));
+  assert.equal(findDeployment(store, number)?.state, "succeeded");
+  const elsewhere = join(statePath, "other");
+  mkdirSync(elsewhere);
+  assert.ok(await findReceipt(store, elsewhere, number));
+});
+
+test("the largest receipt has less than 96 KiB", async (t) => {
+  const store = temporaryStore(t);
+  const long = "x".repeat(255);
+  const worst = {
+    ...noReport,
+    images: Array.from({ length: 50 }, () => ({ service: long, image: long, id })),
+    guard: Array.from({ length: 50 }, () => ({ service: long, verdict: long })),
+  };
+  const receipt = await findReceipt(store, temporaryDirectory(t), deployed(store, worst));
+  assert.ok(JSON.stringify(receipt).length < 96 * 1024);
+});
+
+test("a deployment that did not succeed leaves no receipt, and one that is pruned takes it along", async (t) => {
+  const statePath = temporaryDirectory(t);
+  const store = temporaryStore(t);
+  deployed(store);
+  record(store, pushOf());
+  assert.equal(await findReceipt(store, statePath, 2), null);
+  store.transaction(() => {
+    const last = "UPDATE sqlite_sequence SET seq = 2000 WHERE name = 'deployments'";
+    store.run(last);
+    for (let count = 0; count < 1_001; count += 1) {
+      const digest = createHash("sha256").update(String(count)).digest("hex");
+      store.run(
+        "INSERT INTO deployments (project, trigger, ref, commit_id, state, queue_order, created_at_ms) VALUES ('default', 'push', 'refs/heads/main', ?, 'succeeded', ?, 1)",
+        digest,
+        10 + count,
+      );
+    }
+    pruneHistory(store);
+  });
+  assert.equal(await findReceipt(store, statePath, 1), null);
+});
