@@ -58,6 +58,7 @@ export const problems = {
   interpreter_missing: { title: "The interpreter of the deploy script is not installed" },
   temporary_directory_unusable: { title: "The directory for the deploy script's own log cannot be used" },
 
+  secret_unavailable: { title: "A command did not print its secret" },
   script_failed: { title: "The deploy script failed" },
   other_commit_deployed: { title: "The deploy script deployed another commit" },
   script_killed: { title: "The deploy script was killed" },

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual, parseEnv } from "node:util";
 import type { Log } from "#log";
 import { repeat } from "#platform/async";
+import type { Argv } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type ProjectSettings, readProjectSettings } from "./project.ts";
 import { projectVariables } from "./settings.ts";
@@ -13,6 +14,8 @@ export interface ProjectConfig {
   readonly settings: ProjectSettings;
   /** The variables that only its scripts get. */
   readonly scriptSecrets: Readonly<Record<string, string>>;
+  /** More of them, by the commands that print their values when a script starts. */
+  readonly secretCommands: Readonly<Record<string, Argv>>;
 }
 
 /** Which projects there are. */
@@ -39,7 +42,7 @@ export function isProjectName(text: string): boolean {
 
 /** The one project that the environment describes. */
 export function onlyProject(settings: ProjectSettings): ProjectFiles {
-  const project = { name: onlyProjectName, settings, scriptSecrets: {} };
+  const project = { name: onlyProjectName, settings, scriptSecrets: {}, secretCommands: {} };
   return {
     list: () => [project],
     find: (name) => (name === onlyProjectName ? project : null),
@@ -186,13 +189,45 @@ export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, nam
     if (!env.REPO_PATH) faults.push("REPO_PATH is missing: the path of the project's checkout.");
     const options = { readsFiles: secretsPath !== null };
     const { settings, warnings } = readProjectSettings(env, faults, options);
-    const project = { name, settings, scriptSecrets: parseEnv(secretsText) as Record<string, string> };
+    const project = { name, settings, ...readScriptSecrets(secretsText, faults) };
     const texts = [text, secretsText, ...secretTexts(settings)];
     return faults.length > 0 ? { ...broken, texts, faults } : { name, texts, project, faults, warnings };
   } catch (error) {
     const { code, path, message } = error as NodeJS.ErrnoException;
     return { ...broken, faults: [code ? `${path ?? "A file"} cannot be read (${code}).` : message] };
   }
+}
+
+/**
+ * The values and the commands of a file of secrets. A value that begins with `!` and is not quoted is a command.
+ *
+ * @param faults gets a sentence for each command that cannot be read
+ */
+function readScriptSecrets(text: string, faults: string[]) {
+  const scriptSecrets = parseEnv(text) as Record<string, string>;
+  const secretCommands: Record<string, Argv> = {};
+  for (const [name, value] of Object.entries(scriptSecrets)) {
+    const literal = name.replace(/\W/g, "\\$&");
+    const isCommand = new RegExp(`^[ \\t]*(?:export[ \\t]+)?${literal}[ \\t]*=[ \\t]*!`, "m").test(text);
+    if (!value.startsWith("!") || !isCommand) continue;
+    delete scriptSecrets[name];
+    const argv = splitCommand(value.slice(1));
+    if (typeof argv === "string") faults.push(`The command of ${name} in the secrets file ${argv}.`);
+    else secretCommands[name] = argv;
+  }
+  return { scriptSecrets, secretCommands };
+}
+
+/**
+ * Splits a command at blanks. What is between two quotes of a kind is taken as it is, blanks included; nothing else has a meaning.
+ *
+ * @returns the end of a sentence, if it is no command
+ */
+export function splitCommand(text: string): Argv | string {
+  const words = [...text.matchAll(/(?:[^\s"']|"[^"]*"|'[^']*')+/g)].map(([word]) => word);
+  if (words.join("") !== text.replace(/("[^"]*"|'[^']*')|\s/g, "$1")) return "has a quote without an end";
+  const [program, ...args] = words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
+  return program ? [program, ...args] : "names no program";
 }
 
 const longestText = 64 * 1024;

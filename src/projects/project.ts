@@ -206,7 +206,7 @@ export class Project {
   }
 
   /** Makes what depends on the settings. */
-  #use({ settings, scriptSecrets }: ProjectConfig): Pick<Project, "script" | "catchUp"> {
+  #use({ settings, scriptSecrets, secretCommands }: ProjectConfig): Pick<Project, "script" | "catchUp"> {
     const { store, log, queue, readRemoteHead } = this;
     const { service, env, lookInTurn: inTurn } = this.#shared;
     const { repoPath, deployEnv, secrets, notify, commitStatus, catchUpIntervalMs: intervalMs } = settings;
@@ -219,6 +219,7 @@ export class Project {
       notify,
       commitStatus,
       scriptSecrets,
+      secretCommands,
       scriptStatePath,
       ordersPath,
       runsAsOwner: service.projectsPath !== null,

@@ -15,6 +15,20 @@ export function findProcessesOf(deploymentId: number, repoPath: string): readonl
     .map((pid) => ({ pid, group: Number(statOf(pid)[2]), command: commandOf(pid) }));
 }
 
+/** The variables of these names that the processes of a run have in their environment. */
+export function variablesOf(
+  deploymentId: number,
+  repoPath: string,
+  names: readonly string[],
+): Readonly<Record<string, string>> {
+  const entries = findProcessesOf(deploymentId, repoPath).flatMap(({ pid }) =>
+    read(`/proc/${pid}/environ`, "utf8")
+      .split("\0")
+      .map((entry) => [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)] as const),
+  );
+  return Object.fromEntries(entries.filter(([name]) => names.includes(name)));
+}
+
 function hasEnvironment(pid: number, marks: readonly string[]): boolean {
   const entries = read(`/proc/${pid}/environ`, "utf8").split("\0");
   return marks.every((mark) => entries.includes(mark));

@@ -14,7 +14,7 @@ import type { Redactor } from "#redaction";
 import { checkScript } from "./check-script.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import { logPath, longestLine, type OutputReader, type OutputSink, openOutput } from "./log-file.ts";
-import { ageMs, findProcessesOf, type ProcessEntry, terminateGroup } from "./processes.ts";
+import { ageMs, findProcessesOf, type ProcessEntry, terminateGroup, variablesOf } from "./processes.ts";
 import {
   binDirectory,
   checkDeployLogDirectory,
@@ -23,6 +23,7 @@ import {
   type ProjectScript,
   scriptEnvironment,
 } from "./script.ts";
+import { hidesAll, printSecrets } from "./secret-commands.ts";
 import {
   findSurvivor,
   isHeld,
@@ -66,7 +67,7 @@ export interface RunnerOptions {
 export function createRunner(now: () => RunnerOptions): Runner {
   return {
     start: (deployment, signal) => startRun(now(), deployment, signal),
-    adopt: (deployment) => adoptRun(contextOf(now(), deployment)),
+    adopt: (deployment) => adoptRun(withLivingSecrets(now(), deployment)),
     tidy(deploymentId) {
       const { statePath, script, log } = now();
       try {
@@ -98,7 +99,10 @@ async function startRun(options: RunnerOptions, deployment: Deployment, signal: 
     const asAsked: Decision = { kind: "deploy", commit: deployment.commit, isSigned: false };
     const decision = (await options.resolve?.(deployment, signal)) ?? asAsked;
     if (decision.kind !== "deploy") return decision;
-    const context = contextOf(options, { ...deployment, commit: decision.commit });
+    const secrets = await printSecrets(options.script, signal);
+    if (secrets.kind !== "printed") return secrets;
+    const script = options.script.withSecrets(secrets.values);
+    const context = contextOf({ ...options, script }, { ...deployment, commit: decision.commit });
     return { kind: "started", run: await startScript(context, decision.isSigned) };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -112,6 +116,19 @@ function checkRef({ refs }: RunnerOptions, { ref }: Deployment): Problem | null 
   if (refs.includes(ref)) return null;
   const detail = `${ref} is not deployed: BRANCH names ${refs.map(branchOf).join(", ")}. Nothing was run. To deploy the named branch: hotpush deploy`;
   return { code: "branch_not_selected", detail };
+}
+
+/**
+ * To redact what an adopted script prints, takes the secrets that commands have printed from the environment of its processes: the
+ * commands may print others by now. If none of them lives, what is left of its output is not shown.
+ */
+function withLivingSecrets(options: RunnerOptions, deployment: Deployment): RunContext {
+  const { script } = options;
+  const names = Object.keys(script.secretCommands);
+  if (names.length === 0) return contextOf(options, deployment);
+  const secrets = variablesOf(deployment.id, script.repoPath, names);
+  const context = contextOf({ ...options, script: script.withSecrets(secrets) }, deployment);
+  return names.every((name) => name in secrets) ? context : { ...context, redactor: hidesAll };
 }
 
 /** Everything that one run of the script needs. */

@@ -11,6 +11,7 @@ import { defaultDockerHost, dockerSocketPath } from "#platform/docker/mounts";
 import { ownUid, statOf } from "#platform/files";
 import { controllerOf } from "#platform/foreign-files";
 import { neverAsk, withoutReplacements } from "#platform/git";
+import type { Argv } from "#platform/run-command";
 import { readUser, type SystemUser, withGroup } from "#platform/users";
 import type { Problem } from "#problems";
 import {
@@ -34,6 +35,10 @@ export interface ProjectScript {
   readonly statePath: string | null;
   /** Creates the redactor of their output, with the secrets that are known now. */
   readonly redactor: () => Redactor;
+  /** The commands that print more of its secrets, by their names. */
+  readonly secretCommands: Readonly<Record<string, Argv>>;
+  /** The same with these secrets, and without commands. */
+  readonly withSecrets: (secrets: Environment) => ProjectScript;
 }
 
 /** What the checks of a script need. */
@@ -43,6 +48,7 @@ export interface ScriptSources extends Omit<EnvironmentOptions, "user"> {
   readonly secrets: Secrets;
   readonly notify?: Notify;
   readonly commitStatus?: CommitStatus | null;
+  readonly secretCommands?: Readonly<Record<string, Argv>>;
   /** Whether scripts run as the owner of the repository, if this process may become that user. Default: no. */
   readonly runsAsOwner?: boolean;
 }
@@ -50,11 +56,18 @@ export interface ScriptSources extends Omit<EnvironmentOptions, "user"> {
 /** Creates a function that returns what they run with now: the repository can get another owner, and its files change. */
 export function createProjectScript(sources: ScriptSources): () => ProjectScript {
   const { env, scriptSecrets, repoPath, runsAsOwner = false, scriptStatePath: statePath = null } = sources;
+  const { secretCommands = {} } = sources;
+  const withSecrets = (secrets: Environment) =>
+    createProjectScript({
+      ...sources,
+      scriptSecrets: { ...scriptSecrets, ...secrets },
+      secretCommands: {},
+    })();
   return () => {
     const user = runsAsOwner ? ownerOf(repoPath, env.DOCKER_HOST || scriptSecrets?.DOCKER_HOST) : null;
     const environment = childEnvironment({ ...sources, user });
     const redactor = () => createRedactor(findSecrets(sources, environment, user?.uid));
-    return { repoPath, statePath, user, environment, redactor };
+    return { repoPath, statePath, user, environment, redactor, secretCommands, withSecrets };
   };
 }
 

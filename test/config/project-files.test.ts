@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } 
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ProjectFiles } from "../../src/config/project-files.ts";
-import { readProjectFiles } from "../../src/config/project-files.ts";
+import { readProjectFiles, splitCommand } from "../../src/config/project-files.ts";
 import type { Log } from "../../src/log.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
@@ -177,4 +177,36 @@ test("while the directory cannot be read all projects stay", async (t) => {
   assert.deepEqual(namesOf(projects), ["shop"]);
   renameSync(`${files.projectsPath}.away`, files.projectsPath);
   await until("it is back", () => projects.faults().size === 0);
+});
+
+test("a value that begins with ! is a command, unless it is quoted", (t) => {
+  const files = makeFiles(t);
+  files.write("shop");
+  const lines = ["A=plain", "B = !op read 'op://my vault/item' # a note", 'C="!quoted"', "export D=!x"];
+  files.writeSecrets("shop", `${lines.join("\n")}\n`);
+  const [shop] = files.read().list();
+  assert.deepEqual(shop?.scriptSecrets, { A: "plain", C: "!quoted" });
+  assert.deepEqual(shop?.secretCommands, { B: ["op", "read", "op://my vault/item"], D: ["x"] });
+});
+
+test("a command that cannot be read is named, and the last good settings stay in force", (t) => {
+  for (const line of ["TOKEN=!", "TOKEN=!op 'read"]) {
+    const files = makeFiles(t);
+    files.write("shop");
+    files.writeSecrets("shop", `${line}\n`);
+    assert.match(files.read().faults().get("shop") ?? "", /^The command of TOKEN in the secrets file \S/);
+  }
+});
+
+test("a command is split at blanks, and quotes keep them together", () => {
+  const cases: Readonly<Record<string, readonly string[] | string>> = {
+    " a  b ": ["a", "b"],
+    "a 'b c' \"d'e\" f'g h'i": ["a", "b c", "d'e", "fg hi"],
+    "a '' b": ["a", "", "b"],
+    "a $HOME `id` \\n; c|d": ["a", "$HOME", "`id`", "\\n;", "c|d"],
+    "a 'b": "has a quote without an end",
+    "   ": "names no program",
+    "''": "names no program",
+  };
+  for (const [text, expected] of Object.entries(cases)) assert.deepEqual(splitCommand(text), expected, text);
 });

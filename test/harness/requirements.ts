@@ -40,6 +40,7 @@ const probes = {
     isThere: () => runs("prometheus", "--version") && runs("promtool", "--version"),
     reason: "it needs prometheus and promtool, of the package prometheus",
   },
+  age: { isThere: () => runs("age", "--version"), reason: "it needs age" },
   gitLfs: { isThere: () => runs("git", "lfs", "version"), reason: "it needs git-lfs" },
   prlimit: { isThere: () => runs("prlimit", "--version"), reason: "it needs prlimit, of util-linux" },
 } as const;
@@ -53,6 +54,7 @@ const dispensable: readonly string[] = [
   "fish",
   "prometheus",
   "gitLfs",
+  "age",
 ];
 
 /**

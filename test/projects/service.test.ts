@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { githubPush } from "../harness/delivery.ts";
+import { hotpush } from "../harness/hotpush.ts";
 import {
   makeCheckout,
   makeMachine,
@@ -121,6 +122,39 @@ test("the secrets of a project reach its script alone, and not the log", async (
   await service.log.waitForEnding(2);
   assert.deepEqual(service.log.outputOf(1), ["token: ***, customer: ***"]);
   assert.deepEqual(service.log.outputOf(2), ["token: "]);
+});
+
+test("a secret of a command is in no log, no record, no answer and no process but the script's", async (t) => {
+  const machine = makeMachine(t);
+  const script = 'echo "==> Use $GREETING"; echo "it is $GREETING"; exit 1';
+  machine.addProject("shop", makeCheckout(t, script));
+  const value = "correct-horse-battery";
+  const command = `GREETING=!sh -c "echo ${[...value].join("''")}"\n`;
+  writeFileSync(join(machine.secretsPath, "shop.env"), command, { mode: 0o600 });
+  const service = await machine.start("all");
+  await pushTo(service, "shop");
+  await service.log.waitForEnding(1);
+  assert.deepEqual(service.log.outputOf(1), ["==> Use ***", "it is ***"]);
+  const answers = await Promise.all(
+    [
+      ["status", "--json"],
+      ["history", "--json"],
+      ["log", "1"],
+    ].map((args) => hotpush(service, ...args, "--project", "shop")),
+  );
+  const files = readdirSync(service.statePath, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), "latin1"));
+  const texts = [
+    JSON.stringify(service.log.lines),
+    ...answers.map(({ stdout, stderr }) => stdout + stderr),
+    ...files,
+  ];
+  assert.match(answers[0]?.stdout ?? "", /it is \*\*\*/);
+  assert.deepEqual(
+    texts.filter((text) => text.includes(value)),
+    [],
+  );
 });
 
 test(

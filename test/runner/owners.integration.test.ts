@@ -49,6 +49,17 @@ test("a script runs as the owner of its checkout, with all groups of that user",
   assert.deepEqual(accessOf(own), { uid, mode: 0o700 });
 });
 
+test("a command for a secret runs as the owner of the checkout", asRoot, async (t) => {
+  const machine = makeSharedMachine(t);
+  const alice = machine.addOwner("alice", 'echo "$WHO"');
+  writeFileSync(join(machine.secretsPath, "alice.env"), "WHO=!sh -c 'id -u; echo $HOME'\n", { mode: 0o600 });
+  const service = await machine.start();
+  await pushTo(service, "alice");
+  await service.log.waitForEnding(1);
+  // A line of fewer than 12 bytes is not redacted.
+  assert.deepEqual(service.log.outputOf(1), [String(alice.uid), "***"]);
+});
+
 test("a script cannot read what belongs to other projects or to the service", asRoot, async (t) => {
   const machine = makeSharedMachine(t);
   const bob = machine.addOwner("bob", "echo 'the log of bob' >\"$DEPLOY_LOG\"");
