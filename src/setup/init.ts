@@ -47,7 +47,15 @@ import {
 } from "./served.ts";
 import { findServer, listServerProjects, type Server, type ServerProject } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
-import { hasOwnCertificate, placesIn, planPage, portsOfOthers, refuseTakenNames, siteFile } from "./sites.ts";
+import {
+  hasOwnCertificate,
+  placesIn,
+  planPage,
+  portsOfOthers,
+  refuseTakenNames,
+  siteText,
+  wantedSite,
+} from "./sites.ts";
 import {
   buildOwnImage,
   findOutdated,
@@ -171,7 +179,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     ...serverWideFiles(wide),
     ...(page === null ? [] : [page.site]),
     projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
-    siteFile(plan, { project: name, ...address }),
+    wantedSite(name, "its addresses", siteText(plan, { project: name, ...address })),
   ].map((file) => planFile(place.files.path, file));
   const settingsFile = join(projectsPath, `${name}.env`);
   const caddyPorts = [place.ports.http, place.ports.https, ...ports.map(({ port }) => port)];

@@ -78,12 +78,8 @@ export function servicesIn(text: string) {
   }));
 }
 
-/** The site file of a project. */
-export function siteFile(plan: ServedPlan, options: SiteOptions): WantedFile {
-  return wantedSite(options.project, "its addresses", siteText(plan, options));
-}
-
-function wantedSite(site: string, purpose: string, text: string): WantedFile {
+/** @param site the name of its file, without `.caddy` */
+export function wantedSite(site: string, purpose: string, text: string): WantedFile {
   return {
     name: `sites/${site}.caddy`,
     mode: 0o644,
