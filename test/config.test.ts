@@ -30,6 +30,7 @@ test("with only a secret, every value is its default", () => {
     pagePort: 9_001,
     pageHost: "0.0.0.0",
     pageUrl: null,
+    isBadgePublic: false,
     serverPath: null,
     serverStatePath: null,
     deployTimeoutMs: 30 * 60_000,

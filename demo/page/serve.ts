@@ -6,7 +6,11 @@ import { cannedRun } from "./canned-run.ts";
 
 /** Serves the page with canned data on `port` of localhost; 0 takes any free one. Everybody who comes is signed in. */
 export function servePage(port: number): Server {
-  const settings = { pageUrl: new URL("http://localhost"), trustedProxies: new BlockList() };
+  const settings = {
+    pageUrl: new URL("http://localhost"),
+    trustedProxies: new BlockList(),
+    isBadgePublic: false,
+  };
   const run = cannedRun();
   const page = createPage(settings, run, pino({ level: "warn" }));
   const server = createServer((request, response) => {

@@ -5,6 +5,7 @@ import * as visitors from "#access/visitors";
 import { stateDirectoryOf } from "#config/state-path";
 import { type Deployment, isFinished, liveCommit } from "#deployments/deployment";
 import {
+  countRequests,
   findLastGood,
   findLastRef,
   findLatest,
@@ -12,6 +13,7 @@ import {
   listDeployments,
   listRunning,
   listWaiting,
+  type RequestCounts,
 } from "#deployments/history";
 import { isCommitId } from "#deployments/push";
 import { findReceipt, receiptKey } from "#deployments/receipt";
@@ -207,6 +209,11 @@ export const handlers: Handlers = {
 
   dryRun: ({ taking }, offer) => taking.dryRun(offer),
 
+  badge({ service, projects }, { project: name }) {
+    const project = service.isBadgePublic ? projects.find(name) : null;
+    return project?.isServed ? badgeCounts(project) : refuse("not_found", "There is no such badge.");
+  },
+
   noteUses: ({ taking }, { uses }) =>
     taking.noteUses(uses) ? {} : refuse("not_possible", "Uses are noted twice a second at most."),
 
@@ -263,6 +270,20 @@ export const handlers: Handlers = {
     entries: visitors.listActions(store, limit).map(({ atMs, ...same }) => ({ at: instant(atMs), ...same })),
   }),
 };
+
+const badgeDays = 90;
+/** Anybody may ask for a badge, and as often as they like. */
+const badgeAgeMs = 60_000;
+const badges = new WeakMap<Project, { readonly counts: RequestCounts; readonly readAtMs: number }>();
+
+function badgeCounts(project: Project): RequestCounts {
+  const nowMs = Date.now();
+  const known = badges.get(project);
+  if (known && Math.abs(nowMs - known.readAtMs) < badgeAgeMs) return known.counts;
+  const counts = countRequests(project.store, nowMs - badgeDays * 24 * 3_600_000);
+  badges.set(project, { counts, readAtMs: nowMs });
+  return counts;
+}
 
 /** Finds the project that a call is about, for a handler. */
 function inProject<Asked extends Whose, Given>(

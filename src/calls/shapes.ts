@@ -135,6 +135,7 @@ export const receipt = v.strictObject({
   payload: text,
   signatures: v.array(v.strictObject({ keyid: text, sig: text })),
 });
+export const requestCounts = v.strictObject({ requests: count, failed: count });
 export const publicKey = v.strictObject({ publicKey: text });
 
 export const step = v.strictObject({

@@ -91,6 +91,9 @@ export const calls = {
       push: v.looseObject({}),
     },
   ),
+  badge: front("POST /front/badge", shapes.requestCounts, "The counts of a badge that anybody may see", {
+    project: takes.project,
+  }),
   noteUses: front("POST /front/uses", v.strictObject({}), "Note which secrets have signed deliveries", {
     uses: takes.offered(shapes.secretUse),
   }),

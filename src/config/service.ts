@@ -38,6 +38,7 @@ export function readServiceSettings(env: Environment, faults: string[]) {
     pagePort: values.PAGE_PORT,
     pageHost: values.PAGE_HOST,
     pageUrl: values.PAGE_URL,
+    isBadgePublic: values.PAGE_BADGE.isPublic,
     metricsNetworks: values.METRICS_NETWORKS,
     /** The directory of the server, which `run` keeps as its files say; null: there is none. */
     serverPath: values.SERVER_PATH,

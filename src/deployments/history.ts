@@ -87,6 +87,19 @@ function inScope({ project }: Store): string {
   return project === null ? "true" : "project = $project";
 }
 
+/** The requests that the roll-outs counted whose deployments have ended since a time, and those of them that failed. */
+export function countRequests(store: Store, sinceMs: number): RequestCounts {
+  const sumOf = (member: string) => `coalesce(sum(json_extract(site.value, '$.${member}')), 0) AS ${member}`;
+  const sql = `SELECT ${sumOf("requests")}, ${sumOf("failed")} FROM deployments, json_each(deployments.requests) AS site
+    WHERE project = $project AND finished_at_ms >= ?`;
+  return store.get(sql, sinceMs) as unknown as RequestCounts;
+}
+
+export interface RequestCounts {
+  readonly requests: number;
+  readonly failed: number;
+}
+
 const deploymentsKept = 1_000;
 /** A captured delivery stays known, and so harmless, for as long. */
 const deliveriesKept = 50_000;

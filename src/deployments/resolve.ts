@@ -258,10 +258,6 @@ export function createResolver(options: ResolverOptions): Resolver {
       if (checkSigned !== null && trigger !== "rollback")
         return refuse(`${found.detail} So no signature can be verified.`);
       const commit = isRepository(checkout) ? await read(pushed) : null;
-      const isByPerson = trigger === "rollback" || isAsked(store, deployment, findLastGood(store, [ref]));
-      const waits = isByPerson ? null : await judgeChecks(deployment, pushed, commit, signal);
-      if (signal.aborted) return ended;
-      if (waits !== null) return waits;
       note(store, deployment, sourceOf(commit, null), true);
       return { kind: "deploy", commit: pushed, isSigned: false };
     }
@@ -283,7 +279,12 @@ export function createResolver(options: ResolverOptions): Resolver {
         if (reason) note(store, deployment, sourceOf(commit, head), false);
         return reason;
       },
-      judgeChecks: () => judgeChecks(deployment, head, commit, signal),
+      async judgeChecks() {
+        const judged = (await options.checks?.judge(ref, head, signal)) ?? null;
+        // Not the head itself: one that is skipped now may be deployed later.
+        if (judged !== null) note(store, deployment, sourceOf(commit, null), false);
+        return judged;
+      },
     });
     if (signal.aborted) return ended;
     if (decision.kind !== "deploy") return decision;
@@ -295,18 +296,6 @@ export function createResolver(options: ResolverOptions): Resolver {
     if (signal.aborted) return ended;
     note(store, deployment, sourceOf(commit, head), problem === null);
     return problem ? { kind: "refused", problem } : { ...decision, isSigned: checkSigned !== null };
-  }
-
-  async function judgeChecks(
-    deployment: Deployment,
-    head: string,
-    commit: Commit | null,
-    signal: AbortSignal,
-  ): Promise<Decision | null> {
-    const judged = (await options.checks?.judge(deployment.ref, head, signal)) ?? null;
-    // Not the head itself: one that is skipped now may be deployed later.
-    if (judged !== null) note(store, deployment, sourceOf(commit, null), false);
-    return judged;
   }
 
   /** Rule 4: while the remote is silent, a push waits. */

@@ -74,7 +74,7 @@ async function openSpoolOf({ spoolPath, frontSocket }: ServiceSettings, log: Log
 
 /** Nothing of the page is loaded if there is none, and little before somebody comes. */
 async function makePage(
-  { trustedProxies, frontSocket }: ServiceSettings,
+  { trustedProxies, frontSocket, isBadgePublic }: ServiceSettings,
   pageUrl: URL,
   log: Log,
 ): Promise<Server> {
@@ -82,5 +82,5 @@ async function makePage(
     import("./page/page.ts"),
     import("./page/run-client.ts"),
   ]);
-  return createPage({ pageUrl, trustedProxies }, connectRun(frontSocket), log);
+  return createPage({ pageUrl, trustedProxies, isBadgePublic }, connectRun(frontSocket), log);
 }

@@ -76,7 +76,7 @@ const readRun = ({ name, status, conclusion }: v.InferOutput<typeof run>): Check
 
 const suite = v.object({
   status: text,
-  latest_check_runs_count: v.nullish(v.number()),
+  latest_check_runs_count: v.number(),
   app: v.nullish(v.object({ slug: text })),
 });
 function readSuite({ status, latest_check_runs_count: runs, app }: v.InferOutput<typeof suite>) {

@@ -13,7 +13,7 @@ import { startAnswering } from "../harness/hotpush.ts";
 import { makeSignInLink, makeToken, openSession } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 
-const service = await startAnswering(test);
+const service = await startAnswering(test, { env: { PAGE_BADGE: "1" } });
 await deliver(service.url, githubPush());
 await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
 const viewer = await makeToken(service, "viewer");
@@ -57,6 +57,7 @@ const fitting: Readonly<Record<string, object>> = {
   offerPushes: { ids: [] },
   dryRun: { push: {} },
   noteUses: { uses: [] },
+  badge: { project: "default" },
 };
 const usual = { project: "default", id: 1 };
 
@@ -130,7 +131,13 @@ test("each call that looks answers what it gives", async () => {
 
 test("what front may do alone is no call of the API, and takes a link to sign in", async () => {
   const own = rows.filter(([, { right }]) => right === "front");
-  assert.deepEqual(own.map(([name]) => name).toSorted(), ["dryRun", "noteUses", "offerPushes", "signIn"]);
+  assert.deepEqual(own.map(([name]) => name).toSorted(), [
+    "badge",
+    "dryRun",
+    "noteUses",
+    "offerPushes",
+    "signIn",
+  ]);
   for (const [name, row] of own) {
     const { status } = await send("page", requestFor(row, { ...usual, link: "x", ...fitting[name] }));
     assert.equal(status, name === "signIn" ? 401 : 200, name);

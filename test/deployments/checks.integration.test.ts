@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { deliver, githubDelivery, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { startTarget } from "../harness/listen.ts";
-import { untilDeployment } from "../harness/records.ts";
+import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { makeProject } from "../harness/repository.ts";
 import { spawnService, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -60,6 +60,23 @@ test("a check whose delivery is lost is found, also after a restart", async (t) 
   await host.untilAsked();
   host.conclude(commit, "success");
   await untilDeployment(second.statePath, 1, ({ state }) => state === "succeeded");
+});
+
+test("a newer push supersedes the one that waits, whose green then deploys nothing", async (t) => {
+  const { project, host, service } = await startChecked(t);
+  const [older, newer] = [project.commit(), project.commit()];
+  host.conclude(older, null);
+  host.conclude(newer, null);
+  await deliver(service.url, githubPush({ after: older }));
+  await untilDeployment(service.statePath, 1, ({ waitReason }) => waitReason !== null);
+  await deliver(service.url, githubPush({ after: newer }));
+  host.conclude(older, "success");
+  await untilDeployment(service.statePath, 2, ({ waitReason }) => waitReason !== null);
+  await host.untilAsked();
+  host.conclude(newer, "success");
+  await untilDeployment(service.statePath, 2, ({ state }) => state === "succeeded");
+  const [first, second] = readDeployments(service.statePath);
+  assert.deepEqual([first?.state, first?.attempts, second?.checkedOutCommit], ["superseded", 0, newer]);
 });
 
 test("a push that catch-up finds waits as well, and hotpush deploy does not", async (t) => {

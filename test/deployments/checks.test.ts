@@ -9,7 +9,6 @@ import {
   type DeployAfter,
 } from "../../src/deployments/checks.ts";
 import { createQueue } from "../../src/deployments/queue.ts";
-import { git } from "../harness/repository.ts";
 import { makeResolving } from "../harness/resolving.ts";
 import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
@@ -174,20 +173,6 @@ test("a remote that is silent for a moment fails no push that has waited long fo
   assert.equal((await resolving.next()).kind, "wait");
   renameSync(`${remotePath}-away`, remotePath);
   assert.equal((await resolving.next()).kind, "skipped");
-});
-
-test("without a remote, the pushed commit waits for its checks as well", async (t) => {
-  const { checks, host } = makeChecks(["a"]);
-  const resolving = makeResolving(t, { checks });
-  const head = resolving.project.commit();
-  git(resolving.project.repoPath, "remote", "remove", "origin");
-  resolving.deliver(head);
-  assert.equal((await resolving.next()).kind, "wait");
-  host.reading = { kind: "checks", checks: [check("a", "succeeded")] };
-  assert.equal(await resolving.deploys(), head);
-  host.reading = { kind: "checks", checks: [] };
-  resolving.request("manual", head);
-  assert.equal(await resolving.deploys(), head);
 });
 
 test("[skip deploy] on a commit after one that never turned green does not cover both", async (t) => {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { pruneHistory } from "../../src/deployments/history.ts";
+import { countRequests, pruneHistory } from "../../src/deployments/history.ts";
 import {
   findReceipt,
   noteSigner,
@@ -16,7 +16,7 @@ import {
 } from "../../src/deployments/receipt.ts";
 import { claimNext, findDeployment, transition } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
-import { noReport } from "../../src/rollout/deployment-report.ts";
+import { type DeploymentReport, noReport } from "../../src/rollout/deployment-report.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { pushOf, record, temporaryStore } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -39,7 +39,11 @@ const images = [
 const guard = [{ service: "app", verdict: "0 of 80 requests went wrong" }];
 
 /** Lets a deployment succeed whose roll-out reported something. */
-function deployed(store: Store, report = { ...noReport, images, guard }, sites = [site]): number {
+function deployed(
+  store: Store,
+  report: DeploymentReport = { ...noReport, images, guard },
+  sites = [site],
+): number {
   record(store, pushOf({ commit: "c".repeat(40) as never }));
   return store.transaction(() => {
     const claimed = claimNext(store);
@@ -166,6 +170,17 @@ test("the largest receipt has less than 96 KiB", async (t) => {
   };
   const receipt = await findReceipt(store, temporaryDirectory(t), deployed(store, worst));
   assert.ok(JSON.stringify(receipt).length < 96 * 1024);
+});
+
+test("the requests since a time are those of this project's deployments that ended since then", (t) => {
+  const store = temporaryStore(t);
+  for (const sites of [[site, site], [site], []]) deployed(store, noReport, sites);
+  store.transaction(() => store.run("UPDATE deployments SET finished_at_ms = id * 1000"));
+  const counts = (sinceMs: number, of = store) => ({ ...countRequests(of, sinceMs) });
+  assert.deepEqual(counts(0), { requests: 3 * 12_431, failed: 6 });
+  assert.deepEqual(counts(1_001), { requests: 12_431, failed: 2 });
+  assert.deepEqual(counts(3_000), { requests: 0, failed: 0 });
+  assert.deepEqual(counts(0, store.of("other")), { requests: 0, failed: 0 });
 });
 
 test("a deployment that did not succeed leaves no receipt, and one that is pruned takes it along", async (t) => {

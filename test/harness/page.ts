@@ -30,13 +30,14 @@ export interface ApiAnswer {
 export interface PageOptions {
   /** Where browsers reach it, if that is not its own port. */
   readonly proxyPort?: number;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** The page of `hotpush front`, and a token for its API. */
 export type RunningPage = Awaited<ReturnType<typeof startPage>>;
 
 /** Starts `hotpush front` beside `service`, as a process that has nothing of it but the socket. */
-export async function startPage(scope: Scope, service: RunningService, { proxyPort }: PageOptions = {}) {
+export async function startPage(scope: Scope, service: RunningService, { proxyPort, env }: PageOptions = {}) {
   const port = await freePort();
   const directory = temporaryDirectory(scope);
   const projectsPath = join(directory, "projects");
@@ -55,6 +56,7 @@ export async function startPage(scope: Scope, service: RunningService, { proxyPo
       STATE_PATH: directory,
       PROJECTS_PATH: projectsPath,
       FRONT_SOCKET: join(service.statePath, "front.sock"),
+      ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],
   });

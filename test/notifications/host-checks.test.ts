@@ -31,7 +31,7 @@ const runs = [
   ["stale", "failed"],
   ["startup_failure", "failed"],
 ] as const;
-const suiteOf = (status: string, count: number | null, slug = "github-actions") => ({
+const suiteOf = (status: string, count: number, slug = "github-actions") => ({
   id: 5,
   head_sha: commit,
   status,
@@ -79,11 +79,10 @@ const documented: Readonly<Record<CommitStatus["host"], Documented>> = {
     answers: {
       [`${githubPath}/check-suites?per_page=100`]: [
         {
-          total_count: 4,
+          total_count: 3,
           check_suites: [
             suiteOf("in_progress", 2),
             suiteOf("queued", 0, "dependabot"),
-            suiteOf("queued", null, "jenkins"),
             suiteOf("completed", 1),
           ],
         },
@@ -118,7 +117,6 @@ const documented: Readonly<Record<CommitStatus["host"], Documented>> = {
     },
     checks: [
       ["the rest of github-actions", "pending"],
-      ["the rest of jenkins", "pending"],
       ...Array.from({ length: 100 }, (_, index) => [`matrix (${index})`, "succeeded"] as const),
       ...runs,
       ["test", "pending"],
@@ -204,7 +202,7 @@ for (const host of statusHosts) {
     assert.deepEqual(found, checks);
     assert.deepEqual(
       reading.checks.filter(({ isGroup }) => isGroup).map(({ names }) => names[0]),
-      host === "github" ? ["the rest of github-actions", "the rest of jenkins"] : [],
+      host === "github" ? ["the rest of github-actions"] : [],
     );
     for (const { method, headers, text } of server.requests) {
       assert.deepEqual([method, text, headers[header[0]]], ["GET", "", header[1]]);

@@ -30,6 +30,9 @@ test("a tip signed by an allowed SSH key is deployed, and exactly that commit", 
   const verified = service.log.lines.find(({ event }) => event === "deployment.verified");
   assert.deepEqual([verified?.commit, verified?.signer], [commit, "ada@example.com"]);
   assert.equal(existsSync(join(service.statePath, "signers")), false);
+  const { payload } = JSON.parse((await hotpush(service, "receipt", String(ended.id))).stdout);
+  const { predicate } = JSON.parse(Buffer.from(payload, "base64").toString());
+  assert.deepEqual([predicate.commit, predicate.signer], [commit, "ada@example.com"]);
 });
 
 test("a commit is refused unless it has a good signature of a key that may sign it now", async (t) => {

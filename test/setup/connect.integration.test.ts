@@ -104,18 +104,12 @@ test("a token file that others can read is refused, and HOTPUSH_TOKEN_FILE is no
   chmodSync(path, 0o644);
   const open = await runCli(args(project, path), { cwd, env: server.env });
   assert.match(open.stderr, /chmod 600/);
-  server.addProject("shop", cwd, {
-    WEBHOOK_SECRET: signingToken,
-    WEBHOOK_URL: project.webhookUrl,
-    DEPLOY_AFTER: "checks",
-  });
   const other = await runCli(["connect", "--repository", host.address], {
     cwd,
     env: { ...server.env, HOTPUSH_TOKEN_FILE: path },
   });
   // Without a terminal nobody is asked: the form is printed.
   assert.match(other.stdout, /^The webhook at Gitea:$/m);
-  assert.match(other.stdout, /DEPLOY_AFTER, choose these events as well: Status\./);
   assert.equal(other.code, 1);
   assert.deepEqual(host.calls, []);
 });

@@ -16,7 +16,7 @@ import { findAsset, longestBodyBytes, type PageAnswer, problemPage } from "./ans
 import type { RunClient, Visit } from "./run-client.ts";
 
 /** The settings of the page: its address, and the proxies whose X-Forwarded-For is trusted. */
-export interface PageSettings extends Pick<ServiceSettings, "trustedProxies"> {
+export interface PageSettings extends Pick<ServiceSettings, "trustedProxies" | "isBadgePublic"> {
   /** Where people reach it. Requests for any other host are refused. */
   readonly pageUrl: URL;
 }
@@ -126,7 +126,7 @@ async function answerVisit(
   if (request.headers.host !== settings.pageUrl.host)
     return problemPage({ code: "wrong_host", detail: `The page is at ${settings.pageUrl.origin}.` });
   const scraper = /^(?:\/api)?\/metrics$/.test(path) ? fromProxy(request, visit) : visit;
-  const [{ answerProgram, streamed }, { showScreen, takeForm }] = await loadAnswers();
+  const [{ answerProgram, streamed }, { showScreen, takeForm }, { showBadge }] = await loadAnswers();
   if (path.startsWith("/api/"))
     return await answerProgram(request, scraper, run, path.slice("/api".length), query);
   if (request.method === "POST")
@@ -141,6 +141,8 @@ async function answerVisit(
   if (request.method !== "GET")
     return problemPage({ code: "method_not_allowed", detail: "The page has GET and POST only." });
   if (path === "/metrics") return await streamed(run, scraper, path);
+  const [, badge] = /^\/badge\/([a-z0-9][a-z0-9-]{0,38})\.svg$/.exec(path) ?? [];
+  if (badge !== undefined && settings.isBadgePublic) return await showBadge(run, visit, badge);
   return findAsset(path) ?? (await showScreen({ run, visit, path, query }));
 }
 
@@ -193,5 +195,5 @@ async function sendPage(response: ServerResponse, answer: PageAnswer): Promise<v
 
 /** Loaded when somebody comes: all that follows from the table of calls takes 8 MB. */
 function loadAnswers() {
-  return Promise.all([import("./api.ts"), import("./browser.ts")]);
+  return Promise.all([import("./api.ts"), import("./browser.ts"), import("./badge.ts")]);
 }
