@@ -124,7 +124,7 @@ test("the secrets of a project reach its script alone, and not the log", async (
   assert.deepEqual(service.log.outputOf(2), ["token: "]);
 });
 
-test("a secret of a command is in no log, no record, no answer and no process but the script's", async (t) => {
+test("a secret of a command is in no log, no record and no answer", async (t) => {
   const machine = makeMachine(t);
   const script = 'echo "==> Use $GREETING"; echo "it is $GREETING"; exit 1';
   machine.addProject("shop", makeCheckout(t, script));
