@@ -119,11 +119,11 @@ function pauseAction(name: string, isPaused: boolean): VisitorAction {
   };
 }
 
-const states = { all: null, succeeded: "succeeded", failed: "failed", "timed out": "timed_out" } as const;
+const states = ["succeeded", "failed", "timed_out", "cancelled", "superseded", "skipped"] as const;
 
 function filters(project: string, wanted: string | null): Markup {
-  const links = { ...states, cancelled: "cancelled", superseded: "superseded", skipped: "skipped" } as const;
-  return html`<nav class="filters" aria-label="Filter">${Object.entries(links).map(
+  const links = [["all", null], ...states.map((state) => [state.replace("_", " "), state] as const)] as const;
+  return html`<nav class="filters" aria-label="Filter">${links.map(
     ([label, state]) =>
       html`<a href="/projects/${project}${state === null ? "" : `?state=${state}`}"${state === wanted ? html` aria-current="true"` : ""}>${label}</a>`,
   )}</nav>`;
