@@ -1,4 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
+import { digestOf, readDeployments, readRecorded } from "./records.ts";
+import { until } from "./until.ts";
 
 export const testSecret = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
 
@@ -91,27 +93,27 @@ export interface ReplyBody {
   };
 }
 
-const mostSends = 4;
+const longestRecordingMs = 10_000;
+
+/** The state directory of the service at an address, so that its record can be asked. */
+export const statePaths = new Map<string, string>();
 
 /**
  * Sends a delivery to a running service with a real HTTP client. If the machine is so busy that the answer cannot name the
- * deployment, the delivery is sent again, as a git host does on request: the duplicate's answer names it.
+ * deployment, the service's record does: the same delivery again would mean "try again" if the first has failed meanwhile.
  */
-export async function deliver(
-  url: string,
-  { headers, body }: Delivery,
-  path = "/webhook",
-): Promise<WebhookReply> {
-  const send = () => fetch(`${url}${path}`, { method: "POST", headers, body: body as string });
-  const response = await send();
+export async function deliver(url: string, delivery: Delivery, path = "/webhook"): Promise<WebhookReply> {
+  const { headers, body } = delivery;
+  const response = await fetch(`${url}${path}`, { method: "POST", headers, body: body as string });
   const json = (await response.json()) as ReplyBody;
-  let { deployment } = json;
-  for (
-    let sends = 1;
-    json.delivery !== undefined && deployment === undefined && sends < mostSends;
-    sends += 1
-  )
-    ({ deployment } = (await (await send()).json()) as ReplyBody);
-  const named = deployment === undefined ? json : { ...json, deployment };
-  return { status: response.status, headers: response.headers, json: named };
+  const statePath = statePaths.get(url);
+  const reply = { status: response.status, headers: response.headers };
+  if (json.delivery === undefined || statePath === undefined) return { ...reply, json };
+  const idOfIt = () => readRecorded(statePath, ({ idOf }) => idOf(digestOf(delivery)));
+  const recorded = () => readDeployments(statePath).find((one) => one.id === idOfIt());
+  // A service that was killed, or has no disk, records nothing.
+  const found = await until("the push is recorded", recorded, longestRecordingMs).catch(() => null);
+  if (found === null) return { ...reply, json };
+  const { id, ref, commit, state } = found;
+  return { ...reply, json: { ...json, deployment: { id, ref, commit, state } } };
 }

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { testSecret } from "./delivery.ts";
+import { statePaths, testSecret } from "./delivery.ts";
 import { LogReader } from "./processes.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 import { until } from "./until.ts";
@@ -51,8 +51,10 @@ export async function startService(scope: Scope, options: ServiceOptions = {}): 
   const { child, log } = spawnService(scope, { ...options, statePath, repoPath });
   const started = await log.waitFor((line) => line.event === "service.started");
   const port = Number(started.port);
+  const url = `http://127.0.0.1:${port}`;
+  statePaths.set(url, statePath);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     port,
     child,
     log,

@@ -201,7 +201,7 @@ async function pushOnce(origin: string): Promise<PushResult> {
   const startMs = performance.now();
   const took = () => Math.round(performance.now() - startMs);
   const { headers, body } = githubPush();
-  const digest = digestOf({ headers, body });
+  const digest = digestOf({ body });
   try {
     const response = await fetch(`${origin}/webhook`, { method: "POST", headers, body: body as string });
     const { detail } = (await response.json()) as ReplyBody;

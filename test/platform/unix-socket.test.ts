@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
@@ -27,12 +27,6 @@ function makePlace(t: TestContext, uid: number, mode: number) {
   return { directory, rootFile, path: join(directory, "page.sock") };
 }
 
-/** Runs a script in the directory as this user and its group. @returns what it prints */
-function runAs(uid: number, cwd: string, script: string): string {
-  const io = { cwd, uid, gid: uid, encoding: "utf8" } as const;
-  return execFileSync(process.execPath, ["-e", script], io).trim();
-}
-
 const use = `require("node:net").connect("page.sock").on("connect", () => process.exit(console.log("connected")))
   .on("error", ({ code }) => console.log(code))`;
 
@@ -49,10 +43,10 @@ test(
     const tries = [() => fs.unlinkSync("page.sock"), () => fs.renameSync("page.sock", "x"), () => fs.chmodSync("page.sock", 0o777),
       () => fs.mkdirSync(".page.sock"), () => fs.symlinkSync("/etc/passwd", "link")];
     console.log(tries.map((work) => { try { work(); return "done"; } catch ({ code }) { return code; } }).join());`;
-    assert.equal(runAs(page, directory, change), "EACCES,EACCES,EPERM,EACCES,EACCES");
-    assert.equal(await asyncRun(page, directory, use), "connected");
+    assert.equal(await runAs(page, directory, change), "EACCES,EACCES,EPERM,EACCES,EACCES");
+    assert.equal(await runAs(page, directory, use), "connected");
     // Started there by root, so that the directory itself is no obstacle.
-    assert.equal(await asyncRun(other, directory, use), "EACCES");
+    assert.equal(await runAs(other, directory, use), "EACCES");
   },
 );
 
@@ -114,8 +108,8 @@ test("a link in the place of a socket is not followed, and a file is no socket",
   await assert.rejects(reach(join(directory, "none")), { code: "ENOENT" });
 });
 
-/** The server in this process has to answer meanwhile. */
-function asyncRun(uid: number, cwd: string, script: string): Promise<string> {
+/** Runs a script in the directory as this user and its group. @returns what it prints; meanwhile the server answers */
+function runAs(uid: number, cwd: string, script: string): Promise<string> {
   const child = spawn(process.execPath, ["-e", script], { cwd, uid, gid: uid });
   let text = "";
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {

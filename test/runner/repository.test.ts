@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { test } from "node:test";
 import { makeSecret } from "../../src/config/secret.ts";
@@ -7,6 +6,7 @@ import { fetchBranch, readCommit, readRemoteHead } from "../../src/platform/git.
 import { createProjectScript } from "../../src/runner/script.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { listenHere } from "../harness/listen.ts";
+import { readProcesses } from "../harness/processes.ts";
 import { git, makeProject, makeRepository } from "../harness/repository.ts";
 import { until } from "../harness/until.ts";
 
@@ -60,14 +60,6 @@ test("the remote is the one that the script pulls from", async (t) => {
 });
 
 /** The processes with `text` among their arguments; zombies have none. */
-function processesWith(text: string): readonly string[] {
-  return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && argumentsOf(name).includes(text));
-}
-
-function argumentsOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
-  } catch {
-    return "";
-  }
+function processesWith(text: string) {
+  return readProcesses().filter(({ command }) => command.includes(text));
 }
