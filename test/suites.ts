@@ -82,11 +82,10 @@ export const suites: Readonly<Record<string, Suite>> = {
       "rollout-recreate-failures",
       "rollout-services",
       "rollout-failures",
-      "first-deployment",
       "rollout-interrupted",
     ],
     // An engine has only one server.
-    inTurn: ["first-deployment", "e2e/server", "rollout-server"],
+    inTurn: ["e2e/server", "advice", "converge", "rollout-server"],
     // They kill the engine, or measure how long an app is away.
     alone: ["server-networks", "without-engine"],
     needsEngine: true,

@@ -57,7 +57,7 @@ function makeProject(t: TestContext, services: object | null = model) {
 
 /**
  * A stand-in for Docker's command line: it gives the project as compose does, and has no container and no image. The real one is in
- * test/e2e/server.test.ts.
+ * test/e2e/clean-server.test.ts.
  */
 function makeDocker(t: TestContext, services: object | null): string {
   const bin = temporaryDirectory(t);

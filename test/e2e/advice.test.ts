@@ -64,7 +64,7 @@ onEngine(
     test("when front does not run, of status and send", async () => {
       await project.docker("stop", "hotpush-front-1");
       const isBad = async () => (await project.hotpush("status")).code === 1;
-      await until("status notices", isBad, 20_000);
+      await until("status notices", isBad);
       const json = JSON.parse((await project.hotpush("status", "--json")).output.trim());
       assert.deepEqual([json.health.isHealthy, json.inbox?.failure === null], [false, false]);
       const status = await project.hotpush("status");
@@ -91,7 +91,7 @@ onEngine(
       assert.equal(code, 1);
       assert.equal(advicesIn(output).length, 1, output);
       await follow(output);
-      await until("status is good", async () => (await project.hotpush("status")).code === 0, 20_000);
+      await until("status is good", async () => (await project.hotpush("status")).code === 0);
     });
 
     test("of deployments that there are not, and of a queue that is paused", async () => {
@@ -189,13 +189,13 @@ onEngine(
       assert.match(status.output, /^Project +shop was removed from this server\. .+: hotpush init$/m);
       assert.doesNotMatch((await project.hotpush("projects")).output, /shop/);
       await project.type(up);
-      await until("the project answers", async () => (await served()) === "by itself", 20_000);
+      await until("the project answers", async () => (await served()) === "by itself");
       await project.type(network);
       await project.type(down);
       // Without a terminal, nobody can be asked.
       await project.type(`${init} --yes`);
       await project.type("docker compose up --detach");
-      await until("Caddy serves it again", async () => (await served()) === "by Caddy", 20_000);
+      await until("Caddy serves it again", async () => (await served()) === "by Caddy");
       assert.match((await project.hotpush("history")).output, /\b1\b.+cancelled/);
     });
 
@@ -222,11 +222,7 @@ onEngine(
         const advices = advicesIn(output);
         assert.deepEqual(advices, ["docker start hotpush-run-1"], output);
         for (const command of advices) await project.type(command);
-        await until(
-          "the roll-out is possible",
-          async () => (await project.hotpush("rollout")).code === 0,
-          20_000,
-        );
+        await until("the roll-out is possible", async () => (await project.hotpush("rollout")).code === 0);
       }
     });
 
@@ -289,7 +285,7 @@ onEngine(
 
     /** @returns the commands that the deployment's log and its history advise */
     async function failsWith(problem: string): Promise<readonly string[]> {
-      await until("a deployment fails", async () => (await project.hotpush("deploy")).code === 1, 20_000);
+      await until("a deployment fails", async () => (await project.hotpush("deploy")).code === 1);
       return await failedWith(problem);
     }
 

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
-import type { ComposeService } from "../../src/platform/compose-model.ts";
 import { overrideText } from "../../src/setup/checkout-files.ts";
 import type { SetupServices } from "../../src/setup/project.ts";
 import { planServed, type ServedPlan, serviceAfter } from "../../src/setup/served.ts";
@@ -30,14 +29,14 @@ test("compose reads the public projects as the tests do, and merges each overrid
 async function hold(t: TestContext, { name, path, services }: PublicProject): Promise<void> {
   const directory = temporaryDirectory(t);
   const read = await readModel(directory, [path]);
-  assert.deepEqual(facts(read.services, directory), facts(services, directory), name);
+  assert.deepEqual(facts(read.services), facts(services), name);
   const plan = planServed(read.services, noChoices);
   assert.deepEqual(plan, planServed(services, noChoices), name);
   const override = join(directory, "compose.hotpush.yaml");
   writeFileSync(override, overrideText("shop", plan.changes));
   const merged = await readModel(directory, [path, override]);
   const planned = withNetworks(servicesAfter(services, plan), plan);
-  assert.deepEqual(facts(merged.services, directory), facts(planned, directory), name);
+  assert.deepEqual(facts(merged.services), facts(planned), name);
   const isJoined = plan.upstreams.length > 0;
   const network = { name: "hotpush-shop", external: true };
   assert.deepEqual(pick(merged.networks?.["hotpush-shop"]), isJoined ? network : null, name);
@@ -55,52 +54,22 @@ async function readModel(directory: string, files: readonly string[]): Promise<M
   return JSON.parse((await run("docker", argv, { env, maxBuffer: 16 * 1024 * 1024 })).stdout);
 }
 
-/** What the plan, a roll-out and doctor read of a service, in one form. */
-function facts(services: SetupServices, directory: string): unknown {
-  const entries = Object.entries(services).map(([name, one]) => [name, factsOf(one, directory)]);
+/** What `init` changes of a service, in one form. */
+function facts(services: SetupServices): unknown {
+  const entries = Object.entries(services).map(([name, { ports = [], networks = {}, healthcheck }]) => [
+    name,
+    {
+      ports: ports.map(({ target, published, host_ip, protocol }) => ({
+        target,
+        published,
+        host_ip,
+        protocol,
+      })),
+      networks: Object.fromEntries(Object.entries(networks).map(([network, one]) => [network, one ?? {}])),
+      test: healthcheck?.test,
+    },
+  ]);
   return JSON.parse(JSON.stringify(Object.fromEntries(entries)));
-}
-
-function factsOf(service: ComposeService, directory: string): object {
-  const {
-    image,
-    container_name,
-    network_mode,
-    expose,
-    labels = {},
-    environment,
-    healthcheck,
-    deploy,
-  } = service;
-  const { ports = [], volumes = [], depends_on = {}, networks } = service;
-  return {
-    image,
-    container_name,
-    network_mode,
-    expose,
-    labels,
-    environment,
-    isBuilt: service.build !== undefined,
-    test: healthcheck?.test,
-    replicas: deploy?.replicas,
-    networks:
-      networks && Object.fromEntries(Object.entries(networks).map(([name, one]) => [name, one ?? {}])),
-    ports: ports.map(({ target, published, host_ip, protocol }) => ({
-      target,
-      published,
-      host_ip,
-      protocol,
-    })),
-    volumes: volumes.map(({ type, source = "", target, read_only }) => ({
-      type,
-      target,
-      read_only,
-      source: type === "bind" ? resolve(directory, source) : source,
-    })),
-    depends_on: Object.fromEntries(
-      Object.entries(depends_on).map(([name, { condition }]) => [name, condition]),
-    ),
-  };
 }
 
 function servicesAfter(services: SetupServices, { changes }: ServedPlan): SetupServices {

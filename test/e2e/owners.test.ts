@@ -13,7 +13,7 @@ import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { sendingTo } from "../lab/git-remote.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { buildImage, type EndingOf, endingIn, removeImage } from "../lab/project.ts";
+import { buildImage, type Docker, endingIn, removeImage } from "../lab/project.ts";
 
 const run = promisify(execFile);
 const frontUid = 9_000;
@@ -135,21 +135,7 @@ function foreignFiles(directory: string, uid: number): readonly string[] {
 }
 
 /** `front` and `run` in containers of the real image, on a machine with users of its own. */
-interface OwnedProjects {
-  readonly image: string;
-  /** The compose project of a user's checkout. */
-  readonly composeName: (user: string) => string;
-  readonly statePath: string;
-  /** The state directory of the machine, with one for the scripts of each project. */
-  readonly serverStatePath: string;
-  readonly ending: EndingOf;
-  /** Adds a project with a remote, in a checkout of its own user. */
-  readonly add: (project: OwnedProject) => Promise<Checkout>;
-  readonly docker: (...args: readonly string[]) => Promise<string>;
-  /** Runs a command in the container of `run`. */
-  readonly inRun: (...command: readonly string[]) => Promise<string>;
-  readonly remove: () => Promise<void>;
-}
+type OwnedProjects = Awaited<ReturnType<typeof startOwnedProjects>>;
 
 interface OwnedProject {
   readonly name: string;
@@ -157,17 +143,10 @@ interface OwnedProject {
   readonly files: Readonly<Record<string, string>>;
 }
 
-interface Checkout {
-  readonly path: string;
-  readonly home: string;
-  /** Commits files and pushes them; the remote delivers the push. */
-  readonly push: (files: Readonly<Record<string, string>>) => Promise<void>;
-}
-
 async function startOwnedProjects(
   labEnv: NodeJS.ProcessEnv,
   users: readonly Pick<OwnedProject, "name" | "uid">[],
-): Promise<OwnedProjects> {
+) {
   const root = await mkdtemp(join(tmpdir(), "hotpush-e2e-"));
   await chmod(root, 0o755);
   const name = basename(root).toLowerCase();
@@ -196,13 +175,16 @@ async function startOwnedProjects(
   const origin = `http://127.0.0.1:${port}`;
   return {
     image,
+    /** The compose project of a user's checkout. */
     composeName,
     docker,
+    /** Runs a command in the container of `run`. */
     inRun,
-    statePath: at("state/run"),
+    /** The state directory of the machine, with one for the scripts of each project. */
     serverStatePath: at("state"),
     ending: endingIn(at("state/run")),
-    add: (project) => addProject(root, origin, project),
+    /** Adds a project with a remote, in a checkout of its own user. */
+    add: (project: OwnedProject) => addProject(root, origin, project),
     async remove() {
       await docker("compose", "down", "--volumes", "--timeout", "1");
       for (const user of users) await removeProject(docker, composeName(user.name));
@@ -213,7 +195,7 @@ async function startOwnedProjects(
 }
 
 /** Without its compose file, which may be gone. */
-async function removeProject(docker: OwnedProjects["docker"], name: string): Promise<void> {
+async function removeProject(docker: Docker, name: string): Promise<void> {
   const label = `--filter=label=com.docker.compose.project=${name}`;
   const removeAll = async (list: readonly string[], remove: readonly string[]) => {
     const ids = (await docker(...list)).split("\n").filter(Boolean);
@@ -266,11 +248,9 @@ function composeFile(
   return { services: { front, run: runs } };
 }
 
-async function addProject(
-  root: string,
-  origin: string,
-  { name, uid, files }: OwnedProject,
-): Promise<Checkout> {
+type Checkout = Awaited<ReturnType<typeof addProject>>;
+
+async function addProject(root: string, origin: string, { name, uid, files }: OwnedProject) {
   const at = (directory: string) => join(root, directory, name);
   const path = at("srv");
   const home = at("home");
@@ -279,6 +259,7 @@ async function addProject(
   await git(root, "init", "--quiet", "--bare", "--initial-branch=main", remote);
   await git(root, "init", "--quiet", "--initial-branch=main", work);
   await git(work, "remote", "add", "origin", remote);
+  /** Commits files and pushes them; the remote delivers the push. */
   const push = async (changed: OwnedProject["files"]) => {
     for (const [file, text] of Object.entries(changed)) writeScript(join(work, file), text);
     await git(work, "add", "--all");

@@ -91,26 +91,6 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     await until("it serves again", async () => (await project.version()) === "known");
   });
 
-  test("a build that runs out of disk touches no container and says so", async () => {
-    await project.serving("known");
-    const containers = await project.containers("app");
-    const fill =
-      "RUN --mount=type=tmpfs,target=/full,size=1048576 dd if=/dev/zero of=/full/file bs=1M count=4\n";
-    await withDockerfile(
-      "app",
-      (good) => good + fill,
-      () =>
-        project.underLoad(async () => {
-          const { code, output } = await project.deploy("too-large", "graceful");
-          assert.equal(code, 1, output);
-          assert.match(output, /FAILED: The build of app, other failed/);
-          assert.match(output, /No space left on device/);
-        }),
-    );
-    assert.deepEqual(await project.containers("app"), containers);
-    assert.equal(await project.version(), "known");
-  });
-
   test("with too little free disk space for a build, nothing starts, and the error gives the size", async () => {
     await project.serving("known");
     const containers = await project.containers("app");

@@ -1,64 +1,10 @@
 import assert from "node:assert/strict";
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { until } from "../harness/until.ts";
-import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
-import { type HostedProject, makeHosted } from "../lab/hosted.ts";
-import { underLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { type Behaviour, makeProject, messagesIn, type TestProject } from "../lab/project.ts";
-
-const script = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
-
-onEngine("the first deployment of a project that plain compose has started", (env) => {
-  let project: HostedProject;
-  let remote: GitRemote;
-
-  before(async () => {
-    // The container sees the remote at its path on the host.
-    const path = remotePath({ directory: "$REPO_PATH" });
-    project = await makeHosted(env, {
-      script,
-      override: { volumes: [`${path}:${path}`] },
-      prepare: async (prepared) => {
-        remote = await makeGitRemote(prepared);
-      },
-    });
-  });
-  after(async () => {
-    await project?.remove();
-    await remote?.remove();
-  });
-
-  test("hotpush rollback restores the version from before the first push, with no request failed", async () => {
-    const { versions } = await underLoad(project.origin, async () => {
-      await remote.push((clone) =>
-        writeFile(
-          join(clone, "app", "behaviour.json"),
-          JSON.stringify({ version: "second", behaviour: "graceful" }),
-        ),
-      );
-      assert.equal(await project.ending(1), "succeeded", await log());
-      const output = await hotpush("rollback");
-      assert.match(output, /^Deployment 2 goes back to \d{12}\.$/m);
-      assert.match(output, /^Deployment 2 succeeded after .+\.$/m);
-    });
-    assert.deepEqual(versions, ["first", "second"]);
-    assert.match(await (await fetch(project.origin)).text(), /^first /);
-    assert.match(await log(), /is recorded as a good version, \d{12}: /);
-  });
-
-  async function hotpush(...args: readonly string[]): Promise<string> {
-    const [name = ""] = await project.instances();
-    return project.docker("exec", name, "hotpush", ...args);
-  }
-
-  async function log(): Promise<string> {
-    const [name = ""] = await project.instances();
-    return messagesIn(await project.docker("logs", name));
-  }
-});
+import { type Behaviour, makeProject, type TestProject } from "../lab/project.ts";
 
 onEngine("the first roll-out of a project that plain compose has started, outside of git", (env) => {
   let project: TestProject;

@@ -2,13 +2,17 @@ import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import { createServer, request } from "node:http";
+import { join } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { listenAt } from "../harness/listen.ts";
+import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { advicesIn } from "../lab/first-project.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { endOf, untilPrinted } from "../lab/project.ts";
-import { refusingEngine } from "../lab/refusing-engine.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 /** How often the roll-out is killed, spread over all steps. */
@@ -143,3 +147,33 @@ onEngine("a roll-out that is cut short on a real engine, under load", (env) => {
     });
   });
 });
+
+/**
+ * The engine at `dockerHost` until the test ends, but for the requests that it refuses, as one does whose disk is at fault.
+ *
+ * @param isRefused by method and path
+ * @returns its own DOCKER_HOST
+ */
+async function refusingEngine(
+  scope: Scope,
+  isRefused: (request: string) => boolean,
+  dockerHost: string = "unix:///var/run/docker.sock",
+): Promise<string> {
+  const socketPath = dockerHost.replace("unix://", "");
+  const server = createServer(async (asked, response) => {
+    const { method, url: path, headers } = asked;
+    if (isRefused(`${method} ${path}`)) {
+      response.writeHead(500).end(JSON.stringify({ message: "device or resource busy" }));
+      return;
+    }
+    // In one piece: the engine may answer, and close, before it has read a body that comes later.
+    const body = await buffer(asked);
+    const passed = request({ socketPath, method, path, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    passed.on("error", () => response.destroy());
+    passed.end(body);
+  });
+  return `unix://${await listenAt(scope, server, join(temporaryDirectory(scope), "docker.sock"))}`;
+}

@@ -46,7 +46,7 @@ onEngine("one-shot services on a real engine", (env) => {
 
   test("a service that nothing depends on succeeds with exit code 0", async () => {
     const named = { container_name: `${project.name}-makes-buckets` };
-    await alsoHas({ seed: shell("echo seeded"), buckets: shell("echo made", named) });
+    await project.alsoHas({ seed: shell("echo seeded"), buckets: shell("echo made", named) });
     for (const commit of ["1", "2"]) {
       const output = await rollOutAt(commit, "seed", "buckets");
       assert.match(output, /seed +healthy .* it ran to its end: exit code 0, and no restart policy/);
@@ -59,17 +59,17 @@ onEngine("one-shot services on a real engine", (env) => {
   });
 
   test("a service that nothing depends on fails with another exit code", async () => {
-    await alsoHas({ seed: shell("exit 3") });
+    await project.alsoHas({ seed: shell("exit 3") });
     const { code, output } = await project.rollOut({ args: ["seed"] });
     assert.equal(code, 1, output);
     assert.match(output, /FAILED: Container \S+ ended with exit code 3 before it was healthy/);
   });
 
   test("a server that exits with 0 does not replace one that runs", async () => {
-    await alsoHas({ server: shell("exec sleep infinity", { init: true }) });
+    await project.alsoHas({ server: shell("exec sleep infinity", { init: true }) });
     await rollOutAt("1", "server");
     const containers = await project.containers("server");
-    await alsoHas({ server: shell("echo nothing to do", { init: true }) });
+    await project.alsoHas({ server: shell("echo nothing to do", { init: true }) });
     const { code, output } = await project.rollOut({ args: ["server"] });
     assert.equal(code, 1, output);
     assert.match(output, /FAILED: Container \S+ ended with exit code 0 before it was healthy/);
@@ -107,14 +107,9 @@ onEngine("one-shot services on a real engine", (env) => {
     assert.deepEqual(log.trim().split("\n"), ["begins", "ends", "next"]);
   });
 
-  /** Sets the project's additional services, until the next call. */
-  function alsoHas(services: Readonly<Record<string, unknown>>): Promise<void> {
-    return writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ services }));
-  }
-
   function hasMigration(command: string, more?: Readonly<Record<string, unknown>>): Promise<void> {
     const app = { depends_on: { migrate: { condition: "service_completed_successfully" } } };
-    return alsoHas({ migrate: shell(command, more), app });
+    return project.alsoHas({ migrate: shell(command, more), app });
   }
 
   async function rollOutAt(commit: string, ...services: readonly string[]): Promise<string> {

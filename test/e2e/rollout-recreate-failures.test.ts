@@ -3,9 +3,28 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { freePort } from "../harness/listen.ts";
-import { cacheCheck, cacheServer } from "../lab/cache-service.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { makeProject, type TestProject, untilPrinted } from "../lab/project.ts";
+
+/** Answers with its version and the content of its volumes. A sick one never gets healthy and spoils the data for the others. */
+const cacheServer = `
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+const { VERSION, GREETING, SICK, SPOILS, RUDE } = process.env;
+if (existsSync("/anonymous/spoilt")) throw new Error("these data are of a newer version");
+if (SPOILS) writeFileSync("/anonymous/spoilt", "");
+const read = (path) => (existsSync(path) ? readFileSync(path, "utf8").trim() : "");
+createServer(({ url }, response) => {
+  const isRude = RUDE && url === "/front";
+  response.statusCode = isRude || SICK || VERSION === "sick" ? 500 : 200;
+  response.end([VERSION, GREETING, read("/anonymous/note"), read("/named/note")].join(" "));
+}).listen(8080);
+process.on("SIGTERM", () => process.exit(0));
+`;
+const ask = 'exec 3<>/dev/tcp/127.0.0.1/8080 && printf "GET / HTTP/1.0\\r\\n\\r\\n" >&3';
+
+/** The command of its health check, in the bash of its image. */
+const cacheCheck = `${ask} && read -r _ code _ <&3 && [[ $$code == 200 ]]`;
 
 type Parts = Readonly<Record<string, unknown>>;
 
@@ -20,26 +39,15 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
   });
   after(() => project?.remove());
 
-  test("an image of another name that never gets healthy is replaced by the old one", async () => {
+  test("an unhealthy image with another configuration goes back, and the next good one is applied", async () => {
     await serving("1");
     const old = await made();
-    await compose("sick");
+    await compose("sick", { environment: { GREETING: "changed" } });
     const { code, output } = await project.rollOut();
     assert.equal(code, 1, output);
     assert.match(output, /FAILED: Container cache-of-\S+ was not healthy after 5(\.\d)? s/);
     assert.match(output, /cache +roll back .* the old version runs again; cache was away for \d+(\.\d)? s$/m);
-    assert.equal(await answer(), "1 hello anonymous named");
-    assert.deepEqual(await made(), old);
     assert.equal((await project.containers("cache")).length, 1);
-  });
-
-  test("an unhealthy configuration is replaced by the old one, and the next good one is applied", async () => {
-    await serving("1");
-    const old = await made();
-    await compose("1", { environment: { GREETING: "changed", SICK: "1" } });
-    const { code, output } = await project.rollOut();
-    assert.equal(code, 1, output);
-    assert.match(output, /cache +roll back .* the old version runs again; cache was away for/);
     assert.equal(await answer(), "1 hello anonymous named");
     assert.deepEqual(await made(), old);
     await compose("1", { environment: { GREETING: "changed" } });

@@ -14,7 +14,7 @@ import {
   untilPrinted,
 } from "../lab/project.ts";
 
-function declare(env: NodeJS.ProcessEnv): void {
+onEngine("the requests of a roll-out", (env) => {
   let project: TestProject;
 
   before(async () => {
@@ -24,9 +24,7 @@ function declare(env: NodeJS.ProcessEnv): void {
     const { code, output } = await project.rollOut({ args: ["app", "caddy"] });
     assert.equal(code, 0, output);
   });
-  after(async () => {
-    await project?.remove();
-  });
+  after(() => project?.remove());
 
   test("known numbers of requests of each kind are counted exactly", async () => {
     await project.write("second", "slow-start");
@@ -73,9 +71,7 @@ function declare(env: NodeJS.ProcessEnv): void {
       await plain.remove();
     }
   });
-}
-
-onEngine("the requests of a roll-out", declare);
+});
 
 /** Sends requests, each with an ending of its own, and checks what the client sees. */
 async function sendEachKind(project: TestProject): Promise<void> {

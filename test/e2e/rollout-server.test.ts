@@ -13,23 +13,21 @@ import {
   type ServerProject,
 } from "../lab/server-project.ts";
 
-/** How many versions are rolled out under load. */
-const rollouts = 10;
+/** How many versions are rolled out under load; rollout-many.test.ts rolls out more. */
+const rollouts = 3;
 
 function declare(env: NodeJS.ProcessEnv): void {
   let machine: Machine;
   let shop: ServerProject;
   let blog: ServerProject;
-  let twins: ServerProject;
 
   before(async () => {
-    machine = await makeMachine(env, 3);
-    shop = await makeServerProject(machine, "shop", { owner: ownerOnEngine(env) });
+    machine = await makeMachine(env, 2);
+    shop = await makeServerProject(machine, "shop", ownerOnEngine(env));
     blog = await makeServerProject(machine, "blog");
-    twins = await makeServerProject(machine, "twins", { replicas: 2 });
   });
   after(async () => {
-    for (const project of [shop, blog, twins]) await project?.remove();
+    for (const project of [shop, blog]) await project?.remove();
     await machine?.remove();
   });
 
@@ -64,7 +62,7 @@ function declare(env: NodeJS.ProcessEnv): void {
     assert.equal(await long, "aborted");
   });
 
-  test("ten roll-outs under load fail no request of either project", { timeout: 300_000 }, async () => {
+  test(`${rollouts} roll-outs under load fail no request of either project`, async () => {
     const { versions } = await blog.underLoad(async () => {
       await shop.underLoad(async () => {
         for (let round = 1; round <= rollouts; round += 1) {
@@ -95,20 +93,6 @@ function declare(env: NodeJS.ProcessEnv): void {
       assert.equal(code, 0, output);
     });
     assert.equal(await shop.version(), `round-${rollouts - 1}`);
-  });
-
-  test("two replicas have a live file each, and take over together", async () => {
-    assert.equal((await twins.deploy("first", "graceful")).code, 0);
-    await twins.underLoad(async () => {
-      const { code, output } = await twins.deploy("second", "dies-on-sigterm");
-      assert.equal(code, 0, output);
-    });
-    const names = await twins.containers();
-    assert.equal(names.length, 2);
-    assert.deepEqual(
-      [await machine.live("twins", "web"), await machine.live("twins", "web.2")].sort(),
-      names,
-    );
   });
 
   test("after down and up by a person, the site answers though its live file names a container that is gone", async () => {

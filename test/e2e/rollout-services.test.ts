@@ -6,7 +6,7 @@ import { onEngine } from "../lab/on-engine.ts";
 import { type Registry, startRegistry } from "../lab/registry.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
-onEngine("services of other kinds on a real engine", (env) => {
+onEngine("services of other kinds, and side by side, on a real engine", (env) => {
   let project: RolledProject;
   let registry: Registry;
 
@@ -19,15 +19,10 @@ onEngine("services of other kinds on a real engine", (env) => {
     registry?.close();
   });
 
-  /** Sets the project's additional services, until the next call. */
-  function alsoHas(services: Readonly<Record<string, unknown>>): Promise<void> {
-    return writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ services }));
-  }
-
   test("images that are not built here are pulled again only with --pull", async () => {
     const image = `${registry.host}/cache:1`;
     await push(image, "one");
-    await alsoHas({ cache: { image, init: true } });
+    await project.alsoHas({ cache: { image, init: true } });
     const [, old] = [await project.rollOut(), await project.containers("cache")];
     await push(image, "two");
     await project.docker("tag", await imageWith("one"), image);
@@ -40,7 +35,7 @@ onEngine("services of other kinds on a real engine", (env) => {
 
   test("an image that cannot be pulled ends the roll-out before any change", async () => {
     const containers = await project.containers("app");
-    await alsoHas({ cache: { image: `${registry.host}/nowhere:1` } });
+    await project.alsoHas({ cache: { image: `${registry.host}/nowhere:1` } });
     const { code, output } = await project.deploy("unpulled", "graceful");
     assert.equal(code, 1, output);
     assert.match(output, /FAILED: The pull of cache failed: .* No container was touched/);
@@ -51,7 +46,7 @@ onEngine("services of other kinds on a real engine", (env) => {
     const image = `${project.name}-shared`;
     const healthcheck = { test: ["CMD", "true"], start_period: "9s", start_interval: "100ms" };
     const twin = { image, init: true, command: ["sleep", "infinity"], healthcheck };
-    await alsoHas({ app: { image }, twin });
+    await project.alsoHas({ app: { image }, twin });
     const first = await project.deploy("shared", "graceful");
     assert.equal(first.code, 0, first.output);
     assert.match(first.output, /^ +twin +started +\S+ \(first start\)/m);
@@ -59,7 +54,7 @@ onEngine("services of other kinds on a real engine", (env) => {
     assert.equal(next.code, 0, next.output);
     assert.match(next.output, /^ +twin +rolled +\S+-twin-1 → \S+-twin-2,/m);
     await project.docker("compose", "rm", "--stop", "--force", "twin");
-    await alsoHas({});
+    await project.alsoHas({});
   });
 
   test("a network that compose would recreate ends the roll-out before any change", async () => {
@@ -76,7 +71,7 @@ onEngine("services of other kinds on a real engine", (env) => {
       );
     });
     assert.deepEqual(await project.containers("app"), containers);
-    await alsoHas({});
+    await project.alsoHas({});
   });
 
   test("an anonymous volume is passed on to the new container, and the output says why it is recreated", async () => {
@@ -87,30 +82,72 @@ onEngine("services of other kinds on a real engine", (env) => {
       volumes: ["/notes"],
       environment: { SETTING: setting },
     });
-    await alsoHas({ keeper: keeper("1") });
+    await project.alsoHas({ keeper: keeper("1") });
     await project.rollOut({ args: ["keeper"] });
     const inIt = ["compose", "exec", "--no-TTY", "keeper", "sh", "-c"];
     await project.docker(...inIt, "echo kept >/notes/note");
-    await alsoHas({ keeper: keeper("2") });
+    await project.alsoHas({ keeper: keeper("2") });
     const { code, output } = await project.rollOut({ args: ["keeper"] });
     assert.equal(code, 0, output);
     assert.match(output, /keeper +recreate .* two cannot run: anonymous volume \/notes/);
     assert.equal(await project.docker(...inIt, "cat /notes/note; echo $SETTING"), "kept\n2");
     await project.docker("compose", "stop", "keeper");
-    await alsoHas({ keeper: keeper("3") });
+    await project.alsoHas({ keeper: keeper("3") });
     await project.rollOut({ args: ["keeper"] });
     assert.equal(await project.docker(...inIt, "cat /notes/note; echo $SETTING"), "kept\n3");
     await project.docker("compose", "rm", "--stop", "--force", "--volumes", "keeper");
   });
 
   test("a service that left the compose file keeps running; each roll-out says how to remove it", async () => {
-    await alsoHas({});
+    await project.alsoHas({});
     const [left = ""] = (await project.containers("cache")).map((line) => line.split(" ")[0] ?? "");
     const { code, output } = await project.rollOut();
     assert.equal(code, 0, output);
     const told = `is not in the compose file, but has containers. If it is gone for good: docker rm --force ${left}`;
     assert.match(output, new RegExp(`cache +note +${told}`));
     assert.equal((await project.containers("cache")).length, 1);
+  });
+
+  test("services start at the same time, unless one depends on the other", async () => {
+    await project.alsoHas({ api: twin, worker: twin, late: { ...twin, depends_on: ["api"] } });
+    await project.underLoad(async () => {
+      const { code, output } = await project.deploy("together", "graceful", { args: ["--json"] });
+      assert.equal(code, 0, output);
+      const spanOf = spansIn(output);
+      const starts = ["app", "api", "worker"].map((service) => spanOf(service, "start"));
+      const lastBeginMs = Math.max(...starts.map(({ beginMs }) => beginMs));
+      for (const { endMs } of starts) assert.ok(lastBeginMs < endMs, output);
+      assert.ok(spanOf("late", "start").beginMs >= spanOf("api", "healthy").endMs, output);
+    });
+    assert.equal(await project.version(), "together");
+  });
+
+  test("when one fails, those beside it stay with the old version", async () => {
+    await project.serving("known");
+    const before = await Promise.all(["app", "worker"].map(project.containers));
+    await project.alsoHas({ api: twin, worker: { ...twin, command: ["false"] } });
+    await project.underLoad(async () => {
+      const { code, output } = await project.deploy("half", "sick");
+      assert.equal(code, 1, output);
+      assert.match(output, /FAILED: .*worker/);
+      assert.match(output, /app +note +is given up, because another service failed/);
+    });
+    assert.deepEqual(await Promise.all(["app", "worker"].map(project.containers)), before);
+    assert.equal((await project.containers("api")).length, 1);
+    assert.equal(await project.version(), "known");
+  });
+
+  test("a service that two cannot run of is recreated while no other is replaced", async () => {
+    await project.alsoHas({ api: twin, worker: twin, single: { environment: { SETTING: "changed" } } });
+    const { code, output } = await project.deploy("alone", "graceful", { args: ["--json"] });
+    assert.equal(code, 0, output);
+    const spanOf = spansIn(output);
+    const alone = { beginMs: spanOf("single", "recreate").beginMs, endMs: spanOf("single", "healthy").endMs };
+    for (const service of ["app", "api", "worker"]) {
+      const first = spanOf(service, "start");
+      const last = spanOf(service, "stop");
+      assert.ok(last.endMs <= alone.beginMs || first.beginMs >= alone.endMs, output);
+    }
   });
 
   /** Makes an image that differs by `content`, pushes it as `name`, and removes the local name. */
@@ -129,3 +166,29 @@ onEngine("services of other kinds on a real engine", (env) => {
     return project.docker("image", "inspect", "--format", "{{.Id}}", `${project.name}-cache:${content}`);
   }
 });
+
+/** A service from the app's sources that no proxy knows. */
+const twin = {
+  build: "app",
+  restart: "unless-stopped",
+  healthcheck: { test: ["CMD", "./healthcheck.sh"], start_period: "30s", start_interval: "200ms" },
+};
+
+interface Span {
+  readonly beginMs: number;
+  readonly endMs: number;
+}
+
+/** When the steps of services began and ended, by the output of `--json`. */
+function spansIn(output: string): (service: string, step: string) => Span {
+  const events = output
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  return (service, step) => {
+    const found = events.find((event) => event.service === service && event.step === step);
+    assert.ok(found, `${service} has no step ${step}: ${output}`);
+    const endMs = Date.parse(found.at);
+    return { beginMs: endMs - found.durationMs, endMs };
+  };
+}

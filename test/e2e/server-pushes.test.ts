@@ -15,7 +15,7 @@ const endsWithinMs = 120_000;
 
 const healthcheck = { test: ["CMD", "./healthcheck.sh"], interval: "1s" };
 /** Caddy serves it too, so it joins the network that the project shares with Caddy of the server. */
-const joined = { build: "app", healthcheck };
+const joined = { build: "app", healthcheck, labels: { "hotpush.guard": "0" } };
 /** As many, because a name with two containers resolves to each of them in turn. */
 const calls = 20;
 
@@ -51,7 +51,7 @@ onEngine(
       try {
         await until("answers", () => enough(answersEach), 60_000);
         const ids = await Promise.all(projects.map(({ push, host }) => push(`of-${host}`)));
-        const endings = ids.map((id) => endingIn(machine.runStatePath)(id, endsWithinMs * projectCount));
+        const endings = ids.map((id) => endingIn(machine.state.run)(id, endsWithinMs * projectCount));
         assert.deepEqual([...new Set(await Promise.all(endings))], ["succeeded"]);
         const most = Math.max(...loads.map(({ answers }) => answers.length));
         await until("answers after it", () => enough(most + answersEach), 60_000);

@@ -8,14 +8,13 @@ import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts"
 import { type HostedProject, makeHosted } from "../lab/hosted.ts";
 import { underLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import type { Behaviour } from "../lab/project.ts";
+import { type Behaviour, messagesIn } from "../lab/project.ts";
 
 const script = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
 
 onEngine("from git push to live, on a real engine, in the real image", (env) => {
   let project: HostedProject;
   let remote: GitRemote;
-  let firstRollout: string;
 
   before(async () => {
     // The container sees the remote at its path on the host.
@@ -28,50 +27,54 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
         remote = await makeGitRemote(prepared);
       },
     });
-    firstRollout = await hotpush("rollout");
   });
   after(async () => {
     await project?.remove();
     await remote?.remove();
   });
 
-  test("in the container, too, a version is named after the checked-out commit", () => {
-    const head = git(project.directory, "rev-parse", "HEAD").slice(0, 12);
-    assert.ok(firstRollout.includes(`Rolling out ${project.name} at ${head}: `), firstRollout);
-  });
-
-  test("a push is pulled, built and live, and no request failed", async () => {
+  test("the first push is live, and hotpush rollback restores what was there before; no request failed", async () => {
     const { versions } = await underLoad(project.origin, async () => {
       await push("second", "graceful");
       assert.equal(await project.ending(1), "succeeded", await log());
+      assert.match(await hotpush("rollback"), /^Deployment 2 goes back to \d{12}\.$/m);
     });
     assert.deepEqual(versions, ["first", "second"]);
+    assert.equal(await project.ending(2), "succeeded", await log());
+    assert.match(await (await fetch(project.origin)).text(), /^first /);
+    assert.match(messagesIn(await log()), /is recorded as a good version, \d{12}: /);
     assert.equal((await project.containers("app")).length, 1);
+  });
+
+  test("in the container, too, a version is named after the checked-out commit", async () => {
+    const head = git(project.directory, "rev-parse", "HEAD").slice(0, 12);
+    const output = await hotpush("rollout");
+    assert.ok(output.includes(`Rolling out ${project.name} at ${head}: `), output);
   });
 
   test("a broken version never serves, and its failure is reported with the reason", async () => {
     const { versions } = await underLoad(project.origin, async () => {
       await push("broken-one", "crashes");
-      assert.equal(await project.ending(2), "failed", await log());
+      assert.equal(await project.ending(3), "failed", await log());
     });
     assert.deepEqual(versions, ["second"]);
     const text = await log();
-    assert.match(text, /"event":"deployment\.failed","deployment":2/);
+    assert.match(text, /"event":"deployment\.failed","deployment":3/);
     assert.match(text, /version broken-one cannot start: no database named/);
   });
 
   test("after a good push, roll back restores the version before it, and is recorded", async () => {
     await push("third", "graceful");
-    assert.equal(await project.ending(3), "succeeded", await log());
+    assert.equal(await project.ending(4), "succeeded", await log());
     const { versions } = await underLoad(project.origin, async () => {
       const output = await hotpush("rollback");
-      assert.match(output, /^Deployment 4 goes back to [0-9a-f]{40}\.$/m);
-      assert.match(output, /^Deployment 4 succeeded after .+\.$/m);
+      assert.match(output, /^Deployment 5 goes back to [0-9a-f]{40}\.$/m);
+      assert.match(output, /^Deployment 5 succeeded after .+\.$/m);
     });
     assert.deepEqual(versions, ["third", "second"]);
     assert.deepEqual(
       readDeployments(project.statePath).map(({ state }) => state),
-      ["succeeded", "failed", "succeeded", "succeeded"],
+      ["succeeded", "succeeded", "failed", "succeeded", "succeeded"],
     );
   });
 

@@ -1,5 +1,5 @@
 import "../harness/environment.ts";
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { projectNetwork, serverComposeProject, serverFilesAt } from "../../src/c
 import { launcher } from "../harness/hotpush.ts";
 import { freePort } from "../harness/listen.ts";
 import { git, makeRemote } from "./newcomer.ts";
-import { dockerIn, endOf, removeFromEngine } from "./project.ts";
+import { dockerIn, endOf, removeFromEngine, spawnHotpush } from "./project.ts";
 
 const run = promisify(execFile);
 const name = "shop";
@@ -45,15 +45,8 @@ export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: s
     await type(`rm -rf ${files.path}/* ${files.path}/.env; git clean --quiet -fdx; rm -f .git/info/exclude`);
   }
 
-  const start = (entry: string, args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
-    endOf(
-      spawn(process.execPath, [entry, ...args], {
-        cwd: checkout,
-        env: { ...env, ...more },
-        stdio: ["ignore", "pipe", "pipe"],
-      }),
-    );
-  const main = join(import.meta.dirname, "hotpush.ts");
+  const start = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
+    endOf(spawnHotpush(checkout, { ...env, ...more }, args));
   return {
     checkout,
     files,
@@ -62,9 +55,9 @@ export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: s
     httpPort: http,
     appUrl: `http://127.0.0.1:${app}/`,
     /** Runs `hotpush` with these arguments. */
-    hotpush: (...args: readonly string[]) => start(main, args),
-    /** As `hotpush init --yes`, by another entry than Hotpush's, or with other variables. */
-    init: (entry = main, more: NodeJS.ProcessEnv = {}) => start(entry, ["init", "--yes"], more),
+    hotpush: (...args: readonly string[]) => start(args),
+    /** As `hotpush init --yes`, with other variables. */
+    init: (more?: NodeJS.ProcessEnv) => start(["init", "--yes"], more),
     /** Removes all that `init` makes, and starts the project as it was. */
     async reset() {
       await clear();

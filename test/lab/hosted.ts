@@ -2,27 +2,14 @@ import { cp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { testSecret } from "../harness/delivery.ts";
 import { writeScript } from "../harness/temporary.ts";
-import {
-  buildImage,
-  type EndingOf,
-  endingIn,
-  makeProject,
-  removeImage,
-  type TestProject,
-} from "./project.ts";
+import { buildImage, endingIn, makeProject, removeImage, type TestProject } from "./project.ts";
 
 const example = join(import.meta.dirname, "../../examples/compose");
 
 /** examples/compose with the lab's app in it, and with Hotpush from its real image. */
-export interface HostedProject extends TestProject {
-  /** The state directory of Hotpush, as the host sees the volume. */
-  readonly statePath: string;
-  /** The names of Hotpush's containers. */
-  readonly instances: () => Promise<readonly string[]>;
-  readonly ending: EndingOf;
-}
+export type HostedProject = Awaited<ReturnType<typeof makeHosted>>;
 
-export interface HostedOptions {
+interface HostedOptions {
   /** The text of deploy.sh. */
   readonly script: string;
   /** The service hotpush in compose.override.yaml. */
@@ -37,7 +24,7 @@ export interface HostedOptions {
 export async function makeHosted(
   labEnv: NodeJS.ProcessEnv,
   { script, override = {}, variables = {}, prepare }: HostedOptions,
-): Promise<HostedProject> {
+) {
   const project = await makeProject(labEnv);
   const image = `hotpush-e2e:${project.name}`;
   const remove = async () => {
@@ -49,12 +36,15 @@ export async function makeHosted(
     await writeFiles(project, { image, script, override, variables });
     await prepare?.(project);
     await project.docker("compose", "up", "--detach", "--build", "--wait");
-    const statePath = await volumePath(project, "hotpush");
+    const format = ["--format", "{{.Mountpoint}}"];
+    const statePath = await project.docker("volume", "inspect", `${project.name}_hotpush`, ...format);
     return {
       ...project,
+      /** The state directory of Hotpush, as the host sees the volume. */
       statePath,
       remove,
-      instances: () => instancesOf(project),
+      /** The names of Hotpush's containers. */
+      instances: async () => (await project.containers("hotpush")).map((line) => line.split(" ")[0] ?? ""),
       ending: endingIn(statePath),
     };
   } catch (error) {
@@ -97,13 +87,4 @@ async function writeFiles(
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
   await writeFile(join(directory, ".env"), lines.join(""));
   writeScript(join(directory, "deploy.sh"), script);
-}
-
-/** The path of a volume on the host. */
-function volumePath({ name, docker }: TestProject, volume: string): Promise<string> {
-  return docker("volume", "inspect", `${name}_${volume}`, "--format", "{{.Mountpoint}}");
-}
-
-async function instancesOf(project: TestProject): Promise<readonly string[]> {
-  return (await project.containers("hotpush")).map((line) => line.split(" ")[0] ?? "");
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { parseEnv, promisify } from "node:util";
 import {
   newServerStatePath,
@@ -14,6 +14,7 @@ import {
 } from "../../src/config/server.ts";
 import { sendHttp } from "../../src/platform/http.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { launcher } from "../harness/hotpush.ts";
 import { freePort } from "../harness/listen.ts";
 import { dockerIn, type Ending, endOf, removeFromEngine, spawnHotpush } from "./project.ts";
 
@@ -29,7 +30,7 @@ export async function readmeCommands(after = "## Set it up"): Promise<readonly s
   return block.split("\n").filter((line) => line.trim() !== "");
 }
 
-export interface Form {
+interface Form {
   readonly payloadUrl: string;
   readonly secret: string;
 }
@@ -53,22 +54,6 @@ export async function makeRemote(directory: string, port: string): Promise<void>
   await git(seed, "init", "--quiet", "--initial-branch=main");
   await git(seed, "remote", "add", "origin", "../remote.git");
   await commitAndPush(seed, "Version 1");
-}
-
-/** Pushes as a developer, with a webhook as in the printed form. */
-export async function pushVersion(
-  directory: string,
-  version: number,
-  { payloadUrl, secret }: Form,
-): Promise<void> {
-  const clone = join(directory, "../developer");
-  const server = join(clone, "app/server.js");
-  await writeFile(server, (await readFile(server, "utf8")).replace(/version \d+/, `version ${version}`));
-  const before = await git(clone, "rev-parse", "HEAD");
-  const after = await commitAndPush(clone, `Version ${version}`);
-  const { headers, body } = githubPush({ before, after }, secret);
-  const response = await fetch(payloadUrl, { method: "POST", headers, body: body as string });
-  assert.equal(response.status, 202, await response.text());
 }
 
 async function commitAndPush(clone: string, message: string): Promise<string> {
@@ -96,7 +81,7 @@ export interface Newcomer {
 }
 
 /** By name, as in a compose file. */
-export type OtherServices = Readonly<Record<string, object>>;
+type OtherServices = Readonly<Record<string, object>>;
 
 /** A machine with nothing but an engine, on which somebody sets up projects one after the other. */
 export type NewMachine = Awaited<ReturnType<typeof makeNewMachine>>;
@@ -112,17 +97,26 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
     SERVER_PATH: files.path,
     HTTP_PORT: String(http),
     HTTPS_PORT: String(https),
+    PATH: `${dirname(launcher)}:${labEnv.PATH}`,
   };
   const projects: string[] = [];
 
-  async function setUp(name: string, others: OtherServices = {}): Promise<Newcomer> {
+  /** @param served by Caddy, beside `web`; `others` are not, but one of them may be another `web` */
+  async function setUp(
+    name: string,
+    served: OtherServices = {},
+    others: OtherServices = {},
+  ): Promise<Newcomer> {
     const checkout = join(directory, "checkouts", name);
-    const developer = await makeRepository(join(directory, "git"), checkout, { name, others });
+    const developer = await makeRepository(join(directory, "git"), checkout, {
+      name,
+      others: { ...served, ...others },
+    });
     const host = `${name}.test`;
     const docker = dockerIn(checkout, env);
     projects.push(name);
     const startedMs = performance.now();
-    const { code, output } = await init(checkout, host, Object.keys(others));
+    const { code, output } = await init(checkout, host, Object.keys(served));
     const initTookMs = performance.now() - startedMs;
     assert.equal(code, 0, output);
     await docker("compose", "up", "--detach", "--wait");
@@ -150,8 +144,8 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
     };
   }
 
-  function init(checkout: string, host: string, others: readonly string[]): Promise<Ending> {
-    const places = others.flatMap((service) => ["--at", `${service}:8080=${service}.${host}`]);
+  function init(checkout: string, host: string, served: readonly string[]): Promise<Ending> {
+    const places = served.flatMap((service) => ["--at", `${service}:8080=${service}.${host}`]);
     const answers = ["--host", "github", "--url", `http://${host}`, "--at", `web=${host}`, ...places];
     return endOf(spawnHotpush(checkout, env, ["init", "--yes", ...answers]));
   }
@@ -163,8 +157,8 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
     await rm(directory, { recursive: true, force: true });
   }
 
-  const runStatePath = serverStateAt(newServerStatePath(env, true)).run;
-  return { origin, runStatePath, setUp, remove };
+  const state = serverStateAt(newServerStatePath(env, true));
+  return { origin, files, state, setUp, remove };
 }
 
 /** Makes a remote in `directory`, with a clone of a developer there, and the checkout of a server. @returns the clone */

@@ -1,33 +1,20 @@
 import assert from "node:assert/strict";
-import { type LoadResult, underLoad } from "./load.ts";
-import {
-  type Behaviour,
-  type Ending,
-  makeProject,
-  type RolloutOptions,
-  type TestProject,
-} from "./project.ts";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { underLoad } from "./load.ts";
+import { type Behaviour, makeProject, type RolloutOptions, type TestProject } from "./project.ts";
 
 /** A project with an app that is rolled out repeatedly. */
-export interface RolledProject extends TestProject {
-  /** Writes a version and rolls it out; each has a commit of its own. */
-  readonly deploy: (version: string, behaviour: Behaviour, options?: RolloutOptions) => Promise<Ending>;
-  /** Makes sure that `version` serves: deploys it if it does not. */
-  readonly serving: (version: string) => Promise<void>;
-  /** The version that answers through the proxy. */
-  readonly version: () => Promise<string>;
-  /** Does `work` under load; no request may fail. */
-  readonly underLoad: (work: () => Promise<void>) => Promise<LoadResult>;
-}
+export type RolledProject = Awaited<ReturnType<typeof makeRolledProject>>;
 
 /** Makes a project and brings its first version up. */
 export async function makeRolledProject(
   labEnv: NodeJS.ProcessEnv,
   prepare: (project: TestProject) => Promise<void> = async () => {},
-): Promise<RolledProject> {
+) {
   const project = await makeProject(labEnv);
   let commit = 0;
-  const deploy: RolledProject["deploy"] = async (version, behaviour, options = {}) => {
+  const deploy = async (version: string, behaviour: Behaviour, options: RolloutOptions = {}) => {
     await project.write(version, behaviour);
     commit += 1;
     const args = ["--commit", commit.toString(16).padStart(12, "0").padEnd(40, "c"), ...(options.args ?? [])];
@@ -51,5 +38,18 @@ export async function makeRolledProject(
     await project.remove();
     throw error;
   }
-  return { ...project, deploy, serving, version, underLoad: (work) => underLoad(project.origin, work) };
+  return {
+    ...project,
+    /** Writes a version and rolls it out; each has a commit of its own. */
+    deploy,
+    /** Makes sure that `version` serves: deploys it if it does not. */
+    serving,
+    /** Sets the project's additional services, until the next call. */
+    alsoHas: (services: Readonly<Record<string, unknown>>) =>
+      writeFile(join(project.directory, "compose.override.yaml"), JSON.stringify({ services })),
+    /** The version that answers through the proxy. */
+    version,
+    /** Does `work` under load; no request may fail. */
+    underLoad: (work: () => Promise<void>) => underLoad(project.origin, work),
+  };
 }

@@ -1,5 +1,5 @@
 import "../harness/environment.ts";
-import { type ChildProcess, execFile } from "node:child_process";
+import { execFile } from "node:child_process";
 import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -22,8 +22,8 @@ import { freePort } from "../harness/listen.ts";
 import { until } from "../harness/until.ts";
 import {
   buildImage,
+  type Docker,
   dockerIn,
-  type Ending,
   endOf,
   removeFromEngine,
   removeImage,
@@ -35,34 +35,20 @@ const appPath = join(import.meta.dirname, "app");
 const hotpushImage = "hotpush-e2e:server";
 
 /** The server on a real engine, from its real files and image. An engine has only one. */
-export interface ServerLab {
-  readonly files: ServerFiles;
-  readonly state: ServerState;
-  readonly docker: (...args: readonly string[]) => Promise<string>;
-  /** In the directory of the server. */
-  readonly compose: (...args: readonly string[]) => Promise<string>;
-  /** Writes the files of a project, as `hotpush init` does, without starting anything of it. */
-  readonly addProject: (name: string) => LabProject;
-  /** The networks of Caddy's container, sorted. */
-  readonly caddyNetworks: () => Promise<readonly string[]>;
-  /** Waits until Caddy is on the networks of just these projects. @returns how long that took */
-  readonly untilJoined: (projects: readonly string[], withinMs?: number) => Promise<number>;
-  readonly status: () => Promise<WholeStatusJson>;
-  readonly remove: () => Promise<void>;
-}
+export type ServerLab = Awaited<ReturnType<typeof startServer>>;
 
 /**
  * Builds the images and starts the server without projects.
  *
  * @param image of Hotpush, if that is built already
  */
-export async function startServer(labEnv: NodeJS.ProcessEnv, image?: string): Promise<ServerLab> {
+export async function startServer(labEnv: NodeJS.ProcessEnv, image?: string) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-server-"));
   const files = serverFilesAt(join(directory, "etc"));
   const state = serverStateAt(join(directory, "state"));
   const port = await freePort();
   const docker = dockerIn(directory, labEnv);
-  const compose: ServerLab["compose"] = (...args) => dockerIn(files.path, labEnv)("compose", ...args);
+  const compose = (...args: readonly string[]) => dockerIn(files.path, labEnv)("compose", ...args);
   const names: string[] = [];
   const started = new Set<string>();
   if (image === undefined) await buildImage(labEnv, hotpushImage);
@@ -77,15 +63,17 @@ export async function startServer(labEnv: NodeJS.ProcessEnv, image?: string): Pr
     files,
     state,
     docker,
+    /** In the directory of the server. */
     compose,
-    caddyNetworks,
-    addProject(name) {
+    /** Writes the files of a project, as `hotpush init` does, without starting anything of it. */
+    addProject(name: string) {
       // Each has an address of the loopback network, because names would have to be resolved.
       const host = `127.0.0.${names.push(name) + 1}`;
       const onStart = () => started.add(name);
       return writeProject(name, { directory, files, state, host, port, env: labEnv, onStart });
     },
-    async untilJoined(names, withinMs) {
+    /** Waits until Caddy is on the networks of just these projects. @returns how long that took */
+    async untilJoined(names: readonly string[], withinMs?: number) {
       const wanted = [serverNetwork, frontNetwork, ...names.map(projectNetwork)].sort().join();
       const startMs = performance.now();
       const isJoined = async () => (await caddyNetworks().catch(() => [])).join() === wanted;
@@ -152,36 +140,20 @@ function writeServer(
   writeFileSync(files.caddyfile, serverCaddyfile());
 }
 
-async function removeNetworks(docker: ServerLab["docker"]): Promise<void> {
+async function removeNetworks(docker: Docker): Promise<void> {
   const ids = await docker("network", "ls", "--quiet", "--filter", "label=hotpush.project");
   if (ids !== "") await docker("network", "rm", ...ids.split("\n"));
 }
 
-export const appImage = "hotpush-e2e:server-app";
+const appImage = "hotpush-e2e:server-app";
 /** The user of `front`. */
-export const frontUid = 9000;
+const frontUid = 9000;
 
 /** A project with one service, behind Caddy at an address of its own. */
-export interface LabProject {
-  readonly name: string;
-  readonly checkout: string;
-  readonly origin: string;
-  readonly liveFile: string;
-  readonly siteFile: string;
-  /** In the directory of the project. */
-  readonly compose: (...args: readonly string[]) => Promise<string>;
-  /** Starts a command of Hotpush in its directory. */
-  readonly start: (...args: readonly string[]) => ChildProcess;
-  /** Runs `hotpush rollout` in its directory, with an image of its own for each version. */
-  readonly deploy: (version: string) => Promise<Ending>;
-  /** Runs `hotpush rollout --back` in its directory. */
-  readonly rollBack: () => Promise<Ending>;
-  /** Removes its files of the server; its containers keep running. */
-  readonly forget: () => void;
-}
+export type LabProject = ReturnType<typeof writeProject>;
 
 /** Where a project goes, and the server that serves it. */
-export interface ProjectPlace {
+interface ProjectPlace {
   readonly directory: string;
   readonly files: ServerFiles;
   readonly state: ServerState;
@@ -193,7 +165,7 @@ export interface ProjectPlace {
 }
 
 /** Writes the files of a project, as `hotpush init` does. */
-export function writeProject(name: string, place: ProjectPlace): LabProject {
+function writeProject(name: string, place: ProjectPlace) {
   const { directory, files, state, host, port, env, onStart } = place;
   const checkout = join(directory, name);
   const writeCompose = (source: object) =>
@@ -217,18 +189,22 @@ export function writeProject(name: string, place: ProjectPlace): LabProject {
     name,
     checkout,
     siteFile,
+    /** Starts a command of Hotpush in its directory. */
     start,
     origin: `http://${host}:${port}`,
     liveFile: join(state.live, name, "web"),
-    compose(...args) {
+    /** In the directory of the project. */
+    compose(...args: readonly string[]) {
       onStart();
       return dockerIn(checkout, env)("compose", ...args);
     },
-    deploy: (version) => {
+    /** Runs `hotpush rollout` in its directory, with an image of its own for each version. */
+    deploy: (version: string) => {
       writeCompose({ build: { dockerfile_inline: `FROM ${appImage}\nLABEL version=${version}\n` } });
       return rollOut("--commit", Buffer.from(version).toString("hex").padEnd(40, "0"));
     },
     rollBack: () => rollOut("--back"),
+    /** Removes its files of the server; its containers keep running. */
     forget() {
       for (const path of [file, siteFile]) rmSync(path, { force: true });
     },
@@ -249,7 +225,7 @@ function composeFile(name: string, source: object): object {
 }
 
 /** The text of a file of settings. */
-export function linesOf(variables: Readonly<Record<string, string>>): string {
+function linesOf(variables: Readonly<Record<string, string>>): string {
   return Object.entries(variables)
     .map(([name, value]) => `${name}=${value}\n`)
     .join("");

@@ -30,15 +30,11 @@ import {
 export type ServerProject = Awaited<ReturnType<typeof makeServerProject>>;
 
 /** Adds a project to the server. Nothing of it runs yet. */
-export async function makeServerProject(
-  machine: Machine,
-  name: string,
-  { owner = null, replicas = 1 }: { readonly owner?: Owner | null; readonly replicas?: number } = {},
-) {
-  const origin = `http://127.0.0.1:${await machine.add(name, owner, replicas)}`;
+export async function makeServerProject(machine: Machine, name: string, owner: Owner | null = null) {
+  const origin = `http://127.0.0.1:${await machine.add(name, owner)}`;
   const directory = await mkdtemp(join(tmpdir(), `hotpush-${name}-`));
   await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
-  await writeFile(join(directory, "compose.yaml"), JSON.stringify(composeFile(name, origin, replicas)));
+  await writeFile(join(directory, "compose.yaml"), JSON.stringify(composeFile(name, origin)));
   await writeFile(join(directory, "compose.hotpush.yaml"), override(name));
   await writeFile(join(directory, ".env"), "COMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n");
   const { projectsPath } = serverFilesAt(machine.path);
@@ -99,7 +95,7 @@ export async function makeServerProject(
 }
 
 /** As a person has it, with a port of its own, which Caddy takes over. */
-function composeFile(name: string, origin: string, replicas: number): object {
+function composeFile(name: string, origin: string): object {
   const web = {
     build: "app",
     restart: "unless-stopped",
@@ -112,7 +108,6 @@ function composeFile(name: string, origin: string, replicas: number): object {
       start_interval: "500ms",
     },
     labels: { "hotpush.check": `${origin}/`, "hotpush.healthy-timeout": "10s", "hotpush.guard": "0" },
-    deploy: { replicas },
   };
   return { name, services: { web } };
 }
@@ -157,7 +152,7 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
   const projects: string[] = [];
 
   /** Adds a project with a service `web`. @returns the port at which Caddy serves it */
-  const add = async (project: string, owner: Owner | null, replicas: number) => {
+  const add = async (project: string, owner: Owner | null) => {
     const port = ports[projects.push(project) - 1];
     if (port === undefined) throw new Error("no port is left");
     await docker("network", "create", projectNetwork(project));
@@ -167,7 +162,7 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
     await writeFile(join(state.live, project, "web"), serviceAlias("web", project));
     if (owner !== null)
       for (const path of [state.live, state.projects]) await chown(join(path, project), owner.uid, owner.gid);
-    await writeFile(join(files.sitesPath, `${project}.caddy`), site(port, project, replicas));
+    await writeFile(join(files.sitesPath, `${project}.caddy`), site(port, project));
     await load(adminSocket, files.caddyfile);
     return port;
   };
@@ -249,13 +244,6 @@ ${indented(countingLines("/run/live", "{args[0]}"), 1)}
 	}
 	import unreached {args[:]}
 }
-(replicas) {
-	reverse_proxy {file./run/live/{args[0]}/{args[1]}}:{args[2]} {file./run/live/{args[0]}/{args[1]}.2}:{args[2]} {
-		lb_try_duration 5s
-		lb_try_interval 50ms
-	}
-	import unreached {args[:]}
-}
 (unreached) {
 	handle_errors 502 503 {
 		@unreached expression \`{err.message}.contains("dial")\`
@@ -269,8 +257,8 @@ ${indented(countingLines("/run/live", "{args[0]}"), 1)}
 import /etc/caddy/sites/*.caddy
 `;
 
-function site(port: number, project: string, replicas: number): string {
-  return `http://:${port} {\n\timport ${replicas === 1 ? "service" : "replicas"} ${project} web 8080\n}\n`;
+function site(port: number, project: string): string {
+  return `http://:${port} {\n\timport service ${project} web 8080\n}\n`;
 }
 
 async function load(socketPath: string, file: string): Promise<void> {
