@@ -15,12 +15,6 @@ interface Ended {
   readonly problem: { readonly code: string; readonly detail: string } | null;
 }
 
-/** Commands that are refused, and what each names. */
-const refusals: readonly (readonly [readonly string[], readonly string[]])[] = [
-  [["logs"], ["hotpush deploy"]],
-  [["logs", "99"], ["hotpush history"]],
-];
-
 /** Each test runs every command that the output before it names. The next test finds the server as these leave it. */
 onEngine(
   "every command that Hotpush advises works on the server as it is",
@@ -94,25 +88,12 @@ onEngine(
       await until("status is good", async () => (await project.hotpush("status")).code === 0);
     });
 
-    test("of deployments that there are not, and of a queue that is paused", async () => {
-      for (const [args, advices] of refusals) {
-        const { code, output } = await project.hotpush(...args);
-        assert.equal(code, 1, output);
-        assert.deepEqual(advicesIn(output), advices, output);
-      }
+    test("of a queue that is paused", async () => {
       assert.equal((await project.hotpush("pause")).code, 0);
       const { output } = await project.hotpush("send", "--dry-run");
       assert.deepEqual(advicesIn(output), ["hotpush resume"], output);
       await follow(output);
       assert.deepEqual(advicesIn((await project.hotpush("send", "--dry-run")).output), []);
-    });
-
-    test("of notify, before there is a target", async () => {
-      const { code, output } = await project.hotpush("notify");
-      assert.equal(code, 1, output);
-      assert.deepEqual(advicesIn(output), ["hotpush notify --test"]);
-      const without = await project.hotpush("notify", "--test");
-      assert.deepEqual([without.code, advicesIn(without.output)], [1, ["hotpush doctor"]], without.output);
     });
 
     test("of a rotation of the secret, once the git host uses the new one", async () => {
@@ -136,13 +117,6 @@ onEngine(
         return output.replaceAll(/\s+/g, " ").includes(`: ${advice} --force`);
       });
       await project.type(`${advice} --force`);
-    });
-
-    test("of open, sessions and tokens that there are not", async () => {
-      const { code, output } = await project.hotpush("open", "--end", "99");
-      assert.equal(code, 1, output);
-      assert.deepEqual(advicesIn(output), ["hotpush open --list"]);
-      await follow(output);
     });
 
     test("of upgrade, after a person has changed a file of the server", async () => {
