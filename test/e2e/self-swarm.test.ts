@@ -81,7 +81,7 @@ onOwnEngine("one stack", "Hotpush as a service of the stack that it deploys", (e
 
   /** Docker stores log lines with a delay. */
   async function logged(expected: RegExp): Promise<void> {
-    await until(`${expected} is logged`, async () => expected.test(await log()), 30_000);
+    await until(`${expected} is logged`, async () => expected.test(await log()));
   }
 
   async function log(): Promise<string> {

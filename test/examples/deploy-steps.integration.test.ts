@@ -189,7 +189,7 @@ test("what restart.sh leaves running holds neither the script nor the deployment
   const child = spawn("flock", [lockPath, join(project.checkout, "deploy.sh"), "refs/heads/main", head], {
     env: { ...project.env, APP_PID: pidPath },
     stdio: "ignore",
-    timeout: 20_000,
+    timeout: 60_000,
   });
   const [code] = await once(child, "close");
   const pid = Number(await readFile(pidPath, "utf8"));
