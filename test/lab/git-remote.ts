@@ -28,18 +28,14 @@ export async function makeGitRemote(project: Pick<TestProject, "directory" | "or
   await commitAll(directory, "The first version");
   await git(directory, "push", "--quiet", "origin", "main");
   await git("/", "clone", "--quiet", bare, clone);
-  const command = sendingTo(origin);
-  const hook = join(bare, "hooks/post-receive");
-  const push = async (change: (clone: string) => Promise<void>, isTold: boolean) => {
-    writeScript(hook, isTold ? `#!/bin/sh\nexec ${command}\n` : "#!/bin/sh\n");
-    await change(clone);
-    await commitAll(clone, "A change");
-    await git(clone, "push", "--quiet", "origin", "main");
-    return git(clone, "rev-parse", "HEAD");
-  };
+  writeScript(join(bare, "hooks/post-receive"), `#!/bin/sh\nexec ${sendingTo(origin)}\n`);
   return {
-    push: (change: (clone: string) => Promise<void>) => push(change, true),
-    pushUntold: (change: (clone: string) => Promise<void>) => push(change, false),
+    /** Commits a change and pushes it. */
+    async push(change: (clone: string) => Promise<void>) {
+      await change(clone);
+      await commitAll(clone, "A change");
+      await git(clone, "push", "--quiet", "origin", "main");
+    },
     async remove() {
       for (const path of [bare, clone]) await rm(path, { recursive: true, force: true });
     },
