@@ -76,17 +76,6 @@ function declare(env: NodeJS.ProcessEnv): void {
     assert.equal(await shop.version(), `round-${rollouts}`);
   });
 
-  test("a version that is sick leaves the old one and the other project alone", async () => {
-    const { versions } = await blog.underLoad(async () => {
-      const seen = await shop.underLoad(async () => {
-        const { code, output } = await shop.deploy("sick", "sick");
-        assert.equal(code, 1, output);
-      });
-      assert.deepEqual(seen.versions, [`round-${rollouts}`]);
-    });
-    assert.deepEqual(versions, ["first"]);
-  });
-
   test("a roll back by hand goes to the version before, which a script recorded", async () => {
     await shop.underLoad(async () => {
       const { code, output } = await endOf(shop.byHand(["rollout", "--back"]));
