@@ -13,6 +13,12 @@ import { printWebhookForm } from "./init.ts";
 
 export const commands = { connect: makeConnectCommand };
 
+export const tokenFileText = "a file with the token, mode 0600; -: from standard input";
+export const hosted = parser(
+  parseHostedRepository,
+  "Not an address such as https://github.com/octo/shop or gitea+https://git.example.org/octo/shop.",
+);
+
 interface Options extends ConnectOptions {
   readonly tokenFile?: string;
 }
@@ -28,23 +34,19 @@ function makeConnectCommand({ env, finish }: CommandContext): Command {
     "hotpush connect --redeliver             has the host send again what failed",
     "hotpush connect --remove                takes webhook and deploy key away",
   ])
-    .option("--token-file <path>", "a file with the token, mode 0600; -: from standard input")
+    .option("--token-file <path>", tokenFileText)
     .option(
       "--repository <address>",
-      "the repository at the git host (default: COMMIT_STATUS_URL, else by the remote)",
-      parser(
-        parseHostedRepository,
-        "Not an address such as https://github.com/octo/shop or gitea+https://git.example.org/octo/shop.",
-      ),
+      "at the git host (default: COMMIT_STATUS_URL, else by the remote)",
+      hosted,
     )
     .addOption(projectOption())
     .option("--no-key", "make no deploy key: git's access to the remote stays as it is")
     .option("--remove", "take the webhook and the deploy key away")
     .addOption(
-      new Option(
-        "--redeliver",
-        "only have the host send again the deliveries that failed (GitHub, GitLab)",
-      ).conflicts("remove"),
+      new Option("--redeliver", "only have the host send what failed again (GitHub, GitLab)").conflicts(
+        "remove",
+      ),
     )
     .action(async (_options: Options, command: Command) => {
       const options = command.optsWithGlobals<Options>();
@@ -71,8 +73,7 @@ export function connectScreen(env: NodeJS.ProcessEnv, tokenFile?: string): Conne
 }
 
 function readTokenFile(path: string): string {
-  if (path === "-") return readFileSync(0, "utf8").trim();
-  const text = readPrivateFile("--token-file", path);
+  const text = path === "-" ? readFileSync(0, "utf8") : readPrivateFile("--token-file", path);
   if (typeof text !== "string") throw new CommandError(text.fault);
   return text.trim();
 }

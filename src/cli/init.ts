@@ -20,7 +20,7 @@ import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
 import { parsePlace, type ServedOptions } from "#setup/served";
 import { type GitRemote, webhookForm } from "#setup/webhook-form";
-import { type CommandContext, isAgreed, newCommand, parser, print } from "./command.ts";
+import { type CommandContext, isAgreed, newCommand, parser, print, projectOption } from "./command.ts";
 
 export const commands = { init: makeInitCommand };
 
@@ -40,7 +40,7 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
     .option(
       "--url <address>",
       "where the git host reaches this project, such as https://shop.example.org",
-      parser(parsePublicUrl, "Not an address such as https://shop.example.org."),
+      urlParser,
     )
     .addOption(
       new Option("--host <name>", "the git host (default: by the remote's name)").choices(gitHostNames),
@@ -50,20 +50,26 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
       "the address of a service: admin=admin.example.org, admin=:8081, or admin=none to leave its port; repeatable",
       collect(parsePlace, "Not of the form admin=admin.example.org, admin:3000=:8081 or admin=none."),
     )
-    .option(
-      "--project <name>",
-      "the project's name on this server (default: that of the repository)",
-      parser((text) => (isProjectName(text) ? text : null), "Not 1 to 39 of a-z, 0-9 and hyphens."),
-    )
-    .option(
-      "--page <address>",
-      "where people see the deployments, such as https://hotpush.example.org",
-      parser(parsePageUrl, "Not an https address without a path, such as https://hotpush.example.org."),
-    )
+    .addOption(newProjectOption())
+    .addOption(pageOption())
     .option("--yes", "non-interactive: take what is proposed, and change files that differ")
     .option("--check", "write nothing; show what would change, and exit with 1 if something would")
     .option("--no-form", "do not print the webhook's form and what comes next")
     .action(async (options: Options) => finish(await init(options, env)));
+}
+
+export const urlParser = parser(parsePublicUrl, "Not an address such as https://shop.example.org.");
+
+export function newProjectOption(): Option {
+  return projectOption("the project's name on the server (default: that of the repository)").argParser(
+    parser((text) => (isProjectName(text) ? text : null), "Not 1 to 39 of a-z, 0-9 and hyphens."),
+  );
+}
+
+export function pageOption(): Option {
+  const text = "where people see the deployments, such as https://hotpush.example.org";
+  const fault = "Not an https address without a path, such as https://hotpush.example.org.";
+  return new Option("--page <address>", text).argParser(parser(parsePageUrl, fault));
 }
 
 /** Makes the parser of an option that can be given several times. */

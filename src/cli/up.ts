@@ -1,18 +1,18 @@
-import { type Command, Option } from "commander";
-import { parseHostedRepository, statusHosts } from "#config/commit-status";
+import type { Command } from "commander";
+import { parseHostedRepository } from "#config/commit-status";
 import { gitHostOf } from "#config/git-hosts";
-import { isProjectName } from "#config/project-files";
-import { parsePageUrl } from "#config/settings";
 import { parseGitRemoteUrl } from "#platform/git-remote-url";
 import { outputOf, startAlone } from "#platform/run-command";
 import { isSshDestination } from "#platform/ssh";
 import { canAsk, prompt } from "#platform/terminal";
 import { CommandError } from "#problems";
 import { clone, isRemote } from "#setup/clone";
+import { repositoryOf } from "#setup/connect";
 import { chooseProjectName, parsePublicUrl, parseRemoteUrl, readRemoteUrl } from "#setup/project";
 import { type UpPlan, up } from "#setup/up";
 import { type CommandContext, isAgreed, newCommand, parser, print } from "./command.ts";
-import { connectScreen } from "./connect.ts";
+import { connectScreen, hosted, tokenFileText } from "./connect.ts";
+import { newProjectOption, pageOption, urlParser } from "./init.ts";
 import { saveServer } from "./run-elsewhere.ts";
 
 export const commands = { up: makeUpCommand, clone: makeCloneCommand };
@@ -21,12 +21,6 @@ const remote = parser(
   (text) => (isRemote(text) ? text : null),
   "Not an address such as git@github.com:octo/shop.git.",
 );
-const hosted = parser(
-  parseHostedRepository,
-  "Not an address such as gitea+https://git.example.org/octo/shop.",
-);
-const publicUrl = parser(parsePublicUrl, "Not an address such as https://shop.example.org.");
-const tokenFile = "a file with the token, mode 0600; -: from standard input";
 
 interface UpOptions {
   readonly repository?: string;
@@ -55,18 +49,10 @@ function makeUpCommand({ env, finish }: CommandContext): Command {
     )
     .option("--repository <address>", "what git clones (default: the remote of this checkout)", remote)
     .option("--api <address>", "the repository at its host, if the name of the host does not show it", hosted)
-    .option("--url <address>", "where git host and visitors reach the project (default: asks)", publicUrl)
-    .option(
-      "--page <address>",
-      "where people see the deployments, such as https://hotpush.example.org",
-      parser(parsePageUrl, "Not an https address without a path, such as https://hotpush.example.org."),
-    )
-    .option(
-      "--project <name>",
-      "the project's name on the server (default: that of the repository)",
-      parser((text) => (isProjectName(text) ? text : null), "Not 1 to 39 of a-z, 0-9 and hyphens."),
-    )
-    .option("--token-file <path>", tokenFile)
+    .option("--url <address>", "where git host and visitors reach the project (default: asks)", urlParser)
+    .addOption(pageOption())
+    .addOption(newProjectOption())
+    .option("--token-file <path>", tokenFileText)
     .option("--yes", "do not ask before Docker is installed")
     .option("--dry-run", "print the commands, and run none")
     .action(async (server: string, _options: UpOptions, command: Command) => {
@@ -107,18 +93,16 @@ async function planUp(server: string, options: UpOptions, env: NodeJS.ProcessEnv
   const address = known === null ? given : `git@${known.url.host}:${known.url.pathname.slice(1)}.git`;
   const parsed = parseRemoteUrl(address);
   if (parsed === null) throw new CommandError(`${address} does not name a repository.`);
-  const kind = statusHosts.find((one) => one === gitHostOf(parsed));
-  const guess = kind ? parseHostedRepository(`${kind}+${parsed.origin}/${parsed.path}`) : null;
   const isNew = { known: null, former: null, others: new Map<string, string>() };
   const name = chooseProjectName({ path: parsed.path, given: options.project ?? null, ...isNew });
   return {
     server,
     remote: address,
-    repository: options.api ?? guess,
+    repository: options.api ?? repositoryOf(parsed, gitHostOf(parsed)),
     name,
     url: options.url ?? (await askUrl(name)),
     page: options.page ?? null,
-    hostKeys: await readHostKeys(address, env),
+    gitServer: await readGitServer(address, env),
   };
 }
 
@@ -129,20 +113,18 @@ async function askUrl(name: string): Promise<URL> {
 }
 
 /** What this machine knows of the git host, so that the server need not believe whoever answers there first. */
-async function readHostKeys(address: string, env: NodeJS.ProcessEnv): Promise<readonly string[]> {
+async function readGitServer(address: string, env: NodeJS.ProcessEnv): Promise<UpPlan["gitServer"]> {
   const { scheme, host, port, user } = parseGitRemoteUrl(address);
-  if (scheme !== "ssh" || host === null) return [];
+  if (scheme !== "ssh" || host === null) return { name: "", keys: "" };
   const name = port === null || port === 22 ? host : `[${host}]:${port}`;
   const settings = (await outputOf(["ssh", "-G", "--", host], { env })) ?? "";
-  const files = Array.from(settings.matchAll(/^(?:user|global)knownhostsfile (.*)$/gm), ([, text = ""]) =>
-    text.split(" "),
-  ).flat();
+  const settingOf = settings.matchAll(/^(?:user|global)knownhostsfile (.*)$/gm);
+  const files = [...settingOf].flatMap(([, text = ""]) => text.split(" "));
   const paths = files.map((file) => file.replace(/^~(?=\/)/, env.HOME ?? "~"));
-  const found = await Promise.all(
-    paths.map((file) => outputOf(["ssh-keygen", "-F", name, "-f", file], { env })),
-  );
-  const lines = found.flatMap((text) => (text ?? "").split("\n")).filter((line) => /^[^#@\s]/.test(line));
-  if (lines.length > 0) return lines;
+  const find = (path: string) => outputOf(["ssh-keygen", "-F", name, "-f", path], { env });
+  const found = (await Promise.all(paths.map(find))).join("\n");
+  const keys = found.match(/^[^#@\s].*$/gm);
+  if (keys !== null) return { name, keys: `${keys.join("\n")}\n` };
   const login = `ssh -T ${port === null ? "" : `-p ${port} `}${user ?? "git"}@${host}`;
   throw new CommandError(
     `This machine does not know the key of ${host}, so the server could not either. Compare the fingerprint that this shows with the one that the git host publishes, and run this again: ${login}`,
@@ -153,7 +135,6 @@ interface CloneCommandOptions {
   readonly url: URL;
   readonly repository?: UpPlan["repository"];
   readonly tokenFile?: string;
-  readonly hostKey?: readonly string[];
 }
 
 /** `hotpush clone`: a checkout that `init` can set up, read with a key that can do nothing else. */
@@ -165,24 +146,15 @@ function makeCloneCommand({ env, finish }: CommandContext): Command {
   ])
     .argument("<remote>", "what git clones", remote)
     .argument("<directory>", "where to")
-    .addOption(
-      new Option("--url <address>", "where the git host will send pushes: it names the key")
-        .argParser(publicUrl)
-        .makeOptionMandatory(),
-    )
+    .requiredOption("--url <address>", "where the git host will send pushes: it names the key", urlParser)
     .option("--repository <address>", "the repository at the git host (default: by the remote)", hosted)
-    .option("--token-file <path>", tokenFile)
-    .option(
-      "--host-key <line>",
-      "a line of known_hosts with the key of the git host, if it is not known here; repeatable",
-      (line: string, before: readonly string[] = []) => [...before, line],
-    )
+    .option("--token-file <path>", tokenFileText)
     .action(async (address: string, directory: string, _options: CloneCommandOptions, command: Command) => {
       const options = command.optsWithGlobals<CloneCommandOptions>();
-      const { url, repository, hostKey: hostKeys = [] } = options;
+      const { url, repository } = options;
       const parsed = parseRemoteUrl(address);
       const known = parsed && parseHostedRepository(`${parsed.origin}/${parsed.path}`);
-      const wanted = { remote: address, directory, url, hostKeys, repository: repository ?? known };
+      const wanted = { remote: address, directory, url, repository: repository ?? known };
       finish(await clone(wanted, connectScreen(env, options.tokenFile)));
     });
 }

@@ -190,9 +190,7 @@ export const gitChecks: readonly Check[] = [
         );
       } catch (error) {
         if (!(error instanceof HostError)) throw error;
-        const isToken = ["token_invalid", "token_too_weak", "not_found"].includes(error.code);
-        const why = isToken ? "the token may not read webhooks: docs/git-hosts.md" : error.message;
-        return skip(`${name} cannot be asked: ${why}`);
+        return skip(`${name} cannot be asked: ${error.message}`);
       }
     },
   },

@@ -56,15 +56,9 @@ export async function openSsh(destination: string, env: NodeJS.ProcessEnv): Prom
     return null;
   }
   // Without the connection there is no other one: nobody would be there to answer its questions.
-  const shared = ["-S", path, "-o", "ControlMaster=no", "-o", "ProxyCommand=false", "-o", "BatchMode=yes"];
-  const over = (argv: Argv): Argv => [
-    "ssh",
-    ...always,
-    ...shared,
-    "--",
-    destination,
-    remoteCommandLine(argv),
-  ];
+  const only = ["-o", "ControlMaster=no", "-o", "ProxyCommand=false", "-o", "BatchMode=yes"];
+  const shared = [...always, "-S", path, ...only, "--", destination];
+  const over = (argv: Argv): Argv => ["ssh", ...shared, remoteCommandLine(argv)];
   return {
     run: (argv, input) => runInForeground(over(argv), env, input),
     ask: (argv) => outputOf(over(argv), { env, timeoutMs: askTimeoutMs }),

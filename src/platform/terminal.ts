@@ -179,8 +179,8 @@ export async function prompt<Value>(
 
 /** Asks for something that nobody may read on the screen: what is typed is not shown. @throws as `prompt` */
 export async function promptSecret(question: string): Promise<string> {
-  process.stdout.write(`${question} (it is not shown): `);
-  const answer = await readAnswer("", new Writable({ write: (_chunk, _encoding, done) => done() }));
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const answer = await readAnswer(`${question} (it is not shown): `, nowhere);
   process.stdout.write("\n");
   return answer.trim();
 }
@@ -190,6 +190,8 @@ async function readAnswer(question: string, output: Writable = process.stdout): 
   // readline writes cursor sequences only if it shows what is typed itself: `cleanOutput` would show them.
   const isHidden = output !== process.stdout;
   const terminal = createInterface({ input: process.stdin, output, terminal: isHidden });
+  // From here on the terminal shows nothing: who pastes at once must not see it either.
+  if (isHidden) process.stdout.write(question);
   const left = new AbortController();
   const leave = () => left.abort();
   process.once("SIGINT", leave);

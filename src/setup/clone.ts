@@ -2,13 +2,18 @@ import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HostedRepository } from "#config/commit-status";
-import { neverAsk, runGit } from "#platform/git";
 import { parseGitRemoteUrl } from "#platform/git-remote-url";
-import { hasSucceeded, runCommand } from "#platform/run-command";
+import { hasSucceeded } from "#platform/run-command";
 import { CommandError } from "#problems";
-import { ownerOf } from "#runner/script";
 import type { ConnectScreen } from "./connect.ts";
-import { canReadRemote, deployKeyTitle, gitAsOwner, giveDeployKey, makeDeployKey } from "./deploy-key.ts";
+import {
+  askRemote,
+  asOwner,
+  deployKeyTitle,
+  gitAsOwner,
+  giveDeployKey,
+  makeDeployKey,
+} from "./deploy-key.ts";
 import { hostApis, openRepository } from "./host-apis.ts";
 
 export interface CloneOptions {
@@ -19,13 +24,10 @@ export interface CloneOptions {
   readonly url: URL;
   /** The repository at its host; null: its host has no API that Hotpush knows. */
   readonly repository: HostedRepository | null;
-  /** Lines of known_hosts, for a git host that this machine does not know. */
-  readonly hostKeys: readonly string[];
 }
 
 /** Addresses of a git host, without what git would take for an option or another program. */
 const remotePattern = /^(?:(?:ssh|https):\/\/|[\w.+-]+@)[\w.:@/~+%[\]-]+$/;
-const hostKeyPattern = /^[^\s#][^\s]* (?:ssh|ecdsa|sk)-[\w@.-]+ [\w+/=]+(?: [^\n]*)?$/;
 const fetchTimeoutMs = 600_000;
 /** The exit code that says: a person adds the deploy key, then the same command goes on. */
 export const needsKey = 75;
@@ -46,14 +48,10 @@ export function isRemote(text: string): boolean {
  * @throws CommandError if something else is in the directory, or git cannot clone it
  */
 export async function clone(options: CloneOptions, screen: ConnectScreen): Promise<number> {
-  const { remote, directory, hostKeys } = options;
+  const { remote, directory } = options;
   await prepare(directory, remote);
-  const { scheme, host, port } = parseGitRemoteUrl(remote);
-  if (scheme === "ssh" && host !== null) {
-    const name = port === null || port === 22 ? host : `[${host}]:${port}`;
-    await learnHost(directory, name, hostKeys);
-    if (!(await giveAccess(options, screen))) return needsKey;
-  }
+  const isSsh = parseGitRemoteUrl(remote).scheme === "ssh";
+  if (isSsh && !(await giveAccess(options, screen))) return needsKey;
   if ((await gitAsOwner(directory, "rev-parse", "--verify", "--quiet", "HEAD")) !== null) {
     screen.say(`${directory} is a checkout of this repository.`);
     return 0;
@@ -83,58 +81,37 @@ async function prepare(directory: string, remote: string): Promise<void> {
     );
 }
 
-/** Nothing that is known is replaced. */
-async function learnHost(directory: string, name: string, hostKeys: readonly string[]): Promise<void> {
-  if (hostKeys.length === 0 || !hostKeys.every((line) => hostKeyPattern.test(line))) return;
-  const script = 'ssh-keygen -F "$1" >/dev/null || { umask 077; mkdir -p ~/.ssh; cat >>~/.ssh/known_hosts; }';
-  const user = ownerOf(directory);
-  await runCommand({
-    argv: ["sh", "-c", script, "sh", name],
-    env: { PATH: process.env.PATH, HOME: user?.home ?? process.env.HOME },
-    user,
-    input: hostKeys.map((line) => `${line}\n`).join(""),
-    timeoutMs: fetchTimeoutMs,
-  });
-}
-
 /** @returns false if a person adds the key @throws CommandError if git cannot read the remote, whatever is done for it */
 async function giveAccess(
   { directory, url, repository }: CloneOptions,
   screen: ConnectScreen,
 ): Promise<boolean> {
-  if (await canReadRemote(directory)) return true;
-  const refusal = await runGit(directory, ["ls-remote", "--", "origin", "HEAD"], optionsFor(directory));
+  const refusal = await askRemote(directory);
+  if (hasSucceeded(refusal)) return true;
   if (refusal.lastLines.some((line) => line.includes("Host key verification failed")))
     throw new CommandError(
       `The key of the git host is not known here, or has changed. Compare it with the one that the host publishes, and take it into ~/.ssh/known_hosts. git says: ${refusal.lastLines.join(" ")}`,
     );
+  const title = deployKeyTitle(url);
   const token = repository && (await screen.readToken(repository, hostApis[repository.host].token));
   if (repository === null || token === null) {
-    const key = await makeDeployKey(directory, deployKeyTitle(url));
     const place = repository === null ? "" : `: ${repository.url.href}${hostApis[repository.host].keysPage}`;
     screen.say(`git may not read the repository yet. Add this deploy key at the git host, read-only${place}`);
-    screen.showKey(key);
+    screen.showKey(await makeDeployKey(directory, title));
     return false;
   }
   const host = openRepository({ ...repository, token }, "");
-  screen.say(await giveDeployKey(directory, deployKeyTitle(url), host, await host.listKeys(), []));
+  screen.say(await giveDeployKey(directory, title, host, await host.listKeys(), []));
   for (let tries = 0; tries < keyTries; tries += 1) {
-    if (await canReadRemote(directory)) return true;
+    if (hasSucceeded(await askRemote(directory))) return true;
     await sleep(keyPauseMs);
   }
   throw new CommandError("The deploy key is at the git host, and git still may not read. Run this again.");
 }
 
 async function git(directory: string, ...args: readonly string[]): Promise<void> {
-  const ending = await runGit(directory, args, optionsFor(directory));
+  const ending = await asOwner(directory, ["git", "-C", directory, ...args], fetchTimeoutMs);
   if (hasSucceeded(ending)) return;
   const why = ending.lastLines.join(" ") || ending.kind;
   throw new CommandError(`git ${args[0]} failed in ${directory}: ${why}. Run this again when that is fixed.`);
-}
-
-function optionsFor(directory: string) {
-  const user = ownerOf(directory);
-  const { PATH } = process.env;
-  const env = { PATH, HOME: user?.home ?? process.env.HOME, LC_ALL: "C", ...neverAsk(directory) };
-  return { env, user, timeoutMs: fetchTimeoutMs };
 }

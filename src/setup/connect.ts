@@ -4,10 +4,11 @@ import { type HostedRepository, parseHostedRepository, statusHosts } from "#conf
 import { type GitHost, gitHostOf } from "#config/git-hosts";
 import type { Secret } from "#config/secret";
 import { parseGitRemoteUrl } from "#platform/git-remote-url";
+import { hasSucceeded } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { readSendSettings, type SendSettings, send } from "#send/send";
 import {
-  canReadRemote,
+  askRemote,
   deployKeyTitle,
   giveDeployKey,
   ownKeys,
@@ -82,10 +83,9 @@ export async function connect(
   if (repository !== null && !options.remove) refuseUnusable(connection, repository);
   const token = repository && (await screen.readToken(repository, hostApis[repository.host].token));
   if (repository === null || token === null) {
-    const byHand = `Without one, ${options.remove ? "delete the webhook" : "see the deliveries"} to ${connection.url.href} at the git host by hand.`;
-    if (options.remove || options.redeliver)
-      screen.say(`This takes a token (--token-file <path>). ${byHand}`);
-    else screen.showForm(connection);
+    const byHand = `Without one, do it in the webhook's settings at the git host: ${connection.url.href}`;
+    if (!options.remove && !options.redeliver) screen.showForm(connection);
+    else screen.say(`This takes a token (--token-file <path>). ${byHand}`);
     return 1;
   }
   const host = openRepository({ ...repository, token }, connection.secret);
@@ -114,7 +114,7 @@ export async function findConnection(
   const host = options.repository?.host ?? settings.host ?? (remote && gitHostOf(remote));
   const known = parseHostedRepository((project?.env ?? env).COMMIT_STATUS_URL ?? "");
   const named = options.repository ?? known;
-  const repository = named ?? ofRemote(remote, host);
+  const repository = named ?? repositoryOf(remote, host);
   return {
     ...settings,
     remote,
@@ -128,7 +128,8 @@ export async function findConnection(
   };
 }
 
-function ofRemote(remote: GitRemote | null, host: GitHost | null): HostedRepository | null {
+/** The repository of a remote at a host of that kind; null: it has no API that Hotpush knows. */
+export function repositoryOf(remote: GitRemote | null, host: GitHost | null): HostedRepository | null {
   const known = statusHosts.find((one) => one === host);
   return remote && known ? parseHostedRepository(`${known}+${remote.origin}/${remote.path}`) : null;
 }
@@ -186,12 +187,9 @@ async function makeRight(
       );
     for (const { id } of others) await host.removeHook(id);
     if (needsKey) say(await giveDeployKey(directory, deployKeyTitle(connection.url), host, keys, undo));
-    const pushes = `${host.name} sends the pushes${hasChecks ? " and checks" : ""} of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
-    say(
-      first === undefined
-        ? `The webhook is made: ${pushes}.`
-        : `The webhook was there, and has its secret and settings again: ${pushes}.`,
-    );
+    const did = first === undefined ? "is made" : "was there, and has its secret and settings again";
+    const pushes = `sends the pushes${hasChecks ? " and checks" : ""} of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
+    say(`The webhook ${did}: ${host.name} ${pushes}.`);
     if (others.length > 0) say(`Removed were ${others.length} more webhooks with this address.`);
     return hook.id;
   } catch (error) {
@@ -207,7 +205,7 @@ async function tryIt(
   hook: string,
   { say }: ConnectScreen,
 ): Promise<number> {
-  if (connection.usesSsh && !(await canReadRemote(connection.directory)))
+  if (connection.usesSsh && !hasSucceeded(await askRemote(connection.directory)))
     say("git cannot read the remote yet. To see why, and what helps: hotpush doctor");
   if (host.api.pings !== true) {
     const request = { ...connection, event: "push", isDryRun: true, waitMs: 0 } as const;
@@ -217,9 +215,18 @@ async function tryIt(
   }
   const before = await host.listDeliveries(hook);
   await host.ping(hook);
+  const { name } = host;
   const [ping] = await newDeliveries(host, hook, before, 1, ({ event }) => event === "ping");
-  if (ping !== undefined) return sayPing(ping.status, host, say);
-  say(`${host.name} has not said yet what its ping was answered. See the webhook's page there.`);
+  if (ping === undefined)
+    say(`${name} has not said yet what its ping was answered. See the webhook's page there.`);
+  else if (isSuccess(ping.status)) say(`${name} has sent a ping, which was answered: pushes arrive.`);
+  else {
+    const answered = ping.status === 0 ? "got no answer" : `was answered with ${ping.status}`;
+    say(
+      `The webhook is there, and ${name}'s ping ${answered}. To see why: hotpush send --event ping, hotpush doctor, and whether DNS and firewall let ${name} in.`,
+    );
+    return 1;
+  }
   return 0;
 }
 
@@ -241,16 +248,6 @@ async function newDeliveries(
     if (found.length >= count || performance.now() > endMs) return found;
     await sleep(pauseMs);
   }
-}
-
-function sayPing(status: number, { name }: RepositoryAtHost, say: ConnectScreen["say"]): number {
-  const answered = status === 0 ? "got no answer" : `was answered with ${status}`;
-  say(
-    isSuccess(status)
-      ? `${name} has sent a ping, which was answered: pushes arrive.`
-      : `The webhook is there, and ${name}'s ping ${answered}. To see why: hotpush send --event ping, hotpush doctor, and whether DNS and firewall let ${name} in.`,
-  );
-  return isSuccess(status) ? 0 : 1;
 }
 
 /** Has the host send again what failed, the oldest first: each is a hint to look at the branch, so none rolls anything back. */

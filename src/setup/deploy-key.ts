@@ -1,13 +1,13 @@
 import { statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { removeForeignFile } from "#platform/foreign-files";
-import { deployKeyPath, gitOutput, neverAsk, sshWithKey } from "#platform/git";
-import { type Argv, hasSucceeded, runCommand } from "#platform/run-command";
+import { deployKeyPath, neverAsk, sshWithKey } from "#platform/git";
+import { type Argv, type CommandEnding, hasSucceeded, runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ownerOf } from "#runner/script";
 import type { HostedKey, RepositoryAtHost } from "./host-apis.ts";
 
-const timeoutMs = 20_000;
+const usualTimeoutMs = 20_000;
 const setting = "core.sshCommand";
 
 /** What the key of a server's project is called at the git host: it says whose it is, also if its private half was lost. */
@@ -138,23 +138,21 @@ export async function removeDeployKey(root: string): Promise<void> {
   for (const path of [deployKeyPath(root), newKeyPath(root)]) removeFiles(path);
 }
 
-/** Whether the remote answers git in the checkout `root` as it will answer the service. */
-export async function canReadRemote(root: string): Promise<boolean> {
-  return (await gitAsOwner(root, "ls-remote", "--", "origin", "HEAD")) !== null;
+/** Asks the remote as the service will. */
+export function askRemote(root: string): Promise<CommandEnding> {
+  return asOwner(root, ["git", "-C", root, "ls-remote", "--", "origin", "HEAD"]);
 }
 
 /** Runs git in `root` as its owner. @returns its output, trimmed; null unless it exits with code 0 */
-export function gitAsOwner(root: string, ...args: readonly string[]): Promise<string | null> {
-  const user = ownerOf(root);
-  return gitOutput(root, args, { env: envOf(root, user?.home), user, timeoutMs });
+export async function gitAsOwner(root: string, ...args: readonly string[]): Promise<string | null> {
+  const ending = await asOwner(root, ["git", "-C", root, ...args]);
+  return hasSucceeded(ending) ? ending.output.trim() : null;
 }
 
-function asOwner(root: string, argv: Argv) {
+/** Runs a program as the owner of `root`, with nothing of the caller's: the owner's settings of git decide which programs it starts. */
+export function asOwner(root: string, argv: Argv, timeoutMs = usualTimeoutMs): Promise<CommandEnding> {
   const user = ownerOf(root);
-  return runCommand({ argv, env: envOf(root, user?.home), user, timeoutMs });
-}
-
-/** Nothing of the caller's: the owner's settings of git decide which programs it starts. */
-function envOf(root: string, home = process.env.HOME): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH, HOME: home, LC_ALL: "C", ...neverAsk(root) };
+  const home = user?.home ?? process.env.HOME;
+  const env = { PATH: process.env.PATH, HOME: home, LC_ALL: "C", ...neverAsk(root) };
+  return runCommand({ argv, env, user, timeoutMs });
 }

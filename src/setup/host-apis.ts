@@ -1,4 +1,3 @@
-import * as v from "valibot";
 import type { CommitStatus } from "#config/commit-status";
 import { gitHosts } from "#config/git-hosts";
 import { askRepository } from "#notifications/commit-status";
@@ -34,48 +33,42 @@ export interface HostedDelivery {
   readonly status: number;
 }
 
-/** How the API of a kind of git host takes webhooks and deploy keys, below the address of the repository. */
+/** How the API of a kind of git host takes webhooks and deploy keys, below the address of the repository. Fields of a row are named as `config.url`. */
 interface HostApi {
   /** What a token needs to make and to remove both. */
   readonly token: string;
-  readonly page: (page: number) => string;
+  readonly pageSize: string;
   /** Whether a list is an object with `values`. */
   readonly wraps?: true;
-  readonly hook: v.GenericSchema<unknown, HostedHook>;
+  readonly hook: { readonly id: string; readonly url: string; readonly isSigned?: string };
   /** @param hasChecks whether the checks of commits are to be sent as well as the pushes */
   readonly hookBody: (url: string, secret: string, hasChecks: boolean) => object;
   readonly update: "PATCH" | "PUT";
   /** What an update leaves out of the body. */
-  readonly onlyNew?: readonly string[];
+  readonly onlyNew?: string;
   readonly keys: string;
   /** Where a person adds one, below the repository's page. */
   readonly keysPage: string;
-  readonly key: v.GenericSchema<unknown, HostedKey>;
-  readonly keyBody: (title: string, key: string) => object;
+  readonly keyTitle: string;
+  /** The fields of a key that can only read. */
+  readonly readOnly: Readonly<Record<string, boolean>>;
   /** Whether it can send a ping, which deploys nothing. */
   readonly pings?: true;
   /** Where it lists what it has sent to a webhook, and sends one of them again; not all hosts do. */
   readonly deliveries?: {
     readonly list: string;
-    readonly row: v.GenericSchema<unknown, HostedDelivery>;
+    readonly row: Readonly<Record<keyof HostedDelivery, string>>;
     readonly again: (delivery: string) => string;
   };
 }
 
 export type ConnectedHost = CommitStatus["host"];
 
-/** Numbers may be larger than those of JavaScript: `parseJson` leaves such ones as text. */
-const id = v.pipe(v.union([v.number(), v.string()]), v.transform(String));
-const listed50 = (page: number) => `per_page=50&page=${page}`;
-
 const gitea: HostApi = {
   token:
     "Settings, Applications: a token of an administrator of the repository, permission repository: Read and write",
-  page: (page) => `limit=50&page=${page}`,
-  hook: v.pipe(
-    v.object({ id, config: v.object({ url: v.optional(v.string(), "") }) }),
-    v.transform((hook) => ({ id: hook.id, url: hook.config.url, isSigned: null })),
-  ),
+  pageSize: "limit=50",
+  hook: { id: "id", url: "config.url" },
   hookBody: (url, secret, hasChecks) => ({
     type: "gitea",
     active: true,
@@ -84,14 +77,11 @@ const gitea: HostApi = {
     config: { url, content_type: "json", secret },
   }),
   update: "PATCH",
-  onlyNew: ["type"],
+  onlyNew: "type",
   keys: "/keys",
   keysPage: "/settings/keys",
-  key: v.pipe(
-    v.object({ id, title: v.string(), key: v.string(), read_only: v.boolean() }),
-    v.transform(({ read_only, ...key }) => ({ ...key, isReadOnly: read_only })),
-  ),
-  keyBody: (title, key) => ({ title, key, read_only: true }),
+  keyTitle: "title",
+  readOnly: { read_only: true },
 };
 
 export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
@@ -99,31 +89,18 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
     ...gitea,
     token:
       "Settings, Developer settings, Fine-grained tokens: only this repository, with Webhooks and Administration: Read and write",
-    page: listed50,
+    pageSize: "per_page=50",
     hookBody: (url, secret, hasChecks) => ({
       name: "web",
       active: true,
       events: hasChecks ? ["push", "check_run", "check_suite", "status"] : ["push"],
       config: { url, content_type: "json", secret, insecure_ssl: "0" },
     }),
-    onlyNew: ["name"],
+    onlyNew: "name",
     pings: true,
     deliveries: {
       list: "deliveries?per_page=100",
-      row: v.pipe(
-        v.object({
-          id,
-          guid: v.string(),
-          event: v.string(),
-          delivered_at: v.string(),
-          status_code: v.number(),
-        }),
-        v.transform(({ delivered_at: at, status_code: status, ...row }) => ({
-          ...row,
-          sentAt: new Date(at),
-          status,
-        })),
-      ),
+      row: { id: "id", guid: "guid", event: "event", sentAt: "delivered_at", status: "status_code" },
       again: (delivery) => `deliveries/${delivery}/attempts`,
     },
   },
@@ -139,11 +116,8 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
   },
   gitlab: {
     token: "project, Settings, Access tokens: role Maintainer, scope api",
-    page: listed50,
-    hook: v.pipe(
-      v.object({ id, url: v.string(), signing_token_present: v.optional(v.boolean(), false) }),
-      v.transform(({ signing_token_present: isSigned, ...hook }) => ({ ...hook, isSigned })),
-    ),
+    pageSize: "per_page=50",
+    hook: { id: "id", url: "url", isSigned: "signing_token_present" },
     hookBody: (url, secret, hasChecks) => ({
       url,
       push_events: true,
@@ -156,62 +130,42 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
     update: "PUT",
     keys: "/deploy_keys",
     keysPage: "/-/settings/repository",
-    key: v.pipe(
-      v.object({ id, title: v.string(), key: v.string(), can_push: v.boolean() }),
-      v.transform(({ can_push, ...key }) => ({ ...key, isReadOnly: !can_push })),
-    ),
-    keyBody: (title, key) => ({ title, key, can_push: false }),
+    keyTitle: "title",
+    readOnly: { can_push: false },
     deliveries: {
       // More than 20 are refused.
       list: "events?per_page=20",
-      row: v.pipe(
-        v.object({
-          id,
-          trigger: v.string(),
-          request_headers: v.object({ "Idempotency-Key": v.string() }),
-          created_at: v.string(),
-          response_status: v.string(),
-        }),
-        v.transform((row) => ({
-          id: row.id,
-          guid: row.request_headers["Idempotency-Key"],
-          event: row.trigger.replace(/_hooks$/, ""),
-          sentAt: new Date(row.created_at),
-          // It writes "internal error" if nobody answered.
-          status: Number(row.response_status) || 0,
-        })),
-      ),
+      row: {
+        id: "id",
+        guid: "request_headers.Idempotency-Key",
+        event: "trigger",
+        sentAt: "created_at",
+        status: "response_status",
+      },
       again: (delivery) => `events/${delivery}/resend`,
     },
   },
   "bitbucket-cloud": {
     token: "repository, Repository settings, Access tokens: Repositories: Admin, Webhooks: Read and write",
-    page: (page) => `pagelen=50&page=${page}`,
+    pageSize: "pagelen=50",
     wraps: true,
-    hook: v.pipe(
-      v.object({ uuid: v.string(), url: v.string() }),
-      v.transform(({ uuid, url }) => ({ id: uuid, url, isSigned: null })),
-    ),
-    hookBody: (url, secret, hasChecks) => ({
-      description: "Hotpush",
-      url,
-      active: true,
-      events: hasChecks
-        ? ["repo:push", "repo:commit_status_created", "repo:commit_status_updated"]
-        : ["repo:push"],
-      secret,
-    }),
+    hook: { id: "uuid", url: "url" },
+    hookBody: (url, secret, hasChecks) => {
+      const checks = ["repo:commit_status_created", "repo:commit_status_updated"];
+      const events = ["repo:push", ...(hasChecks ? checks : [])];
+      return { description: "Hotpush", url, active: true, events, secret };
+    },
     update: "PUT",
     keys: "/deploy-keys",
     keysPage: "/admin/access-keys/",
+    keyTitle: "label",
     // Its access keys can only read.
-    key: v.pipe(
-      v.object({ id, label: v.nullish(v.string(), ""), key: v.string() }),
-      v.transform(({ label, ...key }) => ({ ...key, title: label, isReadOnly: true })),
-    ),
-    keyBody: (label, key) => ({ label, key }),
+    readOnly: {},
   },
 };
+
+const longestAnswerBytes = 4 * 1024 ** 2;
+const mostPages = 100;
 
 /** A repository at its host, whose webhooks and deploy keys the token may change. Every call throws a CommandError. */
 export type RepositoryAtHost = ReturnType<typeof openRepository>;
@@ -222,34 +176,67 @@ export function openRepository(repository: CommitStatus, secret: string) {
   const name = gitHosts[repository.host].title;
 
   async function ask(method: Parameters<typeof askRepository>[1], path: string, what: string, body?: object) {
-    let answer: HttpAnswer;
-    try {
-      answer = await askRepository(repository, method, path, body, { longestBytes: longestAnswerBytes });
-    } catch (error) {
-      throw unreachable(repository, error as NodeJS.ErrnoException);
-    }
+    const options = { longestBytes: longestAnswerBytes };
+    const answer = await askRepository(repository, method, path, body, options).catch((error) => {
+      throw unreachable(repository, error);
+    });
     const isGone = method === "DELETE" && answer.status === 404;
-    if (isGone || isSuccess(answer.status)) return answer.body.toString();
+    if (isGone || isSuccess(answer.status)) return parseJson(answer.body.toString());
     throw refused(repository, answer, what, [repository.token.reveal(), secret].filter(Boolean));
   }
 
-  function read<Value>(schema: v.GenericSchema<unknown, Value>, text: string): Value {
-    const { success, output } = v.safeParse(schema, parseJson(text));
-    if (success) return output;
+  /** The text at a field of a row; a row without its id is none. */
+  function textOf(row: unknown, field: string, isNeeded = false): string {
+    const value = field
+      .split(".")
+      .reduce((one: unknown, part) => (one as Readonly<Record<string, unknown>> | null)?.[part], row);
+    if (!isNeeded || typeof value === "string" || typeof value === "number") return String(value ?? "");
     throw new HostError(
       "no_api",
       `${repository.url.host} answered something that is not ${name}'s API. Check --repository, and whether a proxy or a sign-in page is in front of it.`,
     );
   }
 
-  async function list<Row>(path: string, row: v.GenericSchema<unknown, Row>, what: string) {
-    const wrapped = v.object({ values: v.array(row), next: v.optional(v.string()) });
+  function asHook(row: unknown): HostedHook {
+    const { id, url, isSigned } = api.hook;
+    return {
+      id: textOf(row, id, true),
+      url: textOf(row, url),
+      isSigned: isSigned === undefined ? null : textOf(row, isSigned) === "true",
+    };
+  }
+
+  function asKey(row: unknown): HostedKey {
+    const id = textOf(row, "id", true);
+    const isReadOnly = Object.entries(api.readOnly).every(([flag, is]) => textOf(row, flag) === `${is}`);
+    return { id, title: textOf(row, api.keyTitle), key: textOf(row, "key"), isReadOnly };
+  }
+
+  function asDelivery(row: unknown): HostedDelivery {
+    const fields = Object.entries(api.deliveries?.row ?? {}).map(([name, field]) => [
+      name,
+      textOf(row, field, true),
+    ]);
+    const { event, sentAt, status, ...rest } = Object.fromEntries(fields);
+    // GitLab writes "internal error" if nobody answered.
+    const read = {
+      event: event.replace(/_hooks$/, ""),
+      sentAt: new Date(sentAt),
+      status: Number(status) || 0,
+    };
+    return { ...rest, ...read };
+  }
+
+  /** @param query null: all pages of it */
+  async function list<Row>(path: string, what: string, asRow: (row: unknown) => Row, isPaged = true) {
     const rows: Row[] = [];
     for (let page = 1; page <= mostPages; page += 1) {
-      const text = await ask("GET", `${path}?${api.page(page)}`, what);
-      const found = api.wraps ? read(wrapped, text) : { values: read(v.array(row), text), next: "" };
-      rows.push(...found.values);
-      if (found.values.length === 0 || found.next === undefined) break;
+      const answer = await ask("GET", isPaged ? `${path}?${api.pageSize}&page=${page}` : path, what);
+      const found = api.wraps ? (answer as { readonly values?: unknown } | null)?.values : answer;
+      // What is no list has no id.
+      rows.push(...(Array.isArray(found) ? found.map(asRow) : [asRow(found)]));
+      const isLast = api.wraps && textOf(answer, "next") === "";
+      if (!isPaged || isLast || (found as readonly unknown[]).length === 0) break;
     }
     return rows;
   }
@@ -261,31 +248,29 @@ export function openRepository(repository: CommitStatus, secret: string) {
     url: repository.url,
     /** Those that send to `url`. */
     async listHooks(url: URL): Promise<readonly HostedHook[]> {
-      const hooks = await list("/hooks", api.hook, "read the webhooks");
+      const hooks = await list("/hooks", "read the webhooks", asHook);
       return hooks.filter((one) => URL.canParse(one.url) && new URL(one.url).href === url.href);
     },
-    listKeys: () => list(api.keys, api.key, "read the deploy keys"),
+    listKeys: () => list(api.keys, "read the deploy keys", asKey),
     /** Makes a webhook, or gives the one that is there all its values again. */
     async saveHook(present: string | null, url: string, hasChecks: boolean): Promise<HostedHook> {
-      const body = Object.entries(api.hookBody(url, secret, hasChecks));
-      const changed = Object.fromEntries(body.filter(([name]) => !api.onlyNew?.includes(name)));
-      return present === null
-        ? read(api.hook, await ask("POST", "/hooks", "make the webhook", Object.fromEntries(body)))
-        : read(api.hook, await ask(api.update, at("/hooks", present), "change the webhook", changed));
+      const body = api.hookBody(url, secret, hasChecks);
+      if (present === null) return asHook(await ask("POST", "/hooks", "make the webhook", body));
+      const changed = Object.fromEntries(Object.entries(body).filter(([name]) => name !== api.onlyNew));
+      return asHook(await ask(api.update, at("/hooks", present), "change the webhook", changed));
     },
     removeHook: (one: string) => ask("DELETE", at("/hooks", one), "remove the webhook"),
-    addKey: async (title: string, key: string) =>
-      read(api.key, await ask("POST", api.keys, "add the deploy key", api.keyBody(title, key))),
+    async addKey(title: string, key: string): Promise<HostedKey> {
+      const body = { [api.keyTitle]: title, key, ...api.readOnly };
+      return asKey(await ask("POST", api.keys, "add the deploy key", body));
+    },
     removeKey: (one: string) => ask("DELETE", at(api.keys, one), "remove the deploy key"),
     ping: (hook: string) => ask("POST", `${at("/hooks", hook)}/pings`, "send a ping"),
     /** What was sent lately, the newest first; none if the host does not list it. */
     async listDeliveries(hook: string): Promise<readonly HostedDelivery[]> {
       if (api.deliveries === undefined) return [];
-      const { list: path, row } = api.deliveries;
-      const rows = read(
-        v.array(row),
-        await ask("GET", `${at("/hooks", hook)}/${path}`, "read what it has sent"),
-      );
+      const path = `${at("/hooks", hook)}/${api.deliveries.list}`;
+      const rows = await list(path, "read what it has sent", asDelivery, false);
       return rows.toSorted((one, other) => other.sentAt.getTime() - one.sentAt.getTime());
     },
     sendAgain: (hook: string, delivery: string) =>
@@ -309,10 +294,7 @@ export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-const longestAnswerBytes = 4 * 1024 ** 2;
-const mostPages = 100;
-
-/** null: it is no JSON. Whole numbers that JavaScript would round stay text. */
+/** null: it is no JSON. Whole numbers that JavaScript would round stay text: an id may be such a one. */
 function parseJson(text: string): unknown {
   const exactly = (_key: string, value: unknown, { source }: { readonly source?: string } = {}) =>
     Number.isInteger(value) && !Number.isSafeInteger(value) ? source : value;
@@ -323,22 +305,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-const codesOfStatuses = {
-  401: "token_invalid",
-  403: "token_too_weak",
-  404: "not_found",
-  409: "busy",
-} as const;
-
 /** Why a host does not do what it is asked. */
-export type HostFault =
-  | (typeof codesOfStatuses)[keyof typeof codesOfStatuses]
-  | "unreachable"
-  | "no_api"
-  | "limited"
-  | "moved"
-  | "broken"
-  | "refused";
+export type HostFault = ReturnType<typeof codeOf> | "unreachable" | "no_api";
 
 /** The message is one sentence, and what to do. */
 export class HostError extends CommandError {
@@ -369,13 +337,10 @@ function refused(
   const { token } = hostApis[host];
   const name = gitHosts[host].title;
   const { status, headers, body } = answer;
-  const words = hidden.reduce(
-    (text, one) => text.replaceAll(one, "…"),
-    textsIn(parseJson(body.toString())).join("; "),
-  );
+  const words = hidden.reduce((text, one) => text.replaceAll(one, "…"), wordsOf(body.toString()));
   const said = words === "" ? `${status}` : `${status}: ${printable(words)}`;
   const repository = url.pathname.slice(1);
-  const waitS = Number(headers["retry-after"] ?? Number.NaN);
+  const waitS = Number(headers["retry-after"]);
   const correct = what.includes("key")
     ? "A host takes a key only once: if this checkout is a copy of another one, remove .git/hotpush-deploy-key and run this again."
     : "Correct that, such as the webhook's address (hotpush init --url), and run this again.";
@@ -393,19 +358,27 @@ function refused(
   return new HostError(code, texts[code]);
 }
 
-function codeOf({ status, headers }: HttpAnswer): Exclude<HostFault, "unreachable" | "no_api"> {
+function codeOf({ status, headers }: HttpAnswer) {
   const isLimited = headers["retry-after"] !== undefined || headers["x-ratelimit-remaining"] === "0";
   if (status === 429 || (status === 403 && isLimited)) return "limited";
   if (status >= 500) return "broken";
   if (status >= 300 && status < 400) return "moved";
-  return codesOfStatuses[status as keyof typeof codesOfStatuses] ?? "refused";
+  if (status === 401) return "token_invalid";
+  if (status === 403) return "token_too_weak";
+  if (status === 404) return "not_found";
+  return status === 409 ? "busy" : "refused";
 }
 
 /** The texts of an error: `message`, `error` and what is below them, whatever form the host gives it. */
-function textsIn(value: unknown): readonly string[] {
-  if (typeof value === "string") return /^https?:/.test(value) ? [] : [value];
-  if (Array.isArray(value)) return value.flatMap(textsIn);
-  if (typeof value !== "object" || value === null) return [];
-  const kept = Object.entries(value).filter(([name]) => !/^(?:type|status|code|resource|field)$/.test(name));
-  return kept.flatMap(([, one]) => textsIn(one));
+function wordsOf(text: string): string {
+  const words: string[] = [];
+  const collect = (name: string, value: unknown) => {
+    const isWord = typeof value === "string" && !/^(?:type|status|code|resource|field|.*url)$/.test(name);
+    if (isWord) words.push(value);
+    return value;
+  };
+  try {
+    JSON.parse(text, collect);
+  } catch {} // A proxy's page says nothing that helps.
+  return words.join("; ");
 }

@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import type { HostedRepository } from "#config/commit-status";
-import type { Secret } from "#config/secret";
 import type { Environment } from "#config/settings";
 import { compareVersions, neededCompose } from "#platform/compose";
 import { type Argv, outputOf } from "#platform/run-command";
@@ -10,6 +9,7 @@ import { openSsh, remoteCommandLine, type SshConnection, sshFailed } from "#plat
 import { CommandError } from "#problems";
 import { readVersion } from "#version";
 import { needsKey } from "./clone.ts";
+import type { ConnectScreen } from "./connect.ts";
 import { hostApis } from "./host-apis.ts";
 import { askFromOutside } from "./outside.ts";
 import { ownImage, ownRoot, sources, sourcesDigest, sourcesLabel } from "./start.ts";
@@ -28,16 +28,13 @@ export interface UpPlan {
   readonly url: URL;
   /** Where people reach the page; null: there is none. */
   readonly page: URL | null;
-  /** Lines of known_hosts with the key of the git host. */
-  readonly hostKeys: readonly string[];
+  /** The git host as known_hosts names it, and its lines there; none if git does not use ssh. */
+  readonly gitServer: { readonly name: string; readonly keys: string };
 }
 
-export interface UpScreen {
-  readonly say: (text: string) => void;
+export interface UpScreen extends Pick<ConnectScreen, "say" | "readToken"> {
   /** Whether the person agrees to `what`. */
   readonly mayDo: (what: string) => Promise<boolean>;
-  /** Gets the token of the git host; null: there is none. */
-  readonly readToken: (repository: HostedRepository, needs: string) => Promise<Secret | null>;
   /** Waits until the person says that `what` is done; false: nobody can be asked. */
   readonly hasDone: (what: string) => Promise<boolean>;
   /** Called when the server answers commands: what `--server` takes. */
@@ -59,34 +56,28 @@ interface Context {
   readonly plan: UpPlan;
   readonly screen: UpScreen;
   readonly facts: Facts;
-  /** Runs a command as root, after printing it. @throws CommandError unless it exits with 0 */
-  readonly run: (argv: Argv, input?: string | Argv) => Promise<void>;
-  /** As `run`, but its exit code is for the caller. */
-  readonly tryRun: (argv: Argv, input?: string | Argv) => Promise<number>;
-  /** Asks something as root; null if the command fails, and with --dry-run. */
-  readonly ask: (argv: Argv) => Promise<string | null>;
-  /** Gives the token as the input of a command; "" without one. */
-  readonly token: () => Promise<string>;
   readonly env: NodeJS.ProcessEnv;
-  readonly isDry: boolean;
+  /** null: nothing is run, only printed. */
+  readonly ssh: SshConnection | null;
+  /** That of the git host, as the input of a command; "" without one. */
+  readonly token: string;
 }
 
-interface Step {
-  readonly title: (plan: UpPlan) => string;
-  /** Each does only what is missing. */
-  readonly run: (context: Context) => Promise<void>;
-}
+/** Its title, and what it does: only what is missing. */
+type Step = readonly [string, (context: Context) => Promise<void>];
 
 /** What is done on the server, in this order. Each step looks at what is there, so an interrupted run can be repeated. */
-const steps: readonly Step[] = [
-  { title: () => "Packages of the distribution", run: installPackages },
-  { title: () => "Docker", run: installDocker },
-  { title: () => `Hotpush ${readVersion()}`, run: installHotpush },
-  { title: ({ name }) => `Clone into ${checkoutOf(name)}`, run: cloneRepository },
-  { title: ({ name }) => `Set up ${name}`, run: initProject },
-  { title: () => "Webhook", run: connectProject },
-  { title: () => "First deployment", run: deployFirst },
-];
+function stepsOf({ name }: UpPlan): readonly Step[] {
+  return [
+    ["Packages of the distribution", installPackages],
+    ["Docker", installDocker],
+    [`Hotpush ${readVersion()}`, installHotpush],
+    [`Clone into ${checkoutOf(name)}`, cloneRepository],
+    [`Set up ${name}`, initProject],
+    ["Webhook", connectProject],
+    ["First deployment", deployFirst],
+  ];
+}
 
 /**
  * Brings a bare server to a served and pushed-to project, from another machine, over ssh.
@@ -109,68 +100,63 @@ export async function up(
     );
   try {
     const facts = ssh === null ? readFacts(null) : await look(ssh, plan);
-    const context = makeContext(ssh, plan, screen, facts, env);
-    for (const { title, run } of steps) {
-      screen.say(`==> ${title(plan)}`);
-      await run(context);
+    const { repository } = plan;
+    const isAsked = repository !== null && ssh !== null;
+    const token = isAsked ? await screen.readToken(repository, hostApis[repository.host].token) : null;
+    const context = { plan, screen, facts, env, ssh, token: token?.reveal() ?? "" };
+    for (const [title, act] of stepsOf(plan)) {
+      screen.say(`==> ${title}`);
+      await act(context);
     }
     if (ssh === null) return 0;
     screen.saveServer(plan.server.startsWith("ssh://") ? plan.server : `ssh://${plan.server}`);
-    const isRight = await askOutside(plan, facts, screen);
+    screen.say(`==> Ask ${plan.name} from here`);
+    const fault = await askFromOutside(plan.url, facts.address);
+    screen.say(`    ${fault ?? `${plan.url.host} leads to the server; app and webhook answer`}`);
     const seconds = Math.round((performance.now() - startedMs) / 1_000);
     screen.say(`${plan.name} is set up on ${plan.server} (${seconds} s).`);
-    const link = await context.ask(["hotpush", "open", "--json"]);
+    const link = await ask(context, ["hotpush", "open", "--json"]);
     if (link !== null) await screen.openPage((JSON.parse(link) as { readonly url: string }).url);
-    return isRight ? 0 : 1;
+    return fault === null ? 0 : 1;
   } finally {
     await ssh?.close();
   }
 }
 
-function makeContext(
-  ssh: SshConnection | null,
-  plan: UpPlan,
-  screen: UpScreen,
-  facts: Facts,
-  env: NodeJS.ProcessEnv,
-): Context {
-  const asRoot = (argv: Argv): Argv => (facts.user === "0" ? argv : ["sudo", "-n", ...argv]);
-  const tryRun: Context["tryRun"] = async (argv, input) => {
-    const before = Array.isArray(input) ? `(here) ${remoteCommandLine(input as Argv)} | ` : "";
-    screen.say(`    ${before}${remoteCommandLine(asRoot(argv))}`);
-    const code = ssh === null ? 0 : await ssh.run(asRoot([...lock, ...argv]), input);
-    if (code !== sshFailed && code !== null) return code;
-    throw new CommandError(
-      `The connection to ${plan.server} was lost. Run the same command again: it goes on from there.`,
-    );
-  };
-  let token: Promise<Secret | null> | null = null;
-  return {
-    plan,
-    screen,
-    facts,
-    tryRun,
-    async run(argv, input) {
-      const code = await tryRun(argv, input);
-      if (code !== 0) throw failed(plan, argv, code);
-    },
-    ask: async (argv) => (ssh === null ? null : await ssh.ask(asRoot(argv))),
-    async token() {
-      const { repository } = plan;
-      if (repository === null || ssh === null) return "";
-      token ??= screen.readToken(repository, hostApis[repository.host].token);
-      return (await token)?.reveal() ?? "";
-    },
-    env,
-    isDry: ssh === null,
-  };
+/** What an interrupted run has started may still run: the next command waits for its end. */
+const lock = ["flock", "--close", "/run/hotpush-up.lock"] as const;
+
+/**
+ * Runs a command as root, after printing it.
+ *
+ * @param other an exit code that is no failure either
+ * @returns the exit code
+ * @throws CommandError if it is another one
+ */
+async function run(
+  { plan: { server }, screen, facts, ssh }: Context,
+  argv: Argv,
+  { input = "", other = 0 }: { readonly input?: string | Argv; readonly other?: number } = {},
+): Promise<number> {
+  const before = typeof input === "string" ? "" : `(here) ${remoteCommandLine(input)} | `;
+  screen.say(`    ${before}${remoteCommandLine(asRoot(facts, argv))}`);
+  const code = ssh === null ? 0 : await ssh.run(asRoot(facts, [...lock, ...argv]), input);
+  if (code === 0 || code === other) return code;
+  const isLost = code === sshFailed || code === null;
+  throw new CommandError(
+    isLost
+      ? `The connection to ${server} was lost. Run the same command again: it goes on from there.`
+      : `This failed on ${server} (exit code ${code}), for the reason above: ${argv.slice(0, 3).join(" ")} … When that is fixed, run the same command again.`,
+  );
 }
 
-function failed({ server }: UpPlan, argv: Argv, code: number): CommandError {
-  const command = argv.slice(0, 3).join(" ");
-  return new CommandError(
-    `This failed on ${server} (exit code ${code}), for the reason above: ${command} … When that is fixed, run the same command again.`,
-  );
+/** Asks something as root. @returns null if the command fails, and with --dry-run */
+async function ask({ ssh, facts }: Context, argv: Argv): Promise<string | null> {
+  return ssh === null ? null : await ssh.ask(asRoot(facts, argv));
+}
+
+function asRoot({ user }: Facts, argv: Argv): Argv {
+  return user === "0" ? argv : ["sudo", "-n", ...argv];
 }
 
 const neededPackages = ["ca-certificates", "git", "openssh-client", "libatomic1", "libstdc++6"];
@@ -235,40 +221,32 @@ function readFacts(text: string | null): Facts {
   return Object.fromEntries(factNames.map((name) => [name, found[name]?.trim() ?? ""])) as Facts;
 }
 
-/** What an interrupted run has started may still run: the next command waits for its end. */
-const lock = ["flock", "--close", "/run/hotpush-up.lock"] as const;
-
-const aptGet = [
-  "env",
-  "DEBIAN_FRONTEND=noninteractive",
-  "apt-get",
-  "-q",
-  "-o",
-  "DPkg::Lock::Timeout=300",
-] as const;
+const unasked = ["env", "DEBIAN_FRONTEND=noninteractive"] as const;
+const aptGet = [...unasked, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"] as const;
 const install = [...aptGet, "install", "--yes", "--no-install-recommends"] as const;
 
-async function installPackages({ facts: { missing }, run }: Context): Promise<void> {
+async function installPackages(context: Context): Promise<void> {
+  const { missing } = context.facts;
   if (missing === "") return;
-  await run([...aptGet, "update"]);
-  await run([...install, ...missing.split(" ")]);
+  await run(context, [...aptGet, "update"]);
+  await run(context, [...install, ...missing.split(" ")]);
 }
 
 /** The distribution's Docker if it is new enough, else that of Docker's own repository. */
 async function installDocker(context: Context): Promise<void> {
-  const { facts, plan, screen, run, ask, isDry } = context;
+  const { facts, plan, screen, ssh } = context;
   if (facts.docker !== "") {
     if (compareVersions(facts.compose || "0", neededCompose) >= 0) return;
     throw new CommandError(
       `Docker is there, and its plugin compose is ${facts.compose || "missing"}; ${neededCompose} or newer is needed: https://docs.docker.com/compose/install/linux/`,
     );
   }
-  if ((await ask(["sh", "-c", "command -v dockerd"])) === null) {
-    const policy = await ask(["apt-cache", "policy", "docker.io", ...composePackages]);
+  if ((await ask(context, ["sh", "-c", "command -v dockerd"])) === null) {
+    const policy = await ask(context, ["apt-cache", "policy", "docker.io", ...composePackages]);
     const compose = composePackages.find((name) => isOffered(policy, name, neededCompose));
-    const isOwn = isDry || (isOffered(policy, "docker.io", neededDocker) && compose !== undefined);
+    const isOwn = ssh === null || (isOffered(policy, "docker.io", neededDocker) && compose !== undefined);
     const from = isOwn ? `of ${facts.distribution}` : "of Docker's own repository, download.docker.com";
-    if (!isDry && !(await screen.mayDo(`install Docker ${from} on ${plan.server}`)))
+    if (ssh !== null && !(await screen.mayDo(`install Docker ${from} on ${plan.server}`)))
       throw new CommandError(`Docker is not installed. Install it on ${plan.server}, or agree: --yes`);
     if (isOwn) await installOwnDocker(context, compose ?? "docker-compose");
     else await installDockersDocker(context);
@@ -276,31 +254,32 @@ async function installDocker(context: Context): Promise<void> {
   // Without systemd, or after an earlier run that was interrupted, it may not run yet.
   const start =
     "docker version >/dev/null 2>&1 || systemctl enable --now docker 2>/dev/null || service docker start; for i in $(seq 60); do docker version >/dev/null 2>&1 && exit; sleep 0.5; done; docker version";
-  await run(["sh", "-c", start]);
+  await run(context, ["sh", "-c", start]);
 }
 
 /** As Debian and Ubuntu call compose's plugin. */
 const composePackages = ["docker-compose-v2", "docker-compose"];
 
 /** Some releases have docker's client and buildx in packages of their own. */
-async function installOwnDocker({ ask, run }: Context, compose: string): Promise<void> {
-  const policy = await ask(["apt-cache", "policy", "docker-cli", "docker-buildx"]);
+async function installOwnDocker(context: Context, compose: string): Promise<void> {
+  const policy = await ask(context, ["apt-cache", "policy", "docker-cli", "docker-buildx"]);
   const others = ["docker-cli", "docker-buildx"].filter((name) => isOffered(policy, name, "0"));
-  await run([...install, "docker.io", compose, ...others]);
+  await run(context, [...install, "docker.io", compose, ...others]);
 }
 
 /** As https://docs.docker.com/engine/install/debian/ describes it. */
-async function installDockersDocker({ run, facts: { distribution, codename } }: Context): Promise<void> {
+async function installDockersDocker(context: Context): Promise<void> {
+  const { distribution, codename } = context.facts;
   const origin = `https://download.docker.com/linux/${distribution}`;
   const key = "/etc/apt/keyrings/docker.asc";
-  await run([...install, "curl"]);
-  await run(["install", "-m", "0755", "-d", "/etc/apt/keyrings"]);
-  await run(["curl", "-fsSL", `${origin}/gpg`, "-o", key]);
+  await run(context, [...install, "curl"]);
+  await run(context, ["install", "-m", "0755", "-d", "/etc/apt/keyrings"]);
+  await run(context, ["curl", "-fsSL", `${origin}/gpg`, "-o", key]);
   const source = `Types: deb\nURIs: ${origin}\nSuites: ${codename}\nComponents: stable\nSigned-By: ${key}\n`;
-  await run(["tee", "/etc/apt/sources.list.d/docker.sources"], source);
-  await run([...aptGet, "update"]);
+  await run(context, ["tee", "/etc/apt/sources.list.d/docker.sources"], { input: source });
+  await run(context, [...aptGet, "update"]);
   const plugins = ["docker-buildx-plugin", "docker-compose-plugin"];
-  await run([...install, "docker-ce", "docker-ce-cli", "containerd.io", ...plugins]);
+  await run(context, [...install, "docker-ce", "docker-ce-cli", "containerd.io", ...plugins]);
 }
 
 /** @param policy what `apt-cache policy` prints */
@@ -317,7 +296,8 @@ const fresh = "/opt/hotpush.new";
  * Brings the Hotpush of this machine: its image is that of this machine's Docker, or is built there from these very sources, and
  * the program gets its node and its packages from that image.
  */
-async function installHotpush({ facts, plan, run, env }: Context): Promise<void> {
+async function installHotpush(context: Context): Promise<void> {
+  const { facts, plan, env } = context;
   const { hotpush } = facts;
   const order = hotpush === "" ? -1 : compareVersions(hotpush, readVersion());
   if (order === 0) return;
@@ -325,23 +305,23 @@ async function installHotpush({ facts, plan, run, env }: Context): Promise<void>
     throw new CommandError(
       `${plan.server} has Hotpush ${hotpush}, and this is ${readVersion()}. Update the one here first.`,
     );
-  await run(["rm", "-rf", fresh]);
-  await run(["mkdir", "-p", fresh]);
+  await run(context, ["rm", "-rf", fresh]);
+  await run(context, ["mkdir", "-p", fresh]);
   const names = [...sources, "LICENSE"].filter((name) => existsSync(join(ownRoot, name)));
   // On macOS, tar would add files of its own.
   const pack: Argv = ["env", "COPYFILE_DISABLE=1", "tar", "-cf", "-", "-C", ownRoot, ...names];
-  await run(["tar", "-xf", "-", "-C", fresh], pack);
+  await run(context, ["tar", "-xf", "-", "-C", fresh], { input: pack });
   const label = `${sourcesLabel}=${sourcesDigest()}`;
   if (await hasImageFor(facts.architecture, env))
-    await run(["docker", "load", "--quiet"], ["docker", "save", ownImage]);
-  else await run(["docker", "build", "--tag", ownImage, "--label", label, fresh]);
+    await run(context, ["docker", "load", "--quiet"], { input: ["docker", "save", ownImage] });
+  else await run(context, ["docker", "build", "--tag", ownImage, "--label", label, fresh]);
   const take =
     'id=$(docker create "$1"); docker cp -q "$id:/usr/local/lib/hotpush/node_modules" "$2/"; mkdir -p "$2/node_modules/.bin"; docker cp -q "$id:/usr/local/bin/node" "$2/node_modules/.bin/node"; docker rm "$id" >/dev/null';
-  await run(["sh", "-ec", take, "sh", ownImage, fresh]);
-  const put = 'rm -rf "$1.old"; [ ! -e "$1" ] || mv "$1" "$1.old"; mv "$2" "$1"';
-  await run(["sh", "-ec", put, "sh", home, fresh]);
-  await run(["ln", "-sfn", `${home}/bin/hotpush`, "/usr/local/bin/hotpush"]);
-  if (hotpush !== "") await run(["hotpush", "upgrade", "--yes"]);
+  await run(context, ["sh", "-ec", take, "sh", ownImage, fresh]);
+  const put =
+    'rm -rf "$1.old"; [ ! -e "$1" ] || mv "$1" "$1.old"; mv "$2" "$1"; ln -sfn "$1/bin/hotpush" /usr/local/bin/hotpush';
+  await run(context, ["sh", "-ec", put, "sh", home, fresh]);
+  if (hotpush !== "") await run(context, ["hotpush", "upgrade", "--yes"]);
 }
 
 /** Whether this machine's Docker has the image of these very sources, for the processor of the server. */
@@ -356,59 +336,48 @@ export function checkoutOf(name: string): string {
 }
 
 async function cloneRepository(context: Context): Promise<void> {
-  const { plan, screen, tryRun } = context;
-  const { remote, name, url, hostKeys } = plan;
-  const keys = hostKeys.flatMap((line) => ["--host-key", line]);
-  const [given, token] = await tokenFor(context);
-  const at: Argv = ["hotpush", "clone", remote, checkoutOf(name), "--url", url.href, ...keys, ...given];
-  for (;;) {
-    const code = await tryRun(at, token);
-    if (code === 0) return;
-    if (code !== needsKey) throw failed(plan, at, code);
-    if (await screen.hasDone("the key is added")) continue;
-    throw new CommandError("Add that key at the git host, and run the same command again.");
-  }
+  const { plan, screen, token } = context;
+  const { remote, name, url, gitServer } = plan;
+  // Nothing that is known there is replaced.
+  const learn = 'ssh-keygen -F "$1" >/dev/null || { umask 077; mkdir -p ~/.ssh; cat >>~/.ssh/known_hosts; }';
+  if (gitServer.keys !== "")
+    await run(context, ["sh", "-c", learn, "sh", gitServer.name], { input: gitServer.keys });
+  const options = ["--url", url.href, ...hostOptions(context)];
+  const clone: Argv = ["hotpush", "clone", remote, checkoutOf(name), ...options];
+  while ((await run(context, clone, { input: token, other: needsKey })) === needsKey)
+    if (!(await screen.hasDone("the key is added")))
+      throw new CommandError("Add that key at the git host, and run the same command again.");
 }
 
-async function initProject({ plan, run }: Context): Promise<void> {
-  const { name, url, page, repository } = plan;
+async function initProject(context: Context): Promise<void> {
+  const { name, url, page, repository } = context.plan;
   const host = repository === null ? [] : ["--host", repository.host];
   const ofPage = page === null ? [] : ["--page", page.origin];
   const options = ["--yes", "--no-form", "--project", name, "--url", url.href, ...host, ...ofPage];
-  await run(["env", "-C", checkoutOf(name), "hotpush", "init", ...options]);
+  await run(context, ["env", "-C", checkoutOf(name), "hotpush", "init", ...options]);
 }
 
 /** Its exit code is 1 if the webhook is there but cannot be reached yet, which is asked from outside at the end. */
 async function connectProject(context: Context): Promise<void> {
-  const { plan, screen, tryRun, isDry, facts } = context;
-  const [given, token] = await tokenFor(context);
-  await tryRun(["env", "-C", checkoutOf(plan.name), "hotpush", "connect", ...given], token);
-  if (token !== "" || isDry) return;
-  const secret = `grep ^WEBHOOK_SECRET= /etc/hotpush/projects/${plan.name}.env`;
-  screen.say(`To see the secret: ssh ${plan.server} ${facts.user === "0" ? "" : "sudo "}${secret}`);
+  const { plan, screen, facts, token, ssh } = context;
+  const connect = ["hotpush", "connect", ...hostOptions(context)];
+  await run(context, ["env", "-C", checkoutOf(plan.name), ...connect], { input: token, other: 1 });
+  if (token !== "" || ssh === null) return;
+  const show = asRoot(facts, ["grep", "^WEBHOOK_SECRET=", `/etc/hotpush/projects/${plan.name}.env`]);
+  screen.say(`To see the secret: ssh ${plan.server} ${show.join(" ")}`);
   await screen.hasDone("the webhook is added");
 }
 
-/** The options that say which repository is meant, and let the command read the token from its input. */
-async function tokenFor({ plan: { repository }, token, isDry }: Context) {
-  const text = await token();
-  const named = repository === null ? [] : ["--repository", `${repository.host}+${repository.url.href}`];
-  const read = text === "" && !(isDry && repository !== null) ? [] : ["--token-file", "-"];
-  return [[...named, ...read], text] as const;
+/** They say which repository is meant, and let the command read the token from its input. */
+function hostOptions({ plan: { repository }, token, ssh }: Context): readonly string[] {
+  if (repository === null) return [];
+  const read = token === "" && ssh !== null ? [] : ["--token-file", "-"];
+  return ["--repository", `${repository.host}+${repository.url.href}`, ...read];
 }
 
-async function deployFirst({ plan: { name }, ask, run }: Context): Promise<void> {
-  const history = await ask(["hotpush", "history", "--project", name, "--json"]);
-  const { deployments = [] } = JSON.parse(history ?? "{}") as {
-    readonly deployments?: readonly { readonly state: string }[];
-  };
-  if (deployments.some(({ state }) => state === "succeeded")) return;
-  await run(["hotpush", "deploy", "--project", name]);
-}
-
-async function askOutside({ url, name }: UpPlan, { address }: Facts, { say }: UpScreen): Promise<boolean> {
-  say(`==> Ask ${name} from here`);
-  const answers = await askFromOutside(url, address);
-  for (const { claim, fault } of answers) say(fault === null ? `    ${claim}` : `    ${fault}`);
-  return answers.every(({ fault }) => fault === null);
+async function deployFirst(context: Context): Promise<void> {
+  const { name } = context.plan;
+  const history = await ask(context, ["hotpush", "history", "--project", name, "--json"]);
+  if (history?.includes('"state":"succeeded"')) return;
+  await run(context, ["hotpush", "deploy", "--project", name]);
 }

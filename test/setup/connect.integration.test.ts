@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { chmodSync, existsSync, globSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { canReadRemote } from "../../src/setup/deploy-key.ts";
+import { hasSucceeded } from "../../src/platform/run-command.ts";
+import { askRemote } from "../../src/setup/deploy-key.ts";
 import { type ConnectedProject, makeConnectedProject, signingToken } from "../harness/connected-project.ts";
 import { hostToken } from "../harness/fake-git-host.ts";
 import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";
@@ -158,7 +159,7 @@ test("the owner of a checkout sees no variable of root", needs("otherUser"), asy
   for (const path of [directory, seenBy]) execFileSync("chown", ["-R", `${nobody}:${nobody}`, path]);
   process.env.GH_TOKEN = hostToken;
   t.after(() => delete process.env.GH_TOKEN);
-  assert.equal(await canReadRemote(directory), false);
+  assert.equal(hasSucceeded(await askRemote(directory)), false);
   const seen = readFileSync(join(seenBy, "env"), "utf8");
   assert.match(seen, /^GIT_TERMINAL_PROMPT=0$/m);
   assert.ok(!seen.includes(hostToken));

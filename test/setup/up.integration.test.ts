@@ -90,9 +90,11 @@ for (const [what, facts] of Object.entries(refused))
 test("the token goes to the server as input, and what it runs is printed", async (t) => {
   const { up, commands, input, laptop } = await start(t);
   const { output } = await up();
-  const programs = commands().map((line) => /(?:^| )hotpush (\w+)/.exec(line)?.[1]);
-  assert.deepEqual(programs, ["clone", "init", "connect", "deploy"], output);
-  assert.equal(input(), hostToken + hostToken);
+  const programs = commands().map((line) =>
+    /(?:^| )hotpush (\w+)|(known_hosts)/.exec(line)?.slice(1).join(""),
+  );
+  assert.deepEqual(programs, ["known_hosts", "clone", "init", "connect", "deploy"], output);
+  assert.match(input(), new RegExp(`^git\\.example\\.org ssh-\\S+ [^\\n]+\\n${hostToken}${hostToken}$`));
   for (const line of commands()) assert.ok(output.includes(line), line);
   for (const text of [output, ...commands()]) assert.ok(!text.includes(hostToken));
   assert.equal(statSync(join(laptop.home, ".config/hotpush/client.env")).mode & 0o777, 0o600);
@@ -154,13 +156,13 @@ test("without a token, up ends with the key to add, and goes on from there", asy
   const options = ["--repository", remote, "--url", "http://shop.invalid"];
   const { code, output } = await first.laptop.hotpush(["up", first.server, ...options]);
   assert.equal(code, 1, output);
-  assert.equal(first.commands().length, 1);
-  assert.match(first.commands()[0] ?? "", /^hotpush clone/);
+  assert.equal(first.commands().length, 2);
+  assert.match(first.commands()[1] ?? "", /^hotpush clone/);
   const second = await start(t);
   const { output: end } = await second.laptop.hotpush(["up", second.server, ...options]);
   assert.match(end, new RegExp(`ssh ${second.server} grep \\^WEBHOOK_SECRET=`));
-  assert.equal(second.commands().length, 4);
-  assert.equal(second.input(), "");
+  assert.equal(second.commands().length, 5);
+  assert.match(second.input(), /^[^\n]+\n$/);
 });
 
 /** What Debian 12 offers. */
