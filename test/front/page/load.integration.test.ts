@@ -38,6 +38,22 @@ test("two hundred open pages on a running deployment cost little", async (t) => 
   assert.ok(sockets < 2 * pages + 60, `${sockets} sockets`);
 });
 
+test("the list of a project leads on to each older deployment, once", async (t) => {
+  const service = await startAnswering(t);
+  const ann = await signIn(await startPage(t, service), service);
+  for (let count = 0; count < 45; count += 1) await deliver(service.url, githubPush());
+  const seen: number[] = [];
+  for (let path: string | undefined = "/projects/default"; path !== undefined; ) {
+    const { text } = await ann.get(path);
+    seen.push(...[...text.matchAll(/"what"><a href="\/deployments\/(\d+)"/g)].map(([, id]) => Number(id)));
+    path = /href="([^"]+)">Older</.exec(text)?.[1];
+  }
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 45 }, (_, index) => 45 - index),
+  );
+});
+
 test("a screen with all that it loads weighs less than 50 KB", async (t) => {
   const service = await startAnswering(t);
   const page = await startPage(t, service);

@@ -28,21 +28,29 @@ import {
   titleOf,
 } from "./words.ts";
 
-const entriesOnScreen = 30;
+const entriesOnScreen = 20;
 const barsOfProject = 60;
 
 /** A project with the deployments that the address asks for. */
 export async function findProject({ run, visit, visitor, query }: Wanted, name: string): Promise<Screen> {
   const asked = { ...Object.fromEntries(query), project: name, limit: entriesOnScreen };
-  const [{ projects }, history, recent] = await Promise.all([
+  const [{ projects }, recent, older] = await Promise.all([
     ask(run, visit, "projects", {}),
-    ask(run, visit, "history", asked),
     ask(run, visit, "history", { project: name, limit: barsOfProject }),
+    query.size === 0 ? null : ask(run, visit, "history", asked),
   ]);
+  const history = older ?? newestOf(recent);
   const project = projects.find((one) => one.name === name) ?? nothingHere();
   const state = query.get("state");
   const isFirstPage = !query.has("before");
   return projectScreen(visitor, { project, history, state, recent: recent.deployments, isFirstPage });
+}
+
+/** Those of the chart begin with those of the list, if nothing else is asked for. */
+function newestOf({ deployments }: HistoryJson): HistoryJson {
+  const shown = deployments.slice(0, entriesOnScreen);
+  const hasMore = deployments.length > shown.length;
+  return { deployments: shown, next: hasMore ? (shown.at(-1)?.id ?? null) : null };
 }
 
 export interface ProjectHistory {
