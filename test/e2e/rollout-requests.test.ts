@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { readDeploymentReport } from "../../src/rollout/deployment-report.ts";
 import { countingLines } from "../../src/rollout/requests.ts";
 import { startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
@@ -26,9 +27,9 @@ onEngine("the requests of a roll-out", (env) => {
   });
   after(() => project?.remove());
 
-  test("known numbers of requests of each kind are counted exactly", async () => {
+  test("known numbers of requests of each kind are counted exactly, and reported for the receipt", async () => {
     await project.write("second", "slow-start");
-    const rollout = project.spawnRollout({ args: ["--json", "app"] });
+    const rollout = project.spawnRollout({ args: ["--json", "app"], env: { DEPLOY_ID: "7" } });
     const { code, output } = await untilPrinted(rollout, /"step":"start"/, () => sendEachKind(project));
     assert.equal(code, 0, output);
     // The check of the app through the proxy is six good answers more, of the new version.
@@ -43,6 +44,9 @@ onEngine("the requests of a roll-out", (env) => {
         after: { answers: 6, serverErrors: 0 },
       },
     ]);
+    const { requests, images } = readDeploymentReport(join(project.directory, "state"), 7);
+    assert.deepEqual(requests, requestsIn(output));
+    assert.match(images?.find(({ service }) => service === "app")?.id ?? "", /^sha256:[0-9a-f]{64}$/);
   });
 
   test("a version that answers badly is counted as its clients see it", async () => {
