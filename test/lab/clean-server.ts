@@ -1,5 +1,5 @@
 import "../harness/environment.ts";
-import { execFile, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -104,6 +104,20 @@ async function typeIn(
     // With a socket as its input, as Node's pipes are, bash would believe that it serves a login.
     stdio: [answers ? "pipe" : "ignore", "pipe", "pipe"],
   });
+  return await answer(child, answers);
+}
+
+/**
+ * Types the answers to what a program asks, each once, and reads what it prints until its end.
+ *
+ * @param onOutput gets all of its output so far
+ * @throws Error if it did not ask all
+ */
+export async function answer(
+  child: ChildProcess,
+  answers: readonly Answer[] = [],
+  onOutput: (output: string) => void = () => {},
+): Promise<Typed> {
   let stdout = "";
   let output = "";
   let answered = 0;
@@ -114,15 +128,15 @@ async function typeIn(
   for (const stream of [child.stdout, child.stderr])
     stream?.setEncoding("utf8").on("data", (text: string) => {
       output += text;
-      const next = answers?.[answered];
+      onOutput(output);
+      const next = answers[answered];
       if (!next?.question.test(output.slice(from))) return;
       from = output.length;
       answered += 1;
       child.stdin?.write(`${next.text}\r`);
     });
   const [code]: (number | null)[] = await once(child, "close");
-  if (answered < (answers?.length ?? 0))
-    throw new Error(`It did not ask ${answers?.[answered]?.question}:\n${output}`);
+  if (answered < answers.length) throw new Error(`It did not ask ${answers[answered]?.question}:\n${output}`);
   return { code: code ?? -1, stdout, output };
 }
 

@@ -1,5 +1,4 @@
-import { execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFileSync, type StdioOptions, spawn } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -7,7 +6,7 @@ import { type FakeGitHost, hostToken, startFakeGitHost } from "../harness/fake-g
 import { launcher, noServer } from "../harness/hotpush.ts";
 import { makeKey, type SshServer, startSshServer } from "../harness/sshd.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import type { CleanServer } from "./clean-server.ts";
+import { type Answer, answer, type CleanServer, type Typed } from "./clean-server.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -18,6 +17,8 @@ export interface LabGitHost {
   readonly address: string;
   /** What git clones. */
   readonly remote: string;
+  /** Lets a key read the repository, as a person does in the host's form. */
+  readonly addKey: (key: string) => void;
   /** Commits a version of the app, and pushes it to the branch. @returns the commit */
   readonly push: (version: number) => string;
 }
@@ -37,10 +38,16 @@ export async function startLabGitHost(scope: Scope, server: CleanServer): Promis
     }).trim();
   const upload = `git -c safe.directory=* upload-pack ${bare}`;
   // A key that is added reads this repository, and does nothing else.
-  api.onDone = ({ operation }) => {
-    if (!operation.endsWith("keys") && !operation.includes("keys/")) return;
+  const authorize = () => {
     const lines = api.keys.map(({ key }) => `restrict,command="${upload}" ${key}\n`);
     writeFileSync(sshd.authorizedKeys, lines.join(""), { mode: 0o600 });
+  };
+  api.onDone = ({ operation }) => {
+    if (operation.endsWith("keys") || operation.includes("keys/")) authorize();
+  };
+  const addKey = (key: string) => {
+    api.keys.push({ id: "7", title: "by hand", key, isReadOnly: true });
+    authorize();
   };
   mkdirSync(dirname(bare), { recursive: true });
   execFileSync("git", ["init", "--quiet", "--bare", "--initial-branch=main", bare]);
@@ -58,12 +65,7 @@ export async function startLabGitHost(scope: Scope, server: CleanServer): Promis
     return git(developer, "rev-parse", "HEAD");
   };
   push(1);
-  return { api, sshd, address, remote: `ssh://root@${address}:${sshd.port}${bare}`, push };
-}
-
-export interface LaptopRun {
-  readonly code: number;
-  readonly output: string;
+  return { api, sshd, address, remote: `ssh://root@${address}:${sshd.port}${bare}`, addKey, push };
 }
 
 /** A person's own machine: its home has a key of ssh, and it knows some hosts. */
@@ -115,24 +117,21 @@ export async function makeLaptop(scope: Scope, names: Readonly<Record<string, st
       await appendFile(at("known_hosts"), `${host} ${await readFile(file, "utf8")}`);
     },
     /** Runs `hotpush` without a terminal. `onOutput` gets all of its output so far. */
-    async hotpush(
-      args: readonly string[],
-      onOutput: (output: string) => void = () => {},
-    ): Promise<LaptopRun> {
+    hotpush(args: readonly string[], onOutput?: (output: string) => void): Promise<Typed> {
       const [program = "", ...before] = command;
-      const child = spawn(program, [...before, ...args], {
-        env,
-        cwd: home,
-        stdio: ["ignore", "pipe", "pipe"],
-      });
-      let output = "";
-      for (const stream of [child.stdout, child.stderr])
-        stream.setEncoding("utf8").on("data", (text: string) => {
-          output += text;
-          onOutput(output);
-        });
-      const [code]: (number | null)[] = await once(child, "close");
-      return { code: code ?? -1, output };
+      const stdio: StdioOptions = ["ignore", "pipe", "pipe"];
+      return answer(spawn(program, [...before, ...args], { env, cwd: home, stdio }), [], onOutput);
+    },
+    /** Runs it at a terminal, where a person gives the answers. */
+    type(
+      cwd: string,
+      args: readonly string[],
+      answers: readonly Answer[],
+      onOutput: (output: string) => void,
+    ): Promise<Typed> {
+      const line = ["exec", ...[...command, ...args].map((word) => `'${word}'`)].join(" ");
+      const typed = ["--quiet", "--return", "--command", line, "/dev/null"];
+      return answer(spawn("script", typed, { env: { ...env, SHELL: "/bin/sh" }, cwd }), answers, onOutput);
     },
   };
 }

@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { needsKey } from "../../src/setup/clone.ts";
+import { runCli } from "../harness/hotpush.ts";
+import { makeRepository } from "../harness/repository.ts";
+import { sshUrl, startSshServer } from "../harness/sshd.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+
+test("without a token, clone shows a key, and goes on when it is added", async (t) => {
+  const ssh = await startSshServer(t, join(temporaryDirectory(t), "ssh"));
+  writeFileSync(ssh.authorizedKeys, "", { mode: 0o600 });
+  const origin = makeRepository(t);
+  const commit = origin.commit();
+  const home = temporaryDirectory(t);
+  const bin = temporaryDirectory(t);
+  const known = `-o UserKnownHostsFile=${join(home, "known")} -o StrictHostKeyChecking=accept-new -F /dev/null`;
+  writeScript(join(bin, "ssh"), `#!/bin/sh\nexec /usr/bin/ssh ${known} -o IdentityAgent=none "$@"\n`);
+  const directory = join(home, "shop");
+  const options = { cwd: home, env: { PATH: `${bin}:${process.env.PATH}` } };
+  const clone = ["clone", sshUrl(ssh, origin.directory), directory, "--url", "https://shop.example.org"];
+  const first = await runCli(clone, options);
+  assert.equal(first.code, needsKey, first.stdout + first.stderr);
+  const [key = ""] = /^ssh-ed25519 \S+ Hotpush https:\/\/shop\.example\.org.*$/m.exec(first.stdout) ?? [];
+  const again = await runCli(clone, options);
+  assert.ok(again.stdout.includes(key), "the same key");
+  writeFileSync(ssh.authorizedKeys, `${key}\n`);
+  const last = await runCli(clone, options);
+  assert.equal(last.code, 0, last.stdout + last.stderr);
+  assert.match(readFileSync(join(directory, ".git/config"), "utf8"), /hotpush-deploy-key/);
+  assert.equal(statSync(join(directory, ".git/hotpush-deploy-key")).mode & 0o777, 0o600);
+  assert.equal(readFileSync(join(directory, ".git/refs/heads/main"), "utf8").trim(), commit);
+});
