@@ -111,6 +111,7 @@ test("during a rotation both secrets are accepted, and status reports the use of
   const rotated = await service.again({ env });
   assert.equal((await deliver(rotated.url, githubPush())).status, 202);
   const secrets = async () => (await hotpushJson<StatusJson>(rotated, "status")).secrets;
+  await until("the use of the previous secret is noted", async () => (await secrets()).previous?.lastUsedAt);
   const { previous, canDropPrevious } = await secrets();
   assert.deepEqual([previous?.host, canDropPrevious], ["github", false]);
   assert.equal(previous?.deliveryId, "72d3162e-cc78-11e3-81ab-4c9367dc0958");
