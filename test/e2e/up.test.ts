@@ -19,7 +19,9 @@ const obstacle = obstacleToCleanServer() ?? (lab.kind === "ready" ? null : lab.r
 // In CI this test is never skipped.
 const skip = process.env.CI ? false : (obstacle ?? false);
 const withinMs = 120_000;
+const longestReloadMs = 2_000;
 const name = "shop.test";
+const other = "blog.test";
 /** A name for which Caddy asks nobody for a certificate. */
 const page = "hotpush.home.arpa";
 
@@ -32,8 +34,9 @@ async function start(t: TestContext) {
   const server = await startCleanServer(lab.env, true);
   t.after(() => server.end());
   const host = await startLabGitHost(t, server);
-  for (const one of [name, page]) await appendFile(server.file("/etc/hosts"), `${server.address} ${one}\n`);
-  const laptop = await makeLaptop(t, { [name]: server.address });
+  for (const one of [name, other, page])
+    await appendFile(server.file("/etc/hosts"), `${server.address} ${one}\n`);
+  const laptop = await makeLaptop(t, { [name]: server.address, [other]: server.address });
   await laptop.meet(server);
   await laptop.learn(`[${host.address}]:${host.sshd.port}`, `${host.sshd.hostKey}.pub`);
   const args = [
@@ -42,6 +45,8 @@ async function start(t: TestContext) {
   ];
   return { server, host, laptop, args };
 }
+
+type Started = Awaited<ReturnType<typeof start>>;
 
 test("from nothing to a pushed-to project with one command, and again", {
   skip,
@@ -99,7 +104,60 @@ test("from nothing to a pushed-to project with one command, and again", {
   for (const hidden of [hostToken, ticket]) assert.ok(!stdout.includes(hidden));
   assert.ok(![first.output, again.output].some((text) => text.includes(ticket)));
   assert.equal(findText(["-rlsF", "--devices=skip", "-e", ticket, ...places]), "");
+
+  await addSecondProject(t, { server, laptop });
 });
+
+/** The same command, without a token: the key is added by hand. Meanwhile the first project is served. */
+async function addSecondProject(t: TestContext, { server, laptop }: Pick<Started, "server" | "laptop">) {
+  const host = await startLabGitHost(t, server);
+  const api = ["--api", host.api.address];
+  await laptop.learn(`[${host.address}]:${host.sshd.port}`, `${host.sshd.hostKey}.pub`);
+  const at = ["up", `root@${server.address}`, "--repository", host.remote, ...api];
+  const args = [...at, "--url", `http://${other}`, "--project", "blog"];
+  host.push(7);
+  const served = new Set<string>();
+  const lostAtMs: number[] = [];
+  const watching = new AbortController();
+  const watch = (async () => {
+    while (!watching.signal.aborted) {
+      const version = await versionAt(server).catch(() => null);
+      if (version === null) lostAtMs.push(performance.now());
+      else served.add(version);
+    }
+  })();
+  const first = await laptop.hotpush(args);
+  assert.equal(first.code, 1, first.output);
+  const [key = ""] = /^ssh-ed25519 \S+/m.exec(first.output) ?? [];
+  host.addKey(key);
+  const { code, output } = await laptop.hotpush(args);
+  assert.equal(code, 0, output);
+  assert.equal(await versionAt(server, other), "7");
+  const { stdout: line } = await server.type("/", "grep ^WEBHOOK_SECRET= /etc/hotpush/projects/blog.env");
+  const ofBlog = ["--project", "blog", "--json"];
+  const commit = await push(server, host, 8, { secret: line.trim().replace(/^\w+=/, ""), at: other });
+  const logs = await laptop.hotpush(["logs", "-f", ...ofBlog]);
+  const { deployment } = JSON.parse(logs.stdout.trim().split("\n").at(-1) ?? "");
+  assert.deepEqual([deployment.commit, deployment.state], [commit, "succeeded"], logs.output);
+  assert.equal(await versionAt(server, other), "8");
+  const counts = async () => {
+    const count = async (project: string) => {
+      const { stdout } = await laptop.hotpush(["history", "--project", project, "--json"]);
+      return (JSON.parse(stdout) as { readonly deployments: readonly object[] }).deployments.length;
+    };
+    return [await count("shop"), await count("blog")];
+  };
+  const [ofShop = 0] = await counts();
+  assert.equal((await laptop.hotpush(["deploy"])).code, 1);
+  assert.equal((await laptop.hotpush(["deploy", ...ofBlog])).code, 0);
+  assert.deepEqual(await counts(), [ofShop, 3]);
+  assert.match((await laptop.hotpush(["status", ...ofBlog])).stdout, /blog/);
+  watching.abort();
+  await watch;
+  assert.deepEqual([...served], ["2"]);
+  // As server-neighbours.test.ts has it: a new site costs no more than one reload of Caddy.
+  assert.ok((lostAtMs.at(-1) ?? 0) - (lostAtMs[0] ?? 0) < longestReloadMs, lostAtMs.join(" "));
+}
 
 test("from nothing again, at a terminal: sudo, three typed values, and a local image", {
   skip,
@@ -165,17 +223,23 @@ test("cut at every command, the same line goes on to the end", { skip, timeout: 
   assert.deepEqual([host.api.hooks.length, host.api.keys.length, host.api.faults], [1, 1, []]);
 });
 
-/** Commits a version, pushes it, and sends what the git host would. */
-async function push(server: CleanServer, host: LabGitHost, version: number): Promise<void> {
+/** Commits a version, pushes it, and sends what the git host would. @returns the commit */
+async function push(
+  server: CleanServer,
+  host: LabGitHost,
+  version: number,
+  { secret = host.api.hooks[0]?.secret, at = name } = {},
+): Promise<string> {
   const after = host.push(version);
-  const { headers, body } = githubPush({ after, repository: "octo/shop" }, host.api.hooks[0]?.secret);
-  const request = { method: "POST", headers: { ...headers, host: name }, body };
+  const { headers, body } = githubPush({ after, repository: "octo/shop" }, secret);
+  const request = { method: "POST", headers: { ...headers, host: at }, body };
   const answer = await sendHttp(new URL("/webhook", `http://${server.address}`), request);
   assert.equal(answer.status, 202, String(answer.body));
+  return after;
 }
 
-async function versionAt(server: CleanServer): Promise<string | null> {
-  const request = { headers: { host: name }, timeoutMs: 10_000 };
+async function versionAt(server: CleanServer, host = name): Promise<string | null> {
+  const request = { headers: { host }, timeoutMs: 10_000 };
   const { body } = await sendHttp(new URL(`http://${server.address}`), request);
   return /version (\d+)/.exec(String(body))?.[1] ?? null;
 }
