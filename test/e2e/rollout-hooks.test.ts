@@ -60,10 +60,20 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
 
   test("a post_start that fails ends the roll-out, and the old container goes on", async () => {
     const old = await project.containers("worker");
-    const { code, output } = await rollOut("6", { post_start: [{ command: ["false"] }] });
+    const { code, output } = await rollOut("unwanted", { post_start: [{ command: ["false"] }] });
     assert.equal(code, 1, output);
     assert.match(output, /FAILED: worker was not started: docker compose ended with exit code/);
     assert.deepEqual(await project.containers("worker"), old);
+  });
+
+  test("an old container that is brought back after a failure has its post_start executed", async () => {
+    const more = { post_start: [{ command: note("post_start") }], labels: { "hotpush.rollout": "recreate" } };
+    await worker("6", more);
+    const healthcheck = { test: ["CMD", "false"], interval: "200ms", retries: 1 };
+    const { code, output } = await rollOut("7", { ...more, healthcheck });
+    assert.equal(code, 1, output);
+    assert.match(output, /worker +note +post_start of \S+-worker-\d+ \(sh\) ended with exit code 0$/m);
+    assert.deepEqual(await happened(), ["SIGTERM", "post_start", "SIGTERM", "post_start"]);
   });
 
   test("a provider is left to compose, which passes what it says to the services", async () => {
@@ -75,7 +85,7 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
     const path = `${join(project.directory, "bin")}:${env.PATH}`;
     const cloud = { provider: { type: "cloud" } };
     const depending = { depends_on: ["database"] };
-    for (const version of ["7", "8"]) {
+    for (const version of ["8", "9"]) {
       const { code, output } = await rollOut(version, depending, { database: cloud }, { PATH: path });
       assert.equal(code, 0, output);
       assert.doesNotMatch(output, /^ +database/m);
