@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { formatDuration } from "#config/duration";
 import { wrapFor } from "#platform/terminal-layout";
-import { readSendSettings, type SendRequest, type Sent, type SentEvent, send } from "#send/send";
+import { readSendSettings, type SendRequest, type Sent, type SentEvent, send, signRequest } from "#send/send";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
 
 export const commands = { send: makeSendCommand };
@@ -11,6 +11,7 @@ interface SendOptions {
   readonly project?: string;
   readonly event: SentEvent;
   readonly dryRun?: boolean;
+  readonly print?: boolean;
   readonly json?: boolean;
 }
 
@@ -38,6 +39,7 @@ function makeSendCommand({ env, finish }: CommandContext): Command {
     )
     .addOption(new Option("--event <name>", "what to send").choices(["push", "ping"]).default("push"))
     .option("--dry-run", "mark the body as a dry run: nothing is recorded or run")
+    .option("--print", "print the signed request as JSON and send nothing: another machine can send it")
     .option("--json", "the result as one JSON object")
     .action(async (options: SendOptions) => finish(await runSend(options, env)));
 }
@@ -46,6 +48,10 @@ async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<nu
   const { url, project, event, dryRun: isDryRun = false } = options;
   const settings = await readSendSettings(env, process.cwd(), url, project);
   const request = { ...settings, event, isDryRun, waitMs: isDryRun ? dryRunWaitMs : 0 };
+  if (options.print) {
+    print(JSON.stringify(await signRequest(request)));
+    return 0;
+  }
   const sent = await send(request);
   if (options.json) print(JSON.stringify(asJson(request, sent)));
   else printSent(request, sent);

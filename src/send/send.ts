@@ -58,13 +58,10 @@ const retryPauseMs = 500;
  * @throws CommandError if there is nothing to send
  */
 export async function send(request: SendRequest): Promise<Sent> {
-  const { url, secret, event, isDryRun, waitMs, server } = request;
+  const { url, event, waitMs, server } = request;
   const head = event === "ping" ? null : await readHead(request);
-  const payload = head === null ? pingPayload : pushPayload(head);
   const startedMs = performance.now();
-  // The mark of a dry run is the last member of the signed body.
-  const body = isDryRun ? { ...payload, hotpush: { dryRun: true } } : payload;
-  const reply = await post(url, { event, secret, body }, startedMs + waitMs);
+  const reply = await post(url, signed(request, head), startedMs + waitMs);
   const durationMs = Math.round(performance.now() - startedMs);
   const { status, body: answer } =
     reply instanceof Error ? { status: null, body: null } : { ...reply, body: reply.body.toString() };
@@ -75,26 +72,34 @@ export async function send(request: SendRequest): Promise<Sent> {
  * Sends one signed ping, as a git host does when its form is saved: Hotpush answers `pong` and records nothing.
  */
 export async function ping(url: URL, secret: string, server: SentTo): Promise<Verdict> {
-  return readVerdict(await post(url, { event: "ping", secret, body: pingPayload }, 0), url, server);
+  const request = signed({ event: "ping", secret, isDryRun: false }, null);
+  return readVerdict(await post(url, request, 0), url, server);
 }
 
-interface Signed {
-  readonly event: SentEvent;
-  readonly secret: string;
-  readonly body: object;
+/**
+ * The same push or ping, for another machine to send.
+ *
+ * @throws CommandError if there is nothing to send
+ */
+export async function signRequest(request: SendRequest): Promise<SignedRequest> {
+  return signed(request, request.event === "ping" ? null : await readHead(request));
 }
 
-/** Answers of a proxy whose service is not up yet, and of a service that starts or stops. */
-const notYetStatuses = [502, 503, 504];
-const notYetCodes = /^(?:ECONNREFUSED|ECONNRESET|EHOSTUNREACH|EPIPE|ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR)$/;
+/** What a git host sends: whoever has it can send it again, and nothing else. */
+export interface SignedRequest {
+  readonly method: "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
 
 /** Signs as GitHub does: Hotpush takes that signature with every secret. */
-async function post(
-  url: URL,
-  { event, secret, body: payload }: Signed,
-  untilMs: number,
-): Promise<DeliveryReply> {
-  const body = JSON.stringify(payload);
+function signed(
+  { event, secret, isDryRun }: Pick<SendRequest, "event" | "secret" | "isDryRun">,
+  head: RepositoryHead | null,
+): SignedRequest {
+  const payload = head === null ? pingPayload : pushPayload(head);
+  // The mark of a dry run is the last member of the signed body.
+  const body = JSON.stringify(isDryRun ? { ...payload, hotpush: { dryRun: true } } : payload);
   const headers = {
     "content-type": "application/json",
     "user-agent": "GitHub-Hookshot/hotpush",
@@ -102,9 +107,18 @@ async function post(
     "x-github-delivery": randomUUID(),
     "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
   };
+  return { method: "POST", headers, body };
+}
+
+/** Answers of a proxy whose service is not up yet, and of a service that starts or stops. */
+const notYetStatuses = [502, 503, 504];
+const notYetCodes = /^(?:ECONNREFUSED|ECONNRESET|EHOSTUNREACH|EPIPE|ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR)$/;
+
+async function post(url: URL, request: SignedRequest, untilMs: number): Promise<DeliveryReply> {
   for (;;) {
-    const request = { method: "POST", body, headers, timeoutMs };
-    const reply = await sendHttp(url, request, mostAnswerBytes).catch((error: Error) => error);
+    const reply = await sendHttp(url, { ...request, timeoutMs }, mostAnswerBytes).catch(
+      (error: Error) => error,
+    );
     const isNotYet =
       reply instanceof Error ? notYetCodes.test(codeOf(reply)) : notYetStatuses.includes(reply.status);
     if (!isNotYet || performance.now() + retryPauseMs > untilMs) return reply;

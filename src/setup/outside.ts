@@ -2,9 +2,13 @@ import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type HttpAnswer, sendHttp } from "#platform/http";
+import { type HttpAnswer, type HttpRequest, sendHttp } from "#platform/http";
+import type { SignedRequest } from "#send/send";
+import { readVerdict } from "#send/verdict";
 
 const timeoutMs = 5_000;
+/** Where root's server is, which `hotpush up` sets up. */
+const serverPath = "/etc/hotpush";
 /** Caddy gets a certificate within that time if it can get one. */
 const withinMs = 60_000;
 const pauseMs = 2_000;
@@ -14,12 +18,14 @@ const pauseMs = 2_000;
  *
  * @param webhook the address that the git host sends to
  * @param address that of the server
+ * @param dryRun a push that the server has signed, so that its secret stays there; it deploys nothing
  * @param waitMs how long it may take until all is right
  * @returns null if all is right; else what is wrong, and what to do: the first fault, which explains the others
  */
 export async function askFromOutside(
   webhook: URL,
   address: string,
+  dryRun: SignedRequest,
   waitMs: number = withinMs,
 ): Promise<string | null> {
   const endMs = performance.now() + waitMs;
@@ -30,7 +36,7 @@ export async function askFromOutside(
     const fault =
       (await findPortFault(webhook, address)) ??
       (await findAppFault(webhook)) ??
-      (await findWebhookFault(webhook));
+      (await findWebhookFault(webhook, dryRun));
     if (fault === null || performance.now() + pauseMs > endMs) return fault;
     await sleep(pauseMs);
   }
@@ -88,7 +94,7 @@ async function connectFault(host: string, port: number): Promise<string | null> 
 }
 
 async function findAppFault({ origin, hostname }: URL): Promise<string | null> {
-  const answer = await visit(new URL(origin), "GET");
+  const answer = await visit(new URL(origin), { headers: { "user-agent": "hotpush" } });
   if (!(answer instanceof Error)) {
     const isServed = answer.status < 500 && !(answer.status === 404 && answer.body.length === 0);
     if (isServed) return null;
@@ -97,24 +103,18 @@ async function findAppFault({ origin, hostname }: URL): Promise<string | null> {
   const code = answer.code ?? answer.message;
   if (!/CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code))
     return `${origin} does not answer (${code}). On the server: hotpush doctor`;
-  const logs = "docker compose --project-directory /etc/hotpush logs --tail 50 caddy";
+  const logs = `docker compose --project-directory ${serverPath} logs --tail 50 caddy`;
   return `${hostname} has no valid certificate (${code}). Caddy gets one by itself when the name leads to the server, and ports 80 and 443 are open. It says why not, on the server: ${logs}`;
 }
 
-/** Without a signature, so that the secret stays on the server: only Hotpush refuses like this. */
-async function findWebhookFault({ href, pathname }: URL): Promise<string | null> {
-  const answer = await visit(new URL(href), "POST");
-  if (answer instanceof Error) return `${href} does not answer (${answer.code ?? answer.message}).`;
-  const isOurs = answer.body.toString().includes("urn:hotpush:problem:signature_missing");
-  if (answer.status === 401 && isOurs) return null;
-  return `${href} was answered with ${answer.status}, not by Hotpush: something else is in front. Let it pass POST ${pathname} on unchanged.`;
+async function findWebhookFault(webhook: URL, dryRun: SignedRequest): Promise<string | null> {
+  const { isGood, text } = readVerdict(await visit(webhook, dryRun), webhook, { path: serverPath });
+  return isGood ? null : text;
 }
 
-function visit(url: URL, method: "GET" | "POST"): Promise<HttpAnswer | NodeJS.ErrnoException> {
-  const body = method === "POST" ? { body: "{}" } : {};
-  const headers = { "content-type": "application/json", "user-agent": "hotpush" };
-  const request = { method, headers, timeoutMs, ...body };
-  return sendHttp(url, request, longestBytes).catch((error: NodeJS.ErrnoException) => error);
+function visit(url: URL, request: HttpRequest): Promise<HttpAnswer | NodeJS.ErrnoException> {
+  const asked = { ...request, timeoutMs };
+  return sendHttp(url, asked, longestBytes).catch((error: NodeJS.ErrnoException) => error);
 }
 
 const longestBytes = 64 * 1024;

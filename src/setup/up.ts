@@ -7,6 +7,7 @@ import { compareVersions, neededCompose } from "#platform/compose";
 import { type Argv, outputOf } from "#platform/run-command";
 import { openSsh, remoteCommandLine, type SshConnection, sshFailed } from "#platform/ssh";
 import { CommandError } from "#problems";
+import type { SignedRequest } from "#send/send";
 import { readVersion } from "#version";
 import { needsKey } from "./clone.ts";
 import type { ConnectScreen } from "./connect.ts";
@@ -111,7 +112,7 @@ export async function up(
     if (ssh === null) return 0;
     screen.saveServer(plan.server.startsWith("ssh://") ? plan.server : `ssh://${plan.server}`);
     screen.say(`==> Ask ${plan.name} from here`);
-    const fault = await askFromOutside(plan.url, facts.address);
+    const fault = await askServed(context);
     screen.say(`    ${fault ?? `${plan.url.host} leads to the server; app and webhook answer`}`);
     const seconds = Math.round((performance.now() - startedMs) / 1_000);
     screen.say(`${plan.name} is set up on ${plan.server} (${seconds} s).`);
@@ -373,6 +374,15 @@ function hostOptions({ plan: { repository }, token, ssh }: Context): readonly st
   if (repository === null) return [];
   const read = token === "" && ssh !== null ? [] : ["--token-file", "-"];
   return ["--repository", `${repository.host}+${repository.url.href}`, ...read];
+}
+
+/** As visitors and the git host do. @returns what is wrong, and what to do; null: nothing */
+async function askServed(context: Context): Promise<string | null> {
+  const { name, url } = context.plan;
+  const send: Argv = ["hotpush", "send", "--dry-run", "--project", name, "--url", url.href];
+  const signed = await ask(context, [...send, "--print"]);
+  if (signed === null) return `The server has signed no push. On the server: ${send.join(" ")}`;
+  return await askFromOutside(url, context.facts.address, JSON.parse(signed) as SignedRequest);
 }
 
 async function deployFirst(context: Context): Promise<void> {

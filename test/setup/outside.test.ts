@@ -6,16 +6,20 @@ import { freePort, listenHere } from "../harness/listen.ts";
 import type { Scope } from "../harness/temporary.ts";
 
 const address = "203.0.113.5";
+const would = { deploy: { ref: "refs/heads/main", commit: "a".repeat(40), when: "now", after: null } };
+
+const dryRun = { method: "POST", headers: { "x-hub-signature-256": "sha256=1" }, body: "{}" } as const;
 
 async function faultAt(url: string, at = address): Promise<string | null> {
-  return await askFromOutside(new URL(url), at, 0);
+  return await askFromOutside(new URL(url), at, dryRun, 0);
 }
 
-/** A server that answers the app with one status, and the webhook with another. */
+/** A server that answers the app with one status, and the signed push with another. */
 async function serve(scope: Scope, app: number, webhook: number): Promise<string> {
-  const server = createServer(({ method }, response) => {
+  const server = createServer(({ method, headers }, response) => {
+    const isSigned = headers["x-hub-signature-256"] === "sha256=1";
     response.writeHead(method === "GET" ? app : webhook);
-    response.end(webhook === 401 ? '{"type":"urn:hotpush:problem:signature_missing"}' : "hello");
+    response.end(webhook === 200 && isSigned ? JSON.stringify({ status: "dry-run", would }) : "hello");
   });
   return `http://127.0.0.1:${await listenHere(scope, server)}/webhook`;
 }
@@ -38,15 +42,15 @@ test("a port that the server refuses: the firewall to open", async () => {
 });
 
 test("a port that speaks no TLS is no valid certificate", async (t) => {
-  const url = (await serve(t, 200, 401)).replace("http:", "https:");
+  const url = (await serve(t, 200, 200)).replace("http:", "https:");
   assert.match((await faultAt(url)) ?? "", /no valid certificate/);
 });
 
 test("an app that fails, and a webhook that something else answers", async (t) => {
-  assert.match((await faultAt(await serve(t, 502, 401))) ?? "", /502/);
-  assert.match((await faultAt(await serve(t, 200, 404))) ?? "", /404, not by Hotpush/);
+  assert.match((await faultAt(await serve(t, 502, 200))) ?? "", /502/);
+  assert.match((await faultAt(await serve(t, 200, 404))) ?? "", /404 by .*, not by Hotpush/);
 });
 
 test("an app and a webhook that answer are right", async (t) => {
-  assert.equal(await faultAt(await serve(t, 200, 401), "127.0.0.1"), null);
+  assert.equal(await faultAt(await serve(t, 200, 200), "127.0.0.1"), null);
 });
