@@ -110,6 +110,8 @@ export function containersOf({ engine, project, service }: ServiceRollout): Prom
 export interface Answered {
   readonly requests: number;
   readonly bad: number;
+  /** How long the answers took, the newest of each container. */
+  readonly durationsMs: readonly number[];
 }
 
 /** What a guard asks of the requests so far. */

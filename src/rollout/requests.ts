@@ -235,11 +235,15 @@ export interface LoggedRequest {
    * app or the client ended the connection in the middle of the answer. `left`: the client left before the answer.
    */
   readonly outcome: "answered" | "server error" | "failed" | "broke off" | "left";
+  /** Until the answer had been sent. */
+  readonly durationMs: number;
 }
 
 /** What Caddy writes about a request. It appends the last two fields when its handlers are done, so not if the answer broke off. */
 interface Line {
   readonly status?: number;
+  /** In seconds. */
+  readonly duration?: number;
   readonly request?: { readonly host?: string };
   readonly upstream?: string | null;
   readonly answered?: number | string | null;
@@ -253,12 +257,13 @@ export function readLoggedRequest(text: string): LoggedRequest | null {
   } catch {
     return null;
   }
-  const { status, request, upstream } = line;
+  const { status, request, upstream, duration = 0 } = line;
   if (status === undefined || request?.host === undefined) return null;
   return {
     host: request.host.replace(/:[^:\]]*$/, "").toLowerCase(),
     container: upstream ? upstream.replace(/:\d+$/, "") : null,
     outcome: outcomeOf(line, status),
+    durationMs: 1_000 * duration,
   };
 }
 
@@ -289,6 +294,9 @@ interface Site extends Pick<Mutable<SiteRequests>, "requests" | "failed" | "brok
 const mostHosts = 20;
 const otherHosts = "other hosts";
 
+/** Of each container, so that an old version is judged by what it did lately, and a new one not by its first answers. */
+const mostDurations = 200;
+
 /** Makes a tally of requests by host. `isNew` says whether a container was started by the roll-out. */
 export function createTally(isNew: (container: string) => boolean): Tally {
   const sites = new Map<string, Site>();
@@ -313,23 +321,28 @@ export function createTally(isNew: (container: string) => boolean): Tally {
     to(names) {
       const answered = names.flatMap((name) => containers.get(name) ?? []);
       const sum = (of: (one: Answered) => number) => answered.reduce((total, one) => total + of(one), 0);
-      return { requests: sum(({ requests }) => requests), bad: sum(({ bad }) => bad) };
+      return {
+        requests: sum(({ requests }) => requests),
+        bad: sum(({ bad }) => bad),
+        durationsMs: answered.flatMap(({ durationsMs }) => durationsMs),
+      };
     },
     add(line) {
       const request = readLoggedRequest(line);
       if (request === null) return;
-      const { host, container, outcome } = request;
+      const { host, container, outcome, durationMs } = request;
       const site = siteOf(host);
       site.requests += 1;
       if (outcome === "failed") site.failed += 1;
       if (outcome === "left") site.left += 1;
       if (outcome === "broke off") site.brokeOff += 1;
       if (container === null || outcome === "broke off" || outcome === "left") return;
-      const answered = containers.get(container) ?? { requests: 0, bad: 0 };
+      const answered = containers.get(container) ?? { requests: 0, bad: 0, durationsMs: [] };
       containers.set(container, answered);
       answered.requests += 1;
       if (outcome !== "answered") answered.bad += 1;
       if (outcome === "failed") return;
+      answered.durationsMs = [...answered.durationsMs.slice(1 - mostDurations), durationMs];
       const answers = isNew(container) ? site.after : site.before;
       answers.answers += 1;
       if (outcome === "server error") answers.serverErrors += 1;
@@ -366,11 +379,11 @@ export async function guardNewVersion(
   const { project } = liveDirectory;
   const ownName = project === null ? service.name : serviceAlias(service.name, project);
   const [now, before] = [fresh, [{ name: ownName }, ...old]].map((some) => some.map(({ name }) => name));
-  const judgeNow = () => judge(count.to(now ?? []), count.to(before ?? []));
+  const both = () => [count.to(now ?? []), count.to(before ?? [])] as const;
   await timed(
     on,
     "guard",
-    () => watch(on, fresh, judgeNow, over),
+    () => watch(on, fresh, both, over),
     (text) => text,
   );
 }
@@ -379,20 +392,22 @@ export async function guardNewVersion(
 async function watch(
   on: ServiceRollout,
   fresh: Containers,
-  judgeNow: () => GuardVerdict,
+  both: () => readonly [now: Answered, before: Answered],
   over: AbortSignal,
 ): Promise<string> {
   const { service, signal, env } = on;
   const startedMs = performance.now();
   const elapsedMs = () => performance.now() - startedMs;
+  const goBackIfWorse = ({ kind, text }: GuardVerdict) => {
+    if (kind !== "worse") return;
+    const detail = `The new version of ${service.name} (${namesOf(fresh)}) is worse than the one before: ${text}. Its requests went back to the old version ${formatDuration(elapsedMs())} after the guard began.`;
+    throw new ProblemError({ code: "version_worse", detail });
+  };
   for (let look = 1; elapsedMs() < service.guardMs; look += 1) {
     await sleep(pollMs);
     if (over.aborted) return "ended: the requests go back for another reason";
-    const verdict = judgeNow();
-    if (verdict.kind === "worse") {
-      const detail = `The new version of ${service.name} (${namesOf(fresh)}) is worse than the one before: ${verdict.text}. Its requests went back to the old version ${formatDuration(elapsedMs())} after the guard began.`;
-      throw new ProblemError({ code: "version_worse", detail });
-    }
+    const verdict = judge(...both());
+    goBackIfWorse(verdict);
     if (look % looksPerInspection === 0) await requireStillServing(on, fresh);
     signal.throwIfAborted();
     const order = readGuardOrder(env);
@@ -404,7 +419,10 @@ async function watch(
     const isEarly = elapsedMs() >= earlyShare * service.guardMs;
     if (isEarly && verdict.requests < earlyShare * leastRequests) return verdict.text;
   }
-  return judgeNow().text;
+  const time = judgeTime(...both());
+  goBackIfWorse(time);
+  const verdict = judge(...both());
+  return time.kind === "too few" ? verdict.text : `${verdict.text}; ${time.text}`;
 }
 
 /** How a new version does, by the requests to it and to the one before. */
@@ -434,6 +452,37 @@ export function judge(now: Answered, before: Answered): GuardVerdict {
   const tolerated = Math.min(1, shareOf(before) + margin);
   const chance = deviations * Math.sqrt((tolerated * (1 - tolerated)) / requests);
   return { kind: shareOf(now) > tolerated + chance ? "worse" : "good", requests, text };
+}
+
+/** A new version is slow where it takes longer than this share of the old one's answers, and a margin. */
+const percentile = 0.95;
+const slowerBy = 1.2;
+const slowerMs = 100;
+
+/**
+ * Judges whether the new version is slower: whether more than one in twenty of its newest answers took longer than the old one's
+ * 95th percentile, a fifth more and 100 ms, and more than chance explains. Of both, as many answers are needed as requests.
+ */
+export function judgeTime(now: Answered, before: Answered): GuardVerdict {
+  const requests = now.durationsMs.length;
+  const [nowMs, beforeMs] = [now, before].map(({ durationsMs }) => percentileOf(durationsMs));
+  if (Math.min(requests, before.durationsMs.length) < leastRequests)
+    return { kind: "too few", requests, text: "" };
+  const text = `19 of 20 answers came within ${formatMs(nowMs)}, before within ${formatMs(beforeMs)}`;
+  const limitMs = slowerBy * (beforeMs ?? 0) + slowerMs;
+  const slow = now.durationsMs.filter((ms) => ms > limitMs).length;
+  const tolerated = 1 - percentile;
+  const chance = deviations * Math.sqrt((tolerated * percentile) / requests);
+  return { kind: slow / requests > tolerated + chance ? "worse" : "good", requests, text };
+}
+
+function percentileOf(durationsMs: readonly number[]): number {
+  const sorted = [...durationsMs].sort((a, b) => a - b);
+  return sorted[Math.ceil(percentile * sorted.length) - 1] ?? 0;
+}
+
+function formatMs(ms = 0): string {
+  return formatDuration(Math.round(ms));
 }
 
 function shareOf({ requests, bad }: Answered): number {

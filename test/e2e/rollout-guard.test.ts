@@ -20,10 +20,11 @@ import {
 /** About 100 requests a second. */
 const pauseMs = 150;
 
-interface Errors {
+interface Faults {
   /** Each so-manieth request gets 500. */
-  readonly every: number;
-  readonly path?: string;
+  readonly errs?: { readonly every: number };
+  /** How much later every request is answered. */
+  readonly slowMs?: number;
 }
 
 onEngine("the guard of a new version", (env) => {
@@ -45,10 +46,13 @@ onEngine("the guard of a new version", (env) => {
   });
   after(() => project?.remove());
 
-  /** Rolls out a version that is healthy, but answers with errors. */
-  async function rollOut(errs: Errors): Promise<Ending & { readonly load: LoadResult }> {
+  /** Rolls out a version that is healthy, but answers badly. */
+  async function rollOut(faults: Faults): Promise<Ending & { readonly load: LoadResult }> {
     const path = join(project.directory, "app", "behaviour.json");
-    await writeFile(path, JSON.stringify({ version: `errs-${errs.every}`, behaviour: "graceful", errs }));
+    await writeFile(
+      path,
+      JSON.stringify({ version: JSON.stringify(faults), behaviour: "graceful", ...faults }),
+    );
     const load = startLoad(project.origin, pauseMs);
     // The health check does not see these errors, and the check through the proxy asks for the same.
     const CHECK_URL = `${project.origin}/health`;
@@ -57,7 +61,7 @@ onEngine("the guard of a new version", (env) => {
   }
 
   test("a version that fails every request is gone within two seconds of its first error", async () => {
-    const { code, output, load } = await rollOut({ every: 1 });
+    const { code, output, load } = await rollOut({ errs: { every: 1 } });
     assert.equal(code, 1, output);
     assert.match(
       failureIn(output),
@@ -69,6 +73,14 @@ onEngine("the guard of a new version", (env) => {
       `${Math.max(...times) - Math.min(...times)} ms`,
     );
     assert.equal(errorsIn(output), load.failures.length);
+    assert.equal(await readLive(project), old);
+  });
+
+  test("a version that answers 200 ms later than the one before goes back, without an error", async () => {
+    const { code, output, load } = await rollOut({ slowMs: 200 });
+    assert.equal(code, 1, output);
+    assert.match(failureIn(output), /19 of 20 answers came within 2\d\d ms, before within \d+ ms/);
+    assert.deepEqual(load.failures, []);
     assert.equal(await readLive(project), old);
   });
 
@@ -113,7 +125,7 @@ onEngine("the guard of a new version", (env) => {
   }
 
   test("a version that fails each hundredth request stays: the guard tolerates two percentage points", async () => {
-    const { code, output, load } = await rollOut({ every: 100 });
+    const { code, output, load } = await rollOut({ errs: { every: 100 } });
     assert.equal(code, 0, output);
     assert.ok(load.failures.length > 0);
     assert.notEqual(await readLive(project), old);

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { acceptWebSocket, closeWebSockets } from "./websocket.js";
 
-const { version, behaviour, errs } = JSON.parse(readFileSync("behaviour.json", "utf8"));
+const { version, behaviour, errs, slowMs = 0 } = JSON.parse(readFileSync("behaviour.json", "utf8"));
 const startedMs = Date.now();
 let isStopping = false;
 let requests = 0;
@@ -30,7 +30,7 @@ const server = createServer((request, response) => {
     const size = Buffer.concat(chunks).length;
     setTimeout(
       () => answer(response, 200, `${version} ${request.method} ${size}`),
-      Number(searchParams.get("ms") ?? 0),
+      slowMs + Number(searchParams.get("ms") ?? 0),
     );
   });
 });
