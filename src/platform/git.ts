@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type Command, type CommandEnding, outputOf, runCommand } from "./run-command.ts";
@@ -208,7 +208,8 @@ const usualAskMs = 30_000;
 
 /** Whether `repoPath` is a git checkout, without a question to git. */
 export function isRepository({ repoPath, environment }: Checkout): boolean {
-  return Boolean(environment.GIT_DIR) || existsSync(join(repoPath, ".git"));
+  const isThere = lstatSync(join(repoPath, ".git"), { throwIfNoEntry: false }) !== undefined;
+  return isThere || Boolean(environment.GIT_DIR);
 }
 
 /**
