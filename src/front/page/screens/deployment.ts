@@ -10,6 +10,7 @@ import { failedText, type SiteRequests } from "#site-requests";
 import {
   actionBar,
   ask,
+  type Fact,
   type Screen,
   screenHead,
   type Visitor,
@@ -101,14 +102,24 @@ function isLive(deployment: DeploymentJson, project: ProjectJson | null): boolea
   return deployment.state === "succeeded" && project?.live?.commit === shownCommit(deployment);
 }
 
-function about({ deployment, project, before }: DeploymentView): Markup {
+function about({ deployment, project, before }: DeploymentView): readonly Fact[] {
   const { startedAt, liveAt, durationMs, createdAt } = deployment;
   const commit = shownCommit(deployment);
   const link = project && commitLink(project, deployment, commit);
   const change = project && before && compareLink(project, deployment, { from: before, to: commit });
   const liveAfter = startedAt && liveAt ? Date.parse(liveAt) - Date.parse(startedAt) : null;
-  return html`<span>${link ? html`<a class="sha" href="${link}" rel="noreferrer">${shortCommit(commit)}</a>` : html`<code class="sha">${shortCommit(commit)}</code>`}</span><span>${causeOf(deployment)}</span><span>${ago(createdAt)}</span>
-${liveAfter !== null && html`<span>live after ${formatDuration(liveAfter)}</span>`}${durationMs !== null && liveAfter !== null && html`<span>done after ${formatDuration(durationMs)}</span>`}${change && html`<span><a href="${change}" rel="noreferrer">compare with ${shortCommit(before ?? "")}</a></span>`}${deployment.state === "succeeded" && html`<span><a href="/api/deployments/${deployment.id}/receipt" download="receipt-${deployment.id}.json">receipt</a></span>`}`;
+  return [
+    link
+      ? html`<a class="sha" href="${link}" rel="noreferrer">${shortCommit(commit)}</a>`
+      : html`<code class="sha">${shortCommit(commit)}</code>`,
+    causeOf(deployment),
+    ago(createdAt),
+    liveAfter !== null && `live after ${formatDuration(liveAfter)}`,
+    durationMs !== null && liveAfter !== null && `done after ${formatDuration(durationMs)}`,
+    change && html`<a href="${change}" rel="noreferrer">compare with ${shortCommit(before ?? "")}</a>`,
+    deployment.state === "succeeded" &&
+      html`<a href="/api/deployments/${deployment.id}/receipt" download="receipt-${deployment.id}.json">receipt</a>`,
+  ];
 }
 
 function deploymentActions(

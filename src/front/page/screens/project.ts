@@ -8,6 +8,7 @@ import { durationChart, medianMs, projectLook } from "./projects.ts";
 import {
   actionBar,
   ask,
+  type Fact,
   nothingHere,
   type Screen,
   screenHead,
@@ -84,11 +85,16 @@ function captionOf(recent: readonly DeploymentJson[]): string {
   return `The last ${recent.length} deployments: ${took}${failed === 0 ? "none failed." : `${failed} failed (hollow).`}`;
 }
 
-function aboutProject({ live, branches, repoPath, waiting, paused }: ProjectJson): Markup {
-  return html`${live && html`<span>live: <code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""}${live.since && html`, ${ago(live.since)}`}</span>`}
-<span>${branches.join(" and ")}</span>${repoPath && html`<span><code>${repoPath}</code></span>`}
-${waiting > 0 && html`<span>${waiting} waiting</span>`}
-${paused && html`<span>paused ${ago(paused.since)}${paused.by && ` by ${paused.by.name}`}${paused.reason && `: ${paused.reason}`}</span>`}`;
+function aboutProject({ live, branches, repoPath, waiting, paused }: ProjectJson): readonly Fact[] {
+  return [
+    live &&
+      html`live: <code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""}${live.since && html`, ${ago(live.since)}`}`,
+    branches.join(" and "),
+    repoPath && html`<code>${repoPath}</code>`,
+    waiting > 0 && `${waiting} waiting`,
+    paused &&
+      html`paused ${ago(paused.since)}${paused.by && ` by ${paused.by.name}`}${paused.reason && `: ${paused.reason}`}`,
+  ];
 }
 
 function projectActions(visitor: Visitor, project: ProjectJson): readonly VisitorAction[] {

@@ -50,14 +50,21 @@ ${script && html`<script type="module" src="${assetPath(script)}"></script><link
   );
 }
 
+/** Something short that is known; a false or empty one is not. */
+export type Fact = Markup | string | false | null | undefined;
+
 /** The way to a screen, and its heading: one sentence, the shape of a state, and what is known about it. */
 export function screenHead(
   crumbs: readonly (readonly [path: string, text: string | number])[],
-  { tone, sentence, about }: { readonly tone: Tone; readonly sentence: string; readonly about: Markup },
+  {
+    tone,
+    sentence,
+    about,
+  }: { readonly tone: Tone; readonly sentence: string; readonly about: readonly Fact[] },
 ): Markup {
   const last = crumbs.at(-1);
   return html`<p class="crumbs"><a href="/">Projects</a>${crumbs.map((one) => (one === last ? html`<span>${one[1]}</span>` : html`<a href="${one[0]}">${one[1]}</a>`))}</p>
-<div id="head" data-live><h1 class="with-icon">${icon(tone)}<span>${sentence}</span></h1><p class="sub">${about}</p></div>`;
+<div id="head" data-live><h1 class="with-icon">${icon(tone)}<span>${sentence}</span></h1><p class="sub">${about.map((fact) => fact && html`<span>${fact}</span>`)}</p></div>`;
 }
 
 /** Something that a visitor can do. It is asked for once more before it happens, also without JavaScript. */
