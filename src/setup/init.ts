@@ -387,8 +387,12 @@ async function statusOf({ state }: ServerPlace): Promise<StatusJson | WholeStatu
 const pageWithinMs = 60_000;
 const pageTimeoutMs = 10_000;
 const signedOut = 401;
-/** While Caddy changes its configuration, the one before still gets some requests. */
-const answersInTurn = 3;
+/**
+ * While Caddy changes its configuration, the one before still gets some requests; for a second or so, if that one is just asking
+ * for a certificate.
+ */
+const answersInTurn = 10;
+const answerPauseMs = 100;
 
 /**
  * Asks the page as a visitor does who is not signed in, but at Caddy of this server: from inside, a name may lead elsewhere.
@@ -401,7 +405,10 @@ async function askPage({ newPage: url, place }: Setup): Promise<string | null> {
   const request = { headers: { host: url.host }, timeoutMs: pageTimeoutMs, acceptsAnyCertificate: true };
   for (let good = 0; good < answersInTurn; good += 1) {
     const answer = await sendHttp(target, request).catch((error: NodeJS.ErrnoException) => error);
-    if ("status" in answer && answer.status === signedOut) continue;
+    if ("status" in answer && answer.status === signedOut) {
+      await sleep(answerPauseMs);
+      continue;
+    }
     const said = "status" in answer ? `status ${answer.status}` : (answer.code ?? answer.message);
     const needs = `A certificate needs a DNS record of ${url.hostname} with the address of this server, and ports 80 and 443 open to the internet.`;
     return `The page does not answer at ${url.origin} (${said}).${hasTls ? ` ${needs}` : ""}`;
