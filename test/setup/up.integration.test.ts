@@ -42,6 +42,7 @@ case $SSH_ORIGINAL_COMMAND in
 ${answers}
   *"command -v dockerd"* | apt-cache*) exit 1 ;;
   *history*) echo '{"deployments":[]}'; exit ;;
+  *"hotpush send"*) echo '{"method":"POST","headers":{},"body":"{}"}'; exit ;;
   *"hotpush open"*) echo '{"url":"${link}"}'; exit ;;
 esac
 printf '%s\\n' "$SSH_ORIGINAL_COMMAND" >>${at("commands")}; cat >>${at("input")}; exit \${code:-0}
