@@ -461,15 +461,16 @@ const slowerMs = 100;
 
 /**
  * Judges whether the new version is slower: whether more than one in twenty of its newest answers took longer than the old one's
- * 95th percentile, a fifth more and 100 ms, and more than chance explains. Of both, as many answers are needed as requests.
+ * 95th percentile, a fifth more and 100 ms, and more than chance explains. Both versions need `leastRequests` answers.
  */
 export function judgeTime(now: Answered, before: Answered): GuardVerdict {
   const requests = now.durationsMs.length;
-  const [nowMs, beforeMs] = [now, before].map(({ durationsMs }) => percentileOf(durationsMs));
   if (Math.min(requests, before.durationsMs.length) < leastRequests)
     return { kind: "too few", requests, text: "" };
-  const text = `19 of 20 answers came within ${formatMs(nowMs)}, before within ${formatMs(beforeMs)}`;
-  const limitMs = slowerBy * (beforeMs ?? 0) + slowerMs;
+  const beforeMs = percentileOf(before.durationsMs);
+  const within = `19 of 20 answers came within ${formatDuration(percentileOf(now.durationsMs))}`;
+  const text = `${within}, before within ${formatDuration(beforeMs)}`;
+  const limitMs = slowerBy * beforeMs + slowerMs;
   const slow = now.durationsMs.filter((ms) => ms > limitMs).length;
   const tolerated = 1 - percentile;
   const chance = deviations * Math.sqrt((tolerated * percentile) / requests);
@@ -478,11 +479,7 @@ export function judgeTime(now: Answered, before: Answered): GuardVerdict {
 
 function percentileOf(durationsMs: readonly number[]): number {
   const sorted = [...durationsMs].sort((a, b) => a - b);
-  return sorted[Math.ceil(percentile * sorted.length) - 1] ?? 0;
-}
-
-function formatMs(ms = 0): string {
-  return formatDuration(Math.round(ms));
+  return Math.round(sorted[Math.ceil(percentile * sorted.length) - 1] ?? 0);
 }
 
 function shareOf({ requests, bad }: Answered): number {
