@@ -30,7 +30,7 @@ const restricted: Readonly<Record<string, readonly string[]>> = {
  * write to; all that others can write to is opened by platform/foreign-files.ts.
  */
 const runsAsRoot =
-  /^(?:access|calls|deployments|notifications|projects|runner|[^/]+$|rollout\/(?:deployment-report|versions)|setup\/reconcile)/;
+  /^(?:access|calls|deployments|notifications|projects|runner|[^/]+$|rollout\/(?:report|versions)|setup\/reconcile)/;
 const openOwnFiles = [
   "calls/handlers.ts", // logs of scripts
   "setup/reconcile.ts", // /etc/hotpush, and what is in live/ itself

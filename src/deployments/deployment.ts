@@ -1,5 +1,5 @@
 import type { Problem } from "#problems";
-import type { DeploymentReport } from "#rollout/deployment-report";
+import type { DeploymentReport } from "#rollout/report";
 import type { SiteRequests } from "#site-requests";
 
 export type Trigger = "push" | "catch-up" | "manual" | "rollback";

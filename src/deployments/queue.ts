@@ -2,7 +2,7 @@ import { branchOf } from "#commit-names";
 import type { Log } from "#log";
 import { createLogThrottle } from "#platform/async";
 import type { Row, Store } from "#platform/sqlite";
-import { noReport } from "#rollout/deployment-report";
+import { noReport } from "#rollout/report";
 import {
   type Deployment,
   isFinished,

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Store } from "#platform/sqlite";
 import { isSignedWithSsh, keyFingerprint, makeSigningKey, signWithSsh } from "#platform/ssh-signature";
-import type { DeploymentReport } from "#rollout/deployment-report";
+import type { DeploymentReport } from "#rollout/report";
 import type { SiteRequests } from "#site-requests";
 import { readVersion } from "#version";
 import { type Deployment, liveCommit } from "./deployment.ts";

@@ -200,7 +200,7 @@ export interface Scale {
 }
 
 /**
- * Starts more containers of services and leaves the present ones as they are (see rollout/refuse-compose-file.ts).
+ * Starts more containers of services and leaves the present ones as they are (see rollout/project.ts).
  *
  * @param providers of these services: compose gives them what those say, but only if they are named too
  */

@@ -83,6 +83,12 @@ export interface Access {
   readonly owner: { readonly uid: number; readonly gid: number } | null;
 }
 
+/** The owner of a new file in `directory`: if root makes it, that of the directory; null for this user. */
+export function inheritedOwner(directory: string): Access["owner"] {
+  const stats = ownUid() === 0 ? statOf(directory) : null;
+  return stats === null || stats.uid === 0 ? null : { uid: stats.uid, gid: stats.gid };
+}
+
 /**
  * Replaces the file at `path` as a whole, or creates it: every reader, also after a power cut, sees the old text or the new
  * one. The new one is on disk when this returns, if the directory can be synced. A link itself is replaced, not its target.

@@ -30,7 +30,7 @@ import type { Log } from "#log";
 import { type Notifications, subscribersOf } from "#notifications/notifications";
 import { type RemoteHead, readRemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
-import { readDeploymentReport, removeDeploymentReport } from "#rollout/deployment-report";
+import { readDeploymentReport, removeDeploymentReport } from "#rollout/report";
 import { giveGuardOrder, removeGuardOrder } from "#rollout/requests";
 import { checkScript, logScriptFault } from "#runner/check-script";
 import { createRunner } from "#runner/runner";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { chown, mkdir, open } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { flock } from "#platform/file-lock";
-import { type Access, nearestExisting, ownUid, statOf } from "#platform/files";
+import { inheritedOwner, nearestExisting } from "#platform/files";
 import { ProblemError } from "#problems";
 import { note, type Report, timed } from "./report.ts";
 
@@ -121,12 +121,6 @@ export async function makeStateDirectory(path: string): Promise<void> {
   const owner = inheritedOwner(nearestExisting(path));
   const made = await mkdir(path, { recursive: true });
   if (made !== undefined && owner !== null) await chown(path, owner.uid, owner.gid);
-}
-
-/** The owner of a new file in `directory`: if root makes it, that of the directory; null for this user. */
-export function inheritedOwner(directory: string): Access["owner"] {
-  const stats = ownUid() === 0 ? statOf(directory) : null;
-  return stats === null || stats.uid === 0 ? null : { uid: stats.uid, gid: stats.gid };
 }
 
 /**

@@ -17,9 +17,8 @@ import { isServing, lastLogLines } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
-import { runHooks } from "./hooks.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
-import { checkNewVersion, patientLimits, waitAllReady } from "./verify.ts";
+import { checkNewVersion, patientLimits, runHooks, waitAllReady } from "./verify.ts";
 
 /** Stopping the old one can take its whole stop grace period. */
 const recreateTimeoutMs = 300_000;

@@ -14,10 +14,14 @@ import {
   type RunningContainers,
   type ServiceRollout,
 } from "./context.ts";
-import { runStopHooks } from "./hooks.ts";
-import { type Action, anonymousVolume, planService, type RolloutService } from "./project.ts";
+import {
+  type Action,
+  anonymousVolume,
+  planService,
+  type RolloutService,
+  refuseChangedNetworks,
+} from "./project.ts";
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
-import { refuseChangedNetworks } from "./refuse-compose-file.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
 import {
@@ -27,7 +31,13 @@ import {
   switchLiveFiles,
   switchTraffic,
 } from "./switch-traffic.ts";
-import { checkNewVersion, checkThroughProxy, requireStillServing, waitAllReady } from "./verify.ts";
+import {
+  checkNewVersion,
+  checkThroughProxy,
+  requireStillServing,
+  runStopHooks,
+  waitAllReady,
+} from "./verify.ts";
 
 /**
  * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and

@@ -18,9 +18,8 @@ import {
 } from "./images.ts";
 import { findLiveDirectory } from "./locate-project.ts";
 import { lockRollout } from "./lock.ts";
-import { oneShotsOf, readProject, selectServices, withoutOwn } from "./project.ts";
+import { oneShotsOf, readProject, refuseOtherHome, selectServices, withoutOwn } from "./project.ts";
 import { type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
-import { refuseOtherHome } from "./refuse-compose-file.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
 import { withRequestsCounted } from "./requests.ts";
 import { pruneStack, rollOutStack } from "./roll-out-stack.ts";

@@ -1,8 +1,8 @@
 import { dirname } from "node:path";
-import { replaceFile } from "#platform/files";
+import { inheritedOwner, replaceFile } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { ProblemError } from "#problems";
-import { inheritedOwner, makeStateDirectory, stateFault } from "./lock.ts";
+import { makeStateDirectory, stateFault } from "./lock.ts";
 
 /** The result of a good roll-out: the image of each service, by the id that no later build can change. */
 export interface Version {

@@ -7,7 +7,7 @@ import type { Push } from "../../src/deployments/push.ts";
 import { createQueue, createTurns } from "../../src/deployments/queue.ts";
 import { findDeployment } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
-import { noReport } from "../../src/rollout/deployment-report.ts";
+import { noReport } from "../../src/rollout/report.ts";
 import { commitOf, pushOf, record, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 

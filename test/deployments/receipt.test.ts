@@ -16,7 +16,7 @@ import {
 } from "../../src/deployments/receipt.ts";
 import { claimNext, findDeployment, transition } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
-import { type DeploymentReport, noReport } from "../../src/rollout/deployment-report.ts";
+import { type DeploymentReport, noReport } from "../../src/rollout/report.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { pushOf, record, temporaryStore } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { readDeploymentReport } from "../../src/rollout/deployment-report.ts";
+import { readDeploymentReport } from "../../src/rollout/report.ts";
 import { countingLines } from "../../src/rollout/requests.ts";
 import { startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";

@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import {
   noReport,
+  type Report,
+  type RolloutEvent,
   readDeploymentReport,
   removeDeploymentReport,
   reportToService,
-} from "../../src/rollout/deployment-report.ts";
-import type { Report, RolloutEvent } from "../../src/rollout/report.ts";
+} from "../../src/rollout/report.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Network, readProject } from "../../src/rollout/project.ts";
-import { refuseOtherHome } from "../../src/rollout/refuse-compose-file.ts";
+import { type Network, readProject, refuseOtherHome } from "../../src/rollout/project.ts";
 import { isProblem } from "../harness/problems.ts";
 import { sampleContainer } from "./sample.ts";
 
