@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { operatorSocketPath } from "../src/config/state-path.ts";
+import { operatorSocketPath } from "../src/config/server.ts";
 import { commandEnvironment, launcher } from "../test/harness/hotpush.ts";
 import { type Scope, temporaryDirectory } from "../test/harness/temporary.ts";
 import { until } from "../test/harness/until.ts";

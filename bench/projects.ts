@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { operatorSocketPath } from "../src/config/state-path.ts";
+import { operatorSocketPath } from "../src/config/server.ts";
 import { launcher } from "../test/harness/hotpush.ts";
 import { freePort } from "../test/harness/listen.ts";
 import { makeMachine, type Role } from "../test/harness/machine.ts";

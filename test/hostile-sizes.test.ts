@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { webAddress } from "../src/calls/web-address.ts";
-import { parseGitRemoteUrl } from "../src/platform/git-remote-url.ts";
+import { parseGitRemoteUrl } from "../src/platform/git.ts";
 import { printable } from "../src/platform/terminal.ts";
 import { secretsInText } from "../src/redaction.ts";
 import { readLoggedRequest } from "../src/rollout/requests.ts";

@@ -16,7 +16,7 @@ const parts: readonly (readonly string[])[] = [
   ["access"],
   ["rollout"],
   ["config", "redaction.ts", "platform", "log.ts"],
-  ["site-requests.ts", "commit-names.ts", "problems.ts", "version.ts"],
+  ["site-requests.ts", "problems.ts", "version.ts"],
 ];
 
 /** Parts that use these modules of Node. */

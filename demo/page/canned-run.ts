@@ -2,7 +2,7 @@ import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import type { DeploymentJson, LineJson, LogPageJson } from "../../src/calls/shapes.ts";
 import { refuse } from "../../src/calls/table.ts";
-import { shortCommit } from "../../src/commit-names.ts";
+import { shortCommit } from "../../src/deployments/push.ts";
 import type { RunClient } from "../../src/front/page/run-client.ts";
 import { cannedServer, cannedSteps } from "./canned.ts";
 import { cannedLog } from "./log.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { readPrivateFile } from "#config/notify-file";
-import { operatorSocketPath } from "#config/state-path";
+import { operatorSocketPath } from "#config/server";
 import { type HttpRequest, openHttp } from "#platform/http";
 import { withShortPath } from "#platform/listen";
 import { CommandError } from "#problems";

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import * as visitors from "#access/visitors";
-import { stateDirectoryOf } from "#config/state-path";
+import { stateDirectoryOf } from "#config/server";
 import { type Deployment, isFinished, liveCommit } from "#deployments/deployment";
 import {
   countRequests,

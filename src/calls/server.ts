@@ -1,7 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { findVisitor, noteAction, type Visitor } from "#access/visitors";
-import { jsonAnswer, problemAnswer } from "#platform/http-answer";
-import { createHttpServer, isIn, readText, sendAnswer } from "#platform/http-server";
+import {
+  createHttpServer,
+  isIn,
+  jsonAnswer,
+  problemAnswer,
+  readText,
+  sendAnswer,
+} from "#platform/http-server";
 import { listenOnSocket, type UnixSocket } from "#platform/listen";
 import { printable } from "#platform/terminal";
 import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";

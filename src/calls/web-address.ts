@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { siteBehind } from "#config/git-hosts";
 import { readForeignFile } from "#platform/foreign-files";
-import { parseGitRemoteUrl } from "#platform/git-remote-url";
+import { parseGitRemoteUrl } from "#platform/git";
 
 /** git's own configuration of a checkout is a few hundred bytes. */
 const mostBytes = 64 * 1024;

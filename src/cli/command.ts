@@ -1,6 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { canAsk, confirm } from "#platform/terminal";
-import { wrapFor } from "#platform/terminal-layout";
+import { canAsk, confirm, wrapFor } from "#platform/terminal";
 
 /** What a command gets from the process, and how it leaves its exit code. */
 export interface CommandContext {

@@ -4,8 +4,7 @@ import { type HostedRepository, parseHostedRepository } from "#config/commit-sta
 import { readPrivateFile } from "#config/notify-file";
 import { makeSecret, type Secret } from "#config/secret";
 import { outputOf } from "#platform/run-command";
-import { canAsk, promptSecret } from "#platform/terminal";
-import { wrapFor } from "#platform/terminal-layout";
+import { canAsk, promptSecret, wrapFor } from "#platform/terminal";
 import { CommandError } from "#problems";
 import { type ConnectOptions, type ConnectScreen, connect } from "#setup/connect";
 import { type CommandContext, newCommand, parser, print, projectOption } from "./command.ts";

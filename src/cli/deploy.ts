@@ -1,6 +1,6 @@
 import { Argument, type Command } from "commander";
 import { NotRunningError } from "#calls/client";
-import { branchOf, shortCommit } from "#commit-names";
+import { branchOf, shortCommit } from "#deployments/push";
 import { type CommandContext, deploymentId, newCommand, parser, projectOption } from "./command.ts";
 import { endingLines, pauseText } from "./deployment-text.ts";
 import {

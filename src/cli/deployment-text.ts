@@ -1,8 +1,7 @@
 import type { DeploymentJson, HoldJson, PauseJson, ReportedJson } from "#calls/shapes";
-import { branchOf, shortCommit } from "#commit-names";
-import { formatDuration } from "#config/duration";
-import { type Colour, harmless, type Terminal } from "#platform/terminal";
-import { columnsOf, fit, wrapText } from "#platform/terminal-layout";
+import { formatDuration } from "#config/values";
+import { branchOf, shortCommit } from "#deployments/push";
+import { type Colour, columnsOf, fit, harmless, type Terminal, wrapText } from "#platform/terminal";
 import { requestsText } from "#site-requests";
 
 const stateColours: Readonly<Record<DeploymentJson["state"], Colour>> = {

@@ -1,10 +1,9 @@
 import type { Command } from "commander";
 import { readEvents } from "#calls/client";
 import type { ControlEvent, DeploymentJson, LineJson, RequestedJson } from "#calls/shapes";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
 import { isFinished } from "#deployments/deployment";
-import { harmless, showProgress, type Terminal } from "#platform/terminal";
-import { wrapText } from "#platform/terminal-layout";
+import { harmless, showProgress, type Terminal, wrapText } from "#platform/terminal";
 import { CommandError } from "#problems";
 import { stepOf } from "#runner/log-file";
 import { projectOption } from "./command.ts";

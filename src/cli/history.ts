@@ -1,11 +1,10 @@
 import type { Command } from "commander";
 import { readEvents } from "#calls/client";
 import type { DeploymentJson, ProjectJson } from "#calls/shapes";
-import { branchOf, shortCommit } from "#commit-names";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
 import { isFinished } from "#deployments/deployment";
-import { harmless, openTerminal, type Terminal } from "#platform/terminal";
-import { fit, formatTable, wrapText } from "#platform/terminal-layout";
+import { branchOf, shortCommit } from "#deployments/push";
+import { fit, formatTable, harmless, openTerminal, type Terminal, wrapText } from "#platform/terminal";
 import { failedText } from "#site-requests";
 import { type CommandContext, deploymentId, newCommand, numberParser, projectOption } from "./command.ts";
 import { commitText, endingLines, localTime, originText, pauseText, stateText } from "./deployment-text.ts";

@@ -4,8 +4,7 @@ import { type GitHost, gitHostNames, isGitHost } from "#config/git-hosts";
 import { isProjectName } from "#config/project-files";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
-import { canAsk, prompt } from "#platform/terminal";
-import { wrapFor } from "#platform/terminal-layout";
+import { canAsk, prompt, wrapFor } from "#platform/terminal";
 import {
   applySetup,
   filesOf,

@@ -1,8 +1,7 @@
 import { type Command, Option } from "commander";
 import type { GivenBy } from "#calls/table";
-import { formatDuration } from "#config/duration";
-import { harmless } from "#platform/terminal";
-import { formatTable } from "#platform/terminal-layout";
+import { formatDuration } from "#config/values";
+import { formatTable, harmless } from "#platform/terminal";
 import { CommandError } from "#problems";
 import { type CommandContext, newCommand, numberParser, projectOption } from "./command.ts";
 import { localTime } from "./deployment-text.ts";

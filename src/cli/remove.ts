@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import { projectNetwork } from "#config/server";
 import { connectEngine } from "#platform/docker/engine";
-import { confirm } from "#platform/terminal";
-import { wrapFor } from "#platform/terminal-layout";
+import { confirm, wrapFor } from "#platform/terminal";
 import { connect, findConnection } from "#setup/connect";
 import { type PlannedRemoval, planRemoval, removeProject } from "#setup/remove";
 import { findServer, removedFiles, type Server } from "#setup/server";

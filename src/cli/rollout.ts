@@ -1,11 +1,10 @@
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
-import { formatSize } from "#config/size";
+import { formatSize } from "#config/values";
 import type { ComposeTarget } from "#platform/compose";
 import { connectEngine, type Engine } from "#platform/docker/engine";
 import { ownUid } from "#platform/files";
-import { runInPlace } from "#platform/run-command";
-import { runAs } from "#platform/users";
+import { runAs, runInPlace } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-project";
 import { lockRollout, type RolloutState, rolloutState } from "#rollout/lock";

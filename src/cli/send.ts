@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
-import { formatDuration } from "#config/duration";
-import { wrapFor } from "#platform/terminal-layout";
+import { formatDuration } from "#config/values";
+import { wrapFor } from "#platform/terminal";
 import { readSendSettings, type SendRequest, type Sent, type SentEvent, send, signRequest } from "#send/send";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
 

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { Command } from "commander";
 import { type Asked, callRun, findRemoteServer, type ServicePlace } from "#calls/client";
 import type { CallName, GivenBy } from "#calls/table";
-import { operatorSocketPath, stateDirectoryOf } from "#config/state-path";
+import { operatorSocketPath, stateDirectoryOf } from "#config/server";
 import { withDotenv } from "#platform/env-file";
 import { openTerminal, type Terminal } from "#platform/terminal";
 import { findServer } from "#setup/server";

@@ -1,10 +1,9 @@
 import type { Command } from "commander";
 import type { DeploymentJson, SecretJson, StatusJson, WholeStatusJson } from "#calls/shapes";
-import { branchOf } from "#commit-names";
-import { formatDuration } from "#config/duration";
 import { serverCommands, serverServices } from "#config/server";
-import type { Terminal } from "#platform/terminal";
-import { wrapText } from "#platform/terminal-layout";
+import { formatDuration } from "#config/values";
+import { branchOf } from "#deployments/push";
+import { type Terminal, wrapText } from "#platform/terminal";
 import { findProjectAround, findServer, removedFiles, type Server } from "#setup/server";
 import { type CommandContext, newCommand, projectOption } from "./command.ts";
 import {

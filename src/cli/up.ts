@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { parseHostedRepository } from "#config/commit-status";
 import { gitHostOf } from "#config/git-hosts";
-import { parseGitRemoteUrl } from "#platform/git-remote-url";
+import { parseGitRemoteUrl } from "#platform/git";
 import { outputOf, startAlone } from "#platform/run-command";
 import { isSshDestination } from "#platform/ssh";
 import { canAsk, prompt } from "#platform/terminal";

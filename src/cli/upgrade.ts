@@ -1,10 +1,9 @@
 import type { Command } from "commander";
-import { formatDuration } from "#config/duration";
 import { serverCommands, serverComposeProject, serverServices } from "#config/server";
+import { formatDuration } from "#config/values";
 import { listContainers } from "#platform/docker/containers";
-import { connectEngine } from "#platform/docker/engine";
-import { isInContainer } from "#platform/docker/mounts";
-import { wrapFor } from "#platform/terminal-layout";
+import { connectEngine, isInContainer } from "#platform/docker/engine";
+import { wrapFor } from "#platform/terminal";
 import { findServer } from "#setup/server";
 import type { ServerContext } from "#setup/start";
 import {

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import type { Environment } from "./settings.ts";
 
 /** The compose project of the server, of which an engine has one. */
 export const serverComposeProject = "hotpush";
@@ -20,7 +19,7 @@ export const caddyMount = "/etc/caddy";
 export const reservedNames: readonly string[] = ["caddy", "front", "run", "page", "hotpush", "default"];
 
 /** The directory of the server: SERVER_PATH, else `/etc/hotpush` for root and the XDG directory for others. */
-export function serverPathOf(env: Environment, isRoot: boolean): string {
+export function serverPathOf(env: NodeJS.ProcessEnv, isRoot: boolean): string {
   const { SERVER_PATH, XDG_CONFIG_HOME, HOME } = env;
   if (SERVER_PATH) return SERVER_PATH;
   return isRoot ? "/etc/hotpush" : join(XDG_CONFIG_HOME || join(HOME || "/", ".config"), "hotpush");
@@ -31,7 +30,7 @@ export function serverPathOf(env: Environment, isRoot: boolean): string {
  *
  * @param env with SERVER_PATH, the state is inside it, so that tests and second engines have one of their own
  */
-export function newServerStatePath(env: Environment, isRoot: boolean): string {
+export function newServerStatePath(env: NodeJS.ProcessEnv, isRoot: boolean): string {
   const { SERVER_PATH, XDG_STATE_HOME, HOME } = env;
   if (SERVER_PATH) return join(SERVER_PATH, "state");
   return isRoot ? "/var/lib/hotpush" : join(XDG_STATE_HOME || join(HOME || "/", ".local/state"), "hotpush");
@@ -97,4 +96,23 @@ export function projectOfNetwork(network: string): string | null {
 /** The name of a service on its project's network. The public DNS never has it, because `.internal` is reserved. */
 export function serviceAlias(service: string, project: string): string {
   return `${service}.${project}.containers.internal`;
+}
+
+/** The state directory: STATE_PATH, else by the XDG base directory specification (`$HOME/.local/state` by default). */
+export function stateDirectoryOf(env: NodeJS.ProcessEnv): string {
+  const { STATE_PATH, XDG_STATE_HOME, HOME } = env;
+  return STATE_PATH || `${XDG_STATE_HOME || `${HOME || "/var/lib"}/.local/state`}/hotpush`;
+}
+
+/**
+ * The file in which git keeps a password if the home directory cannot, as the doctor advises in a container. The state
+ * directory persists, and is in no build context of an image.
+ */
+export function credentialsPath(statePath: string): string {
+  return join(statePath, "git-credentials");
+}
+
+/** The operator's socket of the service whose state is in `statePath`. */
+export function operatorSocketPath(statePath: string): string {
+  return join(statePath, "control.sock");
 }

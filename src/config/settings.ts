@@ -1,14 +1,14 @@
 import { isIP } from "node:net";
 import { dirname, join } from "node:path";
 import { parseHostedRepository, statusHosts } from "./commit-status.ts";
-import { parseDurationMs } from "./duration.ts";
-import { parseSizeBytes } from "./size.ts";
-import { stateDirectoryOf } from "./state-path.ts";
+import { stateDirectoryOf } from "./server.ts";
 import {
   absolutePath,
   checkNames,
   durationOrNever,
   parseAddressList,
+  parseDurationMs,
+  parseSizeBytes,
   pathPatterns,
   variableNames,
   wholeNumber,

@@ -1,4 +1,4 @@
-import { shortCommit } from "#commit-names";
+import { shortCommit } from "#deployments/push";
 import type { Log } from "#log";
 import { repeat } from "#platform/async";
 import type { RemoteHead } from "#platform/git";

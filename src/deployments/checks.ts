@@ -1,4 +1,4 @@
-import { branchOf, shortCommit } from "#commit-names";
+import { branchOf, shortCommit } from "#deployments/push";
 import { printable } from "#platform/terminal";
 import type { Rest } from "./deployment.ts";
 

@@ -1,5 +1,5 @@
-import { shortCommit } from "#commit-names";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
+import { shortCommit } from "#deployments/push";
 import type { Log } from "#log";
 import { keepTrying, pause } from "#platform/async";
 import { isShortage } from "#platform/run-command";

@@ -146,3 +146,13 @@ export type JsonObject = { readonly [key: string]: unknown };
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+/** A commit as people name it. */
+export function shortCommit(commit: string): string {
+  return commit.slice(0, 7);
+}
+
+/** The branch of a ref such as `refs/heads/main`. */
+export function branchOf(ref: string): string {
+  return ref.replace(/^refs\/heads\//, "");
+}

@@ -1,4 +1,4 @@
-import { branchOf } from "#commit-names";
+import { branchOf } from "#deployments/push";
 import type { Log } from "#log";
 import { createLogThrottle } from "#platform/async";
 import type { Row, Store } from "#platform/sqlite";

@@ -1,4 +1,4 @@
-import { branchOf, shortCommit } from "#commit-names";
+import { branchOf, shortCommit } from "#deployments/push";
 import { pause } from "#platform/async";
 import {
   type Checkout,

@@ -1,7 +1,13 @@
 import { accessTables } from "#access/visitors";
 import type { Log } from "#log";
-import type { Schema } from "#platform/sqlite";
-import { type OpenStore, openStore, type Row, type SqlValue, type Store } from "#platform/sqlite";
+import {
+  type OpenStore,
+  openStore,
+  type Row,
+  type Schema,
+  type SqlValue,
+  type Store,
+} from "#platform/sqlite";
 import { type Problem, type ProblemCode, problems } from "#problems";
 import { readSiteRequests } from "#site-requests";
 import { type Deployment, type DeploymentState, isFinished, transitions } from "./deployment.ts";

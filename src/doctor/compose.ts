@@ -1,8 +1,6 @@
-import { compareVersions, neededCompose } from "#platform/compose";
-import type { ComposeModel, ComposeService } from "#platform/compose-model";
+import { type ComposeModel, type ComposeService, compareVersions, neededCompose } from "#platform/compose";
 import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
-import { ownUid, statOf } from "#platform/files";
-import { readUser } from "#platform/users";
+import { ownUid, readUser, statOf } from "#platform/files";
 import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
 import {
   type Check,

@@ -7,14 +7,24 @@ import { serverServices } from "#config/server";
 import { loadConfig } from "#config/service";
 import { type Environment, readVariables, variables } from "#config/settings";
 import { webhookUrlOf } from "#config/values";
-import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
-import type { ComposeModel } from "#platform/compose-model";
-import { connectEngine, getJson } from "#platform/docker/engine";
-import { defaultDockerHost, dockerSocketPath, isInContainer } from "#platform/docker/mounts";
+import { type ComposeModel, type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
+import {
+  connectEngine,
+  defaultDockerHost,
+  dockerSocketPath,
+  getJson,
+  isInContainer,
+} from "#platform/docker/engine";
 import { withDotenv } from "#platform/env-file";
-import { type GitReader, gitOutput, runGit } from "#platform/git";
-import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "#platform/git-remote-url";
-import type { SystemUser } from "#platform/users";
+import type { SystemUser } from "#platform/files";
+import {
+  type GitReader,
+  type GitRemoteUrl,
+  gitOutput,
+  parseGitRemoteUrl,
+  runGit,
+  withoutCredentials,
+} from "#platform/git";
 import { ProblemError } from "#problems";
 import { chooseEngine, stackFiles } from "#rollout/stack";
 import { childEnvironment, ownerOf } from "#runner/script";

@@ -1,10 +1,9 @@
 import { constants, existsSync, readdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { newSecretCommand } from "#config/secret";
-import { serverCommands } from "#config/server";
-import { formatSize } from "#config/size";
-import { stateDirectoryOf } from "#config/state-path";
-import { isInContainer } from "#platform/docker/mounts";
+import { serverCommands, stateDirectoryOf } from "#config/server";
+import { formatSize } from "#config/values";
+import { isInContainer } from "#platform/docker/engine";
 import { isAllowed, kindOf, nearestExisting, ownUid, statOf } from "#platform/files";
 import type { Server } from "#setup/server";
 import {

@@ -1,5 +1,4 @@
-import type { Terminal } from "#platform/terminal";
-import { wrapText } from "#platform/terminal-layout";
+import { type Terminal, wrapText } from "#platform/terminal";
 import type { Fault, ProbeResult } from "./context.ts";
 import type { CheckReport } from "./examine.ts";
 

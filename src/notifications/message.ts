@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { type DeploymentJson, deploymentJson } from "#calls/shapes";
-import { formatDuration } from "#config/duration";
 import { onlyProjectName } from "#config/project-files";
+import { formatDuration } from "#config/values";
 import { type Deployment, liveCommit } from "#deployments/deployment";
 import type { EventReport } from "#deployments/outbox";
 import { findDeployment, listSteps } from "#deployments/store";

@@ -1,5 +1,4 @@
-import type { HttpAnswer, HttpRequest } from "#platform/http";
-import { sendHttp } from "#platform/http";
+import { type HttpAnswer, type HttpRequest, sendHttp } from "#platform/http";
 
 /** The result of an attempt to send a report. Nothing in a fault is secret, or was sent by the other side. */
 export type SendOutcome =

@@ -14,8 +14,7 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, isAbsolute, resolve } from "node:path";
-import { type Access, replaceFile } from "./files.ts";
-import { readUser } from "./users.ts";
+import { type Access, readUser, replaceFile } from "./files.ts";
 
 /** Opens nothing, so that a pipe or a device does not notice (open(2)). Node has no name for it. */
 export const O_PATH = 0o10000000;

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { runAs, type SystemUser } from "./users.ts";
+import type { SystemUser } from "./files.ts";
 
 /** A program with its arguments: never a shell string. */
 export type Argv = readonly [string, ...string[]];
@@ -191,4 +191,14 @@ export function isShortage(error: unknown): boolean {
 /** True for any error of the operating system, as against a fault in this program. */
 export function isSystemError(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).errno !== undefined;
+}
+
+/**
+ * A prefix of a command line that runs it as `user`; null: as the user of this process. Node can set uid and gid of a child
+ * too, but takes all other groups away from it.
+ */
+export function runAs(user: SystemUser | null): readonly string[] {
+  if (user === null) return [];
+  const { uid, gid, groups } = user;
+  return ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, `--groups=${groups.join(",")}`, "--"];
 }

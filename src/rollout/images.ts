@@ -1,17 +1,18 @@
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
-import { formatSize, parseSizeBytes } from "#config/size";
+import { formatSize, parseSizeBytes } from "#config/values";
 import { buildCommand, complaintOf, pullCommand, runCompose } from "#platform/compose";
-import { type Container, listContainers } from "#platform/docker/containers";
-import { getJson } from "#platform/docker/engine";
-import { hasEndedWell, isServing } from "#platform/docker/health";
 import {
+  type Container,
   inspectImage,
   isNamedByCommit,
+  listContainers,
   splitReference,
   tagByCommit,
   tagImage,
-} from "#platform/docker/images";
+} from "#platform/docker/containers";
+import { getJson } from "#platform/docker/engine";
+import { hasEndedWell, isServing } from "#platform/docker/health";
 import { checkedOutCommit } from "#platform/git";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";

@@ -9,18 +9,16 @@ import {
   serverServices,
   serverStateAt,
   serviceAlias,
+  stateDirectoryOf,
 } from "#config/server";
-import { stateDirectoryOf } from "#config/state-path";
-import { type ComposeTarget, loadModel } from "#platform/compose";
-import type { ComposeModel } from "#platform/compose-model";
+import { type ComposeModel, type ComposeTarget, loadModel } from "#platform/compose";
 import {
   type Container,
   type ContainerMount,
   findOwnContainer,
   listContainers,
 } from "#platform/docker/containers";
-import { type Engine, filteredBy, getJson, nullIfMissing } from "#platform/docker/engine";
-import { hasMounts } from "#platform/docker/mounts";
+import { type Engine, filteredBy, getJson, hasMounts, nullIfMissing } from "#platform/docker/engine";
 import { isAllowed } from "#platform/files";
 import { ProblemError } from "#problems";
 import type { LiveDirectory, RolloutRequest } from "./context.ts";

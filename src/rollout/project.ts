@@ -1,14 +1,17 @@
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
-import { parseDurationMs } from "#config/duration";
-import { type ComposeOptions, complaintOf, rehearsed, runCompose } from "#platform/compose";
-import type {
-  ComposeHealthcheck,
-  ComposeHook,
-  ComposeModel,
-  ComposeService,
-  ComposeVolume,
-} from "#platform/compose-model";
+import { parseDurationMs } from "#config/values";
+import {
+  type ComposeHealthcheck,
+  type ComposeHook,
+  type ComposeModel,
+  type ComposeOptions,
+  type ComposeService,
+  type ComposeVolume,
+  complaintOf,
+  rehearsed,
+  runCompose,
+} from "#platform/compose";
 import type { Container, ContainerMount } from "#platform/docker/containers";
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { hasEndedWell, isServing } from "#platform/docker/health";

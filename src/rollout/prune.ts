@@ -1,4 +1,5 @@
-import { formatSize } from "#config/size";
+import { formatSize } from "#config/values";
+import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/containers";
 import {
   type Engine,
   EngineRefusal,
@@ -7,7 +8,6 @@ import {
   neededApi,
   readJson,
 } from "#platform/docker/engine";
-import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/images";
 import { note, type ReportScope, timed } from "./report.ts";
 import { keptVersions, readVersions, type Version, type VersionImage, writeVersions } from "./versions.ts";
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
 import { recreateCommand, runCompose, runOnceCommand, startFailure } from "#platform/compose";
 import {
   type Container,

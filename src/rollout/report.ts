@@ -1,10 +1,9 @@
 import { dirname, join } from "node:path";
 import * as v from "valibot";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
 import { inheritedOwner, replaceFile } from "#platform/files";
 import { readForeignFile, removeForeignFile } from "#platform/foreign-files";
-import { withoutSteering } from "#platform/terminal";
-import { wrapText } from "#platform/terminal-layout";
+import { withoutSteering, wrapText } from "#platform/terminal";
 import type { ProblemCode } from "#problems";
 import { readSiteRequests, requestsText, type SiteRequests } from "#site-requests";
 

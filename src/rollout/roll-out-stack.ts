@@ -1,11 +1,19 @@
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
 import { type ComposeRun, runCompose } from "#platform/compose";
-import { findOwnContainer, inspectContainer, removeContainer } from "#platform/docker/containers";
+import {
+  findOwnContainer,
+  inspectContainer,
+  inspectImage,
+  isNamedByCommit,
+  namesRegistry,
+  removeContainer,
+  tagByCommit,
+  tagImage,
+} from "#platform/docker/containers";
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { evidenceOf } from "#platform/docker/health";
-import { inspectImage, isNamedByCommit, namesRegistry, tagByCommit, tagImage } from "#platform/docker/images";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { type Problem, ProblemError } from "#problems";
 import type { LockedContext } from "./context.ts";

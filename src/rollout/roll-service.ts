@@ -1,8 +1,14 @@
 import { availableParallelism } from "node:os";
 import { runCompose, scaleUpCommand, startFailure } from "#platform/compose";
-import { type Container, discardContainers, namesOf, removeContainer } from "#platform/docker/containers";
+import {
+  type Container,
+  discardContainers,
+  inspectImage,
+  namesOf,
+  removeContainer,
+  tagImage,
+} from "#platform/docker/containers";
 import { hasEndedWell, isServing, withOwnHealth } from "#platform/docker/health";
-import { inspectImage, tagImage } from "#platform/docker/images";
 import { type CommandEnding, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import {

@@ -1,17 +1,19 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import {
+  type ComposeModel,
   type ComposeOptions,
+  type ComposeService,
   type ComposeTarget,
+  type ComposeUpdateConfig,
   composeFileNames,
   loadModel,
   namedFiles,
 } from "#platform/compose";
-import type { ComposeModel, ComposeService, ComposeUpdateConfig } from "#platform/compose-model";
-import { namesRegistry } from "#platform/docker/images";
+import { namesRegistry } from "#platform/docker/containers";
 import { withDotenv } from "#platform/env-file";
+import type { SystemUser } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
-import type { SystemUser } from "#platform/users";
 import { ProblemError } from "#problems";
 import type { RolloutContext, RolloutRequest } from "./context.ts";
 import { parseGoDurationMs, type RolloutProject, type RolloutService, readProject } from "./project.ts";

@@ -1,8 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatDuration } from "#config/duration";
 import { liveMount, serviceAlias } from "#config/server";
+import { formatDuration } from "#config/values";
 import { loadModel } from "#platform/compose";
 import { getJson } from "#platform/docker/engine";
 import { isServing, withOwnHealth } from "#platform/docker/health";

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ComposeHook } from "#platform/compose-model";
-import { type Container, inspectContainer } from "#platform/docker/containers";
-import { type Exec, execIn } from "#platform/docker/exec";
+import type { ComposeHook } from "#platform/compose";
+import { type Container, type Exec, execIn, inspectContainer } from "#platform/docker/containers";
 import { diagnose, isStillReady, redactedLines, waitReady } from "#platform/docker/health";
 import { sendHttp } from "#platform/http";
 import { ProblemError } from "#problems";

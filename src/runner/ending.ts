@@ -1,10 +1,10 @@
 import { constants } from "node:os";
-import { shortCommit } from "#commit-names";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
 import type { Ending } from "#deployments/deployment";
+import { shortCommit } from "#deployments/push";
+import type { SystemUser } from "#platform/files";
 import { checkedOutCommit } from "#platform/git";
 import { printable } from "#platform/terminal";
-import type { SystemUser } from "#platform/users";
 import type { Printed } from "./log-file.ts";
 import type { ProcessEntry } from "./processes.ts";
 import { type RunDirectory, readVerified } from "./supervisor.ts";

@@ -1,14 +1,14 @@
 import { closeSync, constants, existsSync, lchownSync, openSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { branchOf } from "#commit-names";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
 import type { Adoption, Deployment, Ending, NotStarted, Run, Runner, Start } from "#deployments/deployment";
+import { branchOf } from "#deployments/push";
 import type { Decision } from "#deployments/resolve";
 import type { Log } from "#log";
-import { isShortage } from "#platform/run-command";
+import type { SystemUser } from "#platform/files";
+import { isShortage, runAs } from "#platform/run-command";
 import { printable } from "#platform/terminal";
-import { runAs, type SystemUser } from "#platform/users";
 import type { Problem } from "#problems";
 import type { Redactor } from "#redaction";
 import { checkScript } from "./check-script.ts";

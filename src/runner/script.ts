@@ -2,17 +2,16 @@ import { chmodSync, lchownSync, lstatSync, mkdirSync, type Stats, statSync } fro
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { branchOf } from "#commit-names";
 import type { CommitStatus } from "#config/commit-status";
 import type { Notify, Secrets } from "#config/project";
-import { credentialsPath, stateDirectoryOf } from "#config/state-path";
+import { credentialsPath, stateDirectoryOf } from "#config/server";
 import type { Deployment } from "#deployments/deployment";
-import { defaultDockerHost, dockerSocketPath } from "#platform/docker/mounts";
-import { ownUid, statOf } from "#platform/files";
+import { branchOf } from "#deployments/push";
+import { defaultDockerHost, dockerSocketPath } from "#platform/docker/engine";
+import { ownUid, readUser, type SystemUser, statOf, withGroup } from "#platform/files";
 import { controllerOf } from "#platform/foreign-files";
 import { neverAsk, withoutReplacements } from "#platform/git";
 import type { Argv } from "#platform/run-command";
-import { readUser, type SystemUser, withGroup } from "#platform/users";
 import type { Problem } from "#problems";
 import {
   createRedactor,

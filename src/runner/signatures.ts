@@ -2,10 +2,10 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readSigners, type Signers } from "#config/signers-file";
 import type { Deployment } from "#deployments/deployment";
+import type { SystemUser } from "#platform/files";
 import { isAncestor, runGit, withoutReplacements } from "#platform/git";
 import { runCommand } from "#platform/run-command";
 import { printable } from "#platform/terminal";
-import type { SystemUser } from "#platform/users";
 import type { Problem } from "#problems";
 import type { ProjectScript } from "./script.ts";
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type HostedRepository, parseHostedRepository, statusHosts } from "#config/commit-status";
 import { type GitHost, gitHostOf } from "#config/git-hosts";
 import type { Secret } from "#config/secret";
-import { parseGitRemoteUrl } from "#platform/git-remote-url";
+import { parseGitRemoteUrl } from "#platform/git";
 import { hasSucceeded } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { readSendSettings, type SendSettings, send } from "#send/send";

@@ -9,8 +9,7 @@ import {
   serverStateAt,
 } from "#config/server";
 import { wholeNumber } from "#config/values";
-import { connectEngine, getJson } from "#platform/docker/engine";
-import { defaultDockerHost, dockerSocketPath } from "#platform/docker/mounts";
+import { connectEngine, defaultDockerHost, dockerSocketPath, getJson } from "#platform/docker/engine";
 import { isAllowed, statOf } from "#platform/files";
 import { isPortTaken } from "#platform/listen";
 import { runCommand } from "#platform/run-command";

@@ -10,6 +10,7 @@ import { reservedNames } from "#config/server";
 import { type Branch, branches, type Environment } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
 import {
+  type ComposeModel,
   compareVersions,
   composeFileNames,
   composeOverrideNames,
@@ -18,9 +19,7 @@ import {
   namedFiles,
   neededCompose,
 } from "#platform/compose";
-import type { ComposeModel } from "#platform/compose-model";
-import { type GitOptions, gitOutput, neverAsk, refusesOwner, runGit } from "#platform/git";
-import { parseGitRemoteUrl } from "#platform/git-remote-url";
+import { type GitOptions, gitOutput, neverAsk, parseGitRemoteUrl, refusesOwner, runGit } from "#platform/git";
 import {
   readIfThere,
   type Setting,

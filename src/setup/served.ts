@@ -5,7 +5,7 @@
  */
 import { isIP } from "node:net";
 import { join } from "node:path";
-import type { ComposeService } from "#platform/compose-model";
+import type { ComposeService } from "#platform/compose";
 import { sendHttp } from "#platform/http";
 import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
 import { readIfThere, SetupError } from "./planned-file.ts";

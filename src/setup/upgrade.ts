@@ -1,6 +1,5 @@
 import { serverComposeProject, serverServices } from "#config/server";
-import { listContainers } from "#platform/docker/containers";
-import { inspectImage, tagImage } from "#platform/docker/images";
+import { inspectImage, listContainers, tagImage } from "#platform/docker/containers";
 import { rewriteFile } from "#platform/files";
 import { makeDirectory, type PlannedFile, planFile, writePlanned } from "./planned-file.ts";
 import { renewedFiles, socketDirectory } from "./server-files.ts";

@@ -4,7 +4,7 @@ import { chownSync, existsSync, lstatSync, mkdirSync, readdirSync, statSync } fr
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { operatorSocketPath } from "../../src/config/state-path.ts";
+import { operatorSocketPath } from "../../src/config/server.ts";
 import { listenOnSocket, withShortPath } from "../../src/platform/listen.ts";
 import { hotpush, type Target } from "../harness/hotpush.ts";
 import { needs } from "../harness/requirements.ts";

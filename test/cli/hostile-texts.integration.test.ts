@@ -6,7 +6,7 @@ import { createServer, request, type Server } from "node:http";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
-import { operatorSocketPath } from "../../src/config/state-path.ts";
+import { operatorSocketPath } from "../../src/config/server.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { commandEnvironment, launcher, startAnswering } from "../harness/hotpush.ts";
 import { freePort } from "../harness/listen.ts";

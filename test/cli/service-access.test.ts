@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { statePathOf } from "../../src/cli/service-access.ts";
-import { operatorSocketPath } from "../../src/config/state-path.ts";
+import { operatorSocketPath } from "../../src/config/server.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("the state directory is that of the environment, the home, or a usual one in use", (t) => {

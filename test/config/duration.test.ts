@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatDuration, parseDurationMs } from "../../src/config/duration.ts";
+import { formatDuration, parseDurationMs } from "../../src/config/values.ts";
 
 test("a duration is a number with its unit", () => {
   const taken = { "0": 0, "0s": 0, "500ms": 500, "007s": 7_000, "30m": 1_800_000, "24h": 86_400_000 };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatSize, parseSizeBytes } from "../../src/config/size.ts";
+import { formatSize, parseSizeBytes } from "../../src/config/values.ts";
 
 test("a size is a number with its unit", () => {
   const taken = { "0B": 0, "1024 B": 1_024, "512 KiB": 2 ** 19, "25MiB": 26_214_400, "2 GiB": 2 ** 31 };

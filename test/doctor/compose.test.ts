@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
 import { type Fault, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
 import { checks, runChecks } from "../../src/doctor/examine.ts";
-import type { ComposeModel, ComposeService } from "../../src/platform/compose-model.ts";
+import type { ComposeModel, ComposeService } from "../../src/platform/compose.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const app: ComposeService = {

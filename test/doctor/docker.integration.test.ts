@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { hasComposeFile } from "../../src/doctor/context.ts";
-import { isInContainer } from "../../src/platform/docker/mounts.ts";
+import { isInContainer } from "../../src/platform/docker/engine.ts";
 import { makePlace, onMachine, type Place, probe, standInForDocker, startEngine } from "../harness/doctor.ts";
 import { inOwnEtc } from "../harness/mounts.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, type TestOptions, test } from "node:test";
-import { isInContainer } from "../../src/platform/docker/mounts.ts";
+import { isInContainer } from "../../src/platform/docker/engine.ts";
 import { testSecret } from "./delivery.ts";
 import { noServer } from "./hotpush.ts";
 import { freePort, listenAt } from "./listen.ts";

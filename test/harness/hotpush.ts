@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { operatorSocketPath } from "../../src/config/state-path.ts";
+import { operatorSocketPath } from "../../src/config/server.ts";
 import { type RunningService, type ServiceOptions, startService } from "./service.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";

@@ -1,10 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  type GitRemoteUrl,
-  parseGitRemoteUrl,
-  withoutCredentials,
-} from "../../src/platform/git-remote-url.ts";
+import { type GitRemoteUrl, parseGitRemoteUrl, withoutCredentials } from "../../src/platform/git.ts";
 
 const remotes: Readonly<Record<string, Partial<GitRemoteUrl>>> = {
   "git@github.com:octo/app.git": { scheme: "ssh", user: "git", host: "github.com", path: "octo/app.git" },

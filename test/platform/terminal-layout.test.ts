@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { columnsOf, fit, wrapFor } from "../../src/platform/terminal-layout.ts";
+import { columnsOf, fit, wrapFor } from "../../src/platform/terminal.ts";
 
 test("text is cut off at the column that it may not pass, and only if it is too long", () => {
   const cases = [

@@ -14,7 +14,7 @@ import {
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { credentialsPath } from "../../src/config/state-path.ts";
+import { credentialsPath } from "../../src/config/server.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { hotpush } from "../harness/hotpush.ts";
 import type { RunningRole } from "../harness/machine.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { ComposeModel } from "../../src/platform/compose-model.ts";
+import type { ComposeModel } from "../../src/platform/compose.ts";
 import { findLiveDirectory } from "../../src/rollout/locate-project.ts";
 import { adoptLiveFiles } from "../../src/rollout/switch-traffic.ts";
 import { isProblem } from "../harness/problems.ts";

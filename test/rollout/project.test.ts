@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ComposeService } from "../../src/platform/compose-model.ts";
+import type { ComposeService } from "../../src/platform/compose.ts";
 import { parseGoDurationMs, readProject, replacementOf } from "../../src/rollout/project.ts";
 import { isProblem } from "../harness/problems.ts";
 

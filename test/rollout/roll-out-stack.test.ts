@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse } from "yaml";
-import type { ComposeService } from "../../src/platform/compose-model.ts";
+import type { ComposeService } from "../../src/platform/compose.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import {
   deployInput,

@@ -5,7 +5,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { parse } from "yaml";
-import type { ComposeService } from "../../src/platform/compose-model.ts";
+import type { ComposeService } from "../../src/platform/compose.ts";
 import { chooseEngine, readStack, stackFiles } from "../../src/rollout/stack.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";

@@ -4,7 +4,7 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { ComposeService } from "../../src/platform/compose-model.ts";
+import type { ComposeService } from "../../src/platform/compose.ts";
 import { namesRunToTheirEnd, replacementOf } from "../../src/rollout/project.ts";
 import { overrideText } from "../../src/setup/checkout-files.ts";
 import type { SetupServices } from "../../src/setup/project.ts";

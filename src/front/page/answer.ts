@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
-import { problemAnswer, type Refusal } from "#platform/http-answer";
+import { problemAnswer, type Refusal } from "#platform/http-server";
 
 /** What the page takes at most. */
 export const longestBodyBytes = 16 * 1024;

@@ -3,12 +3,13 @@ import { BlockList } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import type { ServiceSettings } from "#config/service";
 import type { Log } from "#log";
-import { problemAnswer, type Refusal } from "#platform/http-answer";
 import {
   checkHead,
   clientAddress,
   createPublicServer,
   declaredBytes,
+  problemAnswer,
+  type Refusal,
   sendAnswer,
 } from "#platform/http-server";
 import { type HttpProblemCode, type Problem, ProblemError } from "#problems";

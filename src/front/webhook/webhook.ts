@@ -5,7 +5,7 @@ import type { BlockList } from "node:net";
 import type { ProjectSettings } from "#config/project";
 import { onlyProjectName } from "#config/project-files";
 import { makeSecret, type SecretSlot } from "#config/secret";
-import { formatSize } from "#config/size";
+import { formatSize } from "#config/values";
 import {
   isCommitId,
   isJsonObject,
@@ -23,13 +23,16 @@ import {
 } from "#deployments/push";
 import type { Log } from "#log";
 import { createLogThrottle } from "#platform/async";
-import { type Answer, jsonAnswer, problemAnswer, type Refusal } from "#platform/http-answer";
 import {
+  type Answer,
   checkHead,
   clientAddress,
   createPublicServer,
   declaredBytes,
   discard,
+  jsonAnswer,
+  problemAnswer,
+  type Refusal,
   sendAnswer,
 } from "#platform/http-server";
 import { printable } from "#platform/terminal";

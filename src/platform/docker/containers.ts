@@ -1,7 +1,14 @@
 import { readFile, realpath } from "node:fs/promises";
-import { type Engine, EngineRefusal, filteredBy, getJson, nullIfMissing, readJson } from "./engine.ts";
-import { inspectImage, tagImage } from "./images.ts";
-import { containerIdIn, hasMounts } from "./mounts.ts";
+import {
+  containerIdIn,
+  type Engine,
+  EngineRefusal,
+  filteredBy,
+  getJson,
+  hasMounts,
+  nullIfMissing,
+  readJson,
+} from "./engine.ts";
 
 /** Docker's default. */
 const dockersGraceS = 10;
@@ -306,4 +313,115 @@ async function imageReference(engine: Engine, { image, imageName }: ContainerSpe
   if (imageName.includes("@") || imageName.startsWith("sha256:")) return image;
   await tagImage(engine, image, imageName);
   return imageName;
+}
+
+/** A command in a container, by the names of the engine's API. What is left out is as for the container's own command. */
+export interface Exec {
+  readonly Cmd: readonly string[];
+  readonly User?: string;
+  readonly Privileged?: boolean;
+  readonly WorkingDir?: string;
+  /** `NAME=value`, beside the container's own. */
+  readonly Env?: readonly string[];
+}
+
+/**
+ * Runs a command in a running container to its end.
+ *
+ * @param patienceMs time that the command may take, on top of the usual time-out of the engine
+ * @returns its exit code and what it printed
+ * @throws EngineRefusal if the container does not run, or has no such program
+ */
+export async function execIn(engine: Engine, id: string, exec: Exec, patienceMs: number = 0) {
+  const request = { ...exec, AttachStdout: true, AttachStderr: true };
+  const { Id } = readJson<{ readonly Id: string }>(await engine.post(`/containers/${id}/exec`, request));
+  // It answers until the command ends.
+  const raw = await engine.post(`/exec/${Id}/start`, { Detach: false, Tty: false }, patienceMs);
+  const { ExitCode } = await getJson<{ readonly ExitCode: number | null }>(engine, `/exec/${Id}/json`);
+  return { exitCode: ExitCode, output: plainLog(raw) };
+}
+
+/** If a container has no terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
+export function plainLog(raw: Buffer): string {
+  const isMultiplexed = raw.length >= 8 && (raw[0] ?? 9) <= 2 && raw.readUIntBE(1, 3) === 0;
+  if (!isMultiplexed) return raw.toString();
+  const pieces: string[] = [];
+  for (let at = 0; at + 8 <= raw.length; ) {
+    const length = raw.readUInt32BE(at + 4);
+    pieces.push(raw.toString("utf8", at + 8, at + 8 + length));
+    at += 8 + length;
+  }
+  return pieces.join("");
+}
+
+export interface Image {
+  readonly id: string;
+  readonly tags: readonly string[];
+}
+
+/** The image that `reference` (a name, a tag or an id) stands for, or null if it is not on this machine. */
+export async function inspectImage(engine: Engine, reference: string): Promise<Image | null> {
+  const path = `/images/${encodeURIComponent(reference)}/json`;
+  const found = await nullIfMissing(getJson<InspectedImage>(engine, path));
+  if (found === null) return null;
+  return { id: found.Id, tags: found.RepoTags ?? [] };
+}
+
+interface InspectedImage {
+  readonly Id: string;
+  readonly RepoTags: readonly string[] | null;
+}
+
+/** Gives the image `id` the additional name `reference`, taking it from any other image. */
+export async function tagImage(engine: Engine, id: string, reference: string): Promise<void> {
+  const { repository, tag } = splitReference(reference);
+  const query = new URLSearchParams({ repo: repository, tag });
+  await engine.post(`/images/${encodeURIComponent(id)}/tag?${query}`);
+}
+
+/** Splits `registry:5000/team/app:1.2@sha256:…`. Without a tag it is `latest`, as in Docker. */
+export function splitReference(reference: string): { readonly repository: string; readonly tag: string } {
+  const name = reference.replace(/@.*$/, "");
+  const colon = name.lastIndexOf(":");
+  if (colon <= name.lastIndexOf("/")) return { repository: name, tag: "latest" };
+  return { repository: name.slice(0, colon), tag: name.slice(colon + 1) };
+}
+
+/**
+ * Whether a roll-out gave the image this name: its tag is twelve digits of the commit, and a number if that commit was
+ * built more than once.
+ */
+export function isNamedByCommit(reference: string): boolean {
+  return /^[0-9a-f]{12}(?:-\d+)?$/.test(splitReference(reference).tag);
+}
+
+/**
+ * Names the image `id` after the commit, beside `image` (`shop-app` → `shop-app:9f2c1ab04e77`). So the next build
+ * does not leave it nameless, and a roll back finds it. If another image has that name, a number is added.
+ *
+ * @returns the new name
+ */
+export async function tagByCommit(
+  engine: Engine,
+  image: string,
+  id: string,
+  commit: string,
+): Promise<string> {
+  const { repository } = splitReference(image);
+  for (let attempt = 1; ; attempt += 1) {
+    const reference = `${repository}:${commit.slice(0, 12)}${attempt === 1 ? "" : `-${attempt}`}`;
+    const holder = await inspectImage(engine, reference);
+    if (holder?.id === id) return reference;
+    if (holder === null) {
+      await tagImage(engine, id, reference);
+      return reference;
+    }
+  }
+}
+
+/** Whether an image's name contains its registry: `ghcr.io/team/app`, `localhost:5000/app`. */
+export function namesRegistry(image: string): boolean {
+  const { repository } = splitReference(image);
+  const [first, ...rest] = repository.split("/");
+  return rest.length > 0 && first !== undefined && (/[.:]/.test(first) || first === "localhost");
 }

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
 import { ProblemError } from "#problems";
 import { createRedactor, looksLikeSecretFile, readSecretFile, secretsInVariable } from "#redaction";
-import { type Container, inspectContainer } from "./containers.ts";
+import { type Container, execIn, inspectContainer, plainLog } from "./containers.ts";
 import { type Engine, EngineRefusal, getJson } from "./engine.ts";
-import { execIn, plainLog } from "./exec.ts";
 
 export type Readiness =
   | { readonly kind: "ready"; readonly hasHealthCheck: boolean }

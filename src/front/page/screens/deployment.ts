@@ -2,9 +2,9 @@ import { stripVTControlCharacters } from "node:util";
 import { html } from "hono/html";
 import type { DeploymentJson, LogPageJson, OneDeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
-import { branchOf, shortCommit } from "#commit-names";
-import { formatDuration } from "#config/duration";
 import { gitHosts, isGitHost } from "#config/git-hosts";
+import { formatDuration } from "#config/values";
+import { branchOf, shortCommit } from "#deployments/push";
 import { stepOf } from "#runner/log-file";
 import { failedText, type SiteRequests } from "#site-requests";
 import {

@@ -1,8 +1,8 @@
 import { html } from "hono/html";
 import type { DeploymentJson, HistoryJson, ProjectJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
-import { shortCommit } from "#commit-names";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
+import { shortCommit } from "#deployments/push";
 import { failedText } from "#site-requests";
 import { durationChart, medianMs, projectLook } from "./projects.ts";
 import {

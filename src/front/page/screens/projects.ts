@@ -1,7 +1,7 @@
 import { html } from "hono/html";
 import type { DeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
-import { shortCommit } from "#commit-names";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
+import { shortCommit } from "#deployments/push";
 import { failedText } from "#site-requests";
 import { ask, type Screen, type Visitor, type Wanted } from "./screen.ts";
 import {

@@ -1,7 +1,7 @@
 import { html, raw } from "hono/html";
 import type { DeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
-import { branchOf, shortCommit } from "#commit-names";
-import { formatDuration } from "#config/duration";
+import { formatDuration } from "#config/values";
+import { branchOf, shortCommit } from "#deployments/push";
 
 /** Escaped HTML. */
 export type Markup = ReturnType<typeof html>;
