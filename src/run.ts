@@ -17,8 +17,8 @@ import { canWrite, type Store } from "#platform/sqlite";
 import { listStatePaths, type Shared } from "#projects/project";
 import { ProjectRegistry } from "#projects/registry";
 import { takePushes } from "#projects/take-pushes";
-import { checkTools } from "#runner/check-script";
 import { lastLoggedId } from "#runner/log-file";
+import { checkTools } from "#runner/script";
 import type { Log } from "./log.ts";
 
 /** How many remotes are asked for missed pushes at a time: each takes a git, and with it often an ssh. */

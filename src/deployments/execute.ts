@@ -49,7 +49,7 @@ export interface ExecutorOptions {
   readonly store: Store;
   readonly runner: Runner;
   readonly exchange: RolloutExchange;
-  readonly onChange: (deploymentId: number) => void;
+  readonly onChange: (deploymentId: number, isRunning: boolean) => void;
   /** Called when the script of a deployment was started. */
   readonly onStart: (deployment: Deployment) => void;
   /** How long a deployment that waits for its remote rests. */
@@ -93,7 +93,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const cancelled = new AbortController();
     current = { id: deployment.id, run: null, cancelled };
     lookedAtMs = performance.now();
-    onChange(deployment.id);
+    onChange(deployment.id, true);
     const start = await runner.start(deployment, AbortSignal.any([stopping, cancelled.signal]));
     switch (start.kind) {
       case "started":
@@ -121,7 +121,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     await persist(() => transition(store, deployment, "skipped", { skipReason: reason }));
     current = null;
     logSkipped(log, deployment, reason);
-    onChange(deployment.id);
+    onChange(deployment.id, false);
     await persist(() => pruneHistory(store));
   }
 
@@ -164,7 +164,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     else if (waitReason !== lastWaitReason) log[level](fields, `Deployment ${id} waits: ${waitReason}`);
     current = null;
     lastWaitReason = waitReason;
-    onChange(id);
+    onChange(id, false);
   }
 
   async function record(deployment: Deployment, ending: Ending): Promise<void> {
@@ -181,7 +181,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     // From now on a cancellation finds it in the queue, if anywhere.
     current = null;
     logEnding(log, recorded?.deployment ?? deployment, recorded?.settled ?? ending);
-    onChange(deployment.id);
+    onChange(deployment.id, false);
     runner.tidy(deployment.id);
     exchange.tidy(deployment.id);
     await persist(() => pruneHistory(store));
@@ -283,7 +283,7 @@ function watchRollout(
     isGuarding = report.isGuarding;
     if (report.liveAtMs !== knownLiveAtMs) store.transaction(() => recordRollout(store, deployment, report));
     knownLiveAtMs = report.liveAtMs;
-    if (isNews) onChange(deployment.id);
+    if (isNews) onChange(deployment.id, true);
     const order = isGuarding ? orderFor(store, stopping) : null;
     if (order === null || order === given) return;
     if (order === "back") store.transaction(() => takeBack(store, deployment.id));

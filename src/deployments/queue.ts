@@ -59,8 +59,8 @@ export interface QueueOptions {
   readonly isHeld?: () => boolean;
   /** Makes the right to run, which projects share. Without it there is only this one. */
   readonly makeTurn?: (onFree: () => void) => Turn;
-  /** Called for each deployment that starts, ends or waits again here, when that is on disk. */
-  readonly onChange?: (deploymentId: number) => void;
+  /** Called for each deployment that starts, goes live, ends or waits again here, when that is on disk. */
+  readonly onChange?: (deploymentId: number, isRunning: boolean) => void;
   /** Called when the script of a deployment was started. */
   readonly onStart?: (deployment: Deployment) => void;
   /** Without it, nothing is known of roll-outs. */
@@ -147,7 +147,7 @@ export function createQueue(options: QueueOptions): Queue {
   function cancelWaiting(id: number, by: string | null): boolean {
     if (!store.transaction(() => cancelQueued(store, id, by))) return false;
     logCancelled(log, id);
-    onChange(id);
+    onChange(id, false);
     return true;
   }
 

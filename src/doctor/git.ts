@@ -10,8 +10,7 @@ import { findTokenFault } from "#notifications/commit-status";
 import { ownUid, readUser, statOf } from "#platform/files";
 import type { GitRemoteUrl } from "#platform/git";
 import { outputOf } from "#platform/run-command";
-import { checkOwnership, checkRepository, checkScript } from "#runner/check-script";
-import { deployLogDirectory } from "#runner/script";
+import { checkOwnership, checkRepository, checkScript, deployLogDirectory } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
 import { deliveryText, failedOf, HostError, openRepository } from "#setup/host-apis";
 import {

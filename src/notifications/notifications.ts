@@ -140,7 +140,6 @@ export function createNotifications(options: NotificationOptions): Notifications
     start(view, deployment) {
       // A fault of the database must not end a deployment.
       try {
-        if (!wantsStarts(view)) return;
         // What was found out about its commit since it was claimed is on record.
         const started = findDeployment(view, deployment.id) ?? deployment;
         view.transaction(() => reportStart(view, started));
@@ -187,11 +186,6 @@ export function senderTo(project: NotifiedProject, subscriber: string, pageUrl: 
 export function subscribersOf({ notify, commitStatus }: SubscriberSettings): readonly Subscriber[] {
   const targets = notify.targets.map(({ name }) => ({ name, wantsStarts: notify.on === "all" }));
   return [...(commitStatus ? [{ name: commitStatusName, wantsStarts: true }] : []), ...targets];
-}
-
-function wantsStarts(store: Store): boolean {
-  const sql = "SELECT 1 FROM subscribers WHERE project = $project AND wants_starts LIMIT 1";
-  return store.get(sql) !== undefined;
 }
 
 function logOutcome(

@@ -30,9 +30,14 @@ import { type RemoteHead, readRemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
 import { readDeploymentReport, removeDeploymentReport } from "#rollout/report";
 import { giveGuardOrder, removeGuardOrder } from "#rollout/requests";
-import { checkScript, logScriptFault } from "#runner/check-script";
 import { createRunner } from "#runner/runner";
-import { createProjectScript, makeScriptState, type ProjectScript } from "#runner/script";
+import {
+  checkScript,
+  createProjectScript,
+  logScriptFault,
+  makeScriptState,
+  type ProjectScript,
+} from "#runner/script";
 
 /** What the projects of a service share. */
 export interface Shared {
@@ -67,6 +72,8 @@ export class Project {
   /** What its scripts, and git in its repository, run with now. */
   script: () => ProjectScript;
   catchUp: CatchUp;
+  /** Whether anybody is to be told that a script was started. */
+  #wantsStarts = false;
   readonly #shared: Shared;
   readonly #checks: Checks;
   readonly #resolver: Resolver;
@@ -91,11 +98,13 @@ export class Project {
       runner: this.#makeRunner(),
       exchange: this.#makeExchange(),
       isHeld: () => !this.isServed,
-      onChange(id) {
+      onChange(id, isRunning) {
         events.emit(String(id));
-        notifications.wake();
+        if (!isRunning) notifications.wake();
       },
-      onStart: (deployment) => notifications.start(store, deployment),
+      onStart: (deployment) => {
+        if (this.#wantsStarts) notifications.start(store, deployment);
+      },
     });
     ({ script: this.script, catchUp: this.catchUp } = this.#use(config));
   }
@@ -223,6 +232,7 @@ export class Project {
       runsAsOwner: service.projectsPath !== null,
     };
     const script = createProjectScript(sources);
+    this.#wantsStarts = subscribersOf(settings).some(({ wantsStarts }) => wantsStarts);
     // Now, so that a roll-out by hand before the first deployment finds it.
     try {
       makeScriptState(script());

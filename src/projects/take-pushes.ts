@@ -75,6 +75,8 @@ const linesPerMinute = 10;
 export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: boolean): Taking {
   const { service, store, log, stopping } = shared;
   const directory = service.spoolPath;
+  /** The projects whose history has grown since it was pruned. */
+  const grown = new Set<string>();
   let failure: string | null = null;
   let heardAtMs: number | null = null;
   let usesNotedAtMs = Number.NEGATIVE_INFINITY;
@@ -93,7 +95,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       take(ids.splice(0, mostOffered));
       await pause(Math.max(0, restsUntilMs - performance.now()), stopping);
     }
-    pruneIds();
+    prune();
     if (failure !== null) log.info({ event: "spool.read" }, "The spool can be read again");
     failure = null;
   }
@@ -132,14 +134,11 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       // The two processes read the projects at different moments.
       if (offers.some(({ offer }) => offer !== null && !isExpected(offer))) projects.refresh();
       const names = new Set(offers.map(({ offer }) => offer?.project ?? ""));
-      const recorded = store.transaction(() => {
-        const made = offers.map(({ id, offer }) => record(id, offer));
-        // Nothing may be deployed, and so be pruned after, for long.
-        for (const name of names) pruneHistory(store.of(name));
-        return made;
-      });
-      answers.push(...recorded);
-      for (const name of names) projects.find(name)?.queue.wake();
+      answers.push(...store.transaction(() => offers.map(({ id, offer }) => record(id, offer))));
+      for (const name of names) {
+        projects.find(name)?.queue.wake();
+        grown.add(name);
+      }
     } catch (error) {
       const text = "Pushes in the spool could not be recorded; they are tried again";
       if (mayLog("spool.unrecorded")) log.error({ event: "spool.unrecorded", err: error }, text);
@@ -199,7 +198,13 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     return project ? isWanted(project, push) : listDeployments(store.of(name), { limit: 1 }).length > 0;
   }
 
-  function pruneIds(): void {
+  /** Nothing may be deployed, and so be pruned after, for long. */
+  function prune(): void {
+    if (grown.size > 0)
+      store.transaction(() => {
+        for (const name of grown) pruneHistory(store.of(name));
+      });
+    grown.clear();
     const sql = "SELECT max(seq) - min(seq) AS n FROM spooled";
     if (Number(store.get(sql)?.n ?? 0) < mostIds * 2) return;
     store.transaction(() =>

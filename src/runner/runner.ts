@@ -11,19 +11,19 @@ import { isShortage, runAs } from "#platform/run-command";
 import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
 import type { Redactor } from "#redaction";
-import { checkScript } from "./check-script.ts";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import { logPath, longestLine, type OutputReader, type OutputSink, openOutput } from "./log-file.ts";
 import { ageMs, findProcessesOf, type ProcessEntry, terminateGroup, variablesOf } from "./processes.ts";
 import {
   binDirectory,
   checkDeployLogDirectory,
+  checkScript,
   deployLogDirectory,
   makeScriptState,
   type ProjectScript,
+  printSecrets,
   scriptEnvironment,
 } from "./script.ts";
-import { hidesAll, printSecrets } from "./secret-commands.ts";
 import {
   findSurvivor,
   isHeld,
@@ -130,6 +130,12 @@ function withLivingSecrets(options: RunnerOptions, deployment: Deployment): RunC
   const context = contextOf({ ...options, script: script.withSecrets(secrets) }, deployment);
   return names.every((name) => name in secrets) ? context : { ...context, redactor: hidesAll };
 }
+
+/** For output that may have secrets which are not known any more. */
+const hidesAll: Redactor = {
+  text: () => "***",
+  beginning: () => ({ shown: "", rest: "" }),
+};
 
 /** Everything that one run of the script needs. */
 interface RunContext {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { checkScript } from "../../src/runner/check-script.ts";
+import { checkScript } from "../../src/runner/script.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { becomeNobody, needs } from "../harness/requirements.ts";
