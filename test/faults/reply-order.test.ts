@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { needs } from "../harness/requirements.ts";
-import { type Mutation, makeMutant, startService } from "../harness/service.ts";
+import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -18,30 +18,10 @@ test(
   },
 );
 
-const mutations: Readonly<Record<string, Mutation>> = {
-  "a push that is not synced": { file: "front/webhook/spool.ts", from: "await file.sync();", to: "" },
-  "a spool whose directory is not synced": {
-    file: "front/webhook/spool.ts",
-    from: "await opened.sync();",
-    to: "",
-  },
-  "a record that is not synced": {
-    file: "platform/sqlite.ts",
-    from: "PRAGMA synchronous = FULL",
-    to: "PRAGMA synchronous = NORMAL",
-  },
-};
-
-for (const [what, mutation] of Object.entries(mutations)) {
-  test(`the test above would notice ${what}`, needs("strace"), async (t) => {
-    assert.notDeepEqual(await findPremature(t, makeMutant(t, mutation)), []);
-  });
-}
-
 /** Traces the system calls of a service during single and simultaneous pushes. @returns the commits for which one was too early */
-async function findPremature(t: TestContext, mainPath?: string): Promise<string[]> {
+async function findPremature(t: TestContext): Promise<string[]> {
   const tracePath = join(temporaryDirectory(t), "trace");
-  const service = await startService(t, { wrapper: tracer(tracePath), ...(mainPath ? { mainPath } : {}) });
+  const service = await startService(t, { wrapper: tracer(tracePath) });
   const commits = Array.from({ length: pushes }, randomCommit);
   const push = async (after: string) => (await deliver(service.url, githubPush({ after }))).status;
   for (const commit of commits.slice(0, pushes / 2)) assert.equal(await push(commit), 202);

@@ -38,16 +38,11 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
     /** Writes the file of a project; `settings` are more lines of it. */
     addProject: (name: string, repoPath: string, settings?: Settings) =>
       void writeProject(projectsPath, name, repoPath, settings),
-    /** Starts a role and waits until it serves. `wrapper` is a prefix of its command line, `code` another main.ts. */
-    async start(
-      role: Role,
-      env: Readonly<Record<string, string>> = {},
-      wrapper: readonly string[] = [],
-      code = mainPath,
-    ) {
+    /** Starts a role and waits until it serves. `wrapper` is a prefix of its command line. */
+    async start(role: Role, env: Readonly<Record<string, string>> = {}, wrapper: readonly string[] = []) {
       const statePath = statePathOf(role);
       const [program = "", ...before] = [...wrapper, process.execPath];
-      const child = spawn(program, [...before, code, ...(role === "all" ? [] : [role])], {
+      const child = spawn(program, [...before, mainPath, ...(role === "all" ? [] : [role])], {
         cwd: directory,
         env: {
           ...serviceEnvironment(),

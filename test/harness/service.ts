@@ -1,8 +1,7 @@
-import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { statePaths, testSecret } from "./delivery.ts";
 import { LogReader } from "./processes.ts";
@@ -20,8 +19,6 @@ export interface ServiceOptions {
   readonly repoPath?: string;
   /** A prefix of the command line, such as `strace` and its arguments. */
   readonly wrapper?: readonly string[];
-  /** A main.ts other than the checkout's, such as one that was broken on purpose. */
-  readonly mainPath?: string;
 }
 
 /** A real service in a process of its own, with a repository directory and a state directory of its own. */
@@ -87,7 +84,7 @@ export function spawnService(
 ) {
   const [program = process.execPath, ...before] = [...(options.wrapper ?? []), process.execPath];
   const checked = ["--import", join(root, "test/harness/check-answers.ts")];
-  const child = spawn(program, [...before, ...checked, options.mainPath ?? mainPath], {
+  const child = spawn(program, [...before, ...checked, mainPath], {
     cwd: options.repoPath,
     env: {
       ...serviceEnvironment(),
@@ -140,30 +137,4 @@ export function letGo(repoPath: string, exitCode = 0): void {
   const path = join(repoPath, "go");
   writeFileSync(`${path}.new`, String(exitCode));
   renameSync(`${path}.new`, path);
-}
-
-export interface Mutation {
-  /** Relative to src/ */
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
-
-/**
- * Makes a copy of the service that is broken in one place, so that a test can show that it detects the fault.
- *
- * @returns the path of its main.ts
- */
-export function makeMutant(scope: Scope, { file, from, to }: Mutation): string {
-  const source = dirname(mainPath);
-  const directory = temporaryDirectory(scope);
-  cpSync(source, join(directory, "src"), { recursive: true });
-  for (const name of ["node_modules", "package.json"]) {
-    symlinkSync(join(dirname(source), name), join(directory, name));
-  }
-  const path = join(directory, "src", file);
-  const parts = readFileSync(path, "utf8").split(from);
-  assert.equal(parts.length, 2, `${file} has ${JSON.stringify(from)} ${parts.length - 1} times, not once`);
-  writeFileSync(path, parts.join(to));
-  return join(directory, "src/main.ts");
 }
