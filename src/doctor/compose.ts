@@ -1,4 +1,4 @@
-import { type ComposeModel, type ComposeService, compareVersions, neededCompose } from "#platform/compose";
+import { type ComposeService, compareVersions, neededCompose } from "#platform/compose";
 import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
 import { ownUid, readUser, statOf } from "#platform/files";
 import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
@@ -55,14 +55,14 @@ export const lintChecks: readonly Check[] = [
     about: "project",
     claim: "every service that gets requests has a health check",
     fix: "is the line for the compose file. A health check in its Dockerfile counts too. A worker needs none",
-    probe: (context) => lint(context, healthFaults),
+    probe: (context) => lint(context, healthFault),
   },
   {
     id: "lint-side-by-side",
     about: "project",
     claim: "two containers of a service can run side by side",
     fix: "removes the fixed port, name or address, which only the proxy needs; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
-    probe: (context) => lint(context, clashFaults),
+    probe: (context) => lint(context, clashFault),
   },
   {
     id: "restart",
@@ -115,14 +115,12 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
   );
 }
 
-/** A service that requests may go to. */
-interface App {
-  readonly name: string;
-  readonly service: ComposeService;
-  readonly model: ComposeModel;
-}
-
-type Rule = (app: App, context: DoctorContext) => readonly Fault[] | Promise<readonly Fault[]>;
+/** What is wrong with a service that requests may go to; null: nothing. */
+type Rule = (
+  name: string,
+  service: ComposeService,
+  context: DoctorContext,
+) => Fault | null | Promise<Fault | null>;
 
 /** Applies a rule to the services of which two containers may run at once, as compose resolves its file. */
 async function lint(context: DoctorContext, rule: Rule): Promise<Finding> {
@@ -130,15 +128,16 @@ async function lint(context: DoctorContext, rule: Rule): Promise<Finding> {
   if (answer.kind === "no-file") return noFile;
   if (answer.kind === "swarm") return skip("a Swarm has rules of its own: docs/swarm.md");
   if (answer.kind !== "model") return skip("docker compose cannot read the file yet");
-  const { model } = answer;
-  const awaited = namesRunToTheirEnd(model.services);
-  const apps = Object.entries(model.services).filter(([name, service]) => {
+  const { services } = answer.model;
+  const awaited = namesRunToTheirEnd(services);
+  const apps = Object.entries(services).filter(([name, service]) => {
     const label = service.labels?.["hotpush.rollout"] ?? null;
     const hasData = label === null && writableVolume(service) !== null;
     return name !== "hotpush" && !awaited.has(name) && !isProxy(service) && !hasData && label !== "recreate";
   });
-  const faults = await Promise.all(apps.map(([name, service]) => rule({ name, service, model }, context)));
-  return okUnless(faults.flat(), Object.keys(model.services).join(", "));
+  const found = await Promise.all(apps.map(([name, service]) => rule(name, service, context)));
+  const faults = found.filter((fault) => fault !== null);
+  return okUnless(faults, Object.keys(services).join(", "));
 }
 
 /** A proxy of the compose file reads the live files. */
@@ -147,25 +146,27 @@ function isProxy({ volumes = [] }: ComposeService): boolean {
 }
 
 /** Without a health check, a container counts as ready after 3 s, even if it does not answer. */
-async function healthFaults({ name, service, model }: App, context: DoctorContext) {
-  const { healthcheck, image = `${model.name}-${name}`, ports = [], expose = [] } = service;
-  if (healthcheck && !healthcheck.disable) return [];
+async function healthFault(name: string, service: ComposeService, context: DoctorContext) {
+  const { healthcheck, ports = [], expose = [] } = service;
+  if (healthcheck && !healthcheck.disable) return null;
   // On a server, init takes the ports out of the compose file, and the site says who gets requests.
   const upstreams = upstreamsOf(context.server, context.project);
   const declared = upstreams.size > 0 ? undefined : (ports[0]?.target ?? expose[0]);
   const port = upstreams.get(name) ?? declared;
-  if (port === undefined || (!healthcheck?.disable && (await hasHealthcheck(image, context)))) return [];
+  if (port === undefined || (!healthcheck?.disable && (await hasHealthcheck(name, service, context))))
+    return null;
   const text = `${name} has no health check: requests go to a new container before it can answer them. For example:`;
   const url = `http://localhost:${Number.parseInt(String(port), 10)}/`;
   const times = "interval: 10s, start_period: 30s, start_interval: 500ms";
   const change = `services.${name}.healthcheck: {test: ["CMD", "curl", "-f", "${url}"], ${times}}`;
-  return [warning(text, { change })];
+  return warning(text, { change });
 }
 
 /** A HEALTHCHECK of its Dockerfile counts too, if the image exists already. */
-async function hasHealthcheck(image: string, { engine }: DoctorContext): Promise<boolean> {
-  const docker = await engine();
-  if (docker.kind !== "answers") return false;
+async function hasHealthcheck(name: string, service: ComposeService, { engine, compose }: DoctorContext) {
+  const [docker, answer] = [await engine(), await compose()];
+  if (docker.kind !== "answers" || answer.kind !== "model") return false;
+  const { image = `${answer.model.name}-${name}` } = service;
   const path = `/images/${encodeURIComponent(image)}/json`;
   type Image = { readonly Config: { readonly Healthcheck?: object | null } };
   const found = await nullIfMissing(getJson<Image>(docker.engine, path));
@@ -173,9 +174,9 @@ async function hasHealthcheck(image: string, { engine }: DoctorContext): Promise
 }
 
 /** Two containers cannot share a port of the host, a name, an address or another's network: the old one has to stop first. */
-function clashFaults({ name, service }: App): readonly Fault[] {
+function clashFault(name: string, service: ComposeService): Fault | null {
   const found = replacementOf({ ...service, labels: {} }, false);
-  if (found.how !== "recreate") return [];
+  if (found.how !== "recreate") return null;
   const text = `${name} is down while it is replaced, because two containers of it would clash (${found.reason}). Let the proxy publish its port, or accept that by the label hotpush.rollout: recreate.`;
-  return [warning(text, { change: `services.${name}: remove ${found.reason.replace(/^publishes /, "")}` })];
+  return warning(text, { change: `services.${name}: remove ${found.reason.replace(/^publishes /, "")}` });
 }

@@ -43,18 +43,19 @@ export interface Check {
   readonly probe: (context: DoctorContext) => Finding | Promise<Finding>;
 }
 
-/** What a check found: all is right, there is nothing to check, or what is wrong. */
-export type ProbeResult =
-  | { readonly outcome: "ok"; readonly fact: string }
-  | { readonly outcome: "skipped"; readonly reason: string }
-  | { readonly outcome: "faulty"; readonly faults: readonly Fault[] };
+/** What a check found: all is right (`fact`: what), there is nothing to check (`fact`: why), or what is wrong. */
+export interface ProbeResult {
+  readonly outcome: "ok" | "skipped" | "faulty";
+  readonly fact: string | null;
+  readonly faults: readonly Fault[];
+}
 
 /** A `problem` keeps a push from being deployed, or lets somebody in. A `warning` costs requests or will cost work. */
 export interface Fault {
   readonly severity: "problem" | "warning";
   readonly text: string;
-  readonly command?: string;
-  readonly change?: string;
+  readonly command: string | null;
+  readonly change: string | null;
 }
 
 /** A shell command; or what to write into a file or a form, if no command can do it. */
@@ -65,17 +66,18 @@ export type Finding = ProbeResult | Fault;
 
 /** All is right. @param fact what was found, in a few words */
 export function ok(fact: string): ProbeResult {
-  return { outcome: "ok", fact };
+  return okUnless([], fact);
 }
 
 /** Nothing was checked, because of `reason`. */
 export function skip(reason: string): ProbeResult {
-  return { outcome: "skipped", reason };
+  return { outcome: "skipped", fact: reason, faults: [] };
 }
 
 /** A fault that keeps a push from being deployed. @param text one or two sentences */
 export function problem(text: string, fix?: Fix): Fault {
-  return { severity: "problem", text, ...(typeof fix === "string" ? { command: fix } : fix) };
+  const by = typeof fix === "object" ? fix : { command: fix ?? null };
+  return { severity: "problem", text, command: null, change: null, ...by };
 }
 
 /** A fault that costs requests or will cost work. @param text one or two sentences */
@@ -85,7 +87,7 @@ export function warning(text: string, fix?: Fix): Fault {
 
 /** The result of a check that found any number of faults. @param fact what is right if there are none */
 export function okUnless(faults: readonly Fault[], fact: string): ProbeResult {
-  return faults.length === 0 ? ok(fact) : { outcome: "faulty", faults };
+  return faults.length === 0 ? { outcome: "ok", fact, faults } : { outcome: "faulty", fact: null, faults };
 }
 
 /** `word` as a POSIX shell takes it for one word. */
@@ -321,11 +323,7 @@ export async function probeEngine(env: Environment) {
   }
 }
 
-/**
- * Sends a signed ping to the service's port, on a server to Caddy's.
- *
- * @returns what answers there; `acceptsSecret` is null if there is no secret to try
- */
+/** Sends a ping to the service's port, on a server to Caddy's, signed with the secret if there is one. */
 export async function probeService(
   server: Server | null,
   host: string,
@@ -339,7 +337,5 @@ export async function probeService(
   const url = `http://${server === null ? direct : caddy}`;
   const hook = webhookUrlOf(new URL(`${url}/webhook`), project);
   const { outcome } = await ping(hook, secret ?? "none", server?.files ?? null);
-  if (outcome === "unreachable") return { kind: "nothing" } as const;
-  if (outcome === "not-hotpush" || outcome === "redirected") return { kind: "another" } as const;
-  return { kind: "hotpush", acceptsSecret: secret === null ? null : outcome === "pong", url } as const;
+  return { url, outcome, isHotpush: !["unreachable", "not-hotpush", "redirected"].includes(outcome) };
 }

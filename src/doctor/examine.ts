@@ -8,6 +8,7 @@ import {
   type Check,
   type DoctorContext,
   makeDoctorContext,
+  okUnless,
   type ProbeResult,
   readSettings,
   type Settings,
@@ -153,8 +154,7 @@ export function runChecks(
       const found = await Promise.resolve(context)
         .then(check.probe)
         .catch((error: Error) => warning(`Check failed: ${error.message}`));
-      const result: ProbeResult = "severity" in found ? { outcome: "faulty", faults: [found] } : found;
-      return { check, project, result };
+      return { check, project, result: "severity" in found ? okUnless([found], "") : found };
     }),
   );
 }

@@ -7,6 +7,7 @@ import { branches } from "#config/settings";
 import { readSigners } from "#config/signers-file";
 import { webhookUrl, webhookUrlOf } from "#config/values";
 import { findTokenFault } from "#notifications/commit-status";
+import { readHostChecks } from "#notifications/host-checks";
 import { ownUid, readUser, statOf } from "#platform/files";
 import type { GitRemoteUrl } from "#platform/git";
 import { outputOf } from "#platform/run-command";
@@ -146,7 +147,7 @@ export const gitChecks: readonly Check[] = [
   {
     id: "commit-status",
     about: "project",
-    claim: "the token may show results on commits",
+    claim: "the token may show results on commits and, for DEPLOY_AFTER, read their checks",
     fix: "says which rights the token needs: docs/git-hosts.md. Nothing is shown on any commit",
     async probe(context) {
       const status = commitStatusOf(context);
@@ -156,9 +157,14 @@ export const gitChecks: readonly Check[] = [
       const unasked = ({ code }: NodeJS.ErrnoException) =>
         `the host cannot be asked (${code ?? "unknown error"})`;
       const fault = await findTokenFault(status).catch(unasked);
-      if (fault === null) return ok(`the token may show results on commits of ${href}`);
       const change = "make a token with the rights that docs/git-hosts.md lists, and put it into that file";
-      return warning(`No result is shown on commits of ${href}: ${fault}.`, { change });
+      if (fault !== null) return warning(`No result is shown on commits of ${href}: ${fault}.`, { change });
+      const head = await headOf(context);
+      if (!context.value("DEPLOY_AFTER") || head === null)
+        return ok(`the token may show results on commits of ${href}`);
+      const checks = await readHostChecks(status, head.commit, head.branch, AbortSignal.timeout(10_000));
+      if (checks.kind === "checks") return ok(`the token may read the checks of ${href}, and show results`);
+      return problem(`Pushes wait for their checks, and none are read: ${checks.fault}`);
     },
   },
   {
@@ -217,6 +223,15 @@ export const scriptChecks: readonly Check[] = [
     },
   },
 ];
+
+/** The head of the deployed branch at the remote; null if it does not say. */
+async function headOf({ remote, value }: DoctorContext) {
+  const answer = await remote();
+  const refs = answer.kind === "refs" ? answer.refs : new Map<string, string>();
+  const heads = branches.map((branch) => ({ branch, commit: refs.get(`refs/heads/${branch}`) ?? "" }));
+  const isDeployed = (branch: string) => [branch, ""].includes(value("BRANCH") ?? "");
+  return heads.find(({ branch, commit }) => commit !== "" && isDeployed(branch)) ?? null;
+}
 
 function commitStatusOf({ value }: DoctorContext) {
   return readCommitStatus(value("COMMIT_STATUS_URL") || null, value("COMMIT_STATUS_TOKEN_FILE") || null);
@@ -299,7 +314,7 @@ async function readSshSettings(
 
 /** With ALLOWED_SIGNERS, whether the next deployment would pass the check of its signature. */
 async function checkSigners(context: DoctorContext): Promise<Finding> {
-  const { value, repoPath, scriptEnv: env, user, remote, readGit } = context;
+  const { value, repoPath, scriptEnv: env, user, readGit } = context;
   const signersPath = value("ALLOWED_SIGNERS") || null;
   if (signersPath === null) return skip("ALLOWED_SIGNERS is not set: commits need no signature");
   const signers = readSigners(signersPath, repoPath);
@@ -307,10 +322,7 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
   const isOpen = ((statOf(signersPath)?.mode ?? 0) & 0o022) !== 0;
   const open = `Other users of this machine can write to ${signersPath}, and could allow their own keys.`;
   if (isOpen) return warning(open, `chmod go-w ${quote(signersPath)}`);
-  const answer = await remote();
-  const names = value("BRANCH") ? [value("BRANCH")] : branches;
-  const commits = answer.kind === "refs" ? names.map((name) => answer.refs.get(`refs/heads/${name}`)) : [];
-  const commit = commits.find((one) => one !== undefined);
+  const commit = (await headOf(context))?.commit;
   // Nothing is fetched.
   if (commit === undefined || (await readGit("cat-file", "-t", commit)) !== "commit")
     return skip("the newest commit of the branch is not in the checkout yet");

@@ -19,7 +19,6 @@ import {
   skip,
   warning,
 } from "./context.ts";
-import { askInContainer, isInOtherContainer } from "./server.ts";
 
 export const configurationChecks: readonly Check[] = [
   {
@@ -99,9 +98,7 @@ export const diskChecks: readonly Check[] = [
     about: "service",
     claim: "the state can be written, and is on a local disk that outlives a restart",
     fix: "creates the directory, makes the process's user its owner, or moves STATE_PATH to a local disk",
-    async probe(context) {
-      const { server, statePath, settings } = context;
-      if (await isInOtherContainer(context)) return skip(askInContainer);
+    probe({ server, statePath, settings }) {
       const fault = server === null ? ownStateFault(statePath) : frontStateFault(server);
       if (fault !== null) return fault;
       const disk = unfit.get(statfsSync(nearestExisting(statePath)).type);

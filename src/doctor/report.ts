@@ -1,5 +1,5 @@
 import { type Terminal, wrapText } from "#platform/terminal";
-import type { Fault, ProbeResult } from "./context.ts";
+import type { Fault } from "./context.ts";
 import type { CheckReport } from "./examine.ts";
 
 const columns = 80;
@@ -9,38 +9,23 @@ type Paint = Terminal["paint"];
 
 /** Counts the faults by severity, and the checks that have none. */
 export function countResults(reports: readonly CheckReport[]) {
-  const faults = reports.flatMap(({ result }) => (result.outcome === "faulty" ? result.faults : []));
-  const bySeverity = (wanted: Fault["severity"]) => faults.filter(({ severity }) => severity === wanted);
-  const withOutcome = (wanted: ProbeResult["outcome"]) =>
-    reports.filter(({ result }) => result.outcome === wanted);
+  const faults = reports.flatMap(({ result }) => result.faults);
+  const ofSeverity = (wanted: Fault["severity"]) => faults.filter(({ severity }) => severity === wanted);
+  const ofOutcome = (wanted: string) => reports.filter(({ result }) => result.outcome === wanted);
   return {
-    problems: bySeverity("problem").length,
-    warnings: bySeverity("warning").length,
-    passed: withOutcome("ok").length,
-    skipped: withOutcome("skipped").length,
+    problems: ofSeverity("problem").length,
+    warnings: ofSeverity("warning").length,
+    passed: ofOutcome("ok").length,
+    skipped: ofOutcome("skipped").length,
   };
 }
 
 /** The report for programs. docs/troubleshooting.md is its contract: every member is always there. */
 export function jsonReport(reports: readonly CheckReport[]): string {
-  return JSON.stringify({ ...countResults(reports), checks: reports.map(checkJson) });
-}
-
-function checkJson({ check: { id, group, claim }, project, result }: CheckReport) {
-  return {
-    project,
-    id,
-    group,
-    subject: claim,
-    outcome: result.outcome,
-    fact: result.outcome === "ok" ? result.fact : result.outcome === "skipped" ? result.reason : null,
-    faults: (result.outcome === "faulty" ? result.faults : []).map(({ severity, text, command, change }) => ({
-      severity,
-      text,
-      command: command ?? null,
-      change: change ?? null,
-    })),
-  };
+  const rows = reports.map(({ check: { id, group, claim }, project, result }) => {
+    return { project, id, group, subject: claim, ...result };
+  });
+  return JSON.stringify({ ...countResults(reports), checks: rows });
 }
 
 /** The report for a person: a line per check, and below it what is wrong and how to fix it. */
@@ -61,29 +46,29 @@ function sectionTexts(reports: readonly CheckReport[], paint: Paint): readonly s
   );
 }
 
-function checkLines({ check, result }: CheckReport, paint: Paint): readonly string[] {
-  const name = check.id.padEnd(19);
-  const hanging = (mark: string, text: string) => {
-    const [first = "", ...rest] = wrapText(oneLine(text), columns - 24);
-    return [`  ${mark} ${name} ${first}`, ...rest.map((line) => `${" ".repeat(24)}${line}`)];
-  };
-  if (result.outcome === "ok") return hanging(paint("green", "✓"), result.fact);
-  if (result.outcome === "skipped") {
-    return hanging(paint("dim", "-"), `skipped: ${result.reason}`).map((line) => paint("dim", line));
+function checkLines({ check: { id }, result: { outcome, fact, faults } }: CheckReport, paint: Paint) {
+  if (outcome === "faulty") {
+    const isProblem = faults.some(({ severity }) => severity === "problem");
+    const head = `  ${isProblem ? paint("red", "✗") : paint("yellow", "!")} ${id}`;
+    return [head, ...faults.flatMap((fault) => faultLines(fault, paint))];
   }
-  const isProblem = result.faults.some(({ severity }) => severity === "problem");
-  const head = `  ${isProblem ? paint("red", "✗") : paint("yellow", "!")} ${check.id}`;
-  return [head, ...result.faults.flatMap((fault) => faultLines(fault, paint))];
+  const line = (mark: string, what: string) => `  ${mark} ${id.padEnd(19)} ${what}${oneLine(fact ?? "")}`;
+  const text = outcome === "ok" ? line(paint("green", "✓"), "") : paint("dim", line("-", "skipped: "));
+  return wrapText(text, columns, " ".repeat(24));
 }
 
 function faultLines({ text, command, change }: Fault, paint: Paint): readonly string[] {
   const width = columns - margin.length;
-  const lines = wrapText(oneLine(text), width).map((line) => `${margin}${line}`);
-  const indented = (heading: string, fix: readonly string[]) => [heading, ...fix.map((line) => `  ${line}`)];
-  // A command stays one line, so that it can be copied.
-  const run = command === undefined ? [] : indented("Run:", [command]);
-  const write = change === undefined ? [] : indented("Change:", wrapText(oneLine(change), width - 2));
-  return [...lines, ...[...run, ...write].map((line) => `${margin}${paint("bold", line)}`)];
+  const fix = [
+    // A command stays one line, so that it can be copied.
+    ...(command === null ? [] : ["Run:", `  ${command}`]),
+    ...(change === null
+      ? []
+      : ["Change:", ...wrapText(oneLine(change), width - 2).map((line) => `  ${line}`)]),
+  ];
+  return [...wrapText(oneLine(text), width), ...fix.map((line) => paint("bold", line))].map(
+    (line) => margin + line,
+  );
 }
 
 function lastLine({ problems, warnings, passed, skipped }: ReturnType<typeof countResults>): string {

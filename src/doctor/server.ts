@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { serverCommands, serverComposeProject, serverServices } from "#config/server";
 import { webhookUrl, webhookUrlOf } from "#config/values";
 import { listContainers } from "#platform/docker/containers";
-import { isInContainer } from "#platform/docker/engine";
 import { isServing, lastLogLines } from "#platform/docker/health";
 import { ping } from "#send/send";
 import type { Server } from "#setup/server";
@@ -77,20 +76,15 @@ export const serviceChecks: readonly Check[] = [
     claim: "the service runs, and has the secret that is set here",
     fix: "starts the containers of the server. A service that was set up by hand is started as docs/set-up.md says",
     async probe(context) {
-      const { server, faults } = context;
+      const { server, faults, secret } = context;
       const start = server ? serverCommands(server.files).start : undefined;
-      const service = await context.service();
-      if (service.kind === "hotpush" && service.acceptsSecret !== false)
-        return ok(`it answers at ${service.url}`);
-      if (service.kind === "hotpush") {
-        const text = "The running service refuses a ping signed with the secret that is set here.";
-        return problem(`${text} Restart it.`, start);
-      }
-      if (await isInOtherContainer(context)) return skip(askInContainer);
-      return problem(
-        "Hotpush does not answer here: nobody receives a push.",
-        faults.length > 0 ? undefined : start,
-      );
+      const { url, isHotpush, outcome } = await context.service();
+      if (isHotpush && (outcome === "pong" || secret === null)) return ok(`it answers at ${url}`);
+      const refused =
+        "The running service refuses a ping signed with the secret that is set here. Restart it.";
+      if (isHotpush) return problem(refused, start);
+      const text = `Hotpush does not answer here: nobody receives a push.${elsewhere(context)}`;
+      return problem(text, faults.length > 0 ? undefined : start);
     },
   },
   {
@@ -101,11 +95,10 @@ export const serviceChecks: readonly Check[] = [
     fix: "resumes a paused queue, or starts the containers of the server",
     async probe(context) {
       const { status, project, server } = context;
-      if (await isInOtherContainer(context)) return skip(askInContainer);
       const start = server ? serverCommands(server.files).start : undefined;
       const answer = await status();
       if (answer instanceof Error)
-        return problem(`\`hotpush run\` does not answer: ${answer.message}`, start);
+        return problem(`\`hotpush run\` does not answer: ${answer.message}.${elsewhere(context)}`, start);
       const { health, waiting } = answer;
       if (!health.isHealthy) return problem(`The service is not healthy: ${health.detail}`, start);
       if ("projects" in answer || answer.paused === null) return ok(`${waiting.length} waiting`);
@@ -146,8 +139,7 @@ export const serviceChecks: readonly Check[] = [
       if (known === null)
         return skip("name the URL that your git host sends to: hotpush doctor --url https://…");
       if (secret === null) return skip("there is no secret to sign with");
-      if (givenUrl === null && (await context.service()).kind !== "hotpush")
-        return skip("the service does not run");
+      if (givenUrl === null && !(await context.service()).isHotpush) return skip("the service does not run");
       // On a server, the site of a project passes /webhook on to its own path.
       const url = webhookUrlOf(known, server === null ? project : null);
       const { outcome, text } = await ping(url, secret, server?.files ?? null);
@@ -167,12 +159,8 @@ export function upstreamsOf(server: Server | null, project: string | null): Read
   return new Map(servicesIn(readFileSync(file, "utf8")).map(({ service, port }) => [service, port]));
 }
 
-/** From the host, a service in a container cannot be checked. */
-export const askInContainer = "it is in the container: docker compose exec hotpush hotpush doctor";
-
-/** Whether Hotpush is a service of the project's compose file, and this is not its container. */
-export async function isInOtherContainer({ compose, server }: DoctorContext): Promise<boolean> {
-  const answer = await compose();
-  if (answer.kind !== "model" || server !== null || isInContainer()) return false;
-  return "hotpush" in answer.model.services;
+/** From the host, a service in a container of its own cannot be checked. */
+function elsewhere({ server }: DoctorContext): string {
+  const there = "docker compose exec hotpush hotpush doctor";
+  return server === null ? ` If it has a container of its own, run the doctor in it: ${there}` : "";
 }

@@ -1,18 +1,10 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { makePlace, probe, runInShell, setSettings, standInForDocker } from "../harness/doctor.ts";
+import { makePlace, probe, runInShell, setSettings } from "../harness/doctor.ts";
 import { startService } from "../harness/service.ts";
 
 const bin = join(import.meta.dirname, "../../bin");
-
-test("running, queue, state-directory: on the host, skipped for a service in a container", async (t) => {
-  const place = makePlace(t);
-  const model = { name: "shop", services: { hotpush: { restart: "always" } } };
-  const options = standInForDocker(place, { composeVersion: "2.40.3", model });
-  for (const id of ["running", "queue", "state-directory"])
-    assert.equal((await probe(place, id, options)).outcome, "skipped", id);
-});
 
 test("running: no service, and one with an earlier secret, are found, and fixed by a start", async (t) => {
   const place = makePlace(t);

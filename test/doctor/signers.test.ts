@@ -64,6 +64,23 @@ for (const [what, status, mode, outcome] of [
     assert.equal(requests.length === 0, mode === 0o644);
   });
 
+for (const [what, status, severity] of [
+  ["reads the checks that DEPLOY_AFTER awaits passes", 200, undefined],
+  ["may not read the checks that DEPLOY_AFTER awaits is a problem", 403, "problem"],
+] as const)
+  test(`commit-status: a token that ${what}`, async (t) => {
+    const { url } = await startTarget(t, (response, { method, path }) => {
+      const isOfChecks = path.includes("/commits/");
+      response.writeHead(isOfChecks ? status : method === "GET" ? 200 : 404).end('{"statuses":null}');
+    });
+    const place = makePlace(t);
+    const path = join(place.root, "token");
+    writeFileSync(path, "a-token-of-gitea\n", { mode: 0o600 });
+    const settings = { COMMIT_STATUS_URL: `gitea+${url}/octo/app`, COMMIT_STATUS_TOKEN_FILE: path };
+    setSettings(place, { ...settings, DEPLOY_AFTER: "checks" });
+    assert.equal((await probe(place, "commit-status")).faults[0]?.severity, severity);
+  });
+
 function makeSignedPlace(t: TestContext) {
   const place = makePlace(t);
   const path = join(place.root, "signers");
