@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { readPrivateFile } from "#config/notify-file";
+import { readPrivateFile } from "#config/secret";
 import { operatorSocketPath } from "#config/server";
 import { type HttpRequest, openHttp } from "#platform/http";
 import { withShortPath } from "#platform/listen";

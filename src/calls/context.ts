@@ -1,8 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Visitor } from "#access/visitors";
 import type { Turns } from "#deployments/queue";
-import type { Shared } from "#projects/project";
-import type { ProjectRegistry } from "#projects/registry";
+import type { ProjectRegistry, Shared } from "#projects/project";
 import type { Taking } from "#projects/take-pushes";
 
 /** What the handlers of calls need of the service. */

@@ -1,8 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
-import { type HostedRepository, parseHostedRepository } from "#config/commit-status";
-import { readPrivateFile } from "#config/notify-file";
-import { makeSecret, type Secret } from "#config/secret";
+import { type HostedRepository, parseHostedRepository } from "#config/git-hosts";
+import { makeSecret, readPrivateFile, type Secret } from "#config/secret";
 import { outputOf } from "#platform/run-command";
 import { canAsk, promptSecret, wrapFor } from "#platform/terminal";
 import { CommandError } from "#problems";

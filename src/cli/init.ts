@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
-import { statusHosts } from "#config/commit-status";
-import { type GitHost, gitHostNames, isGitHost } from "#config/git-hosts";
+import { type GitHost, gitHostNames, isGitHost, statusHosts } from "#config/git-hosts";
 import { isProjectName } from "#config/project-files";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { parseHostedRepository } from "#config/commit-status";
-import { gitHostOf } from "#config/git-hosts";
+import { gitHostOf, parseHostedRepository } from "#config/git-hosts";
 import { parseGitRemoteUrl } from "#platform/git";
 import { outputOf, startAlone } from "#platform/run-command";
 import { isSshDestination } from "#platform/ssh";

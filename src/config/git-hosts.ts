@@ -56,3 +56,31 @@ export function siteBehind(name: string): string {
     name === sshOverHttps || (name.startsWith(site) && /^[-_.]/.test(name.slice(site.length)));
   return Object.values(gitHosts).find(isBehind)?.site ?? name;
 }
+
+export const statusHosts = ["github", "gitea", "forgejo", "gitlab", "bitbucket-cloud"] as const;
+
+/** A repository at a git host. */
+export interface HostedRepository {
+  readonly host: (typeof statusHosts)[number];
+  /** Its address for people. */
+  readonly url: URL;
+}
+
+/**
+ * Reads the address of a repository at a git host: `https://github.com/octo/app`, or with the kind of the host before it
+ * `gitea+https://git.example.com/octo/app`.
+ *
+ * @returns null if it is something else, or the kind of the host is not known
+ */
+export function parseHostedRepository(text: string): HostedRepository | null {
+  const [, word, address = ""] = /^(?:([a-z-]+)\+)?(https?:\/\/.+)$/.exec(text) ?? [];
+  if (!URL.canParse(address)) return null;
+  const url = new URL(address);
+  url.pathname = url.pathname.replace(/\/+$/, "").replace(/\.git$/, "");
+  const host = statusHosts.find((one) =>
+    word === undefined ? gitHosts[one].site === url.host : one === word,
+  );
+  const isPlain = url.username + url.password + url.search + url.hash === "";
+  const isRepository = /^(?:\/[\w.~-]+){2,}$/.test(url.pathname);
+  return host !== undefined && isPlain && isRepository ? { host, url } : null;
+}

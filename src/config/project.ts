@@ -1,6 +1,13 @@
-import { readCommitStatus, statusHosts } from "./commit-status.ts";
-import { type NotifyTarget, readNotifyFile } from "./notify-file.ts";
-import { makeSecret, readSecretText, type Secret, secretFault, secretWarnings } from "./secret.ts";
+import { createHash } from "node:crypto";
+import { type HostedRepository, statusHosts } from "./git-hosts.ts";
+import {
+  makeSecret,
+  readPrivateFile,
+  readSecretText,
+  type Secret,
+  secretFault,
+  secretWarnings,
+} from "./secret.ts";
 import {
   type Environment,
   type notifyOns,
@@ -83,4 +90,86 @@ function takeSecret(env: Environment, name: keyof typeof secretVariables, faults
   const fault = source.fault ?? secretFault(name, source.text);
   if (fault) faults.push(fault);
   return source.text;
+}
+
+/** Where the results of deployments are shown on the commit. */
+export interface CommitStatus extends HostedRepository {
+  readonly token: Secret;
+}
+
+/**
+ * Reads the token with which results are shown on commits.
+ *
+ * @returns a sentence if it cannot be used; null if no results are wanted
+ */
+export function readCommitStatus(
+  repository: HostedRepository | null,
+  tokenPath: string | null,
+): CommitStatus | string | null {
+  if (repository === null && tokenPath === null) return null;
+  if (tokenPath === null) return "COMMIT_STATUS_URL is set, and COMMIT_STATUS_TOKEN_FILE is not.";
+  if (repository === null) return "COMMIT_STATUS_TOKEN_FILE is set, and COMMIT_STATUS_URL is not.";
+  const text = readPrivateFile("COMMIT_STATUS_TOKEN_FILE", tokenPath);
+  if (typeof text !== "string") return text.fault;
+  const token = text.trim();
+  if (!/^[\x21-\x7e]{8,}$/.test(token)) {
+    return `COMMIT_STATUS_TOKEN_FILE names ${tokenPath}, which is not one token on one line.`;
+  }
+  return Object.freeze({ ...repository, token: makeSecret(token) });
+}
+
+export const targetKinds = ["webhook", "slack", "discord", "ntfy", "apprise"] as const;
+
+/** Where notifications go: a line of the file that NOTIFY_FILE names. */
+export interface NotifyTarget {
+  readonly kind: (typeof targetKinds)[number];
+  /** Names it in the log and in the outbox, and shows nothing secret: `slack at hooks.slack.com (3f2c)`. */
+  readonly name: string;
+  /** Anyone who knows it may often post to it. */
+  readonly url: Secret;
+  /** The key that signs for a webhook, the token for ntfy. */
+  readonly key: Secret | null;
+}
+
+const leastKeyBytes = 16;
+const lineForm = `a kind (${targetKinds.join(", ")}), an http or https URL, and for a webhook its key, separated by spaces`;
+
+/**
+ * Reads the file with the targets of notifications.
+ *
+ * @returns the targets, or a sentence on what is wrong with the file, which begins with NOTIFY_FILE
+ */
+export function readNotifyFile(path: string): readonly NotifyTarget[] | string {
+  const text = readPrivateFile("NOTIFY_FILE", path);
+  if (typeof text !== "string") return text.fault;
+  const lines = text.split("\n").map((line) => line.trim());
+  const targets: NotifyTarget[] = [];
+  for (const [index, line] of lines.entries()) {
+    if (line === "" || line.startsWith("#")) continue;
+    const target = parseTarget(line);
+    const place = `NOTIFY_FILE names ${path}, whose line ${index + 1}`;
+    if (typeof target === "string") return `${place} ${target}`;
+    if (targets.some(({ name }) => name === target.name)) return `${place} repeats an earlier one.`;
+    targets.push(target);
+  }
+  return Object.freeze(targets);
+}
+
+/** A fault does not repeat the line: it may be a secret in the wrong place. */
+function parseTarget(line: string): NotifyTarget | string {
+  const [word = "", address = "", key, ...rest] = line.split(/\s+/);
+  const kind = targetKinds.find((one) => one === word);
+  const url = /^https?:\/\//i.test(address) && URL.canParse(address) ? new URL(address) : null;
+  if (kind === undefined || url === null || rest.length > 0) return `is not ${lineForm}.`;
+  if (kind === "webhook" && keyBytes(key ?? "").length < leastKeyBytes) {
+    return `has no key of at least ${leastKeyBytes} bytes. Make one with: echo whsec_$(openssl rand -base64 32)`;
+  }
+  const hash = createHash("sha256").update(`${kind} ${url.href}`).digest("hex").slice(0, 4);
+  const name = `${kind} at ${url.host} (${hash})`;
+  return { kind, name, url: makeSecret(url.href), key: key === undefined ? null : makeSecret(key) };
+}
+
+/** The key of a webhook: in Standard Webhooks' form `whsec_` and base64, else the text itself. */
+export function keyBytes(text: string): Buffer {
+  return text.startsWith("whsec_") ? Buffer.from(text.slice("whsec_".length), "base64") : Buffer.from(text);
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { inspect } from "node:util";
 
 /** A value that cannot be printed by accident: JSON, template strings and `inspect` all show `[redacted]`. */
@@ -102,4 +102,27 @@ export function secretWarnings(current: string): readonly string[] {
  */
 export function secretFingerprint(secret: Secret): string {
   return createHash("sha256").update(`hotpush\0${secret.reveal()}`).digest("hex").slice(0, 4);
+}
+
+const longestFileBytes = 64 * 1024;
+
+/**
+ * Reads a file that only its owner may read.
+ *
+ * @param variable the setting that names it
+ */
+export function readPrivateFile(variable: string, path: string): string | { readonly fault: string } {
+  const named = `${variable} names ${path}`;
+  try {
+    const stats = statSync(path);
+    if (!stats.isFile()) return { fault: `${named}, which is not a regular file.` };
+    if ((stats.mode & 0o077) !== 0) {
+      return { fault: `${named}, which other users can read. Run: chmod 600 ${path}` };
+    }
+    if (stats.size > longestFileBytes) return { fault: `${named}, which has more than 64 KiB.` };
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return { fault: `${named}, which cannot be read (${code ?? "unknown error"}).` };
+  }
 }

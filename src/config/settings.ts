@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { dirname, join } from "node:path";
-import { parseHostedRepository, statusHosts } from "./commit-status.ts";
+import { parseHostedRepository, statusHosts } from "./git-hosts.ts";
 import { stateDirectoryOf } from "./server.ts";
 import {
   absolutePath,

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readCommitStatus } from "#config/commit-status";
+import { readCommitStatus } from "#config/project";
 import { branches } from "#config/settings";
 import { readSigners } from "#config/signers-file";
 import { webhookUrl, webhookUrlOf } from "#config/values";

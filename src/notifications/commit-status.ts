@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import type { CommitStatus, HostedRepository } from "#config/commit-status";
+import type { HostedRepository } from "#config/git-hosts";
+import type { CommitStatus } from "#config/project";
 import { type Deployment, liveCommit } from "#deployments/deployment";
 import type { HttpAnswer, HttpRequest } from "#platform/http";
 import { type Message, summaryOf } from "./message.ts";

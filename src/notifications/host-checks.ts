@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import type { CommitStatus } from "#config/commit-status";
 import { gitHosts } from "#config/git-hosts";
+import type { CommitStatus } from "#config/project";
 import type { Check, ChecksReading } from "#deployments/checks";
 import type { HttpAnswer } from "#platform/http";
 import { askRepository } from "./commit-status.ts";

@@ -1,7 +1,6 @@
 import { createHmac } from "node:crypto";
 import { hostname } from "node:os";
-import { keyBytes, type NotifyTarget } from "#config/notify-file";
-import type { Notify } from "#config/project";
+import { keyBytes, type Notify, type NotifyTarget } from "#config/project";
 import type { Deployment } from "#deployments/deployment";
 import type { HttpAnswer } from "#platform/http";
 import { detailsOf, headlineOf, isFailure, type Message, messageJson } from "./message.ts";

@@ -20,8 +20,7 @@ import { recordPush } from "#deployments/queue";
 import { findDeployment } from "#deployments/store";
 import { atMost, createLogThrottle, pause } from "#platform/async";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
-import type { Project, Shared } from "./project.ts";
-import type { ProjectRegistry } from "./registry.ts";
+import type { Project, ProjectRegistry, Shared } from "./project.ts";
 
 /** Whether pushes come in, for a person. */
 export interface TakeReport {

@@ -2,8 +2,7 @@ import { chmodSync, constants, lchownSync, lstatSync, mkdirSync, type Stats, sta
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { CommitStatus } from "#config/commit-status";
-import type { Notify, Secrets } from "#config/project";
+import type { CommitStatus, Notify, Secrets } from "#config/project";
 import { credentialsPath, stateDirectoryOf } from "#config/server";
 import type { Deployment, Start } from "#deployments/deployment";
 import { branchOf } from "#deployments/push";

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { HostedRepository } from "#config/commit-status";
+import type { HostedRepository } from "#config/git-hosts";
 import { parseGitRemoteUrl } from "#platform/git";
 import { hasSucceeded } from "#platform/run-command";
 import { CommandError } from "#problems";

@@ -1,7 +1,12 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type HostedRepository, parseHostedRepository, statusHosts } from "#config/commit-status";
-import { type GitHost, gitHostOf } from "#config/git-hosts";
+import {
+  type GitHost,
+  gitHostOf,
+  type HostedRepository,
+  parseHostedRepository,
+  statusHosts,
+} from "#config/git-hosts";
 import type { Secret } from "#config/secret";
 import { parseGitRemoteUrl } from "#platform/git";
 import { hasSucceeded } from "#platform/run-command";

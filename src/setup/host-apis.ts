@@ -1,5 +1,5 @@
-import type { CommitStatus } from "#config/commit-status";
 import { gitHosts } from "#config/git-hosts";
+import type { CommitStatus } from "#config/project";
 import { askRepository } from "#notifications/commit-status";
 import type { HttpAnswer } from "#platform/http";
 import { printable } from "#platform/terminal";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import type { HostedRepository } from "#config/commit-status";
+import type { HostedRepository } from "#config/git-hosts";
 import type { Environment } from "#config/settings";
 import { compareVersions, neededCompose } from "#platform/compose";
 import { type Argv, outputOf } from "#platform/run-command";

@@ -3,7 +3,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { inspect } from "node:util";
-import { parseHostedRepository, readCommitStatus } from "../../src/config/commit-status.ts";
+import { parseHostedRepository } from "../../src/config/git-hosts.ts";
+import { readCommitStatus } from "../../src/config/project.ts";
 import { loadConfig } from "../../src/config/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

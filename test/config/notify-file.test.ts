@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { inspect } from "node:util";
-import { readNotifyFile } from "../../src/config/notify-file.ts";
+import { readNotifyFile } from "../../src/config/project.ts";
 import { loadConfig } from "../../src/config/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { isIP } from "node:net";
 import { test } from "node:test";
-import { checkNames, parseAddressList, pathPatterns, webhookUrl } from "../../src/config/values.ts";
+import {
+  checkNames,
+  formatDuration,
+  formatSize,
+  parseAddressList,
+  parseDurationMs,
+  parseSizeBytes,
+  pathPatterns,
+  webhookUrl,
+} from "../../src/config/values.ts";
 
 const contains = (text: string, address: string) =>
   parseAddressList(text)?.check(address, isIP(address) === 4 ? "ipv4" : "ipv6");
@@ -71,4 +80,48 @@ test("DEPLOY_AFTER is every check or names, and a comma in brackets belongs to a
     "ci/lint",
   ]);
   for (const text of ["", " ", "a,,b", "a,"]) assert.equal(checkNames(text), null, text);
+});
+
+test("a duration is a number with its unit", () => {
+  const taken = { "0": 0, "0s": 0, "500ms": 500, "007s": 7_000, "30m": 1_800_000, "24h": 86_400_000 };
+  for (const [text, ms] of Object.entries(taken)) assert.equal(parseDurationMs(text), ms, text);
+});
+
+test("anything else is no duration, never read as something else", () => {
+  const refused = [
+    ..."|1|60000|00|-1s|+1s|1.5h|1,5s|1e3s|0x1s|1_000s|1 s| 1s|1S|1MS|1sec|1d|s|1m30s|PT30M|25h".split("|"),
+    ..."86400001ms|9999999999ms|Infinity|NaN|never|1s\n|1s\0|１s|٣s|1ѕ|1s;|$(id)|--1s|1ss".split("|"),
+  ];
+  for (const text of refused) assert.equal(parseDurationMs(text), null, JSON.stringify(text));
+});
+
+test("a duration is written for a person", () => {
+  const s = 1_000;
+  const min = 60_000;
+  const h = 3_600_000;
+  for (const [ms, text] of [
+    ...([[0, "0 ms"] as const, [850, "850 ms"], [s, "1 s"], [12_340, "12.3 s"], [59_900, "59.9 s"]] as const),
+    ...([[min, "1 min"] as const, [250 * s, "4 min 10 s"], [h, "1 h"], [125 * min, "2 h 5 min"]] as const),
+  ])
+    assert.equal(formatDuration(ms), text);
+});
+
+test("a size is a number with its unit", () => {
+  const taken = { "0B": 0, "1024 B": 1_024, "512 KiB": 2 ** 19, "25MiB": 26_214_400, "2 GiB": 2 ** 31 };
+  for (const [text, bytes] of Object.entries(taken)) assert.equal(parseSizeBytes(text), bytes, text);
+});
+
+test("anything else is no size, never read as something else", () => {
+  const refused = [
+    ..."|0|26214400|-1B|+1B|1.5MiB|1,5MiB|1e3B|0x10B|1_000B|25  MiB| 25MiB|25MiB |25mib|25MB|25M".split("|"),
+    ..."1TiB|B|MiB|25bytes|9999999999B|Infinity|NaN|25MiB\n|25\tMiB|25\u00a0MiB|２5MiB|1KiB1B|null".split(
+      "|",
+    ),
+  ];
+  for (const text of refused) assert.equal(parseSizeBytes(text), null, JSON.stringify(text));
+});
+
+test("a size is written for a person", () => {
+  const written = { 0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 27000000: "25.7 MiB" };
+  for (const [bytes, text] of Object.entries(written)) assert.equal(formatSize(Number(bytes)), text);
 });

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { parseHostedRepository } from "../../src/config/commit-status.ts";
+import { parseHostedRepository } from "../../src/config/git-hosts.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import { type ConnectOptions, connect } from "../../src/setup/connect.ts";
 import { HostError, type HostFault } from "../../src/setup/host-apis.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { CommitStatus } from "../../src/config/commit-status.ts";
+import type { CommitStatus } from "../../src/config/project.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import { findTokenFault } from "../../src/notifications/commit-status.ts";
 import { startTarget } from "../harness/listen.ts";

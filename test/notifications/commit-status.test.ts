@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { type CommitStatus, parseHostedRepository, statusHosts } from "../../src/config/commit-status.ts";
+import { parseHostedRepository, statusHosts } from "../../src/config/git-hosts.ts";
+import type { CommitStatus } from "../../src/config/project.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import type { Deployment } from "../../src/deployments/deployment.ts";
 import { findDeployment } from "../../src/deployments/store.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type CommitStatus, statusHosts } from "../../src/config/commit-status.ts";
+import { statusHosts } from "../../src/config/git-hosts.ts";
+import type { CommitStatus } from "../../src/config/project.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import type { Check } from "../../src/deployments/checks.ts";
 import { readHostChecks } from "../../src/notifications/host-checks.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
 import { type TestContext, test } from "node:test";
-import type { NotifyTarget } from "../../src/config/notify-file.ts";
+import type { NotifyTarget } from "../../src/config/project.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import { findDeployment } from "../../src/deployments/store.ts";
 import type { Message } from "../../src/notifications/message.ts";
