@@ -13,13 +13,9 @@ const command = [process.execPath, demoPath] as const;
 const longestMs = 30_000;
 
 test("without a terminal", async (t) => {
-  const startMs = performance.now();
   const demo = startDemo(t);
   assert.equal(await demo.ended, 0, demo.output());
-  const tookMs = performance.now() - startMs;
   const output = demo.output();
-
-  await t.test("the tour takes less than 30 s", () => assert.ok(tookMs < longestMs, `${tookMs} ms`));
 
   await t.test("its closing table shows the final state of each push", () => {
     assert.deepEqual(rowsOf(output), [

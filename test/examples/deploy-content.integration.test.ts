@@ -105,16 +105,6 @@ test("pointers of Git LFS without git-lfs fail the deployment before anything is
   assert.equal(existsSync(join(project.checkout, "started")), false);
 });
 
-test("a text that looks like a pointer, and a file that is none, are no obstacle", async (t) => {
-  const project = await makeProject(t);
-  await putOnPath(project, "git-lfs", "#!/bin/sh\nexit 127\n");
-  const files = { ...attributes, "pointer.txt": pointer("a"), "real.bin": "a\nb\n", "empty.bin": "" };
-  const pushed = await commit(project, files);
-  await push(project);
-  const { code, output } = await deploy(project, [main, pushed]);
-  assert.equal(code, 0, output);
-});
-
 test("with git-lfs, pointers that were checked out without it are fetched", needs("gitLfs"), async (t) => {
   const project = await makeProject(t);
   await git(project, project.clone, "lfs", "install", "--local");

@@ -42,20 +42,10 @@ const cases: Readonly<Record<string, Case>> = {
     docker: [],
   },
   ...Object.fromEntries(
-    stackNames.flatMap((name): [string, Case][] => {
-      const files = { [name]: "services: {}\n", ...otherRestart };
-      const without = /FAILED: There is a compose or stack file, but no docker compose\./;
-      return [
-        [
-          `with a ${name}, hotpush replaces and prunes`,
-          { files, hotpushFails: "none", hotpush: "rollout --prune\n" },
-        ],
-        [
-          `with a ${name} and without compose, that is said`,
-          { files, dockerFails: "compose version", hotpushFails: "rollout", code: 1, says: without },
-        ],
-      ];
-    }),
+    stackNames.map((name): [string, Case] => [
+      `with a ${name}, hotpush replaces and prunes`,
+      { files: { [name]: "services: {}\n" }, hotpushFails: "none", hotpush: "rollout --prune\n" },
+    ]),
   ),
   "a compose file that only .env names is replaced by compose": {
     files: otherRestart,
@@ -76,10 +66,6 @@ const cases: Readonly<Record<string, Case>> = {
     code: 1,
     says: /^FAILED: There is a stack file, which compose cannot roll out, but no hotpush in the/m,
     docker: [],
-  },
-  "a stack file beside a compose file changes nothing for plain compose": {
-    files: { ...compose, "stack.yaml": "services: {}\n" },
-    docker: [composeCalls, "compose config", pruneCall],
   },
   "a roll-out that fails fails the deployment, and nothing is pruned": {
     files: compose,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -139,15 +139,6 @@ test("a deploy.sh that the push changed is the one that goes on, once", async (t
   assert.equal(log, output);
 });
 
-test("a deploy.sh that shares nothing with this one gets the ref and the commit", async (t) => {
-  const project = await makeProject(t);
-  const pushed = await commit(project, { "deploy.sh": '#!/bin/sh\necho "mine: $*"\nexit 9\n' });
-  await push(project);
-  const { code, output } = await deploy(project, [main, pushed]);
-  assert.equal(code, 9);
-  assert.ok(output.endsWith(`mine: refs/heads/main ${pushed}\n`), output);
-});
-
 /** What fetch, checkout and git's housekeeping lock. */
 const leftLocks = ["index", "HEAD", "packed-refs", "shallow", main, "refs/remotes/origin/main"];
 
@@ -251,22 +242,6 @@ for (const lookAlike of ["refs/heads/refs/heads/main", "refs/tags/refs/heads/mai
     assert.equal(await page(project), "first\n");
   });
 }
-
-test("a missing git is a sentence with what to do", async (t) => {
-  const project = await makeProject(t);
-  for (const name of ["bash", "env", "dirname", "tee"]) {
-    await symlink(
-      execFileSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim(),
-      join(project.root, "tmp", name),
-    );
-  }
-  const { code, output } = await deploy(project, [main, "a".repeat(40)], { PATH: join(project.root, "tmp") });
-  assert.equal(code, 1);
-  assert.equal(
-    output,
-    "==> Pull\nFAILED: git is missing. Install it (Debian: apt-get install git) and deploy again.\n",
-  );
-});
 
 test("a private remote without credentials fails without asking for any", async (t) => {
   const project = await makeProject(t);

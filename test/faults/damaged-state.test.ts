@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { before, type TestContext, test } from "node:test";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { mountTmpfs, remount } from "../harness/mounts.ts";
 import { straced, triedCalls } from "../harness/processes.ts";
-import { databasePath, readLog, readRecorded } from "../harness/records.ts";
+import { databasePath, readLog } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import {
   quickScript,
@@ -74,7 +73,7 @@ for (const [what, bytes] of [
   ["that is all zeros", () => Buffer.alloc(healthy.length)],
 ] as const) {
   test(`a database ${what} is moved aside and kept, and pushes are accepted`, async (t) => {
-    const service = await startOn(t, bytes());
+    const service = await startService(t, { statePath: stateWith(t, bytes()) });
     const aside = service.log.lines.find(({ event }) => event === "store.moved_aside");
     assert.ok(aside, "the log says that the database was moved");
     assert.deepEqual(readFileSync(String(aside.path)), bytes());
@@ -102,25 +101,6 @@ for (const [what, damage] of [
     assert.equal(readLog(second.statePath, 4), `==> Deploy\ndeployed refs/heads/main ${commit}\n`);
   });
 }
-
-test("an empty file is a new database", async (t) => {
-  const service = await startOn(t, Buffer.alloc(0));
-  assert.equal(wasMovedAside(service), false);
-  await assertDeploys(service, "empty");
-});
-
-test("a database with unexpected indexes is kept, with every accepted push", async (t) => {
-  const statePath = stateWith(t, healthy);
-  const database = new DatabaseSync(databasePath(statePath));
-  database.exec("DROP INDEX arrivals; CREATE INDEX somebody_s ON deployments (host)");
-  const before = database.prepare("SELECT digest FROM deliveries").all();
-  database.close();
-  const service = await startService(t, { statePath });
-  assert.equal(wasMovedAside(service), false);
-  await assertDeploys(service, "other indexes");
-  const after = readRecorded(statePath, ({ all }) => all("SELECT digest FROM deliveries"));
-  assert.equal(after.length, before.length + 1);
-});
 
 test("a read-only state directory is refused: exit code 78, and what to do", needs("mount"), async (t) => {
   for (const bytes of [null, healthy]) {
@@ -163,10 +143,6 @@ function stateWith(t: TestContext, bytes: Buffer): string {
   const statePath = temporaryDirectory(t);
   writeFileSync(databasePath(statePath), bytes);
   return statePath;
-}
-
-function startOn(t: TestContext, bytes: Buffer): Promise<RunningService> {
-  return startService(t, { statePath: stateWith(t, bytes) });
 }
 
 async function startInVain(t: TestContext, statePath: string) {

