@@ -101,7 +101,7 @@ async function giveAccess(
     return false;
   }
   const host = openRepository({ ...repository, token }, "");
-  screen.say(await giveDeployKey(directory, title, host, await host.listKeys(), []));
+  screen.say(await giveDeployKey(directory, title, host, await host.listKeys()));
   for (let tries = 0; tries < keyTries; tries += 1) {
     if (hasSucceeded(await askRemote(directory))) return true;
     await sleep(keyPauseMs);

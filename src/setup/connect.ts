@@ -75,7 +75,7 @@ export interface ConnectScreen {
  * or takes them away, or has the host send again what failed. The token is used for these calls only.
  *
  * @returns the exit code: 1 if the webhook is there but does not reach this service, or nothing could be done without a token
- * @throws CommandError if the host refuses; what this run has made is taken back
+ * @throws CommandError if the host refuses; the next run goes on from there
  */
 export async function connect(
   options: ConnectOptions,
@@ -165,8 +165,8 @@ function refuseUnusable({ url, secret }: Connection, { host }: HostedRepository)
 }
 
 /**
- * Brings the host to exactly one webhook and one key of the project. It may be killed between any two calls: the next run finds what
- * is there.
+ * Brings the host to exactly one webhook and one key of the project. It may fail or be killed between any two calls: the next run
+ * finds what is there.
  *
  * @returns the webhook's id
  */
@@ -181,26 +181,21 @@ async function makeRight(
   const hooks = await host.listHooks(connection.url);
   const needsKey = usesSsh && wantsKey;
   const keys = needsKey ? await host.listKeys() : [];
-  const undo: (() => Promise<unknown>)[] = [];
-  try {
-    const [first, ...others] = hooks;
-    const hook = await host.saveHook(first?.id ?? null, connection.url.href, hasChecks);
-    if (first === undefined) undo.push(() => host.removeHook(hook.id));
-    if (hook.isSigned === false)
-      throw new CommandError(
-        `${host.url.host} does not sign what its webhooks send: that takes GitLab 19.0 or newer. Update it, and run this again.`,
-      );
-    for (const { id } of others) await host.removeHook(id);
-    if (needsKey) say(await giveDeployKey(directory, deployKeyTitle(connection.url), host, keys, undo));
-    const did = first === undefined ? "is made" : "was there, and has its secret and settings again";
-    const pushes = `sends the pushes${hasChecks ? " and checks" : ""} of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
-    say(`The webhook ${did}: ${host.name} ${pushes}.`);
-    if (others.length > 0) say(`Removed were ${others.length} more webhooks with this address.`);
-    return hook.id;
-  } catch (error) {
-    for (const step of undo.toReversed()) await step().catch(() => {});
-    throw error;
+  const [first, ...others] = hooks;
+  const hook = await host.saveHook(first?.id ?? null, connection.url.href, hasChecks);
+  if (hook.isSigned === false) {
+    await host.removeHook(hook.id);
+    throw new CommandError(
+      `${host.url.host} does not sign what its webhooks send: that takes GitLab 19.0 or newer. Update it, and run this again.`,
+    );
   }
+  for (const { id } of others) await host.removeHook(id);
+  if (needsKey) say(await giveDeployKey(directory, deployKeyTitle(connection.url), host, keys));
+  const did = first === undefined ? "is made" : "was there, and has its secret and settings again";
+  const pushes = `sends the pushes${hasChecks ? " and checks" : ""} of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
+  say(`The webhook ${did}: ${host.name} ${pushes}.`);
+  if (others.length > 0) say(`Removed were ${others.length} more webhooks with this address.`);
+  return hook.id;
 }
 
 /** Asks the host for a ping if it sends them; else sends a signed push that runs nothing. */

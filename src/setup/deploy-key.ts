@@ -21,7 +21,6 @@ export function deployKeyTitle(webhook: URL): string {
  * the host has the new key, no other is touched in the checkout; it may be killed at any time.
  *
  * @param keys those that the host has
- * @param undo gets what takes back what was made here, should a later step fail
  * @returns what was done, for a person
  * @throws CommandError if the host refuses, there is no ssh-keygen, or the checkout has no directory `.git`
  */
@@ -30,7 +29,6 @@ export async function giveDeployKey(
   title: string,
   host: RepositoryAtHost,
   keys: readonly HostedKey[],
-  undo: (() => Promise<unknown>)[],
 ): Promise<string> {
   if (!hasOwnGitDirectory(root))
     throw new CommandError(
@@ -39,20 +37,13 @@ export async function giveDeployKey(
   const present = await readDeployKey(root);
   const copied = keys.find((one) => isSameKey(one.key, present) && isOfOther(one, title));
   const isNew = present === null || copied !== undefined;
-  if (isNew) undo.push(async () => removeFiles(newKeyPath(root)));
-  else removeFiles(newKeyPath(root));
+  if (!isNew) removeFiles(newKeyPath(root));
   const key = isNew ? await generate(root, title) : present;
   const own = ownKeys(keys, title, key);
   const right = own.find((one) => one.isReadOnly && one.title === title && isSameKey(one.key, key));
   // First, because a host may refuse a second key with the same title.
-  for (const one of own.filter((key) => key !== right)) {
-    await host.removeKey(one.id);
-    undo.push(() => host.addKey(one.title, one.key));
-  }
-  if (right === undefined) {
-    const added = await host.addKey(title, key);
-    undo.push(() => host.removeKey(added.id));
-  }
+  for (const one of own) if (one !== right) await host.removeKey(one.id);
+  if (right === undefined) await host.addKey(title, key);
   await useDeployKey(root);
   if (right !== undefined) return "The deploy key is right.";
   const done = `The deploy key is ${own.length > 0 ? "replaced" : "added"}: with it, this server may read this repository, and nothing else.`;

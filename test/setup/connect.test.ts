@@ -122,18 +122,6 @@ test("a webhook that is refused costs no deploy key that is there", async (t) =>
   host.instead = ({ operation }) => (operation === "POST hooks" ? { status: 403, body: "{}" } : null);
   assert.match((await project.connect()).refusal ?? "", /may not make the webhook/);
   assert.equal(host.keys.length, 1);
-  let refusals = 0;
-  host.instead = ({ operation }) => {
-    if (operation !== "POST keys" || refusals > 0) return null;
-    refusals += 1;
-    return { status: 422, body: "{}" };
-  };
-  assert.match((await project.connect()).refusal ?? "", /refuses to add the deploy key/);
-  assert.deepEqual(
-    host.keys.map((one) => one.key.split(" ")[1]),
-    [key?.key.split(" ")[1]],
-    "the old key is put back",
-  );
 });
 
 test("a new key that an interrupted run left takes the place of none that is right", async (t) => {
