@@ -4,11 +4,12 @@ import {
   createHttpServer,
   isIn,
   jsonAnswer,
+  listenOnSocket,
   problemAnswer,
   readText,
   sendAnswer,
+  type UnixSocket,
 } from "#platform/http-server";
-import { listenOnSocket, type UnixSocket } from "#platform/listen";
 import { printable } from "#platform/terminal";
 import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
 import type { Caller, ServerContext, Stream } from "./context.ts";

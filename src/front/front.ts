@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import type { ProjectFiles } from "#config/project-files";
 import type { ServiceSettings } from "#config/service";
 import type { Log } from "#log";
-import { closeServer, listen } from "#platform/listen";
+import { closeServer, listen } from "#platform/http-server";
 import { ProblemError } from "#problems";
 import { askOverSocket, openSpool, type Spool } from "./webhook/spool.ts";
 import { createReceiver } from "./webhook/webhook.ts";

@@ -1,9 +1,31 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { once } from "node:events";
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
-import { type BlockList, isIP, type Socket, SocketAddress } from "node:net";
+import {
+  type BlockList,
+  createServer as createSocketServer,
+  isIP,
+  type Socket,
+  SocketAddress,
+} from "node:net";
+import { basename, dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import type { Log } from "#log";
-import { type HttpProblemCode, type Problem, problems } from "#problems";
+import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
 import { createLogThrottle } from "./async.ts";
 
 const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
@@ -405,4 +427,150 @@ export function problemAnswer({ code, detail, pointer, headers = [], closing }: 
   const body = { type: `urn:hotpush:problem:${code}`, title, status, detail, instance, code, pointer };
   const allHeaders = [...problemHeaders, ...(extraHeaders[code] ?? []), ...headers];
   return { ...jsonAnswer(status, body, allHeaders), closing };
+}
+
+/**
+ * Starts to listen.
+ *
+ * @param prefix of the names of the variables with the host and the port
+ * @throws ProblemError `address_unavailable` if the address cannot be used, with what to set instead
+ */
+export async function listen(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+  prefix: "WEBHOOK" | "PAGE",
+): Promise<void> {
+  try {
+    server.listen({ host, port });
+    await once(server, "listening");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ProblemError(
+      { code: "address_unavailable", detail: addressDetail(code, { host, port, prefix }) },
+      error,
+    );
+  }
+}
+
+function addressDetail(
+  code: string | undefined,
+  { host, port, prefix }: { readonly host: string; readonly port: number; readonly prefix: string },
+): string {
+  if (code === "EADDRINUSE")
+    return `Port ${port} is taken by another program. Set ${prefix}_PORT to a free one.`;
+  if (code === "EACCES")
+    return `Port ${port} may not be taken by this user. Set ${prefix}_PORT to one above 1023.`;
+  return `The service cannot listen on ${host}:${port} (${code ?? "unknown error"}). Set ${prefix}_HOST to an address of this machine.`;
+}
+
+/** A turn of the event loop that takes longer had something to do: others may have connected meanwhile. */
+const quietTurnMs = 0.5;
+const longestWaitMs = 500;
+
+/**
+ * Stops listening and gives open requests `lastAnswersMs` to be answered.
+ *
+ * When a listening socket is closed, the kernel resets the connections that it has taken and that nobody has accepted
+ * yet, and git hosts do not retry. So it is closed at the end of a turn of the event loop that did little but accept.
+ */
+export async function closeServer(server: Server, lastAnswersMs: number): Promise<void> {
+  await quietTurn();
+  const closed = new Promise((resolve) => server.close(resolve));
+  await Promise.race([closed, pause(lastAnswersMs, null, { ref: false })]);
+  server.closeAllConnections();
+  await closed;
+}
+
+async function quietTurn(): Promise<void> {
+  const startMs = performance.now();
+  for (let turnMs = startMs; ; turnMs = performance.now()) {
+    await new Promise(setImmediate);
+    const nowMs = performance.now();
+    const isWholeTurn = turnMs !== startMs;
+    if ((isWholeTurn && nowMs - turnMs < quietTurnMs) || nowMs - startMs > longestWaitMs) return;
+  }
+}
+
+/** A Unix socket that is ours until it is closed, or until another process has put its own in the same place. */
+export interface UnixSocket {
+  /** Closes all connections, and removes the socket if it is still ours. */
+  readonly close: () => void;
+}
+
+export interface ListenOptions {
+  /** Who may connect. */
+  readonly mode: number;
+  readonly mostConnections: number;
+  /** Gives the socket to the group of its directory, which must be closed to changes by others. */
+  readonly isOfGroup?: boolean;
+}
+
+/**
+ * Listens on a Unix socket at `path` and replaces one that is there: the caller makes sure that it was left by a process
+ * that is gone.
+ *
+ * The socket is made in a directory that nobody else can enter, and moved to its place once its mode is right. So there is
+ * no moment at which somebody else could connect, nor one without a socket.
+ *
+ * @param onConnection called with a paused socket, whose errors are handled
+ * @throws Error if the socket cannot be made
+ */
+export async function listenOnSocket(
+  path: string,
+  { mode, mostConnections, isOfGroup = false }: ListenOptions,
+  onConnection: (socket: Socket) => void,
+): Promise<UnixSocket> {
+  const sockets = new Set<Socket>();
+  const server = createSocketServer({ pauseOnConnect: true }, (socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => sockets.delete(socket));
+    onConnection(socket);
+  });
+  server.maxConnections = mostConnections;
+  // A failed accept costs that connection and nothing else.
+  server.on("error", () => {});
+  const group = isOfGroup ? groupOf(dirname(path)) : null;
+  const unfinished = join(dirname(path), `.${basename(path)}`);
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { mode: 0o700 });
+  // Kept open until close: Node then unlinks the path that it bound, which must still lead to this directory. The address of
+  // a Unix socket holds 107 bytes (unix(7)), and this one is always shorter.
+  const directory = openSync(unfinished, constants.O_RDONLY | constants.O_DIRECTORY);
+  const made = `/proc/self/fd/${directory}/socket`;
+  try {
+    server.listen(made);
+    await once(server, "listening");
+    chmodSync(made, mode);
+    if (group !== null) chownSync(made, process.getuid?.() ?? 0, group);
+    renameSync(join(unfinished, "socket"), path);
+    rmdirSync(unfinished);
+  } catch (error) {
+    server.close();
+    closeSync(directory);
+    throw error;
+  }
+  const own = identity(path);
+  return {
+    close() {
+      server.close(() => closeSync(directory));
+      for (const socket of sockets) socket.destroy();
+      if (own !== null && identity(path) === own) rmSync(path, { force: true });
+    },
+  };
+}
+
+/** Who can change the directory could exchange the socket while it is given away. */
+function groupOf(directory: string): number {
+  const { uid, gid, mode } = statSync(directory);
+  if (uid === process.getuid?.() && (mode & 0o022) === 0) return gid;
+  throw new Error(
+    `${directory} can be changed by other users. Run: chown ${process.getuid?.()} ${directory} && chmod u=rwx,g=rx,o= ${directory}`,
+  );
+}
+
+/** Device and inode of the file at `path`, or null if there is none. */
+function identity(path: string): string | null {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  return stats ? `${stats.dev}:${stats.ino}` : null;
 }

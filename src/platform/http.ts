@@ -1,4 +1,6 @@
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from "node:http";
+import { O_PATH } from "./foreign-files.ts";
 
 /**
  * The parts of Node's HTTP that are used. An `import` of `node:http` evaluates all its exports, and so loads the WebSocket
@@ -111,4 +113,26 @@ function closedEarly(): NodeJS.ErrnoException {
 
 function timedOut(timeoutMs: number): NodeJS.ErrnoException {
   return Object.assign(new Error(`no answer within ${timeoutMs / 1_000} s`), { code: "ETIMEDOUT" });
+}
+
+/**
+ * Runs `work` with a short path of the socket at `path`, which is valid until then. Others may put anything in its place: a
+ * link is not followed, and the path leads to the socket that was found, whatever is there later.
+ *
+ * @throws the system's error, or one with the code ENOTSOCK
+ */
+export async function withShortPath<Result>(
+  path: string,
+  work: (shortPath: string) => Promise<Result>,
+): Promise<Result> {
+  const fd = openSync(path, O_PATH | constants.O_NOFOLLOW);
+  try {
+    if (fstatSync(fd).isSocket()) return await work(`/proc/self/fd/${fd}`);
+    throw Object.assign(new Error(`ENOTSOCK: ${path} is no socket`), {
+      code: "ENOTSOCK",
+      syscall: "connect",
+    });
+  } finally {
+    closeSync(fd);
+  }
 }

@@ -1,4 +1,4 @@
-import { constants } from "node:fs";
+import { constants, existsSync, readFileSync } from "node:fs";
 import {
   newServerStatePath,
   projectNetwork,
@@ -11,7 +11,6 @@ import {
 import { wholeNumber } from "#config/values";
 import { connectEngine, defaultDockerHost, dockerSocketPath, getJson } from "#platform/docker/engine";
 import { isAllowed, statOf } from "#platform/files";
-import { isPortTaken } from "#platform/listen";
 import { runCommand } from "#platform/run-command";
 import { SetupError } from "./planned-file.ts";
 import { findServer, real, runContainer, type Server } from "./server.ts";
@@ -170,4 +169,13 @@ export function findMachine({ DOCKER_HOST: dockerHost }: NodeJS.ProcessEnv): Mac
 export interface Machine {
   readonly dockerSocket: string;
   readonly dockerGroup: number;
+}
+
+/** Whether a program on this machine listens on the TCP port `port`, on any address. */
+function isPortTaken(port: number): boolean {
+  const hex = port.toString(16).toUpperCase().padStart(4, "0");
+  // 0A is LISTEN. Without IPv6 there is no second table.
+  const listening = new RegExp(`^ *\\d+: \\w+:${hex} \\w+:0000 0A `, "m");
+  const tables = ["/proc/net/tcp", "/proc/net/tcp6"].filter((path) => existsSync(path));
+  return tables.some((path) => listening.test(readFileSync(path, "utf8")));
 }

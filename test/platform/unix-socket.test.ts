@@ -5,7 +5,8 @@ import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync }
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { listenOnSocket, withShortPath } from "../../src/platform/listen.ts";
+import { withShortPath } from "../../src/platform/http.ts";
+import { listenOnSocket } from "../../src/platform/http-server.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 

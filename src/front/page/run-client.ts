@@ -1,8 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { json } from "node:stream/consumers";
 import { atMost } from "#platform/async";
-import { openHttp } from "#platform/http";
-import { withShortPath } from "#platform/listen";
+import { openHttp, withShortPath } from "#platform/http";
 import { type HttpProblemCode, type Problem, ProblemError } from "#problems";
 
 /** Somebody who asks the page, as `run` has to know them. */

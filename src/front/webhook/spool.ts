@@ -18,8 +18,7 @@ import {
 import type { Log } from "#log";
 import { checkAtMostEvery, pause } from "#platform/async";
 import { replaceFile } from "#platform/files";
-import { sendHttp } from "#platform/http";
-import { withShortPath } from "#platform/listen";
+import { sendHttp, withShortPath } from "#platform/http";
 
 /** Verified pushes on disk, each a file of its own until `run` has recorded it: the only way in which a push reaches `run`. */
 export interface Spool {
