@@ -37,10 +37,9 @@ const openOwnFiles = [
   "notifications/message.ts", // logs of scripts
   "projects/project.ts", // names of state directories
   "runner/log-file.ts",
-  "runner/processes.ts", // /proc
   "runner/runner.ts", // old logs
   "runner/script.ts", // makes directories in one of root and in the temporary one, and does not follow what is there
-  "runner/supervisor.ts", // runs
+  "runner/supervisor.ts", // runs, and /proc
   "runner/signatures.ts", // a directory that it makes
   "version.ts",
 ];

@@ -39,8 +39,18 @@ export type ChecksDecision =
 
 /** Decides whether a head may be deployed, by its checks at the git host. */
 export interface Checks {
-  /** Asks the host once. @returns null if nothing speaks against the commit */
-  readonly judge: (ref: string, commit: string, signal: AbortSignal) => Promise<ChecksDecision | null>;
+  /**
+   * Asks the host once.
+   *
+   * @param sinceMs when the commit was first to be deployed, in milliseconds since 1970; null: only now
+   * @returns null if nothing speaks against the commit
+   */
+  readonly judge: (
+    ref: string,
+    commit: string,
+    signal: AbortSignal,
+    sinceMs?: number | null,
+  ) => Promise<ChecksDecision | null>;
   /** Whether the head of the branch was waited for until the deadline. */
   readonly hasGivenUp: (ref: string, commit: string) => boolean;
   /** The branches whose heads were. */
@@ -51,7 +61,7 @@ export interface Checks {
 const leastRestMs = 5_000;
 /** If all checks count, those of another program may begin later than the first one ends. */
 const settleMs = 10_000;
-/** A head that waited for so long is skipped. After a restart it is given as long again. */
+/** A head that waited for so long is skipped. A restart gives it no more time. */
 const deadlineMs = 3_600_000;
 
 /**
@@ -71,10 +81,12 @@ export function createChecks(options: ChecksOptions): Checks {
   const hasGivenUp = (ref: string, commit: string) => waitedMs(ref, commit) >= deadlineMs;
 
   return {
-    async judge(ref, commit, signal) {
+    async judge(ref, commit, signal, sinceMs) {
       const after = deployAfter();
       if (after === null) return null;
-      if (waits.get(ref)?.commit !== commit) waits.set(ref, { commit, sinceMs: clock() });
+      const nowMs = Date.now();
+      const ageMs = Math.max(0, nowMs - (sinceMs ?? nowMs));
+      if (waits.get(ref)?.commit !== commit) waits.set(ref, { commit, sinceMs: clock() - ageMs });
       const branch = branchOf(ref);
       const reading = await read(commit, branch, signal);
       const isSettled = after !== "all" || waitedMs(ref, commit) >= Math.min(settleMs, pollMs());

@@ -101,15 +101,13 @@ export function removeReport(store: Store, id: number): void {
   store.transaction(() => store.run("DELETE FROM outbox WHERE id = ?", id));
 }
 
-/** The id of the newest report that waits, 0 if none does. */
-export function newestReport(store: Store): number {
-  return Number(store.get("SELECT coalesce(max(id), 0) AS id FROM outbox")?.id);
-}
-
-/** Takes the reports up to the one with `id` out of the outbox. @returns how many, by subscriber */
-export function removeReportsTo(store: Store, id: number) {
-  const sql = "SELECT project, subscriber, count(*) AS count FROM outbox WHERE id <= ? GROUP BY 1, 2";
-  const old = store.all(sql, id);
-  if (old.length > 0) store.transaction(() => store.run("DELETE FROM outbox WHERE id <= ?", id));
+/** Takes the reports on what happened before a time out of the outbox. @returns how many, by subscriber */
+export function removeReportsBefore(store: Store, ms: number) {
+  const before = `WHERE coalesce(deployment ->> 'finishedAtMs', deployment ->> 'startedAtMs') < ?`;
+  const old = store.all(
+    `SELECT project, subscriber, count(*) AS count FROM outbox ${before} GROUP BY 1, 2`,
+    ms,
+  );
+  if (old.length > 0) store.transaction(() => store.run(`DELETE FROM outbox ${before}`, ms));
   return old as unknown as readonly { project: string; subscriber: string; count: number }[];
 }

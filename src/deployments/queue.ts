@@ -1,6 +1,5 @@
 import { branchOf } from "#deployments/push";
 import type { Log } from "#log";
-import { createLogThrottle } from "#platform/async";
 import type { Row, Store } from "#platform/sqlite";
 import { noReport } from "#rollout/report";
 import {
@@ -77,8 +76,6 @@ const noExchange: RolloutExchange = {
   order: () => {},
   tidy: () => {},
 };
-/** No project is pushed to so often; a flood must not fill the disk with lines. */
-const supersededPerMinute = 100;
 
 /**
  * Runs the deployments of a project one at a time, in the order of the queue. Three things make sure that only one runs:
@@ -134,16 +131,6 @@ export function createQueue(options: QueueOptions): Queue {
     }
   }
 
-  const mayLogSuperseded = createLogThrottle<null>(supersededPerMinute, 60_000, (_, count) =>
-    log.info({ event: "deployment.superseded_more", count }, `${count} more deployments were superseded`),
-  );
-
-  function onSuperseded(id: number, by: number): void {
-    const fields = { event: "deployment.superseded", deployment: id, by };
-    const text = `Deployment ${id} is superseded by ${by}, a newer push of the branch`;
-    if (mayLogSuperseded(null)) log.info(fields, text);
-  }
-
   function cancelWaiting(id: number, by: string | null): boolean {
     if (!store.transaction(() => cancelQueued(store, id, by))) return false;
     logCancelled(log, id);
@@ -156,9 +143,9 @@ export function createQueue(options: QueueOptions): Queue {
       occupy(() => recover(executing, executor));
       lookTimer = setInterval(wake, lookIntervalMs).unref();
     },
-    record: (push) => recordPush(store, push, onSuperseded),
+    record: (push) => recordPush(store, push),
     request(request) {
-      const deployment = store.transaction(() => recordRequest(store, request, onSuperseded));
+      const deployment = store.transaction(() => recordRequest(store, request));
       wake();
       return deployment;
     },
@@ -194,15 +181,12 @@ function hasQueued(store: Store, resting: readonly number[]): boolean {
   return store.get(sql, JSON.stringify(resting)) !== undefined;
 }
 
-/** Called with the ids of a superseded deployment and of the one that took its place. */
-export type OnSuperseded = (id: number, by: number) => void;
-
 /**
  * Records a push as a deployment. Call it in a transaction. Where its branch is, is asked when it starts. The newest push
  * of a branch waits and supersedes those that waited before it. The same delivery again makes no second deployment; if
  * the first one failed it is queued again, because "Redeliver" means "try again".
  */
-export function recordPush(store: Store, push: Push, onSuperseded: OnSuperseded = () => {}): PushRecord {
+export function recordPush(store: Store, push: Push): PushRecord {
   const known = store.get("SELECT * FROM deliveries WHERE project = $project AND digest = ?", push.digest);
   if (known) return recordAgain(store, known);
   const deployment = insertDeployment(store, { ...push, trigger: "push" });
@@ -214,7 +198,7 @@ export function recordPush(store: Store, push: Push, onSuperseded: OnSuperseded 
     push.commit,
     Date.now(),
   );
-  supersedeWaiting(store, deployment, onSuperseded);
+  supersedeWaiting(store, deployment);
   return { kind: "accepted", deployment: summary(deployment), ...(findPause(store) && pausedDetail) };
 }
 
@@ -282,13 +266,9 @@ export interface DeploymentRequest {
 }
 
 /** Records a deployment that no push asked for, in the same queue. Call it in a transaction. */
-export function recordRequest(
-  store: Store,
-  request: DeploymentRequest,
-  onSuperseded: OnSuperseded = () => {},
-): Deployment {
+export function recordRequest(store: Store, request: DeploymentRequest): Deployment {
   const deployment = insertDeployment(store, request);
-  supersedeWaiting(store, deployment, onSuperseded);
+  supersedeWaiting(store, deployment);
   return deployment;
 }
 
@@ -296,13 +276,12 @@ export function recordRequest(
  * Supersedes what waits for the same branch, and gives `newest` the first of their places: no branch starves. What a person
  * has asked for is superseded only by a person: whoever can send pushes cannot take it back.
  */
-function supersedeWaiting(store: Store, newest: Deployment, onSuperseded: OnSuperseded): void {
+function supersedeWaiting(store: Store, newest: Deployment): void {
   const isByPerson = newest.trigger === "manual" || newest.trigger === "rollback";
   const waits = `WHERE state IN ('queued', 'interrupted') AND project = $project AND ref = ? AND id <> ?
     ${isByPerson ? "" : `AND ${isUnasked}`}`;
   for (const waiting of selectDeployments(store, waits, newest.ref, newest.id)) {
     transition(store, waiting, "superseded", { supersededBy: newest.id });
-    onSuperseded(waiting.id, newest.id);
     const sql = `UPDATE deployments SET queue_order =
       min(queue_order, (SELECT queue_order FROM deployments WHERE id = ?)) WHERE id = ?`;
     store.run(sql, waiting.id, newest.id);
@@ -343,28 +322,18 @@ export interface Hold {
 }
 
 /**
- * Lets at most `mostRunning` projects run at once. If several wait, the one whose last turn is longest ago is next, so a
- * project with many pushes does not keep the others waiting.
+ * Lets at most `mostRunning` projects run at once. If several wait, the one that has waited longest is next, so a project with
+ * many pushes does not keep the others waiting.
  */
 export function createTurns(mostRunning: number): Turns {
   const running = new Set<Turn>();
+  /** In the order in which they came. */
   const waiting = new Map<Turn, () => void>();
-  const lastTurns = new Map<Turn, number>();
   const holds = new Map<Hold, () => void>();
-  let count = 0;
-  const lastOf = (turn: Turn) => lastTurns.get(turn) ?? 0;
   const mayRun = () => holds.size === 0 && running.size < mostRunning;
 
-  function next(): Turn | null {
-    const turns = [...waiting.keys()];
-    return turns.reduce<Turn | null>(
-      (best, turn) => (best && lastOf(best) <= lastOf(turn) ? best : turn),
-      null,
-    );
-  }
-
   function callNext(): void {
-    const turn = mayRun() ? next() : null;
+    const [turn] = mayRun() ? waiting.keys() : [];
     if (turn) setImmediate(() => waiting.get(turn)?.());
   }
 
@@ -380,9 +349,8 @@ export function createTurns(mostRunning: number): Turns {
     const turn: Turn = {
       claim(claim) {
         if (running.has(turn)) return null;
-        const first = next();
-        const isNext = first === null || lastOf(turn) <= lastOf(first);
-        if (!mayRun() || !isNext) {
+        const [first = turn] = waiting.keys();
+        if (!mayRun() || first !== turn) {
           waiting.set(turn, onFree);
           return null;
         }
@@ -393,8 +361,6 @@ export function createTurns(mostRunning: number): Turns {
         return claimed;
       },
       hold() {
-        count += 1;
-        lastTurns.set(turn, count);
         running.add(turn);
       },
       leave() {

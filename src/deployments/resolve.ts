@@ -280,7 +280,8 @@ export function createResolver(options: ResolverOptions): Resolver {
         return reason;
       },
       async judgeChecks() {
-        const judged = (await options.checks?.judge(ref, head, signal)) ?? null;
+        const judged =
+          (await options.checks?.judge(ref, head, signal, waitsSinceMs(store, ref, head, last))) ?? null;
         // Not the head itself: one that is skipped now may be deployed later.
         if (judged !== null) note(store, deployment, sourceOf(commit, null), false);
         return judged;
@@ -366,7 +367,9 @@ async function findHead(
     if (head.kind === "none") return head;
     const failure = head.kind === "head" ? await fetchBranch(checkout, ref, { signal }) : head.detail;
     const containsPushed =
-      head.kind === "head" && failure === null && (await isAncestor(repoPath, pushed, head.commit, reader));
+      head.kind === "head" &&
+      failure === null &&
+      (pushed === head.commit || (await isAncestor(repoPath, pushed, head.commit, reader)));
     const pauseS = performance.now() < untilMs ? left.shift() : undefined;
     if (containsPushed || pauseS === undefined || signal.aborted) {
       if (failure !== null || head.kind !== "head") return { kind: "unknown", detail: failure ?? "" };
@@ -406,6 +409,13 @@ function wasSeen(
     isIn("SELECT 1 FROM deployments WHERE checked_out_commit", ofHeads) ||
     isIn("SELECT 1 FROM deliveries WHERE commit_id", ofDeliveries)
   );
+}
+
+/** When a head was first to be deployed since another one of its branch succeeded; null: not yet. */
+function waitsSinceMs(store: Store, ref: string, head: string, last: Deployment | null): number | null {
+  const sql = `SELECT min(created_at_ms) AS ms FROM deployments WHERE project = $project AND ref = ? AND commit_id = ?
+    AND ${isAfter("queue_order")}`;
+  return (store.get(sql, ref, head, last?.id ?? null)?.ms as number | null | undefined) ?? null;
 }
 
 /** If the remote was silent, the commit itself has not failed. */

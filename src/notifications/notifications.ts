@@ -2,10 +2,9 @@ import type { ProjectSettings } from "#config/project";
 import type { Deployment } from "#deployments/deployment";
 import {
   listReaders,
-  newestReport,
   nextReport,
   removeReport,
-  removeReportsTo,
+  removeReportsBefore,
   reportStart,
   type Subscriber,
   type WaitingReport,
@@ -41,8 +40,6 @@ export interface NotificationOptions {
   readonly stopping: AbortSignal;
   /** The pause after the first failed attempt; each further one is twice as long. */
   readonly firstRetryMs?: number;
-  /** A clock that never jumps, in milliseconds. */
-  readonly clock?: () => number;
 }
 
 /** Sends a report to one subscriber. */
@@ -50,10 +47,8 @@ export type Send = (report: WaitingReport, signal: AbortSignal) => Promise<SendO
 export type Reader = Pick<WaitingReport, "project" | "subscriber">;
 
 const longestRetryMs = 15 * 60_000;
-/** A report that could not be delivered for so long is given up. After a restart it is given as long again. */
+/** A report that could not be delivered for so long is given up. */
 const longestWaitMs = 24 * 3_600_000;
-/** How exactly that is measured. */
-const markEveryMs = 600_000;
 /** Requests at a time. Each may hang for ten seconds. */
 const mostSending = 8;
 
@@ -63,9 +58,6 @@ const mostSending = 8;
  */
 export function createNotifications(options: NotificationOptions): Notifications {
   const { store, findSend, isLeader, log, stopping, firstRetryMs = 5_000 } = options;
-  const { clock = () => performance.now() } = options;
-  /** The newest report at some moments: by then all up to it were there. */
-  const marks: { readonly id: number; readonly atMs: number }[] = [];
   const inTurn = atMost(mostSending);
   const working = new Map<string, Promise<void>>();
 
@@ -109,12 +101,8 @@ export function createNotifications(options: NotificationOptions): Notifications
   }
 
   function giveUpOld(): void {
-    const nowMs = clock();
-    if (nowMs - (marks.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY) >= markEveryMs)
-      marks.push({ id: newestReport(store), atMs: nowMs });
-    const old = marks.findLastIndex(({ atMs }) => nowMs - atMs >= longestWaitMs);
-    const [last] = marks.splice(0, old + 1).slice(-1);
-    for (const { project, subscriber, count } of removeReportsTo(store, last?.id ?? 0)) {
+    const old = removeReportsBefore(store, Date.now() - longestWaitMs);
+    for (const { project, subscriber, count } of old) {
       const fields = { event: "notifications.given_up", project, subscriber, count };
       const text = `Reports that could not be delivered to ${subscriber} for a day are given up: ${count}`;
       log.error(fields, text);

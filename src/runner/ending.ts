@@ -6,8 +6,7 @@ import type { SystemUser } from "#platform/files";
 import { checkedOutCommit } from "#platform/git";
 import { printable } from "#platform/terminal";
 import type { Printed } from "./log-file.ts";
-import type { ProcessEntry } from "./processes.ts";
-import { type RunDirectory, readVerified } from "./supervisor.ts";
+import { type ProcessEntry, type RunDirectory, readVerified } from "./supervisor.ts";
 
 const longestCommand = 100;
 

@@ -13,7 +13,6 @@ import type { Problem } from "#problems";
 import type { Redactor } from "#redaction";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import { logPath, longestLine, type OutputReader, type OutputSink, openOutput } from "./log-file.ts";
-import { ageMs, findProcessesOf, type ProcessEntry, terminateGroup, variablesOf } from "./processes.ts";
 import {
   binDirectory,
   checkDeployLogDirectory,
@@ -25,9 +24,11 @@ import {
   scriptEnvironment,
 } from "./script.ts";
 import {
+  findProcessesOf,
   findSurvivor,
   isHeld,
   makeRunDirectory,
+  type ProcessEntry,
   type RunDirectory,
   readExitCode,
   readPid,
@@ -36,6 +37,7 @@ import {
   type Supervisor,
   type SupervisorExit,
   startSupervisor,
+  terminateGroup,
 } from "./supervisor.ts";
 
 export interface RunnerOptions {
@@ -67,7 +69,13 @@ export interface RunnerOptions {
 export function createRunner(now: () => RunnerOptions): Runner {
   return {
     start: (deployment, signal) => startRun(now(), deployment, signal),
-    adopt: (deployment) => adoptRun(withLivingSecrets(now(), deployment)),
+    adopt(deployment) {
+      const options = now();
+      const context = contextOf(options, deployment);
+      // What the commands printed when it started is not known any more.
+      const isHidden = Object.keys(options.script.secretCommands).length > 0;
+      return adoptRun(isHidden ? { ...context, redactor: hidesAll } : context);
+    },
     tidy(deploymentId) {
       const { statePath, script, log } = now();
       try {
@@ -116,19 +124,6 @@ function checkRef({ refs }: RunnerOptions, { ref }: Deployment): Problem | null 
   if (refs.includes(ref)) return null;
   const detail = `${ref} is not deployed: BRANCH names ${refs.map(branchOf).join(", ")}. Nothing was run. To deploy the named branch: hotpush deploy`;
   return { code: "branch_not_selected", detail };
-}
-
-/**
- * To redact what an adopted script prints, takes the secrets that commands have printed from the environment of its processes: the
- * commands may print others by now. If none of them lives, what is left of its output is not shown.
- */
-function withLivingSecrets(options: RunnerOptions, deployment: Deployment): RunContext {
-  const { script } = options;
-  const names = Object.keys(script.secretCommands);
-  if (names.length === 0) return contextOf(options, deployment);
-  const secrets = variablesOf(deployment.id, script.repoPath, names);
-  const context = contextOf({ ...options, script: script.withSecrets(secrets) }, deployment);
-  return names.every((name) => name in secrets) ? context : { ...context, redactor: hidesAll };
 }
 
 /** For output that may have secrets which are not known any more. */
@@ -259,9 +254,6 @@ function resumeOutput(context: RunContext): OutputReader {
   }
 }
 
-/** The least time that an adopted run gets, even if it is past its time-out. */
-const leastRemainingMs = 1_000;
-
 /** The processes of a run that its supervisor and the script have not left behind, also if the supervisor was killed. */
 function groupMembers({ deployment, directory, repoPath }: RunContext): readonly ProcessEntry[] {
   const supervisor = readPid(directory);
@@ -280,15 +272,14 @@ function adoptLiving(context: RunContext): Run {
   // If no process of it is visible, there is no script to wait for: the holder of the lock is dying or was left behind.
   const isVisible = findProcessesOf(deployment.id, repoPath).length > 0;
   const patienceMs = isVisible ? Number.POSITIVE_INFINITY : outOfSightMs;
-  // What another run has left behind is older.
-  const ranMs = Math.max(0, ...members.map(ageMs));
   return watchRun(context, {
     output,
     group: () => groupOf(context),
     // A killed container releases the service's lock before its last process is gone.
     wasInSight: members.includes(readPid(directory) ?? 0),
     exited: (isKnown) => waitForEnd(context, isKnown, patienceMs),
-    remainingMs: isVisible ? Math.max(leastRemainingMs, timeoutMs - ranMs) : null,
+    // From its adoption: nothing on disk says truly how long it has run.
+    remainingMs: isVisible ? timeoutMs : null,
   });
 }
 
@@ -394,7 +385,7 @@ async function concludeExit(
 
 /** @returns whether it was killed, because it did not end by itself */
 async function terminate(group: number | null, graceMs: number): Promise<boolean> {
-  return group !== null && (await terminateGroup(group, graceMs)).wasForced;
+  return group !== null && (await terminateGroup(group, graceMs));
 }
 
 const logsKept = 50;

@@ -15,7 +15,6 @@ import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { flock } from "#platform/file-lock";
 import { isShortage } from "#platform/run-command";
-import { findProcessesOf } from "./processes.ts";
 
 const supervisorPath = fileURLToPath(new URL("supervisor.sh", import.meta.url));
 
@@ -190,4 +189,96 @@ export async function isHeld(directory: RunDirectory, id: number, repoPath: stri
   } finally {
     if (fd !== null) closeSync(fd);
   }
+}
+
+export interface ProcessEntry {
+  readonly pid: number;
+  /** The id of its process group. */
+  readonly group: number;
+  readonly command: string;
+}
+
+/** The processes of a run, found by the marks in their environment, unless one has emptied it. A zombie has none. */
+export function findProcessesOf(deploymentId: number, repoPath: string): readonly ProcessEntry[] {
+  const marks = [`DEPLOY_ID=${deploymentId}`, `REPO_PATH=${repoPath}`];
+  return processIds()
+    .filter((pid) => pid !== process.pid && hasEnvironment(pid, marks))
+    .map((pid) => ({ pid, group: groupOf(pid), command: commandOf(pid) }));
+}
+
+function hasEnvironment(pid: number, marks: readonly string[]): boolean {
+  const entries = read(`/proc/${pid}/environ`, "utf8").split("\0");
+  return marks.every((mark) => entries.includes(mark));
+}
+
+/** The third field of `stat` after the name, which may contain blanks and brackets. */
+function groupOf(pid: number): number {
+  const stat = read(`/proc/${pid}/stat`, "latin1");
+  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
+}
+
+function processIds(): readonly number[] {
+  return readdirSync("/proc")
+    .map(Number)
+    .filter(Number.isSafeInteger)
+    .sort((one, other) => one - other);
+}
+
+/** The whole command line: it is redacted before it is shortened. */
+function commandOf(pid: number): string {
+  return read(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+}
+
+/** Other users' processes cannot be read, and any process may be gone by now. */
+function read(path: string, encoding: "utf8" | "latin1"): string {
+  try {
+    return readFileSync(path, encoding);
+  } catch {
+    return "";
+  }
+}
+
+/**
+ * Signals `group`, a process group by the id of its leader; false if no process of it is left. The rest of a group may
+ * belong to another user, for example by sudo, so that this process may not signal it.
+ */
+export function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(-group, signal);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ESRCH") return false;
+    if (code === "EPERM") return true;
+    throw error;
+  }
+}
+
+const lookIntervalMs = 50;
+/** The longest wait for a killed process to be gone: a zombie that nobody reaps never is. */
+const goneMs = 2_000;
+
+/**
+ * Ends a process group: sends SIGTERM, waits up to `graceMs`, then sends SIGKILL. It ends the whole group, even if the
+ * script itself has ended and only its children are left.
+ *
+ * @returns whether SIGKILL was needed; resolves when no process of the group is left
+ */
+export function terminateGroup(group: number, graceMs: number): Promise<boolean> {
+  const deadlineMs = performance.now() + graceMs;
+  let wasForced = false;
+  signalGroup(group, "SIGTERM");
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      const isLeft = signalGroup(group, 0);
+      const overdueMs = performance.now() - deadlineMs;
+      if (!isLeft || overdueMs >= goneMs) {
+        clearInterval(timer);
+        resolve(wasForced);
+      } else if (!wasForced && overdueMs >= 0) {
+        wasForced = true;
+        signalGroup(group, "SIGKILL");
+      }
+    }, lookIntervalMs);
+  });
 }

@@ -53,16 +53,6 @@ test("a running deployment is cancelled even if the disk fails", async (t) => {
   assert.equal(end.mock.callCount(), 1);
 });
 
-test("a deployment cancelled during recovery whose script is gone is not run again", async (t) => {
-  const { queue, start, stateOf } = await startOne(t);
-  const ended = Promise.withResolvers<Ending>();
-  start.resolve({ kind: "started", run: { ended: ended.promise, end: () => {} } });
-  assert.equal(queue.cancel(1), true);
-  ended.resolve({ state: "interrupted", exitCode: null, problem: null });
-  await until("it is no longer running", () => stateOf() !== "running");
-  assert.equal(stateOf(), "cancelled");
-});
-
 test("cancelling a deployment whose interruption is on disk removes it from the queue", async (t) => {
   const { queue, start, store, stateOf } = await startOne(t);
   const ended = Promise.withResolvers<Ending>();

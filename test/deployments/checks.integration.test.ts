@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { deliver, githubDelivery, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { startTarget } from "../harness/listen.ts";
-import { readDeployments, untilDeployment } from "../harness/records.ts";
+import { untilDeployment } from "../harness/records.ts";
 import { makeProject } from "../harness/repository.ts";
 import { spawnService, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -62,50 +62,6 @@ test("a check whose delivery is lost is found, also after a restart", async (t) 
   await untilDeployment(second.statePath, 1, ({ state }) => state === "succeeded");
 });
 
-test("a newer push supersedes the one that waits, whose green then deploys nothing", async (t) => {
-  const { project, host, service } = await startChecked(t);
-  const [older, newer] = [project.commit(), project.commit()];
-  host.conclude(older, null);
-  host.conclude(newer, null);
-  await deliver(service.url, githubPush({ after: older }));
-  await untilDeployment(service.statePath, 1, ({ waitReason }) => waitReason !== null);
-  await deliver(service.url, githubPush({ after: newer }));
-  host.conclude(older, "success");
-  await untilDeployment(service.statePath, 2, ({ waitReason }) => waitReason !== null);
-  await host.untilAsked();
-  host.conclude(newer, "success");
-  await untilDeployment(service.statePath, 2, ({ state }) => state === "succeeded");
-  const [first, second] = readDeployments(service.statePath);
-  assert.deepEqual([first?.state, first?.attempts, second?.checkedOutCommit], ["superseded", 0, newer]);
-});
-
-test("a push that catch-up finds waits as well, and hotpush deploy does not", async (t) => {
-  const { project, host, service } = await startChecked(t);
-  const first = project.commit();
-  host.conclude(first, "success");
-  await deliver(service.url, githubPush({ after: first }));
-  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-  const missed = project.commit();
-  host.conclude(missed, null);
-  const waiting = await untilDeployment(service.statePath, 2, ({ waitReason }) => waitReason !== null);
-  assert.equal(waiting.trigger, "catch-up");
-  assert.equal((await hotpush(service, "deploy", "main")).code, 0);
-  const asked = await untilDeployment(service.statePath, 3, ({ state }) => state === "succeeded");
-  assert.equal(asked.checkedOutCommit, missed);
-});
-
-test("a name that no check has, and a token without the right, are named in the deployment", async (t) => {
-  const { project, host, service } = await startChecked(t, { DEPLOY_AFTER: "e2e" });
-  const commit = project.commit();
-  host.conclude(commit, "success");
-  await deliver(service.url, githubPush({ after: commit }));
-  const names = /no check that is named e2e\. It has build\. .*DEPLOY_AFTER/;
-  await untilDeployment(service.statePath, 1, ({ waitReason }) => names.test(waitReason ?? ""));
-  host.refuse(403);
-  const right = /the token may not read them at GitHub\. Give it the right: Checks: Read-only/;
-  await untilDeployment(service.statePath, 1, ({ waitReason }) => right.test(waitReason ?? ""));
-});
-
 test("DEPLOY_AFTER without a token, or with a host that has no checks, is refused at start", async (t) => {
   for (const env of [
     {},
@@ -137,13 +93,11 @@ function tokenFile(t: TestContext): string {
 async function startChecked(t: TestContext, env: Readonly<Record<string, string>> = {}) {
   const project = makeProject(t);
   const conclusions = new Map<string, string | null>();
-  let refusal: number | null = null;
   let looks = 0;
   const server = await startTarget(t, (response, { method, path }) => {
     const [, commit = "", list] = /\/commits\/(\w+)\/([a-z-]+)/.exec(path) ?? [];
     if (method === "POST") return void response.writeHead(201).end("{}");
     if (list === "check-suites") looks += 1;
-    if (refusal !== null) return void response.writeHead(refusal).end("{}");
     const conclusion = conclusions.get(commit);
     const run = { name: "build", status: conclusion === null ? "in_progress" : "completed", conclusion };
     const answer = { check_suites: [], statuses: [], check_runs: conclusion === undefined ? [] : [run] };
@@ -161,9 +115,6 @@ async function startChecked(t: TestContext, env: Readonly<Record<string, string>
   });
   const host = {
     conclude: (commit: string, conclusion: string | null) => void conclusions.set(commit, conclusion),
-    refuse(status: number) {
-      refusal = status;
-    },
     looks: () => looks,
     /** Waits until the service has asked once more, from now on. */
     async untilAsked() {

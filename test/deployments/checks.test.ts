@@ -160,12 +160,22 @@ test("a person's deployment, and a failed one that is sent again, do not wait", 
   assert.equal(resolving.read(id).state, "superseded");
 });
 
+test("a restart gives a head no new hour", async (t) => {
+  const { checks, host } = makeChecks(["a"]);
+  const resolving = makeResolving(t, { checks });
+  host.reading = { kind: "checks", checks: [check("a", "pending")] };
+  resolving.deliver(resolving.project.commit());
+  const sql = "UPDATE deployments SET created_at_ms = created_at_ms - ?";
+  resolving.store.transaction(() => resolving.store.run(sql, hourMs));
+  assert.equal((await resolving.next()).kind, "skipped");
+});
+
 test("a remote that is silent for a moment fails no push that has waited long for its checks", async (t) => {
   const { checks, host } = makeChecks(["a"]);
   const resolving = makeResolving(t, { checks, clock: () => host.nowMs });
   resolving.deliver(resolving.project.commit());
   assert.equal((await resolving.next()).kind, "wait");
-  host.nowMs = hourMs - 1;
+  host.nowMs = hourMs - 60_000;
   assert.equal((await resolving.next()).kind, "wait");
   const { remotePath } = resolving.project;
   renameSync(remotePath, `${remotePath}-away`);

@@ -21,17 +21,3 @@ test("a run long past its time-out makes the service unhealthy until it is gone"
   store.transaction(() => settle(store, deployment, { state: "succeeded", exitCode: 0, problem: null }));
   assert.equal(findFault(), null);
 });
-
-test("a run of a project that was removed does not make the service unhealthy", async (t) => {
-  const store = temporaryStore(t);
-  let seen = 0;
-  const findFault = createHealthCheck(store, () => null, atOnce);
-  store.transaction(() => recordPush(store, pushOf()));
-  store.transaction(() => claimNext(store));
-  const startMs = performance.now();
-  await until("it would be overdue", () => {
-    assert.equal(findFault(), null);
-    seen += 1;
-    return seen > 3 && performance.now() - startMs > 5 * atOnce.overdueMs;
-  });
-});

@@ -215,10 +215,16 @@ test("4: a push that has waited too long for its remote fails, and catch-up may 
   await until("catch-up would", async () => (await resolver.judgeHead(ref, head)) === "deploy");
 });
 
-test("4: a branch that the remote does not have, but a tag of its name, is not deployed", async (t) => {
-  const { project, deliver, next } = makeResolving(t);
+test("4: what has only a name that ends like the branch's is not deployed", async (t) => {
+  const { project, deliver, deploys, next } = makeResolving(t);
+  const main = git(project.remotePath, "rev-parse", "main");
+  const stranger = git(project.remotePath, "commit-tree", "main^{tree}", "-p", "main", "-m", "not main");
+  // `git ls-remote origin refs/heads/main` lists it too, and before main itself: anyone who may create a branch can push it.
+  git(project.remotePath, "update-ref", "refs/heads/a/refs/heads/main", stranger);
   git(project.remotePath, "tag", "refs/heads/master", "main");
-  deliver(git(project.remotePath, "rev-parse", "main"), { ref: "refs/heads/master" });
+  deliver(main);
+  assert.equal(await deploys(), main);
+  deliver(main, { ref: "refs/heads/master" });
   const decision = await next();
   assert.deepEqual([decision.kind, /has no refs\/heads\/master/.test(reasonOf(decision))], ["wait", true]);
 });

@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Run } from "../../src/deployments/deployment.ts";
-import { signalGroup } from "../../src/runner/processes.ts";
+import { signalGroup } from "../../src/runner/supervisor.ts";
 import { createTestRunner, deploymentWith, type TestRunner } from "../harness/runs.ts";
 import { until } from "../harness/until.ts";
 

@@ -9,18 +9,6 @@ import { startService } from "../harness/service.ts";
 
 const mebibyte = 1024 ** 2;
 
-test("the log of 15 MB of output keeps the first fifteen mebibytes and the last one", async (t) => {
-  const runner = createTestRunner(t);
-  const ending = await runner.run("#!/bin/sh\necho first line\nseq 2000000\necho last line\n");
-  assert.equal(ending.state, "succeeded");
-  const bytes = logBytes(logPath(runner.statePath, 1));
-  assert.ok(bytes > 15 * mebibyte && bytes < 16 * mebibyte + 300_000, `the log has ${bytes} bytes`);
-  const log = runner.log();
-  assert.ok(log.startsWith("first line\n1\n2\n"));
-  assert.ok(log.endsWith("2000000\nlast line\n"));
-  assert.match(log, /\n\[\d+ bytes left out here\]\n/);
-});
-
 test("a script that floods its output blocks neither /health nor fills memory", async (t) => {
   const script = "#!/bin/sh\ntimeout 2 yes\ntrue\n";
   const service = await startService(t, { script });

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { runDirectory, startSupervisor } from "../../src/runner/supervisor.ts";
+import { findProcessesOf, runDirectory, startSupervisor } from "../../src/runner/supervisor.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
 
 test("a supervisor whose service dies before its go-ahead starts no script", (t) => {
   const { directory, script, mark } = makeRun(t);
@@ -40,6 +42,30 @@ test("no second supervisor gets ready while the lock of a run is held", async (t
   );
 });
 
+const repoPath = "/srv/the app of bücher/東京";
+
+test("a run's processes are found by all marks in their environment, with commands", async (t) => {
+  const { pid } = await startMarked(t, { DEPLOY_ID: "70001", REPO_PATH: repoPath }, true);
+  await startMarked(t, { DEPLOY_ID: "700010", REPO_PATH: repoPath });
+  await startMarked(t, { DEPLOY_ID: "70001", REPO_PATH: "/srv/another" });
+  await startMarked(t, { NOT_DEPLOY_ID: "70001", REPO_PATH: repoPath });
+  assert.deepEqual(findProcessesOf(70_001, repoPath), [{ pid, group: pid, command: "sleep 600" }]);
+});
+
+test("a zombie does not belong to a run", async (t) => {
+  // It dies when its parent is no shell any more: that might notice.
+  const child = 'until read -r name </proc/$PPID/comm && [ "$name" = sleep ]; do :; done';
+  const text = `sh -c '${child}' & echo $!; exec sleep 600`;
+  const parent = spawn("sh", ["-c", text], {
+    env: { PATH: process.env.PATH, DEPLOY_ID: "70003", REPO_PATH: repoPath },
+  });
+  t.after(() => parent.kill("SIGKILL"));
+  const [chunk] = await once(parent.stdout, "data");
+  const isFound = () => findProcessesOf(70_003, repoPath).some(({ pid }) => pid === Number(chunk));
+  await until("the child is dead", () => !isFound());
+  process.kill(Number(chunk), 0);
+});
+
 /** A run whose script leaves a mark. */
 function makeRun(t: TestContext) {
   const place = temporaryDirectory(t);
@@ -53,4 +79,16 @@ function makeRun(t: TestContext) {
 
 function started(t: TestContext) {
   return { cwd: temporaryDirectory(t), environment: { PATH: process.env.PATH ?? "" } };
+}
+
+async function startMarked(
+  t: TestContext,
+  marks: Record<string, string>,
+  detached = false,
+): Promise<ChildProcess> {
+  const env = { PATH: process.env.PATH, ...marks };
+  const child = spawn("sleep", ["600"], { env, stdio: "ignore", detached });
+  t.after(() => child.kill("SIGKILL"));
+  await once(child, "spawn");
+  return child;
 }
