@@ -45,7 +45,6 @@ function makeCompletionCommand({ finish }: CommandContext): Command {
     "hotpush completion bash > /etc/bash_completion.d/hotpush",
     "hotpush completion zsh > ~/.zfunc/_hotpush   a directory of your fpath",
     "hotpush completion fish > ~/.config/fish/completions/hotpush.fish",
-    "hotpush completion bash -- hotpush logs      what can follow these words",
   ])
     .addArgument(new Argument("<shell>").choices(Object.keys(scripts)))
     .argument("[words...]", "after --: print what can follow them on a command line")

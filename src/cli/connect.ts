@@ -26,11 +26,8 @@ function makeConnectCommand({ env, finish }: CommandContext): Command {
   const description =
     "Make the webhook of this project at its git host (GitHub, Gitea, Forgejo, GitLab, Bitbucket Cloud), and a deploy key with which the checkout is read, if its remote is an ssh address; then test them. Run again, it repairs both. The token is used for this and stored nowhere: that of --token-file, else of the program gh, else the one that you type. Without a token, it prints the values of the webhook's form.";
   return newCommand("connect", description, [
-    "hotpush connect                         asks for the token",
-    "hotpush connect --token-file ~/token    a file that only you can read",
+    "hotpush connect   asks for the token",
     "hotpush connect --repository gitea+https://git.example.org/octo/shop",
-    "hotpush connect --redeliver             has the host send again what failed",
-    "hotpush connect --remove                takes webhook and deploy key away",
   ])
     .option("--token-file <path>", tokenFileText)
     .option(

@@ -25,8 +25,7 @@ function makeDeployCommand({ env, finish }: CommandContext): Command {
   const description =
     "Deploy what the branch is at the git host now, without a push, even if the same commit is live already. It takes its turn like a push, and supersedes what waits.";
   const command = newCommand("deploy", description, [
-    "hotpush deploy                 the branch that was deployed last",
-    "hotpush deploy main --detach   do not wait for its end",
+    "hotpush deploy   the branch that was deployed last",
   ]).addArgument(
     new Argument("[branch]", "default: the one deployed last, else main").choices(["main", "master"]),
   );
@@ -99,10 +98,7 @@ function makeRollbackCommand({ env, finish }: CommandContext): Command {
 function makePauseCommand(context: CommandContext): Command {
   const description =
     "Hold the queue of the project: pushes are recorded, and wait until hotpush resume. A running deployment goes on.";
-  const command = newCommand("pause", description, [
-    "hotpush pause --reason 'the database is being moved'",
-    "hotpush pause --project shop",
-  ])
+  const command = newCommand("pause", description, ["hotpush pause --reason 'the database is being moved'"])
     .addOption(projectOption())
     .option("--reason <text>", "why, for the people who read the status");
   return answering(command, context, async ({ call }, { reason }: { readonly reason?: string }) => {
@@ -116,7 +112,6 @@ function makePauseCommand(context: CommandContext): Command {
 function makeResumeCommand(context: CommandContext): Command {
   const command = newCommand("resume", "Let the queue of the project go on after hotpush pause.", [
     "hotpush resume",
-    "hotpush resume --project shop",
   ]).addOption(projectOption());
   return answering(command, context, async ({ call }) => {
     const answer = await call("resume", {});

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { webhookUrl } from "#config/values";
-import { checks, examine, type GroupedCheck } from "#doctor/examine";
+import { checks, examine } from "#doctor/examine";
 import { countResults, jsonReport, textReport } from "#doctor/report";
 import { openTerminal } from "#platform/terminal";
 import { type CommandContext, newCommand, parser } from "./command.ts";
@@ -9,8 +9,8 @@ export const commands = { doctor: makeDoctorCommand };
 
 interface DoctorOptions {
   readonly envFile?: string;
-  readonly url?: string;
-  readonly project?: string;
+  readonly url?: string | null;
+  readonly project?: string | null;
   readonly json?: boolean;
 }
 
@@ -19,13 +19,9 @@ function makeDoctorCommand({ env, finish }: CommandContext): Command {
   const description =
     "Find everything that keeps a push from being deployed, and how to fix it. Nothing is changed. Run it on the machine of the service, as its user.";
   return newCommand("doctor", description, [
-    "hotpush doctor                               with the .env of this directory",
-    "hotpush doctor --env-file /etc/hotpush.env   as for the systemd unit",
-    "hotpush doctor --url https://example.com     as the git host reaches it",
-    "docker compose exec hotpush hotpush doctor   in its container",
-    "sudo hotpush doctor                          this server and this project",
-    "hotpush doctor remote branch                 only these checks",
-    "hotpush doctor --project shop                the service and one project",
+    "hotpush doctor                             this server and this project",
+    "hotpush doctor --url https://example.com   as the git host reaches it",
+    "hotpush doctor remote branch               only these checks",
   ])
     .argument("[checks...]", "only these, by their names", knownName)
     .option(
@@ -42,14 +38,9 @@ function makeDoctorCommand({ env, finish }: CommandContext): Command {
       "one project of PROJECTS_PATH (default: that of the working directory, else all)",
     )
     .option("--json", "the result as one JSON object")
-    .action(async (names: readonly string[], options: DoctorOptions) => {
-      finish(await runDoctor(choose(names), options, env));
-    });
-}
-
-/** Without names: all. */
-function choose(names: readonly string[]): readonly GroupedCheck[] {
-  return names.length === 0 ? checks : checks.filter(({ id }) => names.includes(id));
+    .action(async (names: readonly string[], options: DoctorOptions) =>
+      finish(await runDoctor(names, options, env)),
+    );
 }
 
 function knownName(name: string, before: readonly string[] = []): readonly string[] {
@@ -58,13 +49,12 @@ function knownName(name: string, before: readonly string[] = []): readonly strin
 }
 
 async function runDoctor(
-  chosen: readonly GroupedCheck[],
-  { envFile, json, ...options }: DoctorOptions,
+  names: readonly string[],
+  { envFile, json, url = null, project = null }: DoctorOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const { url = null, project = null } = options;
-  const examination = { env, envFile, url, project, directory: process.cwd() };
-  const reports = await examine(chosen, examination);
+  const chosen = checks.filter(({ id }) => names.length === 0 || names.includes(id));
+  const reports = await examine(chosen, { env, envFile, url, project, directory: process.cwd() });
   const { paint } = openTerminal(process.stdout, env);
   process.stdout.write(json ? `${jsonReport(reports)}\n` : textReport(reports, paint));
   return countResults(reports).problems === 0 ? 0 : 1;

@@ -93,16 +93,18 @@ export async function follow(
   return null;
 }
 
-/** Prints what happens to a deployment for a person: its output, its steps with their durations, its end. */
-interface ProgressPrinter {
-  readonly print: (event: ControlEvent) => void;
-  /** Leaves the terminal as it was, with the cursor at the beginning of a line. */
-  readonly end: () => void;
+interface Step {
+  readonly name: string;
+  readonly startedAt: string;
 }
 
-function createProgressPrinter(terminal: Terminal): ProgressPrinter {
+/**
+ * Prints what happens to a deployment for a person: its output, its steps with their durations, its end. `end` leaves the
+ * terminal as it was, with the cursor at the beginning of a line.
+ */
+function createProgressPrinter(terminal: Terminal) {
   let deployment: DeploymentJson | null = null;
-  let step: { readonly name: string; readonly startedAt: string } | null = null;
+  let step: Step | null = null;
   const write = (text: string) => process.stdout.write(text);
   const { print, end } = showProgress(terminal, write, () => progressText(deployment, step));
 
@@ -117,7 +119,7 @@ function createProgressPrinter(terminal: Terminal): ProgressPrinter {
   function printLine({ line, printedAt }: LineJson): void {
     const name = stepOf(line);
     if (name !== null) beginStep(name, printedAt);
-    print(lineText(line, terminal));
+    print(name === null ? harmless(line) : terminal.paint("bold", harmless(line)));
   }
 
   function beginStep(name: string | null, atTime: string | null): void {
@@ -128,25 +130,12 @@ function createProgressPrinter(terminal: Terminal): ProgressPrinter {
     step = name !== null && atTime !== null ? { name, startedAt: atTime } : null;
   }
 
-  return {
-    end,
-    print(event) {
-      if (event.event === "deployment") printDeployment(event.deployment);
-      else printLine(event);
-    },
-  };
+  const printEvent = (event: ControlEvent) =>
+    event.event === "deployment" ? printDeployment(event.deployment) : printLine(event);
+  return { end, print: printEvent };
 }
 
-function lineText(line: string, { isInteractive, paint }: Terminal): string {
-  const text = harmless(line);
-  if (!isInteractive) return text;
-  return text.startsWith("==> ") ? paint("bold", text) : text;
-}
-
-function progressText(
-  deployment: DeploymentJson | null,
-  step: { readonly name: string; readonly startedAt: string } | null,
-): string {
+function progressText(deployment: DeploymentJson | null, step: Step | null): string {
   if (deployment === null || isFinished(deployment.state)) return "";
   const { id, state, startedAt, createdAt } = deployment;
   if (state !== "running") return `Deployment ${id} waits, for ${since(createdAt)}`;

@@ -13,15 +13,12 @@ import { accessService, answering, type ProjectChoice, type ServiceAccess } from
 
 export const commands = { history: makeHistoryCommand, logs: makeLogsCommand, projects: makeProjectsCommand };
 
-const gapColumns = 2;
-
 /** `hotpush history`: the newest deployments, newest first. */
 function makeHistoryCommand(context: CommandContext): Command {
   const description =
     "List the newest deployments, newest first: of the project, or of all. The last 1,000 are kept.";
   const limit = numberParser(1, 1_000, "Not a number from 1 to 1,000.");
   const command = newCommand("history", description, [
-    "hotpush history                       the last 20",
     "hotpush history --limit 1000 --json   all of them for a program",
   ])
     .addOption(projectOption())
@@ -33,37 +30,56 @@ function makeHistoryCommand(context: CommandContext): Command {
 }
 
 /** Two lines for each deployment: how it went, and what it deployed for whom. */
-function historyLines(
-  deployments: readonly DeploymentJson[],
-  { paint, columns }: Terminal,
-): readonly string[] {
+function historyLines(deployments: readonly DeploymentJson[], terminal: Terminal): readonly string[] {
   if (deployments.length === 0) return ["Nothing was deployed yet. Push to main, or run: hotpush deploy"];
   // The name is the last column, so that only a long one is cut.
   const header = ["Id", "State", "Trigger", "Branch", "Recorded", "Took", "Failed", "Project"];
-  const table = formatTable([header, ...deployments.map(row)]).map((line) => fit(line, columns));
+  const rows = deployments.map((deployment) => {
+    const { id, trigger, ref, createdAt, durationMs, requests, project } = deployment;
+    const took = durationMs === null ? "" : formatDuration(durationMs);
+    const failed = requests === null ? "" : failedText(requests);
+    const recorded = localTime(createdAt);
+    const cells = [
+      String(id),
+      stateText(deployment),
+      trigger,
+      branchOf(ref),
+      recorded,
+      took,
+      failed,
+      project,
+    ];
+    return { cells, deployment, notes: [whatLine(deployment, terminal.columns - indent.length)] };
+  });
+  return listing(header, rows, terminal);
+}
+
+const indent = "    ";
+
+/** A row of a table, the deployment whose state is in it, and the lines below it. */
+interface Row {
+  readonly cells: readonly string[];
+  readonly deployment: DeploymentJson | null;
+  readonly notes: readonly string[];
+}
+
+function listing(header: readonly string[], rows: readonly Row[], { paint, columns }: Terminal) {
+  const table = formatTable([header, ...rows.map(({ cells }) => cells)]).map((line) => fit(line, columns));
   const [first = "", rule = "", ...lines] = table;
-  const indent = " ".repeat(rule.indexOf(" ") + gapColumns);
-  const painted = deployments.flatMap((deployment, index) => {
-    const line = (lines[index] ?? "").replace(stateText(deployment), stateText(deployment, paint));
-    return [line, indent + whatLine(deployment, columns - indent.length)];
+  const painted = rows.flatMap(({ deployment, notes }, index) => {
+    const state = deployment ? stateText(deployment) : "";
+    const line = lines[index]?.replace(state, deployment ? stateText(deployment, paint) : "") ?? "";
+    const below = notes.flatMap((note) => wrapText(indent + note, columns));
+    return [line, ...below.map((one) => fit(one, columns))];
   });
   return [paint("bold", first), paint("dim", rule), ...painted];
 }
 
-function row(deployment: DeploymentJson): readonly string[] {
-  const { id, trigger, ref, createdAt, durationMs, requests, project } = deployment;
-  const took = durationMs === null ? "" : formatDuration(durationMs);
-  const failed = requests === null ? "" : failedText(requests);
-  const recorded = localTime(createdAt);
-  return [String(id), stateText(deployment), trigger, branchOf(ref), recorded, took, failed, project];
-}
-
 function whatLine(deployment: DeploymentJson, columns: number): string {
   const commit = commitText(deployment);
-  const left = columns - commit.length - gapColumns;
+  const left = columns - commit.length - 2;
   const why = deployment.skipReason ?? deployment.waitReason;
-  const origin = why === null ? originText(deployment, left) : fit(why, left);
-  return `${commit}${" ".repeat(gapColumns)}${origin}`.trimEnd();
+  return `${commit}  ${why === null ? originText(deployment, left) : fit(why, left)}`.trimEnd();
 }
 
 interface LogsOptions extends ProjectChoice {
@@ -122,43 +138,31 @@ async function showLogs(
 function makeProjectsCommand(context: CommandContext): Command {
   const description =
     "List the projects: their branches, what is live and since when, how the last deployment ended, and whether the queue is paused or the settings are faulty.";
-  const command = newCommand("projects", description, [
-    "hotpush projects          the list for a person",
-    "hotpush projects --json   the same for a program",
-  ]);
-  return answering(command, context, async ({ call }) => {
+  return answering(newCommand("projects", description, ["hotpush projects"]), context, async ({ call }) => {
     const answer = await call("projects", {});
     return { answer, lines: (terminal) => projectLines(answer.projects, terminal) };
   });
 }
 
-const noteIndent = "    ";
-
 /** A line for each project, and further ones for what is live and what holds it. */
-function projectLines(projects: readonly ProjectJson[], { paint, columns }: Terminal): readonly string[] {
+function projectLines(projects: readonly ProjectJson[], terminal: Terminal): readonly string[] {
   if (projects.length === 0) return ["There are no projects yet. Add a file to PROJECTS_PATH."];
-  const table = formatTable([["Project", "Branch", "Live", "Since", "Last"], ...projects.map(projectRow)]);
-  const [first = "", rule = "", ...lines] = table.map((line) => fit(line, columns));
-  const painted = projects.flatMap((project, index) => [lines[index] ?? "", ...notes(project, columns)]);
-  return [paint("bold", first), paint("dim", rule), ...painted];
+  const rows = projects.map((project) => {
+    const { name, branches, live, last } = project;
+    const since = live?.since ? localTime(live.since) : "";
+    const ending = last ? `${stateText(last)} (${last.id})` : "";
+    const cells = [name, branches.join(", "), live ? shortCommit(live.commit) : "", since, ending];
+    return { cells, deployment: last, notes: notesOn(project) };
+  });
+  return listing(["Project", "Branch", "Live", "Since", "Last"], rows, terminal);
 }
 
-function projectRow({ name, branches, live, last }: ProjectJson): readonly string[] {
-  const since = live?.since ? localTime(live.since) : "";
-  const ending = last ? `${stateText(last)} (${last.id})` : "";
-  return [name, branches.join(", "), live ? shortCommit(live.commit) : "", since, ending];
-}
-
-function notes({ live, paused, waiting, fault, isServed }: ProjectJson, columns: number): readonly string[] {
-  const what = [live?.subject, live?.author].filter(Boolean).join("  ");
-  const isRemoved = !isServed && fault === null;
+function notesOn({ live, paused, waiting, fault, isServed }: ProjectJson): readonly string[] {
   return [
-    what,
+    [live?.subject, live?.author].filter(Boolean).join("  "),
     paused ? pauseText(paused) : "",
     waiting > 0 ? `${waiting} ${waiting === 1 ? "waits" : "wait"} in the queue` : "",
     fault === null ? "" : `faulty settings: ${fault}`,
-    isRemoved ? "its file was removed, so nothing more is deployed" : "",
-  ]
-    .filter((text) => text !== "")
-    .flatMap((text) => wrapText(noteIndent + text, columns).map((line) => fit(line, columns)));
+    !isServed && fault === null ? "its file was removed, so nothing more is deployed" : "",
+  ].filter((text) => text !== "");
 }

@@ -31,9 +31,8 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
   const description =
     "Set up this project. The first run also sets up this server: Caddy and Hotpush for all projects. Each project gets a secret, a deploy.sh, and the values for the webhook's form at your git host. Your own files stay as they are. Run it on the server, in the checkout that is deployed; you can repeat it at any time.";
   return newCommand("init", description, [
-    "hotpush init                         asks what it cannot detect",
+    "hotpush init   asks what it cannot detect",
     "hotpush init --yes --url https://shop.example.org",
-    "hotpush init --check                 shows what would change",
   ])
     .option(
       "--url <address>",

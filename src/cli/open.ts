@@ -28,12 +28,9 @@ function makeOpenCommand(context: CommandContext): Command {
     "Not the number of a session or a token: hotpush open --list",
   );
   const command = newCommand("open", description, [
-    "hotpush open                            a link for yourself",
-    "hotpush open --name Ann                 for somebody who looks",
-    "hotpush open --name Ben --operator      for somebody who also acts",
-    "hotpush open --token ci --deploy        a token for a program that deploys",
-    "hotpush open --list                     sessions, tokens, and what was done",
-    "hotpush open --end 2                    ends a session or a token at once",
+    "hotpush open                       a link for yourself",
+    "hotpush open --name Ben            for somebody who looks",
+    "hotpush open --token ci --deploy   a token for a program that deploys",
   ])
     .option("--name <name>", "somebody else, as the record will name them: a viewer")
     .option("--operator", "they are an operator, as you are")
@@ -72,58 +69,43 @@ async function act({ env, call }: ServiceAccess, options: OpenOptions): Promise<
 }
 
 function listLines({ visitors, entries }: GivenBy<"visitors"> & GivenBy<"audit">): readonly string[] {
+  const people = visitors.map((one) => {
+    const seen = one.seenAt === null ? "never" : localTime(one.seenAt);
+    return [one.id, one.kind, one.name, one.role, localTime(one.createdAt), seen, one.address];
+  });
+  const acts = entries.map((one) => {
+    const answer = one.status < 400 ? "done" : `refused (${one.status})`;
+    const { at, visitor, action, project, deployment, address } = one;
+    return [localTime(at), visitor, action, project, deployment, address, answer];
+  });
   return [
     ...table(
-      ["Number", "Kind", "Name", "Role", "Made", "Last seen", "Address"],
-      visitors.map(({ id, kind, name, role, createdAt, seenAt, address }) => [
-        id,
-        kind,
-        name,
-        role,
-        localTime(createdAt),
-        seenAt === null ? "never" : localTime(seenAt),
-        address,
-      ]),
+      "Number Kind Name Role Made Seen Address",
+      people,
       "Nobody is signed in, and there are no tokens.",
     ),
     "",
-    ...table(
-      ["When", "Who", "What", "Project", "Deployment", "Address", "Answer"],
-      entries.map(({ at, visitor, action, project, deployment, address, status }) => [
-        localTime(at),
-        visitor,
-        action,
-        project,
-        deployment,
-        address,
-        status < 400 ? "done" : `refused (${status})`,
-      ]),
-      "Nothing was done over the page yet.",
-    ),
+    ...table("When Who What Project Deployment Address Answer", acts, "Nothing was done over the page yet."),
   ];
 }
 
 function table(
-  header: readonly string[],
+  header: string,
   rows: readonly (readonly (string | number | null)[])[],
   nothing: string,
 ): readonly string[] {
   const cells = rows.map((row) => row.map((cell) => harmless(String(cell ?? ""))));
-  return rows.length === 0 ? [nothing] : formatTable([header, ...cells]);
+  return rows.length === 0 ? [nothing] : formatTable([header.split(" "), ...cells]);
 }
 
 /** `hotpush notify`: its exit code is 0 if every target took the test message, else 1. */
 function makeNotifyCommand(context: CommandContext): Command {
   const description =
     "Send a test message to each target in the project's NOTIFY_FILE, and print whether it took it.";
-  const command = newCommand("notify", description, [
-    "hotpush notify --test",
-    "hotpush notify --test --project shop",
-  ])
+  const command = newCommand("notify", description, ["hotpush notify --test"])
     .addOption(projectOption())
-    .option("--test", "send the test message");
-  return answering(command, context, async ({ call }, { test }: { readonly test?: boolean }) => {
-    if (!test) throw new CommandError("Say what to send: hotpush notify --test");
+    .requiredOption("--test", "send the test message");
+  return answering(command, context, async ({ call }) => {
     const answer = await call("testNotifications", {});
     const { project, results } = answer;
     const none = `The project ${project} has no targets: NOTIFY_FILE is not set, or has an error (hotpush doctor).`;

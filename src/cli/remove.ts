@@ -19,10 +19,7 @@ interface RemoveOptions {
 function makeRemoveCommand({ env, finish }: CommandContext): Command {
   const description =
     "Take a project off this machine's Caddy and Hotpush. Its checkout, containers, volumes and history stay. Its settings and secrets are kept aside; hotpush init brings it back, with the same webhook secret.";
-  return newCommand("remove", description, [
-    "hotpush remove                   the project of this checkout",
-    "hotpush remove --project shop    another one",
-  ])
+  return newCommand("remove", description, ["hotpush remove   the project of this checkout"])
     .addOption(projectOption())
     .option("--yes", "do not ask")
     .action(async (options: RemoveOptions) => finish(await remove(options, env)));

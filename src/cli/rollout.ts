@@ -17,6 +17,8 @@ import { type CommandContext, newCommand, numberParser, print } from "./command.
 
 export const commands = { rollout: makeRolloutCommand, prune: makePruneCommand };
 
+const usualLockWaitS = 600;
+
 /** How the output looks, and the server if it is not in its usual place. */
 const passedOn = ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "SERVER_PATH"];
 
@@ -36,9 +38,9 @@ function makeRolloutCommand({ env, finish }: CommandContext): Command {
   const description =
     "Replace the containers of a compose project without dropping a request. A stack file with `x-hotpush: { engine: swarm }` (or HOTPUSH_ENGINE=swarm) is rolled out on a Docker Swarm.\n\nWithout services: all whose image or configuration changed, in the order of their dependencies.";
   const command = newCommand("rollout", description, [
-    "hotpush rollout              everything that changed",
-    "hotpush rollout app --json   only the service app; events as JSON",
-    "hotpush rollout --back       the previous good version, without the service",
+    "hotpush rollout          everything that changed",
+    "hotpush rollout app      only the service app",
+    "hotpush rollout --back   the previous good version, without the service",
   ]).argument("[services...]");
   return addProjectOptions(command)
     .option(
@@ -54,7 +56,7 @@ function makeRolloutCommand({ env, finish }: CommandContext): Command {
       "--lock-wait <s>",
       "seconds to wait for another roll-out",
       numberParser(0, 999_999, "Not a number of seconds."),
-      600,
+      usualLockWaitS,
     )
     .option("--json", "events, one JSON object a line")
     .action(async (services: string[], options: RolloutOptions, command: Command) => {
@@ -108,8 +110,6 @@ async function runRollout(
   }
 }
 
-const lockWaitS = 600;
-
 interface PruneOptions extends ProjectOptions {
   readonly keep: number;
   readonly json?: boolean;
@@ -134,16 +134,13 @@ function makePruneCommand({ env, finish }: CommandContext): Command {
 /** Holds the lock of roll-outs, because an image that a roll-out is about to start has no container yet. */
 async function runPrune({ keep, json, ...named }: PruneOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { engine, target, lockPath, versionsPath } = await locateNamedProject(named, env);
-  const lock = await lockRollout(lockPath, lockWaitS);
+  const lock = await lockRollout(lockPath, usualLockWaitS);
   try {
     const { signal } = new AbortController();
     const options = { env, signal, lockDescriptor: lock.descriptor, target };
     const pruned = await pruneImages({ ...options, engine, versionsPath, keep });
-    const lines = [
-      ...pruned.removed.map((name) => `  removed ${name}`),
-      `Freed ${formatSize(pruned.freedBytes)}.`,
-    ];
-    print(...(json ? [JSON.stringify(pruned)] : lines));
+    const removed = pruned.removed.map((name) => `  removed ${name}`);
+    print(...(json ? [JSON.stringify(pruned)] : [...removed, `Freed ${formatSize(pruned.freedBytes)}.`]));
     return 0;
   } finally {
     await lock.release();
@@ -206,12 +203,8 @@ async function locateNamedProject(
   await refuseOtherState(engine, target.projectDirectory, env);
   const statePath = await findStatePath(engine, target, env);
   const owner = namesState(env) ? null : ownerOf(statePath, env.DOCKER_HOST);
-  if (owner !== null) throw notAsRoot(statePath, owner.uid);
-  return { engine, target, ...rolloutState(statePath, target.projectDirectory) };
-}
-
-/** Root finds the state of a server by its containers, but not its files. */
-function notAsRoot(statePath: string, uid: number): ProblemError {
-  const detail = `The lock and the good versions of this project are in ${statePath}, which belongs to uid ${uid}, so root does not use them. Run the command as that user; or name the directory of the server in SERVER_PATH. Nothing was changed.`;
-  return new ProblemError({ code: "state_unusable", detail });
+  if (owner === null) return { engine, target, ...rolloutState(statePath, target.projectDirectory) };
+  // Root finds the state of a server by its containers, but not its files.
+  const detail = `The lock and the good versions of this project are in ${statePath}, which belongs to uid ${owner.uid}, so root does not use them. Run the command as that user; or name the directory of the server in SERVER_PATH. Nothing was changed.`;
+  throw new ProblemError({ code: "state_unusable", detail });
 }

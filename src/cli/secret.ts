@@ -40,7 +40,7 @@ function makeSecretCommand({ env, finish }: CommandContext): Command {
   const rotate = newCommand(
     "rotate",
     "Make a new secret of 32 bytes in the file of the project, or in the .env file of the service. The old one is kept as WEBHOOK_SECRET_PREVIOUS. Prints what to do next; the new secret is shown on a terminal only.",
-    ["hotpush secret rotate", "hotpush secret rotate --env-file /etc/hotpush.env"],
+    ["hotpush secret rotate"],
   )
     .summary("Make a new secret; the old one is still accepted")
     .option("--stdin", "the git host made the new one (GitLab, Pagure): read it from standard input")
@@ -48,7 +48,7 @@ function makeSecretCommand({ env, finish }: CommandContext): Command {
   const drop = newCommand(
     "drop-previous",
     "Remove the previous secret from the .env file of the service, if that is safe: see hotpush status.",
-    ["hotpush secret drop-previous", "hotpush secret drop-previous --force   without asking the service"],
+    ["hotpush secret drop-previous"],
   )
     .summary("Stop accepting the old secret")
     .option("--force", "do not ask whether it is safe")

@@ -23,11 +23,8 @@ function makeSendCommand({ env, finish }: CommandContext): Command {
   const description =
     "Send a push to the service as a git host does, signed with the secret of the project (from its file on this machine, from the environment, or from .env). The push is the head of this repository. With --dry-run the service answers what it would do, and does nothing.";
   return newCommand("send", description, [
-    "hotpush send --dry-run              check the set-up; nothing is deployed",
-    "hotpush send                        deploy the head of main or master",
-    "hotpush send --event ping",
-    "hotpush send --project shop         to /webhook/shop, with its secret",
-    "hotpush send --url https://shop.example.org/webhook",
+    "hotpush send --dry-run   check the set-up; nothing is deployed",
+    "hotpush send             deploy the head of main or master",
   ])
     .option(
       "--url <url>",

@@ -1,5 +1,4 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { dirname } from "node:path";
 import type { Command } from "commander";
 import { type Asked, callRun, findRemoteServer, type ServicePlace } from "#calls/client";
 import type { CallName, GivenBy } from "#calls/table";
@@ -79,10 +78,10 @@ export function answering<Options extends object>(
  */
 export function directoriesAround(directory: string): string {
   try {
-    const paths = [realpathSync(directory)];
-    for (let at = paths[0] as string; at !== dirname(at) && paths.length < mostDirectories; at = dirname(at))
-      paths.push(dirname(at));
-    return paths
+    const names = realpathSync(directory).split("/").slice(1);
+    const paths = names.map((_, index) => `/${names.slice(0, names.length - index).join("/")}`);
+    // They must fit the head of a request.
+    return [...paths.slice(0, 100), "/"]
       .map((path) => statSync(path, { bigint: true }))
       .map(({ dev, ino }) => `${dev}.${ino}`)
       .join("-");
@@ -90,9 +89,6 @@ export function directoriesAround(directory: string): string {
     return ""; // The directory was removed, or one around it may not be read: then it is in no project.
   }
 }
-
-/** They must fit the head of a request. */
-const mostDirectories = 100;
 
 /** The container and the systemd unit keep the state here; a person's shell knows of neither. */
 const usualStatePath = "/var/lib/hotpush";

@@ -1,10 +1,9 @@
 import type { Command } from "commander";
 import type { DeploymentJson, SecretJson, StatusJson, WholeStatusJson } from "#calls/shapes";
-import { serverCommands, serverServices } from "#config/server";
 import { formatDuration } from "#config/values";
 import { branchOf } from "#deployments/push";
 import { type Terminal, wrapText } from "#platform/terminal";
-import { findProjectAround, findServer, removedFiles, type Server } from "#setup/server";
+import { findProjectAround, findServer, removedFiles } from "#setup/server";
 import { type CommandContext, newCommand, projectOption } from "./command.ts";
 import {
   commitText,
@@ -24,25 +23,21 @@ export const commands = { status: makeStatusCommand };
 function makeStatusCommand(context: CommandContext): Command {
   const description =
     "Show what is running, what is waiting, how the last deployment of each branch ended, and the health of the service: for the project, or for all. The exit code is 0 if it is healthy.";
-  const command = newCommand("status", description, [
-    "hotpush status          the status for a person",
-    "hotpush status --json   the same for a program",
-  ]);
-  return answering(command.addOption(projectOption()), context, async ({ env, call }) => {
+  const command = newCommand("status", description, ["hotpush status"]).addOption(projectOption());
+  return answering(command, context, async ({ env, call }) => {
     const answer = await call("status", {});
-    const lines = (terminal: Terminal) => statusLines(answer, terminal, findServer(env));
+    const lines = (terminal: Terminal) => statusLines(answer, terminal, env);
     return { answer, lines, isGood: answer.health.isHealthy };
   });
 }
 
 const labelColumns = 11;
-const see = "See: ";
 
 /** The status as lines for a person, none longer than the terminal is wide: of a project, or of all with their names. */
 function statusLines(
   status: StatusJson | WholeStatusJson,
   terminal: Terminal,
-  server: Server | null,
+  env: NodeJS.ProcessEnv,
 ): readonly string[] {
   const { version, startedAt, waiting, last, hold, health, serverFaults } = status;
   const { paint } = terminal;
@@ -55,7 +50,7 @@ function statusLines(
   const origin = (deployment: DeploymentJson) =>
     [originText(deployment, terminal.columns - labelColumns)].filter((text) => text !== "");
   const rows: readonly (readonly [label: string, texts: readonly string[], ifNone?: string])[] = [
-    ["Project", whole ? removedTexts(server) : []],
+    ["Project", whole ? removedTexts(env) : []],
     [
       "Now",
       running.flatMap(({ deployment, step }) => [
@@ -85,13 +80,12 @@ function statusLines(
       ]),
       "nothing",
     ],
-    ["Branch", one ? [branchText(one)] : []],
     ["Health", [health.isHealthy ? paint("green", "ok") : paint("red", health.detail ?? "")]],
     ["Server", serverFaults.map((fault) => paint("red", fault))],
     ["Settings", projects.flatMap(({ name, fault }) => (fault === null ? [] : [of(name, fault)]))],
     ["Catch-up", one ? [catchUpText(one.catchUp)] : []],
     ["Secret", one ? secretTexts(one.secrets) : []],
-    ["Front", frontTexts(status, server)],
+    ["Front", status.inbox === null ? [] : [frontText(status.inbox)]],
   ];
   return [
     `Hotpush ${version}, running for ${since(startedAt)}, since ${localTime(startedAt)}`,
@@ -103,22 +97,15 @@ function statusLines(
 }
 
 function labelled(label: string, texts: readonly string[], { columns, paint }: Terminal): readonly string[] {
-  // A command stays on its line, so that it can be copied.
-  const lines = texts.flatMap((text) =>
-    text.startsWith(see) ? [text] : wrapText(text, columns - labelColumns),
-  );
-  return lines.map((line, index) =>
-    index === 0
-      ? `${paint("bold", label)}${" ".repeat(labelColumns - label.length)}${line}`
-      : " ".repeat(labelColumns) + line,
-  );
+  const lines = texts.flatMap((text) => wrapText(text, columns - labelColumns));
+  return lines.map((line, index) => paint("bold", (index === 0 ? label : "").padEnd(labelColumns)) + line);
 }
 
 /** The checkout around the working directory was a project once. */
-function removedTexts(server: Server | null): readonly string[] {
+function removedTexts(env: NodeJS.ProcessEnv): readonly string[] {
+  const server = findServer(env);
   const removed = server && findProjectAround({ ...server, files: removedFiles(server.files) }, ".");
-  if (!removed) return [];
-  return [`${removed.name} was removed from this server. To bring it back: hotpush init`];
+  return removed ? [`${removed.name} was removed from this server. To bring it back: hotpush init`] : [];
 }
 
 function nameOf(deployment: DeploymentJson): string {
@@ -132,10 +119,6 @@ function endingOf(deployment: DeploymentJson, { paint }: Terminal): string {
   const when = finishedAt === null ? "" : ` ${localTime(finishedAt)}`;
   const why = skipReason === null ? "" : `. ${skipReason}`;
   return `: ${stateText(deployment, paint)}${when}${took}${why}`;
-}
-
-function branchText({ branches }: StatusJson): string {
-  return branches.length === 1 ? `${branches[0]} only (BRANCH)` : branches.join(" and ");
 }
 
 function catchUpText({ intervalMs, lookedAt, failure }: StatusJson["catchUp"]): string {
@@ -157,15 +140,7 @@ function secretText({ lastUsedAt, host, deliveryId, knownSince }: SecretJson): s
   return `last used ${since(lastUsedAt)} ago by ${host ?? "a git host"}${delivery}`;
 }
 
-function frontTexts(
-  { inbox, statePath }: StatusJson | WholeStatusJson,
-  server: Server | null,
-): readonly string[] {
-  if (inbox === null) return [];
-  const { reachedAt, failure } = inbox;
+function frontText({ reachedAt, failure }: NonNullable<StatusJson["inbox"]>): string {
   const reached = reachedAt === null ? "has never called" : `called ${since(reachedAt)} ago`;
-  if (failure === null) return [reached];
-  const isOfServer = server !== null && server.state.run === statePath;
-  const logs = isOfServer ? [`${see}${serverCommands(server.files).logsOf(serverServices.front)}`] : [];
-  return [`${reached}, and not now: ${failure}`, ...logs];
+  return failure === null ? reached : `${reached}, and not now: ${failure} See: hotpush doctor queue`;
 }

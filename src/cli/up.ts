@@ -37,9 +37,8 @@ function makeUpCommand({ env, finish }: CommandContext): Command {
   const description =
     "Set up a bare server (Debian or Ubuntu) and a project on it, from your own machine, over ssh: Docker, this Hotpush, a clone with a deploy key, the webhook, and the first deployment. Then ask app and webhook from here. Each command is printed before it runs. Run again, it goes on where it stopped. The token of the git host is used for this and stored nowhere.";
   return newCommand("up", description, [
-    "hotpush up root@203.0.113.5             in a checkout of the project",
+    "hotpush up root@203.0.113.5   in a checkout of the project",
     "hotpush up root@203.0.113.5 --repository git@github.com:octo/shop.git",
-    "hotpush up root@203.0.113.5 --dry-run   prints the commands only",
   ])
     .argument(
       "<server>",

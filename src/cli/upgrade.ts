@@ -28,10 +28,7 @@ interface UpgradeOptions {
 function makeUpgradeCommand({ env, finish }: CommandContext): Command {
   const description =
     "Make this server run the version of Hotpush that you call: build its image, update its files, and replace its containers when no deployment runs. No push is lost, and no request of a project fails. If the new version is not healthy, the old one is brought back.";
-  return newCommand("upgrade", description, [
-    "hotpush upgrade             run the version that is installed here",
-    "hotpush upgrade --check     show what would change",
-  ])
+  return newCommand("upgrade", description, ["hotpush upgrade --check   show what would change"])
     .option("--yes", "do not ask")
     .option("--check", "change nothing; show what would change, and exit with 1 if something would")
     .action(async (options: UpgradeOptions) => finish(await upgrade(options, env)));

@@ -7,7 +7,7 @@ import { serverServices } from "#config/server";
 import { loadConfig } from "#config/service";
 import { type Environment, readVariables, variables } from "#config/settings";
 import { webhookUrlOf } from "#config/values";
-import { type ComposeModel, type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
+import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
 import {
   connectEngine,
   defaultDockerHost,
@@ -17,14 +17,7 @@ import {
 } from "#platform/docker/engine";
 import { withDotenv } from "#platform/env-file";
 import type { SystemUser } from "#platform/files";
-import {
-  type GitReader,
-  type GitRemoteUrl,
-  gitOutput,
-  parseGitRemoteUrl,
-  runGit,
-  withoutCredentials,
-} from "#platform/git";
+import { type GitReader, gitOutput, parseGitRemoteUrl, runGit, withoutCredentials } from "#platform/git";
 import { ProblemError } from "#problems";
 import { chooseEngine, stackFiles } from "#rollout/stack";
 import { childEnvironment, ownerOf } from "#runner/script";
@@ -228,37 +221,26 @@ function once<Value>(probe: () => Promise<Value>): () => Promise<Value> {
   };
 }
 
-/** What the remote of the repository answers if it is asked as the service asks: nobody can answer a prompt. */
-type RemoteAnswer =
-  | { readonly kind: "none"; readonly others: readonly string[] }
-  | { readonly kind: "unasked" }
-  | { readonly kind: "refs"; readonly url: GitRemoteUrl; readonly refs: ReadonlyMap<string, string> }
-  | RemoteFailure;
+/** Why the remote did not answer. `lines`: the last ones of git and ssh. */
+export type RemoteFailure = Extract<Awaited<ReturnType<typeof probeRemote>>, { readonly kind: "failed" }>;
 
-export interface RemoteFailure {
-  readonly kind: "failed";
-  readonly url: GitRemoteUrl;
-  /** The last lines of git and ssh. */
-  readonly lines: string;
-}
-
-/** Asks `origin` for its branches. Takes 15 s at most. */
-export async function probeRemote(repoPath: string, reader: GitReader): Promise<RemoteAnswer> {
+/** Asks `origin` for its branches as the service asks: nobody can answer a prompt. Takes 15 s at most. */
+export async function probeRemote(repoPath: string, reader: GitReader) {
   const options = { ...reader, timeoutMs: 5_000 };
   const remotes = await gitOutput(repoPath, ["remote"], options);
-  if (remotes === null) return { kind: "unasked" };
+  if (remotes === null) return { kind: "unasked" } as const;
   const names = remotes.split("\n").filter(Boolean);
-  if (!names.includes("origin")) return { kind: "none", others: names };
+  if (!names.includes("origin")) return { kind: "none", others: names } as const;
   const url = parseGitRemoteUrl(
     (await gitOutput(repoPath, ["ls-remote", "--get-url", "origin"], options)) ?? "",
   );
   const ending = await runGit(repoPath, ["ls-remote", "origin", "HEAD", "refs/heads/*"], options);
-  if (ending.kind !== "exited") return { kind: "failed", url, lines: "it timed out after 5 s" };
+  if (ending.kind !== "exited") return { kind: "failed", url, lines: "it timed out after 5 s" } as const;
   if (ending.code !== 0)
-    return { kind: "failed", url, lines: withoutCredentials(ending.lastLines.join("\n")) };
+    return { kind: "failed", url, lines: withoutCredentials(ending.lastLines.join("\n")) } as const;
   const rows = ending.output.split("\n").filter(Boolean);
   const refs = rows.map((row) => row.split("\t").reverse() as [string, string]);
-  return { kind: "refs", url, refs: new Map(refs) };
+  return { kind: "refs", url, refs: new Map(refs) } as const;
 }
 
 /** Whether the repository is deployed with compose or as a stack, by the rule of examples/deploy.sh. */
@@ -267,14 +249,6 @@ export function hasComposeFile(repoPath: string, env: Environment): boolean {
   return stackFiles({ projectDirectory: repoPath, files: [] }, withDotenv(env, repoPath)).length > 0;
 }
 
-/** What compose reports of itself and of the project in the repository. */
-export type ComposeAnswer =
-  | { readonly kind: "no-file" }
-  | { readonly kind: "no-compose"; readonly version: null }
-  | { readonly kind: "swarm"; readonly version: string }
-  | { readonly kind: "invalid"; readonly version: string; readonly lines: readonly string[] }
-  | { readonly kind: "model"; readonly version: string; readonly model: ComposeModel };
-
 /**
  * Asks compose for its version and for the project in `repoPath`, as the user of its scripts: compose may be a plugin in the
  * home of that user. Takes 10 s at most.
@@ -282,21 +256,21 @@ export type ComposeAnswer =
 export async function probeCompose(
   repoPath: string,
   { env, user }: { readonly env: Record<string, string>; readonly user: SystemUser | null },
-): Promise<ComposeAnswer> {
-  if (!hasComposeFile(repoPath, env)) return { kind: "no-file" };
+) {
+  if (!hasComposeFile(repoPath, env)) return { kind: "no-file" } as const;
   const timeoutMs = 10_000;
   const target = { projectDirectory: repoPath, files: [] };
   const signal = AbortSignal.timeout(timeoutMs);
   const options: ComposeOptions = { env, user, target, signal, lockDescriptor: undefined };
   const version = await composeVersion(options, timeoutMs);
-  if (version === null) return { kind: "no-compose", version };
+  if (version === null) return { kind: "no-compose", version } as const;
   try {
-    if ((await chooseEngine(options)) === "swarm") return { kind: "swarm", version };
-    return { kind: "model", version, model: await loadModel(options) };
+    if ((await chooseEngine(options)) === "swarm") return { kind: "swarm", version } as const;
+    return { kind: "model", version, model: await loadModel(options) } as const;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     const { evidence = [] } = error.problem;
-    return { kind: "invalid", version, lines: evidence.length > 0 ? evidence : [error.message] };
+    return { kind: "invalid", version, lines: evidence.length > 0 ? evidence : [error.message] } as const;
   }
 }
 

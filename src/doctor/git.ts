@@ -20,7 +20,6 @@ import {
   type Fault,
   type Finding,
   ok,
-  okUnless,
   problem,
   quote,
   type RemoteFailure,
@@ -115,26 +114,16 @@ export const gitChecks: readonly Check[] = [
       const large = await readGit("ls-files", "--", ":(attr:filter=lfs)");
       const modules = await readGit("ls-files", "--", ".gitmodules");
       if (large === null) return skip("git does not work in the repository yet");
-      const faults: Fault[] = [];
+      if (large === "" && !modules) return skip("the repository has no submodules and no files in Git LFS");
+      const missing = "git-lfs is missing, and files of the repository are in Git LFS: deploy.sh fails.";
       if (large !== "" && (await readGit("lfs", "version")) === null)
-        faults.push(
-          problem(
-            "git-lfs is missing, and files of the repository are in Git LFS: deploy.sh fails.",
-            "apt-get install -y git-lfs",
-          ),
-        );
-      const states = modules ? await readGit("submodule", "status", "--recursive") : "";
-      const other = states?.split("\n").filter((line) => /^[-+U]/.test(line)) ?? [];
-      if (states === null || other.length > 0) {
-        const text = `Submodules are not at the commits that the repository names: ${other.join("; ") || "git cannot tell"}. An older deploy.sh does not update them: take update_submodules from examples/deploy.sh.`;
-        const git = `git -C ${quote(repoPath)}`;
-        faults.push(
-          warning(text, `${git} submodule sync --recursive && ${git} submodule update --init --recursive`),
-        );
-      }
-      return large === "" && !modules
-        ? skip("the repository has no submodules and no files in Git LFS")
-        : okUnless(faults, "all of it is checked out");
+        return problem(missing, "apt-get install -y git-lfs");
+      const states = await readGit("submodule", "status", "--recursive");
+      const other = states?.split("\n").filter((line) => /^[-+U]/.test(line)) ?? ["git cannot tell"];
+      if (other.length === 0) return ok("all of it is checked out");
+      const text = `Submodules are not at the commits that the repository names: ${other.join("; ")}. An older deploy.sh does not update them: take update_submodules from examples/deploy.sh.`;
+      const git = `git -C ${quote(repoPath)} submodule`;
+      return warning(text, `${git} sync --recursive && ${git} update --init --recursive`);
     },
   },
   {

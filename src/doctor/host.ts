@@ -1,4 +1,4 @@
-import { constants, existsSync, readdirSync, statfsSync } from "node:fs";
+import { constants, existsSync, globSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { newSecretCommand } from "#config/secret";
 import { serverCommands, stateDirectoryOf } from "#config/server";
@@ -52,18 +52,16 @@ export const configurationChecks: readonly Check[] = [
       const front = isService
         ? statOf(settings.env.SPOOL_PATH?.trim() || join(statePath, "spool"))?.uid
         : null;
-      const faults = files.flatMap((file) => {
+      const faults = files.map((file) => {
         const stats = statOf(file);
         const open = `Other users of this machine can read or change ${file}.`;
+        if (((stats?.mode ?? 0) & forbidden) !== 0) return problem(open, `chmod ${mode} ${quote(file)}`);
         const fronts = `\`hotpush front\` owns ${file}: only \`hotpush run\` may read it.`;
-        return [
-          ...(((stats?.mode ?? 0) & forbidden) === 0 ? [] : [problem(open, `chmod ${mode} ${quote(file)}`)]),
-          ...(front === ownUid() || stats?.uid !== front
-            ? []
-            : [problem(fronts, `chown ${ownUid()} ${quote(file)}`)]),
-        ];
+        const isFronts = front !== ownUid() && stats?.uid === front;
+        return isFronts ? problem(fronts, `chown ${ownUid()} ${quote(file)}`) : null;
       });
-      return okUnless(faults, files.join(", "));
+      const found = faults.filter((fault) => fault !== null);
+      return okUnless(found, files.join(", "));
     },
   },
 ];
@@ -83,8 +81,7 @@ function newSecret({ env, set }: Settings): Fix {
 
 function scriptSecrets(directory: string): readonly string[] {
   if (kindOf(directory) !== "directory") return [];
-  const names = readdirSync(directory).filter((name) => name.endsWith(".env"));
-  return names.map((name) => join(directory, name));
+  return globSync("*.env", { cwd: directory }).map((name) => join(directory, name));
 }
 
 /** The file with the settings. In a container the service does not read `.env`, but the repository still has it. */

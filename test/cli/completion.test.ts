@@ -18,41 +18,40 @@ const cases = [
   { words: ["completion", ""], some: ["bash", "zsh", "fish"], none: [] },
 ] as const;
 
-test("bash completes commands, options and what arguments can be", (t) => {
-  const script = scriptFor(t, "bash");
-  for (const { words, some, none } of cases) {
-    const program = `source "$0"; COMP_WORDS=(hotpush "$@"); COMP_CWORD=$#; _hotpush; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    check(run("bash", ["--norc", "-c", program, script, ...words]), { words, some, none });
-  }
-});
+const bash = `source "$0"; COMP_WORDS=(hotpush "$@"); COMP_CWORD=$#; _hotpush; printf '%s\\n' "\${COMPREPLY[@]}"`;
+const zsh = `compdef() {}; compadd() { print -l -- "\${(@P)2}" }; source "$0"
+  words=(hotpush "$@"); CURRENT=\${#words}; _hotpush`;
+/** How each shell is asked. zsh's own system needs a terminal, so this checks what our function gives it. */
+const shells: Readonly<
+  Record<"bash" | "zsh" | "fish", (script: string, words: readonly string[]) => string[]>
+> = {
+  bash: (script, words) => ["--norc", "-c", bash, script, ...words],
+  zsh: (script, words) => ["-f", "-c", zsh, script, ...words],
+  fish: (script, words) => [
+    "--no-config",
+    "-c",
+    `source ${script}; complete -C "hotpush ${words.join(" ")}"`,
+  ],
+};
 
-test("zsh completes commands, options and what arguments can be", needs("zsh"), (t) => {
-  const script = scriptFor(t, "zsh");
-  for (const { words, some, none } of cases) {
-    // zsh's completion system needs a terminal, so this checks what our function passes to it.
-    const program = `compdef() {}; compadd() { print -l -- "\${(@P)2}" }; source "$0"
-      words=(hotpush "$@"); CURRENT=\${#words}; _hotpush`;
-    const given = run("zsh", ["-f", "-c", program, script, ...words]);
-    const [typed = ""] = words.slice(-1);
-    check(
-      given.filter((word) => word.startsWith(typed)),
-      { words, some, none },
-    );
-  }
-});
-
-test("fish completes commands, options and what arguments can be", needs("fish"), (t) => {
-  const script = scriptFor(t, "fish");
-  const HOME = temporaryDirectory(t);
-  for (const { words, some, none } of cases) {
-    const program = `source ${script}; complete -C "hotpush ${words.join(" ")}"`;
-    const lines = run("fish", ["--no-config", "-c", program], { HOME });
-    check(
-      lines.map((line) => line.split("\t")[0] ?? ""),
-      { words, some, none },
-    );
-  }
-});
+for (const shell of ["bash", "zsh", "fish"] as const)
+  test(
+    `${shell} completes commands, options and what arguments can be`,
+    shell === "bash" ? {} : needs(shell),
+    (t) => {
+      const script = scriptFor(t, shell);
+      const HOME = temporaryDirectory(t);
+      for (const { words, some, none } of cases) {
+        const [typed = ""] = words.slice(-1);
+        const given = run(shell, shells[shell](script, words), { HOME }).map(
+          (line) => line.split("\t")[0] ?? "",
+        );
+        const shown = given.filter((word) => word.startsWith(typed));
+        for (const word of some) assert.ok(shown.includes(word), `${words.join(" ")}: ${word} in ${given}`);
+        for (const word of none) assert.ok(!shown.includes(word), `${words.join(" ")}: no ${word}`);
+      }
+    },
+  );
 
 test("each shell accepts its script, and another shell is a wrong command line", (t) => {
   execFileSync("bash", ["-n", scriptFor(t, "bash")], { stdio: "pipe" });
@@ -74,16 +73,4 @@ function run(shell: string, args: readonly string[], env: NodeJS.ProcessEnv = {}
   });
   assert.deepEqual([status, stderr], [0, ""], `${shell}: ${stderr}`);
   return stdout.split("\n").filter((line) => line !== "");
-}
-
-interface Case {
-  readonly words: readonly string[];
-  readonly some: readonly string[];
-  readonly none: readonly string[];
-}
-
-function check(given: readonly string[], { words, some, none }: Case): void {
-  for (const word of some)
-    assert.ok(given.includes(word), `${words.join(" ")}: ${word} in ${given.join(" ")}`);
-  for (const word of none) assert.ok(!given.includes(word), `${words.join(" ")}: no ${word}`);
 }

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { type TestContext, test } from "node:test";
-import type { HistoryJson, StatusJson } from "../../src/calls/shapes.ts";
-import type { SiteRequests } from "../../src/site-requests.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { makeProject, type Project } from "../harness/repository.ts";
@@ -77,15 +75,6 @@ test("a queued deployment is cancelled at once and never runs", async (t) => {
   );
 });
 
-test("if nothing runs, cancel without a number cancels what waits", async (t) => {
-  const { service } = await start(t, "#!/bin/sh\n");
-  await hotpush(service, "deploy");
-  await hotpush(service, "pause");
-  await deliver(service.url, githubPush());
-  const { deployment } = await hotpushJson<Answer>(service, "cancel");
-  assert.deepEqual([deployment.id, deployment.state], [2, "cancelled"]);
-});
-
 test("a cancelled deployment runs when its delivery is sent again", async (t) => {
   const { service } = await start(t, waitingScript);
   const push = githubPush();
@@ -95,33 +84,6 @@ test("a cancelled deployment runs when its delivery is sent again", async (t) =>
   letGo(service.repoPath);
   assert.equal((await deliver(service.url, push)).status, 202);
   assert.equal((await service.log.waitFor(({ event }) => event === "deployment.succeeded")).deployment, 1);
-});
-
-const site: SiteRequests = {
-  host: "shop.example.org",
-  requests: 12_431,
-  failed: 0,
-  brokeOff: 0,
-  left: 0,
-  before: { answers: 10_000, serverErrors: 2 },
-  after: { answers: 2_431, serverErrors: 1 },
-};
-
-/** What a roll-out leaves for the service. */
-const reporting = `#!/bin/sh
-mkdir -p "$STATE_PATH/rollout"
-echo '${JSON.stringify({ liveAtMs: 1_790_000_000_000, requests: [site] })}' >"$STATE_PATH/rollout/deployment-$DEPLOY_ID.json"
-`;
-
-test("the requests of a roll-out are in the record of its deployment", async (t) => {
-  const service = await startAnswering(t, { script: reporting });
-  await deliver(service.url, githubPush());
-  await service.log.waitForEnding(1);
-  const { deployments } = await hotpushJson<HistoryJson>(service, "history");
-  assert.deepEqual(deployments[0]?.requests, [site]);
-  assert.equal(deployments[0]?.liveAt, "2026-09-21T14:13:20.000Z");
-  const { last } = await hotpushJson<StatusJson>(service, "status");
-  assert.deepEqual(last[0]?.requests, [site]);
 });
 
 test("STATE_PATH is read from the .env of the working directory, as by the service", async (t) => {

@@ -3,8 +3,9 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { HistoryJson } from "../../src/calls/shapes.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, runCli, startAnswering } from "../harness/hotpush.ts";
+import { hotpush, hotpushJson, runCli, startAnswering } from "../harness/hotpush.ts";
 import { makeToken, signIn, startPage } from "../harness/page.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -72,7 +73,9 @@ test("the commands of docs/receipts.md verify a receipt by hand, and refuse a ch
   writeFileSync(receiptPath, text);
 });
 
-test("the receipt has the counts and the images of the roll-out", async () => {
+test("the receipt has the counts and the images of the roll-out, the record and --json the counts", async () => {
+  const { deployments } = await hotpushJson<HistoryJson>(target, "history");
+  assert.deepEqual(deployments[0]?.requests, report.requests);
   const { subject, predicate } = JSON.parse(Buffer.from(JSON.parse(text).payload, "base64").toString());
   assert.deepEqual(predicate.requests, { counted: 12_431, failed: 1, brokeOff: 0, left: 0 });
   assert.equal(predicate.liveAt, "2026-09-21T14:13:20.000Z");

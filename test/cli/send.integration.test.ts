@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { testSecret } from "../harness/delivery.ts";
 import { runCli } from "../harness/hotpush.ts";
-import { freePort, listenHere } from "../harness/listen.ts";
+import { freePort } from "../harness/listen.ts";
 import { makeMachine } from "../harness/machine.ts";
 import { readRecorded } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
@@ -93,16 +92,6 @@ test("a wrong option is a wrong command line, and no option takes a secret", asy
   assert.equal((await sendJson(["--url", "shop.example.org"], env, directory)).code, 1);
 });
 
-test("other secrets, foreign answers and silence each have an outcome", async (t) => {
-  const { send } = await makeSetting(t);
-  const secret = { WEBHOOK_SECRET: "another secret of thirty-two bytes" };
-  assert.equal((await send(["--dry-run"], secret)).outcome, "unauthorized");
-  const proxy = createServer((_, response) => response.writeHead(404, { server: "nginx" }).end("<html>"));
-  const foreign = await send(["--url", `http://127.0.0.1:${await listenHere(t, proxy)}`]);
-  assert.deepEqual([foreign.code, foreign.outcome], [1, "not-hotpush"]);
-  assert.equal((await send(["--url", "https://shop.invalid/"])).outcome, "unreachable");
-});
-
 test("a dry run waits for a service that is just being started", async (t) => {
   const repository = makeRepository(t);
   repository.commit();
@@ -128,15 +117,6 @@ test("the secret comes from .env here or in the repository's root, or from a fil
   const file = join(repository.directory, "secret");
   assert.equal((await sendFrom(deep, { WEBHOOK_SECRET_FILE: file })).code, 0);
   assert.equal((await sendFrom(deep, { WEBHOOK_SECRET: "change-me" })).code, 1);
-});
-
-test("the payload names the repository by its remote as the git host does, else by its directory", async (t) => {
-  const { repository, send } = await makeSetting(t);
-  repository.git("remote", "set-url", "origin", "https://git.corp.example/code/octo/shop.git");
-  assert.equal((await send(["--dry-run"], { HOTPUSH_GIT_HOST: "gitea" })).repository, "octo/shop");
-  const local = makeRepository(t, "my shop");
-  local.commit();
-  assert.equal((await send(["--dry-run"], {}, local.directory)).repository, "local/my shop");
 });
 
 test("send takes the head of main or master, whatever is checked out", async (t) => {

@@ -3,14 +3,14 @@ import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { commandEnvironment, hotpush, launcher, noServer, startAnswering } from "../harness/hotpush.ts";
-import { freePort } from "../harness/listen.ts";
+import { freePort, listenHere } from "../harness/listen.ts";
 import { makeToken, startPage } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
@@ -68,7 +68,8 @@ async function forward(t: TestContext, port: number, to: number): Promise<() => 
       open.add(one.on("error", () => {}).on("close", () => open.delete(one)));
     socket.pipe(other).pipe(socket);
   });
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
   const cut = () => {
     for (const socket of open) socket.destroy();
   };
@@ -77,17 +78,6 @@ async function forward(t: TestContext, port: number, to: number): Promise<() => 
     server.close();
   });
   return cut;
-}
-
-/** A server that is no Hotpush. */
-async function answerAnything(t: TestContext): Promise<number> {
-  const server = createHttpServer((_, response) => {
-    response.setHeader("content-type", "text/html").end("<h1>Welcome</h1>");
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => server.close());
-  return (server.address() as AddressInfo).port;
 }
 
 test("on a laptop, commands print what they print on the server", async (t) => {
@@ -143,12 +133,15 @@ test("what is wrong with the address, the token or the command is said", async (
     assert.match(stderr, why);
   };
   await wrong(["--server", server, "status"], /A token is missing\. On the server: hotpush open --token/);
+  const other = createHttpServer((_, response) => {
+    response.setHeader("content-type", "text/html").end("<h1>Welcome</h1>");
+  });
   const withToken = (address: string) => ["--server", address, "--token-file", file, "status"];
   await wrong(withToken("http://example.com"), /write the address of its page/);
   await wrong(withToken("https://nothing.invalid"), /nothing\.invalid cannot be reached/);
   await wrong(withToken(`http://localhost:${unusedPort}`), / cannot be reached: /);
   await wrong(withToken(`http://localhost:${service.port}`), /This service has two paths: POST \/webhook/);
-  await wrong(withToken(`http://localhost:${await answerAnything(t)}`), /not like the page of a Hotpush/);
+  await wrong(withToken(`http://localhost:${await listenHere(t, other)}`), /not like the page of a Hotpush/);
   assert.match((await here("open")).stderr, /hotpush open acts only on the machine of the service/);
   writeFileSync(file, await makeToken(service, "viewer"));
   assert.match((await here("deploy")).stderr, /This takes an operator, .*: viewer's token may only look\./);

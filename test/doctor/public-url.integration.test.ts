@@ -8,7 +8,7 @@ import { startService } from "../harness/service.ts";
 const nobodysPort = await freePort();
 
 /** What a proxy in front of the service does with a request; null: it passes it on. */
-type ProxyRule = () => { status: number; headers?: Record<string, string> } | null;
+type ProxyRule = () => { status: number } | null;
 
 /** A proxy of its own in front of the service at `port`. */
 function proxyTo(port: number, rule: ProxyRule): RequestListener {
@@ -16,7 +16,8 @@ function proxyTo(port: number, rule: ProxyRule): RequestListener {
     const ruled = rule();
     if (ruled) {
       received.resume();
-      answer.writeHead(ruled.status, { connection: "close", ...ruled.headers }).end("<html>");
+      const location = "https://shop.test/webhook";
+      answer.writeHead(ruled.status, { connection: "close", location }).end("<html>");
       return;
     }
     const { method = "GET", url = "/", headers } = received;
@@ -51,24 +52,20 @@ test("public-url: WEBHOOK_URL is not tried if the service does not run", async (
   assert.equal((await probe(place, "public-url")).outcome, "skipped");
 });
 
-const proxies: readonly (readonly [string, ProxyRule, hasLine: boolean])[] = [
-  ["that does not know the path", () => ({ status: 404 }), true],
-  ["without its service", () => ({ status: 502 }), true],
-  ["that redirects", () => ({ status: 301, headers: { location: "https://shop.test/webhook" } }), false],
-];
-
-for (const [what, rule, hasLine] of proxies) {
-  // The line goes into the proxy's own file: a proxy that does what it says takes the place of that.
-  test(`public-url: a proxy ${what} is found, and fixed when it passes on`, async (t) => {
+// The line goes into the proxy's own file: a proxy that does what it says takes the place of that.
+for (const [status, hasLine] of [
+  [404, true],
+  [301, false],
+] as const)
+  test(`public-url: a proxy that answers ${status} is found, and passes when it passes on`, async (t) => {
     const place = makePlace(t);
     let isFixed = false;
-    const url = await startBehindProxy(t, place, () => (isFixed ? null : rule()));
+    const url = await startBehindProxy(t, place, () => (isFixed ? null : { status }));
     const [fault] = (await probeUrl(place, url)).faults;
     assert.deepEqual([fault?.severity, fault?.change?.includes("/webhook") ?? false], ["problem", hasLine]);
     isFixed = true;
     assert.equal((await probeUrl(place, url)).outcome, "ok");
   });
-}
 
 test("public-url: no answer and an unknown name are found", async (t) => {
   const place = makePlace(t);
