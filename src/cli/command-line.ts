@@ -39,9 +39,14 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
     // The service may be `run` of this server, which has other ways to it.
     if (error instanceof NotRunningError) return await runInServer(error, argv, env);
     if (error instanceof ProblemError) return refuse(error.message, error.problem.evidence);
-    if (error instanceof CommandError) return refuse(error.message);
+    if (error instanceof CommandError || isAboutFile(error)) return refuse(error.message);
     throw error;
   }
+}
+
+/** A file that a person has named may not be there, or not be theirs: the system's own words say so. */
+function isAboutFile(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && "code" in error && "path" in error;
 }
 
 const serverOptions: Readonly<Record<string, string>> = {

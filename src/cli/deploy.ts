@@ -10,7 +10,7 @@ import {
   type WaitOptions,
   waitForDeployment,
 } from "./follow.ts";
-import { accessService, answering, type ProjectChoice } from "./service-access.ts";
+import { accessService, answering } from "./service-access.ts";
 
 export const commands = {
   deploy: makeDeployCommand,
@@ -49,21 +49,16 @@ function makeCancelCommand({ env, finish }: CommandContext): Command {
     .argument("[id]", "the number of a deployment", deploymentId)
     .addOption(projectOption())
     .option("--json", "one JSON object, at the end (docs/cli.md)")
-    .action(
-      async (
-        wanted: number | undefined,
-        { json, ...choice }: ProjectChoice & { readonly json?: boolean },
-      ) => {
-        const service = accessService(env, choice);
-        const { print } = service.terminal;
-        const { id, state } = (await service.call("cancel", { id: wanted ?? "latest" })).deployment;
-        if (!json && state === "running") print(`Deployment ${id} is being cancelled.`);
-        const deployment = await follow(service, id, "silent");
-        if (deployment === null) return finish(interruptedExitCode);
-        print(...(json ? [JSON.stringify({ deployment })] : endingLines(deployment, service.terminal)));
-        finish(deployment.state === "cancelled" ? 0 : 1);
-      },
-    );
+    .action(async (wanted: number | undefined, { json, project }: WaitOptions) => {
+      const service = accessService(env, { project });
+      const { print } = service.terminal;
+      const { id, state } = (await service.call("cancel", { id: wanted ?? "latest" })).deployment;
+      if (!json && state === "running") print(`Deployment ${id} is being cancelled.`);
+      const deployment = await follow(service, id, "silent");
+      if (deployment === null) return finish(interruptedExitCode);
+      print(...(json ? [JSON.stringify({ deployment })] : endingLines(deployment, service.terminal)));
+      finish(deployment.state === "cancelled" ? 0 : 1);
+    });
 }
 
 /** `hotpush rollback`: has the service roll back, and shows the output. Its exit code is 0 if the earlier version serves. */

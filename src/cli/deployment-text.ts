@@ -96,12 +96,8 @@ export function pauseText(pause: PauseJson): string {
   return `paused since ${heldText(pause)}`;
 }
 
-/** Since when no deployment of any project starts, by whom and why. */
-export function holdText(hold: HoldJson): string {
-  return `no deployment starts since ${heldText(hold)}`;
-}
-
-function heldText({ since: heldAt, by, reason }: PauseJson | HoldJson): string {
+/** Since when a queue, or that of all projects, is held; by whom and why. */
+export function heldText({ since: heldAt, by, reason }: PauseJson | HoldJson): string {
   const who = by === null ? "" : `, by ${reportedText(by)}`;
   return `${localTime(heldAt)}${who}${reason === null ? "" : `: ${harmless(reason)}`}`;
 }

@@ -50,19 +50,13 @@ async function askKey(env: NodeJS.ProcessEnv): Promise<string> {
 }
 
 async function readKey(path: string): Promise<string> {
-  const key = readPublicKey(await readText(path));
+  const key = readPublicKey(await readFile(path, "utf8"));
   if (key !== null) return key;
   throw new CommandError(`${path} has no key of a server. On the server: hotpush verify --show-key`);
 }
 
-async function readText(path: string): Promise<string> {
-  return await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new CommandError(`${path} cannot be read: ${error.message}`);
-  });
-}
-
 async function verify(path: string, publicKey: string): Promise<number> {
-  const statement = await verifyReceipt(await readText(path), publicKey);
+  const statement = await verifyReceipt(await readFile(path, "utf8"), publicKey);
   const key = keyFingerprint(publicKey);
   if (statement === null)
     return refuse(`${path} is not a receipt that the key ${key} has signed, or it was changed since.`);

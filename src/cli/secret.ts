@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseEnv } from "node:util";
 import type { Command } from "commander";
@@ -76,13 +76,16 @@ function rotateSecret(options: SecretOptions, env: NodeJS.ProcessEnv): number {
   // A placeholder is not kept.
   const isKept = secretFault(current, old ?? "") === null;
   const kept = isKept ? withVariable(text, previous, rawValue(text, current) ?? "", current) : text;
-  write(path, withVariable(kept, current, raw, current));
+  rewriteFile(path, withVariable(kept, current, raw, current), path);
   const shown = process.stdout.isTTY ? secret : `what is in ${path} now`;
   print(
     `The new secret is in ${path}. The old one is still accepted,`,
     "as the previous one, so that no push is refused meanwhile.",
     "",
-    ...(isReadAgain ? ["The service reads both within 5 seconds."] : restartFirst),
+    isReadAgain
+      ? "The service reads both within 5 seconds."
+      : "First restart the service, so that it reads both:",
+    ...(isReadAgain ? [] : ["  docker compose up -d hotpush, or systemctl restart hotpush (docs/swarm.md)"]),
     ...(options.stdin
       ? []
       : ["Then, at the git host, set the field Secret of the webhook to:", `  ${shown}`]),
@@ -92,11 +95,6 @@ function rotateSecret(options: SecretOptions, env: NodeJS.ProcessEnv): number {
   return 0;
 }
 
-const restartFirst = [
-  "First restart the service, so that it reads both: docker compose up -d hotpush",
-  "or systemctl restart hotpush; in a Swarm, see docs/swarm.md.",
-];
-
 async function dropPrevious(options: SecretOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { path, project, isReadAgain, option } = chooseFile(options, env);
   const reason = options.force ? null : await whyKeep(env, project);
@@ -105,7 +103,7 @@ async function dropPrevious(options: SecretOptions, env: NodeJS.ProcessEnv): Pro
   const text = readSettings(path);
   if (!parseEnv(text)[previous])
     throw new CommandError(`${path} has no previous secret, so there is nothing to drop.`);
-  write(path, withoutVariable(text, previous));
+  rewriteFile(path, withoutVariable(text, previous), path);
   const then = isReadAgain
     ? "The service no longer accepts it within 5 seconds."
     : "Restart the service, so that it no longer accepts it.";
@@ -142,21 +140,14 @@ function chooseFile({ envFile, project }: SecretOptions, env: NodeJS.ProcessEnv)
   return { path: ".env", project, isReadAgain: false, option: "" };
 }
 
-/** @throws CommandError if the file cannot be read, or does not have the secret itself */
+/** @throws CommandError if the file does not have the secret itself */
 function readSettings(path: string): string {
   refuseForeign(dirname(path));
-  const name = "Name the file that the service reads, such as: --env-file /etc/hotpush.env";
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    throw new CommandError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code}). ${name}`);
-  }
-  if (parseEnv(text)[current] === undefined)
-    throw new CommandError(
-      `${path} does not set ${current}. ${name}. A secret in ${current}_FILE is yours to replace: keep the old one in a file, and name that in ${previous}_FILE.`,
-    );
-  return text;
+  const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+  if (parseEnv(text)[current] !== undefined) return text;
+  throw new CommandError(
+    `${path} does not set ${current}. Name the file that the service reads, such as: --env-file /etc/hotpush.env. A secret in ${current}_FILE is yours to replace: keep the old one in a file, and name that in ${previous}_FILE.`,
+  );
 }
 
 /** The owner of `directory` could put a link in the place of a file: root would write somewhere else. */
@@ -164,15 +155,4 @@ function refuseForeign(directory: string): void {
   const owner = ownUid() === 0 ? (statOf(directory)?.uid ?? 0) : 0;
   if (owner !== 0)
     throw new CommandError(`${directory} belongs to the user ${owner}. Run this as that user, not as root.`);
-}
-
-function write(path: string, text: string): void {
-  try {
-    rewriteFile(path, text, path);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new CommandError(
-      `${path} cannot be replaced (${code}). Run this as a user who may write in its directory, such as root.`,
-    );
-  }
 }

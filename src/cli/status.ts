@@ -7,7 +7,7 @@ import { findProjectAround, findServer, removedFiles } from "#setup/server";
 import { type CommandContext, newCommand, projectOption } from "./command.ts";
 import {
   commitText,
-  holdText,
+  heldText,
   localTime,
   originText,
   pauseText,
@@ -60,7 +60,7 @@ function statusLines(
       ]),
       "nothing runs",
     ],
-    ["Held", hold === null ? [] : [holdText(hold)]],
+    ["Held", hold === null ? [] : [`no deployment starts since ${heldText(hold)}`]],
     [
       "Waiting",
       waiting.flatMap((each) => [

@@ -47,7 +47,7 @@ async function upgrade({ yes = false, check = false }: UpgradeOptions, env: Node
     return 0;
   }
   if (check) return 1;
-  if (!(yes || (await isAgreed(whatWouldChange(plan), "hotpush upgrade --yes")))) return 1;
+  if (!(yes || (await isAgreed("upgrade this server as shown", "hotpush upgrade --yes")))) return 1;
   const ending = await upgradeServer(context, plan, eventsFor(left));
   if (ending.kind === "left") return refuse("The upgrade was given up before anything was changed.");
   if (ending.kind === "went-back") return refuse(wentBackText(context, ending), ending.reason);
@@ -64,24 +64,18 @@ async function printPlan(context: ServerContext, plan: PlannedUpgrade): Promise<
     "",
   );
   await printChanges(plan.files, context.env);
+  const replaced = plan.replaced.join(", ");
   const kept = copiedFiles(plan).map(({ name }) => name);
   const notes = [
     ...(kept.length === 0
       ? []
       : [`Your present ${kept.join(" and ")} will be kept beside the new text, as *.before.`]),
+    ...(replaced === "" ? [] : [`Containers that are replaced: ${replaced}.`]),
     ...(plan.replaced.includes(serverServices.caddy)
-      ? ["Caddy is replaced too: for a second or two, no project of this machine can be reached."]
+      ? ["Caddy is one of them: for a second or two, no project of this machine can be reached."]
       : []),
   ];
   for (const note of notes) print(wrapFor(process.stdout, `- ${note}`, "  "));
-}
-
-function whatWouldChange({ files, replaced }: PlannedUpgrade): string {
-  const changed = files.filter(({ state }) => state !== "right").map(({ name }) => name);
-  return [
-    ...(changed.length === 0 ? [] : [`change ${changed.join(", ")} as shown`]),
-    ...(replaced.length === 0 ? [] : [`replace ${replaced.join(", ")}`]),
-  ].join(" and ");
 }
 
 /** Ctrl-C ends the wait for deployments. After that, it would leave the server between two versions. */

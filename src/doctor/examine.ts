@@ -75,11 +75,14 @@ export async function examine(
     if (project === null) return await runChecks(service, about("service", "project", "both"));
     throw new CommandError("PROJECTS_PATH is not set, so there is one project, without a name.");
   }
-  const all = projectsIn(projectsPath).map((name) => {
-    const reading = readProjectFile({ projectsPath, secretsPath: null }, name);
-    const own = projectSettings(settings, join(projectsPath, `${name}.env`));
-    return makeDoctorContext(own, url, server, reading);
-  });
+  const all = projectNames(projectsPath)
+    .filter(isProjectName)
+    .toSorted()
+    .map((name) => {
+      const reading = readProjectFile({ projectsPath, secretsPath: null }, name);
+      const own = projectSettings(settings, join(projectsPath, `${name}.env`));
+      return makeDoctorContext(own, url, server, reading);
+    });
   const reports = [
     ...(await runChecks(service, about("service", "both", ...(server ? ["server" as const] : [])))),
   ];
@@ -105,15 +108,6 @@ function settingsOf({ files, state }: Server, env: NodeJS.ProcessEnv): Settings 
     SERVER_PATH: files.path,
   };
   return { ...readSettings({}, files.path, files.envFile), env: { ...env, ...own } };
-}
-
-function projectsIn(projectsPath: string): readonly string[] {
-  try {
-    return projectNames(projectsPath).filter(isProjectName).toSorted();
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new CommandError(`PROJECTS_PATH is ${projectsPath}, which this user cannot read (${code}).`);
-  }
 }
 
 /** The settings of a project are in its file, those of the service where they were. */
