@@ -6,7 +6,6 @@ import { test } from "node:test";
 import type { StatusJson } from "../../src/calls/shapes.ts";
 import { launcher, runCli } from "../harness/hotpush.ts";
 import { makeCheckout, makeServer } from "../harness/machine.ts";
-import { makeRepository } from "../harness/repository.ts";
 import { becomeNobody, needs } from "../harness/requirements.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
@@ -65,21 +64,6 @@ test("a user who may use neither the socket nor Docker reads which commands work
   );
   const sent = asNobody(checkout, env, "send");
   assert.match(sent.stderr, /^hotpush: Only root may read the projects in .+\. Run this with sudo\.\n$/);
-});
-
-test("send takes secret and address from the file of the checkout's project", async (t) => {
-  const { env, addProject, start } = makeServer(t);
-  const { directory: cwd, commit } = makeRepository(t);
-  writeScript(join(cwd, "deploy.sh"), "#!/bin/sh\n");
-  commit();
-  const secret = "the secret of the shop, long enough";
-  addProject("shop", cwd, { WEBHOOK_SECRET: secret });
-  const service = await start("all");
-  const url = service.urlOf("shop");
-  addProject("shop", cwd, { WEBHOOK_SECRET: secret, WEBHOOK_URL: url, HOTPUSH_GIT_HOST: "github" });
-  const { code, stdout, stderr } = await runCli(["send", "--dry-run"], { cwd, env });
-  assert.equal(code, 0, stderr);
-  assert.ok(stdout.startsWith(`POST ${url}: a signed push of`), stdout);
 });
 
 test("secret rotate changes the file of the checkout's project, and keeps mode and owner", async (t) => {

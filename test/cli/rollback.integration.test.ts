@@ -28,13 +28,6 @@ test("rollback takes the number of a deployment, or a commit", async (t) => {
   }
 });
 
-test("within a deploy script a roll back runs when that script has ended", async (t) => {
-  const { service } = await deployedTwice(t, "#!/bin/sh\n[ $DEPLOY_ID != 2 ] || hotpush rollback\n");
-  const ending = await service.log.waitForEnding(3);
-  assert.equal(ending.event, "deployment.failed");
-  assert.ok(service.log.outputOf(2).some((line) => line.startsWith("Deployment 3 goes back to")));
-});
-
 test("an unknown version is refused, and nothing is recorded", async (t) => {
   const { service } = await deployedTwice(t);
   const { stderr, code } = await hotpush(service, "rollback", "99");

@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
-import { execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
-import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { deliver, githubPush } from "../harness/delivery.ts";
@@ -14,9 +11,8 @@ import { freePort, listenHere } from "../harness/listen.ts";
 import { makeToken, startPage } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
-import { letGo, quickScript } from "../harness/service.ts";
+import { quickScript } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-import { until } from "../harness/until.ts";
 
 interface Printed {
   readonly code: number;
@@ -32,18 +28,15 @@ async function start(t: TestContext, script = quickScript) {
   commit();
   git("remote", "add", "origin", repoPath);
   const service = await startAnswering(t, { repoPath });
-  const port = await freePort();
-  const proxyPort = await freePort();
-  const page = await startPage(t, service, { proxyPort });
-  const cut = await forward(t, proxyPort, page.port);
+  const page = await startPage(t, service);
   const file = join(temporaryDirectory(t), "token");
   const token = await makeToken(service, "operator");
   writeFileSync(file, token, { mode: 0o600 });
-  const server = `http://localhost:${proxyPort}`;
+  const server = `http://localhost:${page.port}`;
   const there = (...args: readonly string[]) => hotpush(service, ...args);
   const here = (...args: readonly string[]) =>
     onLaptop(t, ["--server", server, "--token-file", file, ...args]);
-  return { service, page, file, server, there, here, cut, unusedPort: port };
+  return { service, file, server, there, here };
 }
 
 function onLaptop(t: TestContext, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Printed> {
@@ -57,27 +50,6 @@ function onLaptop(t: TestContext, args: readonly string[], env: NodeJS.ProcessEn
 function laptopEnv(t: TestContext): NodeJS.ProcessEnv {
   const { PATH } = commandEnvironment({ statePath: "/nonexistent" });
   return { ...noServer, PATH, HOME: temporaryDirectory(t), USER: "ann" };
-}
-
-/** @returns a function that cuts all connections */
-async function forward(t: TestContext, port: number, to: number): Promise<() => void> {
-  const open = new Set<Socket>();
-  const server = createServer((socket) => {
-    const other = connect(to, "127.0.0.1");
-    for (const one of [socket, other])
-      open.add(one.on("error", () => {}).on("close", () => open.delete(one)));
-    socket.pipe(other).pipe(socket);
-  });
-  server.listen(port, "127.0.0.1");
-  await once(server, "listening");
-  const cut = () => {
-    for (const socket of open) socket.destroy();
-  };
-  t.after(() => {
-    cut();
-    server.close();
-  });
-  return cut;
 }
 
 test("on a laptop, commands print what they print on the server", async (t) => {
@@ -101,32 +73,8 @@ test("on a laptop, commands print what they print on the server", async (t) => {
   assert.equal((await here("cancel", "2")).code, 1);
 });
 
-test("if the connection is lost, logs -f says how to go on", async (t) => {
-  const script = `#!/bin/sh
-echo "line 1"
-while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.05; done
-echo "line 2"
-`;
-  const { service, server, file, here, cut } = await start(t, script);
-  await deliver(service.url, githubPush());
-  await untilDeployment(service.statePath, 1, ({ state }) => state === "running");
-  await until("the first line is there", async () => (await here("logs", "1")).stdout.includes("line 1"));
-  const child = spawn(launcher, ["--server", server, "--token-file", file, "logs", "-f", "1"], {
-    env: laptopEnv(t),
-    cwd: "/",
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const errors = text(child.stderr);
-  await once(child.stdout, "data");
-  cut();
-  const [code] = await once(child, "close");
-  assert.equal(code, 1);
-  assert.match(await errors, /hotpush logs -f 1/);
-  letGo(service.repoPath);
-});
-
 test("what is wrong with the address, the token or the command is said", async (t) => {
-  const { service, file, server, here, unusedPort } = await start(t);
+  const { service, file, server, here } = await start(t);
   const wrong = async (args: readonly string[], why: RegExp) => {
     const { code, stderr } = await onLaptop(t, args);
     assert.equal(code, 1);
@@ -139,7 +87,7 @@ test("what is wrong with the address, the token or the command is said", async (
   const withToken = (address: string) => ["--server", address, "--token-file", file, "status"];
   await wrong(withToken("http://example.com"), /write the address of its page/);
   await wrong(withToken("https://nothing.invalid"), /nothing\.invalid cannot be reached/);
-  await wrong(withToken(`http://localhost:${unusedPort}`), / cannot be reached: /);
+  await wrong(withToken(`http://localhost:${await freePort()}`), / cannot be reached: /);
   await wrong(withToken(`http://localhost:${service.port}`), /This service has two paths: POST \/webhook/);
   await wrong(withToken(`http://localhost:${await listenHere(t, other)}`), /not like the page of a Hotpush/);
   assert.match((await here("open")).stderr, /hotpush open acts only on the machine of the service/);
