@@ -23,16 +23,7 @@ import type { Log } from "./log.ts";
 /** How many remotes are asked for missed pushes at a time: each takes a git, and with it often an ssh. */
 const mostLooks = 3;
 
-export interface RunningRun {
-  /** What is wrong with it, or null. */
-  readonly findFault: () => string | null;
-  /** Waits for the running deployments, and starts no others. Pushes are still recorded, for the next service to deploy. */
-  readonly stop: () => Promise<void>;
-  /** Gives the lock back. Call it once no more pushes come from this process. */
-  readonly close: () => Promise<void>;
-}
-
-export interface RunOptions {
+interface RunOptions {
   readonly service: ServiceSettings;
   readonly files: ProjectFiles;
   /** Scripts get the variables on the allow-list. */
@@ -52,7 +43,7 @@ export interface RunOptions {
  *
  * @throws ProblemError if the service cannot run with these settings
  */
-export async function startRun(options: RunOptions): Promise<RunningRun> {
+export async function startRun(options: RunOptions) {
   const { service, files, env, log, stopping, isSplit } = options;
   const { statePath, serverPath } = service;
   checkTools();
@@ -94,6 +85,7 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     store,
     (name) => projects.find(name)?.settings.deployTimeoutMs ?? null,
   );
+  /** What is wrong with it, or null. */
   const findFault = () => (stopping.aborted ? "The service is stopping." : findStoreFault());
   // Each role loads only what it needs.
   const keepsServer = isSplit && serverPath !== null;
@@ -152,11 +144,13 @@ export async function startRun(options: RunOptions): Promise<RunningRun> {
     return await keepTrying(lockOnce, { what, canPass: isSystemError, signal: stopping, log });
   }
 
+  /** Waits for the running deployments, and starts no others. Pushes are still recorded, for the next service to deploy. */
   async function stop(): Promise<void> {
     await projects.stop();
     await notifications.ended();
   }
 
+  /** Gives the lock back. Call it once no more pushes come from this process. */
   async function close(): Promise<void> {
     // In this order: only the holder of the lock may have the control socket.
     const leadership = await leading;

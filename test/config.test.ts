@@ -28,7 +28,6 @@ test("with only a secret, every value is its default", () => {
     spoolPath: "/home/octo/.local/state/hotpush/spool",
     frontSocket: "/home/octo/.local/state/hotpush/front.sock",
     pagePort: 9_001,
-    pageHost: "0.0.0.0",
     pageUrl: null,
     isBadgePublic: false,
     serverPath: null,

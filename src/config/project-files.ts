@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual, parseEnv } from "node:util";
 import type { Log } from "#log";
@@ -6,6 +6,7 @@ import { repeat } from "#platform/async";
 import type { Argv } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type ProjectSettings, readProjectSettings } from "./project.ts";
+import { readSmallFile } from "./secret.ts";
 import { projectVariables } from "./settings.ts";
 
 /** A repository that is deployed, with its settings as they are now. */
@@ -181,9 +182,10 @@ export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, nam
   if (!isProjectName(name))
     return { ...broken, faults: [`${name}.env is not the file of a project: ${rule}`] };
   try {
-    const text = readText(join(projectsPath, `${name}.env`));
+    const text = readSmallFile(join(projectsPath, `${name}.env`), false);
     const secretsFile = secretsPath === null ? null : join(secretsPath, `${name}.env`);
-    const secretsText = secretsFile !== null && existsSync(secretsFile) ? readSecrets(secretsFile) : "";
+    const secretsText =
+      secretsFile !== null && existsSync(secretsFile) ? readSmallFile(secretsFile, true) : "";
     const env = parseEnv(text) as Record<string, string>;
     const faults = unknownVariables(env);
     if (!env.REPO_PATH) faults.push("REPO_PATH is missing: the path of the project's checkout.");
@@ -193,8 +195,7 @@ export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, nam
     const texts = [text, secretsText, ...secretTexts(settings)];
     return faults.length > 0 ? { ...broken, texts, faults } : { name, texts, project, faults, warnings };
   } catch (error) {
-    const { code, path, message } = error as NodeJS.ErrnoException;
-    return { ...broken, faults: [code ? `${path ?? "A file"} cannot be read (${code}).` : message] };
+    return { ...broken, faults: [(error as Error).message] };
   }
 }
 
@@ -228,23 +229,6 @@ export function splitCommand(text: string): Argv | string {
   if (words.join("") !== text.replace(/("[^"]*"|'[^']*')|\s/g, "$1")) return "has a quote without an end";
   const [program, ...args] = words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
   return program ? [program, ...args] : "names no program";
-}
-
-const longestText = 64 * 1024;
-
-/** @throws Error if it is not a file of settings: a pipe would block the service */
-function readText(path: string): string {
-  const stats = statSync(path);
-  if (!stats.isFile()) throw new Error(`${path} is not a regular file.`);
-  if (stats.size > longestText) throw new Error(`${path} has more than 64 KiB.`);
-  return readFileSync(path, "utf8");
-}
-
-/** @throws Error if others than its owner can read it, or it cannot be read */
-function readSecrets(path: string): string {
-  if ((statSync(path).mode & 0o077) !== 0)
-    throw new Error(`Other users can read ${path}. Run: chmod 600 ${path}`);
-  return readText(path);
 }
 
 /** For `hotpush send` and `hotpush init`. */

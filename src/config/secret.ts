@@ -107,22 +107,34 @@ export function secretFingerprint(secret: Secret): string {
 const longestFileBytes = 64 * 1024;
 
 /**
+ * Reads a small file of settings. A pipe would block the service.
+ *
+ * @param isPrivate refuses a file that other users can read
+ * @throws Error with a sentence that names the file
+ */
+export function readSmallFile(path: string, isPrivate: boolean): string {
+  try {
+    const stats = statSync(path);
+    if (!stats.isFile()) throw new Error(`${path} is not a regular file.`);
+    if (isPrivate && (stats.mode & 0o077) !== 0)
+      throw new Error(`Other users can read ${path}. Run: chmod 600 ${path}`);
+    if (stats.size > longestFileBytes) throw new Error(`${path} has more than 64 KiB.`);
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw code === undefined ? error : new Error(`${path} cannot be read (${code}).`);
+  }
+}
+
+/**
  * Reads a file that only its owner may read.
  *
  * @param variable the setting that names it
  */
 export function readPrivateFile(variable: string, path: string): string | { readonly fault: string } {
-  const named = `${variable} names ${path}`;
   try {
-    const stats = statSync(path);
-    if (!stats.isFile()) return { fault: `${named}, which is not a regular file.` };
-    if ((stats.mode & 0o077) !== 0) {
-      return { fault: `${named}, which other users can read. Run: chmod 600 ${path}` };
-    }
-    if (stats.size > longestFileBytes) return { fault: `${named}, which has more than 64 KiB.` };
-    return readFileSync(path, "utf8");
+    return readSmallFile(path, true);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return { fault: `${named}, which cannot be read (${code ?? "unknown error"}).` };
+    return { fault: `${variable}: ${(error as Error).message}` };
   }
 }

@@ -2,7 +2,6 @@ import { ProblemError } from "#problems";
 import { type ProjectSettings, readProjectSettings } from "./project.ts";
 import {
   type Environment,
-  pageVariables,
   projectVariables,
   readVariables,
   secretVariables,
@@ -20,7 +19,7 @@ export type LogLevel = ServiceSettings["logLevel"];
  * @param faults gets a sentence for each error; the settings may only be used if there is none
  */
 export function readServiceSettings(env: Environment, faults: string[]) {
-  const values = readVariables({ ...serviceVariables, ...pageVariables }, env, faults);
+  const values = readVariables(serviceVariables, env, faults);
   return Object.freeze({
     port: values.WEBHOOK_PORT,
     host: values.WEBHOOK_HOST,
@@ -36,7 +35,6 @@ export function readServiceSettings(env: Environment, faults: string[]) {
     spoolPath: values.SPOOL_PATH ?? `${values.STATE_PATH}/spool`,
     frontSocket: values.FRONT_SOCKET ?? `${values.STATE_PATH}/front.sock`,
     pagePort: values.PAGE_PORT,
-    pageHost: values.PAGE_HOST,
     pageUrl: values.PAGE_URL,
     isBadgePublic: values.PAGE_BADGE.isPublic,
     metricsNetworks: values.METRICS_NETWORKS,

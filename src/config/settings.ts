@@ -63,7 +63,7 @@ const timeOrNever = {
 /** The settings of the service, whatever its projects are. */
 export const serviceVariables = {
   WEBHOOK_PORT: { meaning: "TCP port it listens on", fallback: "9000", ...port },
-  WEBHOOK_HOST: { meaning: "address it binds", fallback: "0.0.0.0", ...host },
+  WEBHOOK_HOST: { meaning: "address it binds, also for the page", fallback: "0.0.0.0", ...host },
   WEBHOOK_BODY_LIMIT: {
     meaning: "largest request body",
     fallback: "25 MiB",
@@ -120,6 +120,7 @@ export const serviceVariables = {
     expected: "an https address without a path, such as https://hotpush.example.com (http on localhost only)",
     read: parsePageUrl,
   },
+  PAGE_PORT: { meaning: "TCP port of the page", fallback: "9001", ...port },
   PAGE_BADGE: {
     meaning:
       "`1`: anybody may see [the badge](receipts.md#the-badge) of each project, without signing in; of `front` and of `run`",
@@ -245,12 +246,6 @@ export const secretVariables = {
     shownFallback: "none",
   },
 } as const satisfies Readonly<Record<string, Pick<Required<Setting<unknown>>, "meaning" | "shownFallback">>>;
-
-/** The settings that only the page has. */
-export const pageVariables = {
-  PAGE_PORT: { meaning: "TCP port it listens on", fallback: "9001", ...port },
-  PAGE_HOST: { meaning: "address it binds", fallback: "0.0.0.0", ...host },
-} as const satisfies Settings;
 
 /** Every variable but the secrets. */
 export const variables = { ...serviceVariables, ...projectVariables };

@@ -48,8 +48,8 @@ export async function startFront(options: FrontOptions): Promise<RunningFront> {
     log,
   });
   const page = service.pageUrl && (await makePage(service, service.pageUrl, log));
-  await listen(receiver, service, "WEBHOOK");
-  if (page) await listen(page, { host: service.pageHost, port: service.pagePort }, "PAGE");
+  await listen(receiver, service, "WEBHOOK_PORT");
+  if (page) await listen(page, { host: service.host, port: service.pagePort }, "PAGE_PORT");
   if (page)
     log.info({ event: "page.started", port: service.pagePort }, `The page is at ${service.pageUrl?.origin}`);
   return {

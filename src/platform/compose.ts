@@ -19,7 +19,7 @@ export interface ComposeOptions {
 /** What one compose command gets beside its arguments. */
 export interface ComposeRun {
   readonly timeoutMs: number;
-  readonly input?: string;
+  readonly input?: string | undefined;
   /** The working directory, relative to the project's directory; that directory by default. */
   readonly directory?: string;
   readonly onLine?: (line: string) => void;
@@ -52,7 +52,7 @@ export async function runCompose(
       ...(env.REPO_PATH === undefined ? {} : { REPO_PATH: target.projectDirectory }),
     },
     user,
-    ...(input === undefined ? {} : { input }),
+    input,
     timeoutMs,
     signal,
     heldDescriptor: lockDescriptor,
@@ -139,10 +139,7 @@ export async function loadImageNames(options: ComposeOptions): Promise<readonly 
  * @throws ProblemError `compose_invalid` with what compose says
  */
 async function askCompose(options: ComposeOptions, argv: Argv, input?: string): Promise<string> {
-  const ending = await runCompose(options, argv, {
-    timeoutMs: readTimeoutMs,
-    ...(input === undefined ? {} : { input }),
-  });
+  const ending = await runCompose(options, argv, { timeoutMs: readTimeoutMs, input });
   if (hasSucceeded(ending)) return ending.output;
   throw new ProblemError({
     code: "compose_invalid",
@@ -151,20 +148,20 @@ async function askCompose(options: ComposeOptions, argv: Argv, input?: string): 
   });
 }
 
-/** For each service, the `config-hash` label of a container that is up to date. */
-export type ConfigHashes = ReadonlyMap<string, readonly string[]>;
-
 /**
- * Asks compose for the hashes of a project's services, as `up --no-deps` writes them. A container that somebody else started
+ * Asks compose for the hash of each of a project's services, as `up --no-deps` writes them. A container that somebody else started
  * with a compose before 2.29.3 has another one, and is replaced once. Only a hash of the resolved model equals the `config-hash` label
  * of the containers: if compose reads the files itself, it leaves the content of env files out of the hash.
  *
  * @throws ProblemError `compose_invalid` with what compose says
  */
-export async function configHashes(options: ComposeOptions, model: ComposeModel): Promise<ConfigHashes> {
+export async function configHashes(
+  options: ComposeOptions,
+  model: ComposeModel,
+): Promise<ReadonlyMap<string, string>> {
   const text = await askCompose(options, hashing, withoutDependencies(model));
   const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
-  return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, [hash]]] : [])));
+  return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, hash]] : [])));
 }
 
 const hashing: Argv = ["docker", "compose", "--file", "-", "config", "--hash", "*"];

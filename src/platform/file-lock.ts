@@ -27,7 +27,7 @@ export async function flock(
     argv: ["flock", "--exclusive", ...limits, "--conflict-exit-code", String(busyExitCode), "3"],
     heldDescriptor: fd,
     timeoutMs: longestTimerMs,
-    ...(signal ? { signal } : {}),
+    signal,
   });
   switch (ending.kind) {
     case "not_found":

@@ -432,13 +432,13 @@ export function problemAnswer({ code, detail, pointer, headers = [], closing }: 
 /**
  * Starts to listen.
  *
- * @param prefix of the names of the variables with the host and the port
+ * @param portVariable sets the port
  * @throws ProblemError `address_unavailable` if the address cannot be used, with what to set instead
  */
 export async function listen(
   server: Server,
   { host, port }: { readonly host: string; readonly port: number },
-  prefix: "WEBHOOK" | "PAGE",
+  portVariable: "WEBHOOK_PORT" | "PAGE_PORT",
 ): Promise<void> {
   try {
     server.listen({ host, port });
@@ -446,7 +446,7 @@ export async function listen(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new ProblemError(
-      { code: "address_unavailable", detail: addressDetail(code, { host, port, prefix }) },
+      { code: "address_unavailable", detail: addressDetail(code, { host, port, portVariable }) },
       error,
     );
   }
@@ -454,13 +454,17 @@ export async function listen(
 
 function addressDetail(
   code: string | undefined,
-  { host, port, prefix }: { readonly host: string; readonly port: number; readonly prefix: string },
+  {
+    host,
+    port,
+    portVariable,
+  }: { readonly host: string; readonly port: number; readonly portVariable: string },
 ): string {
   if (code === "EADDRINUSE")
-    return `Port ${port} is taken by another program. Set ${prefix}_PORT to a free one.`;
+    return `Port ${port} is taken by another program. Set ${portVariable} to a free one.`;
   if (code === "EACCES")
-    return `Port ${port} may not be taken by this user. Set ${prefix}_PORT to one above 1023.`;
-  return `The service cannot listen on ${host}:${port} (${code ?? "unknown error"}). Set ${prefix}_HOST to an address of this machine.`;
+    return `Port ${port} may not be taken by this user. Set ${portVariable} to one above 1023.`;
+  return `The service cannot listen on ${host}:${port} (${code ?? "unknown error"}). Set WEBHOOK_HOST to an address of this machine.`;
 }
 
 /** A turn of the event loop that takes longer had something to do: others may have connected meanwhile. */

@@ -14,9 +14,9 @@ export interface Command {
   readonly env?: NodeJS.ProcessEnv;
   /** The user to run it as; null: the user of this process. */
   readonly user?: SystemUser | null | undefined;
-  readonly input?: string;
+  readonly input?: string | undefined;
   readonly timeoutMs: number;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** A descriptor that the child keeps open, so that a lock on it lasts as long as the child. */
   readonly heldDescriptor?: number | undefined;
   /** Called with each line of both outputs as it comes. */

@@ -22,14 +22,6 @@ import { atMost, createLogThrottle, pause } from "#platform/async";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 import type { Project, ProjectRegistry, Shared } from "./project.ts";
 
-/** Whether pushes come in, for a person. */
-export interface TakeReport {
-  /** When `front` called last, or null if it has not yet. */
-  readonly reachedAtMs: number | null;
-  /** Why the spool could not be read, or that `front` is silent; or null. */
-  readonly failure: string | null;
-}
-
 /** That a secret of a project has signed a delivery. */
 export interface NotedUse {
   readonly project: string;
@@ -38,16 +30,7 @@ export interface NotedUse {
   readonly deliveryId: string | null;
 }
 
-export interface Taking {
-  readonly report: () => TakeReport;
-  /** Records pushes that `front` offers; null if it has to ask again. */
-  readonly record: (ids: readonly string[]) => FrontAnswers["pushes"] | null;
-  readonly dryRun: (offer: JsonObject) => Promise<{ readonly would: Would | null }>;
-  /** Notes which secrets have signed deliveries. @returns false if it has to be said again */
-  readonly noteUses: (uses: readonly NotedUse[]) => boolean;
-  /** Resolves when the service stops and nothing is under way. Never rejects. */
-  readonly ended: Promise<void>;
-}
+export type Taking = ReturnType<typeof takePushes>;
 
 /** A push that is recorded waits no longer than this if `front` is gone. */
 const lookEveryMs = 1_000;
@@ -71,7 +54,7 @@ const linesPerMinute = 10;
  *
  * @param isSplit whether `front` is another process
  */
-export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: boolean): Taking {
+export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: boolean) {
   const { service, store, log, stopping } = shared;
   const directory = service.spoolPath;
   /** The projects whose history has grown since it was pruned. */
@@ -213,12 +196,15 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
 
   const ended = lookAgain();
   return {
+    /** Whether pushes come in: when `front` called last, and why the spool could not be read, or that `front` is silent. */
     report() {
       const isSilent = heardAtMs !== null && Date.now() - heardAtMs > longestSilenceMs;
       return { reachedAtMs: heardAtMs, failure: failure ?? (isSilent ? "front is silent" : null) };
     },
+    /** Resolves when the service stops and nothing is under way. Never rejects. */
     ended,
-    record(ids) {
+    /** Records pushes that `front` offers; null if it has to ask again. */
+    record(ids: readonly string[]): FrontAnswers["pushes"] | null {
       heardAtMs = Date.now();
       if (performance.now() < restsUntilMs) return null;
       try {
@@ -229,7 +215,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
         return null;
       }
     },
-    async dryRun(body) {
+    async dryRun(body: JsonObject): Promise<{ readonly would: Would | null }> {
       heardAtMs = Date.now();
       const offer = offerIn(body);
       const project = offer && projects.find(offer.project);
@@ -242,7 +228,8 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
         dryRuns -= 1;
       }
     },
-    noteUses(uses) {
+    /** Notes which secrets have signed deliveries. @returns false if it has to be said again */
+    noteUses(uses: readonly NotedUse[]): boolean {
       heardAtMs = Date.now();
       if (performance.now() - usesNotedAtMs < leastUsesMs) return false;
       // A new secret is often used before it was read here, and its use would count for the old one.

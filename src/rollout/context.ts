@@ -1,4 +1,4 @@
-import type { ComposeOptions, ComposeTarget, ConfigHashes } from "#platform/compose";
+import type { ComposeOptions, ComposeTarget } from "#platform/compose";
 import { type Container, listContainers } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
 import type { RolloutState } from "./lock.ts";
@@ -52,7 +52,7 @@ export interface Rollout extends RolloutContext {
   /** Those to roll out. */
   readonly services: readonly RolloutService[];
   /** Of the project's services; compose is asked for them while images are built. */
-  readonly configHashes: Promise<ConfigHashes>;
+  readonly configHashes: Promise<ReadonlyMap<string, string>>;
   /** Null if the project has no live files. */
   readonly liveDirectory: LiveDirectory | null;
   /** The live files that the proxy reads; null if it does not say. */

@@ -290,8 +290,8 @@ export type Action =
 export interface UpToDate {
   /** Null if the image is not on this machine yet: compose will pull it. */
   readonly imageId: string | null;
-  /** The `config-hash` label is one of them. */
-  readonly configHashes: readonly string[];
+  /** Their `config-hash` label; undefined if compose gives none. */
+  readonly configHash: string | undefined;
 }
 
 /**
@@ -301,10 +301,10 @@ export interface UpToDate {
 export function planService(
   on: Planned,
   containers: readonly Container[],
-  { imageId, configHashes }: UpToDate,
+  { imageId, configHash }: UpToDate,
 ): Action {
   const isCurrent = (container: Container) =>
-    configHashes.includes(container.configHash) && container.image === imageId;
+    container.configHash === configHash && container.image === imageId;
   return planOneShot(on, containers, isCurrent) ?? planLasting(on.service, containers, isCurrent);
 }
 

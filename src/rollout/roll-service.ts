@@ -237,8 +237,8 @@ async function planUpdate(
   const { service, engine } = on;
   const old = service.replacement.how === "run-once" ? await endEarlierRun(on) : found;
   const imageId = (await inspectImage(engine, service.image))?.id ?? null;
-  const configHashes = (await on.configHashes).get(service.name) ?? [];
-  const action = planService(on, old, { imageId, configHashes });
+  const configHash = (await on.configHashes).get(service.name);
+  const action = planService(on, old, { imageId, configHash });
   if (action.kind !== "start") return { action, old };
   // None of its containers ran when the roll-out began. One that was crashing may have recovered during the build.
   const recovered = (await recoverService(on)).filter(({ status }) => status === "running");

@@ -96,7 +96,7 @@ test("what is wrong with the address, the token or the command is said", async (
   writeFileSync(file, "hp_unknown");
   await wrong(withToken(server), /does not know this token/);
   chmodSync(file, 0o644);
-  await wrong(withToken(server), /which other users can read\. Run: chmod 600/);
+  await wrong(withToken(server), /Other users can read .+\. Run: chmod 600/);
 });
 
 const macos = {

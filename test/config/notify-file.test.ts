@@ -47,19 +47,14 @@ for (const line of [
 test("a file that other users can read is refused, with the command that fixes it", (t) => {
   const path = fileWith(t, "");
   chmodSync(path, 0o640);
-  assert.equal(
-    readNotifyFile(path),
-    `NOTIFY_FILE names ${path}, which other users can read. Run: chmod 600 ${path}`,
-  );
+  assert.equal(readNotifyFile(path), `NOTIFY_FILE: Other users can read ${path}. Run: chmod 600 ${path}`);
 });
 
 test("with a broken NOTIFY_FILE the project is served, and a warning says why", () => {
   const env = { WEBHOOK_SECRET: "s".repeat(32), STATE_PATH: "/tmp", NOTIFY_FILE: "/nowhere/notify" };
   const { project, warnings } = loadConfig(env);
   assert.deepEqual(project?.notify, { targets: [], on: "failures" });
-  assert.deepEqual(warnings, [
-    "NOTIFY_FILE names /nowhere/notify, which cannot be read (ENOENT). Nobody is notified.",
-  ]);
+  assert.deepEqual(warnings, ["NOTIFY_FILE: /nowhere/notify cannot be read (ENOENT). Nobody is notified."]);
 });
 
 function fileWith(t: TestContext, text: string): string {

@@ -11,7 +11,6 @@ import { type Call, placeOf } from "../../src/calls/table.ts";
 import { loadProgram } from "../../src/cli/commands.ts";
 import { type GitHost, gitHostNames, gitHosts } from "../../src/config/git-hosts.ts";
 import {
-  pageVariables,
   projectVariables,
   type Setting,
   secretVariables,
@@ -43,7 +42,6 @@ const parts: Readonly<Record<string, () => string>> = {
   "first settings": () => settingsTable(firstSettings).replaceAll("](", "](docs/"),
   "settings of the service": () => settingsTable(serviceVariables),
   "settings of a project": () => settingsTable({ ...secretVariables, ...projectVariables }),
-  "settings of the page": () => settingsTable(pageVariables),
   "answers to a request": () =>
     table(
       "Code | Status | Meaning",

@@ -48,7 +48,6 @@ export async function startPage(scope: Scope, service: RunningService, { proxyPo
       PATH: process.env.PATH,
       MALLOC_ARENA_MAX: "1",
       PAGE_PORT: String(port),
-      PAGE_HOST: "127.0.0.1",
       PAGE_URL: `http://localhost:${urlPort}`,
       WEBHOOK_PORT: "0",
       WEBHOOK_HOST: "127.0.0.1",

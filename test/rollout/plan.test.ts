@@ -5,7 +5,7 @@ import type { RolloutService } from "../../src/rollout/project.ts";
 import { type Action, planService } from "../../src/rollout/project.ts";
 import { sampleContainer, sampleService } from "./sample.ts";
 
-const upToDate = { imageId: "sha256:1", configHashes: ["hash"] };
+const upToDate = { imageId: "sha256:1", configHash: "hash" };
 const recreate = { how: "recreate", reason: "publishes port 80" } as const;
 const once = { how: "run-once" } as const;
 const byLabel = { replacement: { how: "roll", isByLabel: true } } as const;
