@@ -4,7 +4,7 @@ import { readPrivateFile } from "#config/secret";
 import { operatorSocketPath } from "#config/server";
 import { type HttpRequest, openHttp, withShortPath } from "#platform/http";
 import { CommandError } from "#problems";
-import type { ControlEvent, HoldEvent } from "./shapes.ts";
+import type { ControlEvent, HoldEvent, ServiceLogEvent } from "./shapes.ts";
 import { type CallName, calls, type GivenBy, requestFor, type TakenBy } from "./table.ts";
 
 /** The service could not be reached; `message` says, for a person, where it was expected and why that failed. */
@@ -116,9 +116,23 @@ export function readEvents(
   return readLines<ControlEvent>(openCall(place, "events", asked, { signal }), signal);
 }
 
-/** The JSON objects of an answer that goes on, one a line. */
-async function* readLines<Event>(
-  opening: Promise<IncomingMessage>,
+/**
+ * Yields what the containers of a service print. Ends early if `signal` is aborted or the service goes away.
+ *
+ * @throws as `callRun`
+ */
+export function readServiceLog(
+  place: ServicePlace,
+  asked: Omit<Asked<"serviceLog">, "format">,
+  signal: AbortSignal,
+): AsyncGenerator<ServiceLogEvent, void, void> {
+  const call = openCall(place, "serviceLog", { ...asked, format: "ndjson" }, { signal });
+  return readLines<ServiceLogEvent>(call, signal);
+}
+
+/** The JSON objects of an answer that goes on, one a line. It ends early if the other side breaks it off. */
+export async function* readLines<Event>(
+  opening: Promise<IncomingMessage> | IncomingMessage,
   signal: AbortSignal,
 ): AsyncGenerator<Event, void, void> {
   let rest = "";

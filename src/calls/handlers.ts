@@ -177,6 +177,17 @@ export const handlers: Handlers = {
     return { project, paused: null };
   }),
 
+  services: inProject(async (project) => {
+    const { findServices } = await import("./service-log.ts");
+    return { services: await findServices(project) };
+  }),
+
+  serviceLog: inProject(async (project, asked, _caller, { log }) => {
+    // As all code for Docker it is loaded when somebody asks.
+    const { openServiceLog } = await import("./service-log.ts");
+    return await openServiceLog(project, asked, log);
+  }),
+
   metrics: (server) => ({
     kind: "stream",
     type: "text/plain; version=0.0.4; charset=utf-8",

@@ -198,7 +198,8 @@ function noteInAudit(
   const atMs = Date.now();
   const session = "session" in reply ? findVisitor(store, String(reply.session), atMs) : null;
   const signedIn = session && `${session.name} (session ${session.id})`;
-  const visitor = row.right === "operator" || action === "signOut" ? caller.name : signedIn;
+  const isDone = (row.right === "operator" && row.method === "POST") || action === "signOut";
+  const visitor = isDone ? caller.name : signedIn;
   if (visitor === null) return;
   const { id, project: named = query.get("project") } = parameters;
   const deployment = id === undefined || id === "latest" ? null : Number(id);

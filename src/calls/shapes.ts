@@ -50,6 +50,12 @@ export const takes = {
   place: number(0, largest, "A place in a log must be a number of bytes."),
   before: v.optional(number(0, largest, "`before` must be the number of a deployment."), largest),
   text: someText,
+  service: v.pipe(
+    v.string(),
+    v.regex(/^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,99}$/, "This is no name of a service."),
+  ),
+  lines: number(0, 10_000, "`tail` must be a number from 0 to 10,000."),
+  moment: v.pipe(v.string(), v.isoTimestamp("A moment must be in ISO 8601.")),
   reason: v.optional(v.pipe(v.string(), v.maxLength(1_000), personText(200)), ""),
   named: {
     name: v.pipe(v.string(noName), personText(60), v.string(), v.minLength(1, noName)),
@@ -169,6 +175,20 @@ export const event = v.variant("event", [
 ]);
 export type ControlEvent = Shaped<typeof event>;
 export type LineJson = Extract<ControlEvent, { readonly event: "line" }>;
+
+/** What a reader of a service's log receives. Of a line, `container` is such as `web-2`. */
+export const serviceLogEvent = v.variant("event", [
+  v.strictObject({ event: v.literal("line"), container: text, line: text, printedAt: moment }),
+  // It is read from now on, or has ended; `detail`: why it cannot be read.
+  v.strictObject({
+    event: v.literal("container"),
+    container: text,
+    state: v.picklist(["begun", "ended"]),
+    detail: textOrNull,
+  }),
+]);
+export type ServiceLogEvent = Shaped<typeof serviceLogEvent>;
+export const services = v.strictObject({ services: v.array(text) });
 
 /** `before` and `after` are where the page before this one and the one after it end; null: there is none. */
 export const logPage = v.strictObject({

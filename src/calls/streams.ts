@@ -30,12 +30,34 @@ interface EventsWanted {
 }
 
 /**
- * The events of a deployment, one JSON object a line, or as server-sent events (HTML Living Standard, section 9.2): the id of a
- * line is the place in the log after it, by which a browser goes on after a lost connection without a lost or doubled line. A
- * fault of the disk ends this stream and not the service.
+ * The events of a deployment. The place of a line is that in the log after it, by which a browser goes on after a lost connection
+ * without a lost or doubled line. A fault of the disk ends this stream and not the service.
  */
 export function eventsIn(context: EventsContext, deployment: Deployment, wanted: EventsWanted): Stream {
-  const isSse = wanted.format === "sse";
+  const placeOf = (event: ControlEvent) => (event.event === "line" ? event.endByte : null);
+  return eventStream<ControlEvent>(wanted.format, context.log, placeOf, (textOf, signal) =>
+    readEventsOf(context, deployment, wanted, textOf, signal),
+  );
+}
+
+/**
+ * Events, one JSON object a line, or as server-sent events (HTML Living Standard, section 9.2).
+ *
+ * @param placeOf where a reader who has the event goes on; null: where it was
+ * @param read gives their texts when the reader asks for more, until `signal` is aborted
+ */
+export function eventStream<Event extends object>(
+  format: "sse" | "ndjson",
+  log: Log,
+  placeOf: (event: Event) => string | number | null,
+  read: (textOf: (event: Event) => string, signal: AbortSignal) => AsyncIterable<string>,
+): Stream {
+  const isSse = format === "sse";
+  const sse = (event: Event) => {
+    const place = placeOf(event);
+    return `${place === null ? "" : `id: ${place}\n`}data: ${JSON.stringify(event)}\n\n`;
+  };
+  const textOf = isSse ? sse : (event: Event) => `${JSON.stringify(event)}\n`;
   return {
     kind: "stream",
     type: isSse ? "text/event-stream" : "application/x-ndjson",
@@ -43,22 +65,18 @@ export function eventsIn(context: EventsContext, deployment: Deployment, wanted:
       const leaving = new AbortController();
       response.once("close", () => leaving.abort());
       const beat = isSse ? setInterval(() => response.write(":\n\n"), beatMs).unref() : undefined;
-      const textOf = isSse ? sseOf : (one: ControlEvent) => `${JSON.stringify(one)}\n`;
       try {
-        await pipeline(readEventsOf(context, deployment, wanted, textOf, leaving.signal), response);
+        await pipeline(read(textOf, leaving.signal), response);
       } catch (error) {
         // The reader has gone away.
         if (String((error as NodeJS.ErrnoException).code).startsWith("ERR_STREAM")) return;
-        context.log.error({ event: "control.failed", err: error }, "A deployment could not be followed");
+        log.error({ event: "control.failed", err: error }, "Events could not be read to their end");
       } finally {
+        leaving.abort();
         clearInterval(beat);
       }
     },
   };
-}
-
-function sseOf(event: ControlEvent): string {
-  return `${event.event === "line" ? `id: ${event.endByte}\n` : ""}data: ${JSON.stringify(event)}\n\n`;
 }
 
 /**

@@ -67,6 +67,19 @@ export const calls = {
     reason: takes.reason,
   }),
   resume: operator("POST /projects/:project/resume", shapes.paused, "Let the queue of a project go on"),
+  services: operator("GET /projects/:project/services", shapes.services, "The services that have containers"),
+  serviceLog: operator(
+    "GET /projects/:project/services/:service/log",
+    ndjson,
+    "What its containers printed, then print",
+    {
+      service: takes.service,
+      tail: v.optional(takes.lines, 100),
+      since: v.optional(takes.moment),
+      follow: v.optional(v.picklist(["true", "false"]), "true"),
+      format: v.optional(v.picklist(["sse", "ndjson"]), "sse"),
+    },
+  ),
   metrics: scraper("GET /metrics", "text/plain; version=0.0.4; charset=utf-8", "The metrics, for Prometheus"),
   visitor: viewer("GET /visitor", shapes.visitor, "Who asks, and what they may do"),
   signOut: viewer("POST /sign-out", shapes.visitor, "End the session that asks"),
@@ -187,6 +200,7 @@ export function statusOf({ gives }: Pick<Call, "gives">): 200 | 202 {
 const segments: Readonly<Record<string, string>> = {
   id: "\\d{1,15}|latest",
   project: "_|[a-z0-9][a-z0-9-]{0,38}",
+  service: "[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,99}",
 };
 
 const patterns = rows.map(([name, row]) => {

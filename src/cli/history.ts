@@ -6,10 +6,18 @@ import { isFinished } from "#deployments/deployment";
 import { branchOf, shortCommit } from "#deployments/push";
 import { fit, formatTable, harmless, openTerminal, type Terminal, wrapText } from "#platform/terminal";
 import { failedText } from "#site-requests";
-import { type CommandContext, deploymentId, newCommand, numberParser, projectOption } from "./command.ts";
+import {
+  type CommandContext,
+  deploymentId,
+  newCommand,
+  numberParser,
+  projectOption,
+  refuse,
+} from "./command.ts";
 import { commitText, endingLines, localTime, originText, pauseText, stateText } from "./deployment-text.ts";
 import { follow, interruptedExitCode } from "./follow.ts";
 import { accessService, answering, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
+import { type ServiceLogOptions, showServiceLog } from "./service-log.ts";
 
 export const commands = { history: makeHistoryCommand, logs: makeLogsCommand, projects: makeProjectsCommand };
 
@@ -82,27 +90,33 @@ function whatLine(deployment: DeploymentJson, columns: number): string {
   return `${commit}  ${why === null ? originText(deployment, left) : fit(why, left)}`.trimEnd();
 }
 
-interface LogsOptions extends ProjectChoice {
-  readonly follow?: boolean;
-  readonly json?: boolean;
+interface LogsOptions extends ProjectChoice, ServiceLogOptions {
+  readonly service?: string;
 }
 
 /** `hotpush logs`: what a deployment printed, and with -f what it prints until it has ended. */
 function makeLogsCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Print the output of the running deployment, else of the last one, or of the one with this number. The logs of the last 50 are kept.";
+    "Print the output of the running deployment, else of the last one, or of the one with this number. The logs of the last 50 are kept. With --service, print what the containers of a service print.";
+  const lines = numberParser(0, 10_000, "Not a number from 0 to 10,000.");
   return newCommand("logs", description, [
-    "hotpush logs             the running or the last deployment, so far",
-    "hotpush logs -f          until it has ended, with its steps",
-    "hotpush logs 7 --json    events of deployment 7, one JSON object a line",
+    "hotpush logs                    the running or the last deployment, so far",
+    "hotpush logs -f                 until it has ended, with its steps",
+    "hotpush logs 7 --json           events of deployment 7, one JSON object a line",
+    "hotpush logs --service web -f   what its containers print, across roll-outs",
   ])
     .argument("[id]", "the number of a deployment", deploymentId)
     .addOption(projectOption())
     .option("-f, --follow", "go on until the deployment has ended")
+    .option("--service <name>", "what the containers of this service print")
+    .option("--tail <n>", "of each container so many of the last lines", lines, 100)
     .option("--json", "events, one JSON object a line (docs/cli.md)")
-    .action(async (id: number | undefined, options: LogsOptions) =>
-      finish(await showLogs(accessService(env, options), id ?? null, options)),
-    );
+    .action(async (id: number | undefined, { service, ...options }: LogsOptions) => {
+      const access = accessService(env, options);
+      if (service === undefined) return finish(await showLogs(access, id ?? null, options));
+      if (id !== undefined) return finish(refuse("Give the number of a deployment, or --service, not both."));
+      return finish(await showServiceLog(access, service, options));
+    });
 }
 
 async function showLogs(

@@ -42,8 +42,8 @@ export interface ProjectScript {
   readonly environment: Readonly<Record<string, string>>;
   /** A directory to make for their state; null: they use the one of the service. */
   readonly statePath: string | null;
-  /** Creates the redactor of their output, with the secrets that are known now. */
-  readonly redactor: () => Redactor;
+  /** Creates the redactor of their output, with the secrets that are known now and `more`. */
+  readonly redactor: (more?: readonly string[]) => Redactor;
   /** The commands that print more of its secrets, by their names. */
   readonly secretCommands: Readonly<Record<string, Argv>>;
   /** The same with these secrets, and without commands. */
@@ -75,7 +75,8 @@ export function createProjectScript(sources: ScriptSources): () => ProjectScript
   return () => {
     const user = runsAsOwner ? ownerOf(repoPath, env.DOCKER_HOST || scriptSecrets?.DOCKER_HOST) : null;
     const environment = childEnvironment({ ...sources, user });
-    const redactor = () => createRedactor(findSecrets(sources, environment, user?.uid));
+    const redactor = (more: readonly string[] = []) =>
+      createRedactor([...findSecrets(sources, environment, user?.uid), ...more]);
     return { repoPath, statePath, user, environment, redactor, secretCommands, withSecrets };
   };
 }

@@ -59,7 +59,7 @@ const fitting: Readonly<Record<string, object>> = {
   noteUses: { uses: [] },
   badge: { project: "default" },
 };
-const usual = { project: "default", id: 1 };
+const usual = { project: "default", id: 1, service: "web" };
 
 test("each call is refused to everybody without its right", async () => {
   for (const [name, row] of rows) {
@@ -119,7 +119,7 @@ test("each call refuses a body that is no JSON object, and one that is too large
 });
 
 test("each call that looks answers what it gives", async () => {
-  const looking = rows.filter(([, { method }]) => method === "GET");
+  const looking = rows.filter(([, { method, right }]) => method === "GET" && right !== "operator");
   assert.ok(looking.length >= 12);
   for (const [name, row] of looking) {
     const [socket, token] = row.right === "server" ? (["control"] as const) : (["page", viewer] as const);

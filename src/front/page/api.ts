@@ -29,7 +29,8 @@ export async function answerProgram(
     return problemPage({ code: "not_found", detail: "Nothing is here. See /api/openapi.json." });
   // A browser that lost its connection goes on after the last line that it has.
   const last = headers["last-event-id"];
-  if (found.name === "events" && typeof last === "string") query.set("from", last);
+  const place = { events: "from", serviceLog: "since" }[found.name as string];
+  if (place !== undefined && typeof last === "string") query.set(place, last);
   const target = query.size === 0 ? path : `${path}?${query}`;
   if (typeof found.row.gives === "string") return await streamed(run, visit, target);
   if (method === "GET") return jsonPage(await run.call(visit, { method: "GET", path: target }));

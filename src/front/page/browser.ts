@@ -9,6 +9,7 @@ import { findDeployment } from "./screens/deployment.ts";
 import { findProject } from "./screens/project.ts";
 import { findProjects } from "./screens/projects.ts";
 import { ask, nothingHere, renderScreen, type Screen, type Visitor, type Wanted } from "./screens/screen.ts";
+import { findServiceLog } from "./screens/service-log.ts";
 import { accountScreen, linkScreen, refusalScreen, signInScreen } from "./screens/sign-in.ts";
 
 /** A name or a number of these shapes cannot change the path on the other side. */
@@ -16,6 +17,7 @@ const screens: readonly (readonly [RegExp, (wanted: Wanted, named: string) => Sc
   [/^\/$/, findProjects],
   [/^\/account$/, ({ visitor }) => accountScreen(visitor)],
   [/^\/projects\/([a-z0-9][a-z0-9-]{0,38})$/, findProject],
+  [/^\/projects\/([a-z0-9][a-z0-9-]{0,38})\/logs$/, findServiceLog],
   [/^\/deployments\/(\d{1,15})$/, findDeployment],
 ];
 

@@ -343,15 +343,30 @@ export async function execIn(engine: Engine, id: string, exec: Exec, patienceMs:
 
 /** If a container has no terminal, the engine puts 8 bytes before each piece: the stream, three zeros, the length. */
 export function plainLog(raw: Buffer): string {
-  const isMultiplexed = raw.length >= 8 && (raw[0] ?? 9) <= 2 && raw.readUIntBE(1, 3) === 0;
+  const isMultiplexed = raw.length >= headBytes && (raw[0] ?? 9) <= 2 && raw.readUIntBE(1, 3) === 0;
   if (!isMultiplexed) return raw.toString();
-  const pieces: string[] = [];
-  for (let at = 0; at + 8 <= raw.length; ) {
-    const length = raw.readUInt32BE(at + 4);
-    pieces.push(raw.toString("utf8", at + 8, at + 8 + length));
-    at += 8 + length;
+  return Buffer.concat(cutFrames(raw).frames.map(({ bytes }) => bytes)).toString();
+}
+
+const headBytes = 8;
+
+/** A piece of what a container wrote: to its standard output (1) or its standard error (2). */
+export interface Frame {
+  readonly stream: number;
+  readonly bytes: Buffer;
+}
+
+/** Cuts a multiplexed stream of the engine. `rest` is the beginning of a frame that is not whole yet. */
+export function cutFrames(raw: Buffer): { readonly frames: readonly Frame[]; readonly rest: Buffer } {
+  const frames: Frame[] = [];
+  let at = 0;
+  while (at + headBytes <= raw.length) {
+    const end = at + headBytes + raw.readUInt32BE(at + 4);
+    if (end > raw.length) break;
+    frames.push({ stream: raw.readUInt8(at), bytes: raw.subarray(at + headBytes, end) });
+    at = end;
   }
-  return pieces.join("");
+  return { frames, rest: raw.subarray(at) };
 }
 
 export interface Image {

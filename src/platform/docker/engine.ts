@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { buffer } from "node:stream/consumers";
 import { ProblemError } from "#problems";
 import { statOf } from "../files.ts";
-import { type HttpTarget, sendHttp } from "../http.ts";
+import { type HttpTarget, openHttp, sendHttp } from "../http.ts";
 
 /**
  * The Docker Engine API, as far as a roll-out needs it. Bodies are what the engine sent; a status of 400 and up
@@ -76,14 +78,36 @@ export function connectEngine(
     });
     const { status } = answer;
     if (status < 400) return answer.body;
-    const detail = `The Docker engine answered ${status} to ${method} ${path}: ${messageIn(answer.body)}`;
-    throw new EngineRefusal(status, detail);
+    throw refusal(status, `${method} ${path}`, answer.body);
   };
   return {
     get: (path) => call("GET", path),
     post: (path, body, patienceMs) => call("POST", path, body, patienceMs),
     delete: (path) => call("DELETE", path),
   };
+}
+
+/**
+ * GETs what goes on, and is read as it comes until `signal` is aborted: events, or the log of a container.
+ *
+ * @throws EngineRefusal, or ProblemError `docker_unreachable`
+ */
+export async function openEngine(
+  dockerHost: string = defaultDockerHost,
+  path: string,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const asked = openHttp(readDockerHost(dockerHost)(path), { headers, signal });
+  const answer = await asked.catch((error: unknown) => {
+    throw unreachable(dockerHost, error as NodeJS.ErrnoException);
+  });
+  const { statusCode = 0 } = answer;
+  if (statusCode < 400) return answer;
+  throw refusal(statusCode, `GET ${path}`, await buffer(answer));
+}
+
+function refusal(status: number, asked: string, body: Buffer): EngineRefusal {
+  return new EngineRefusal(status, `The Docker engine answered ${status} to ${asked}: ${messageIn(body)}`);
 }
 
 function readDockerHost(dockerHost: string): (path: string) => HttpTarget {

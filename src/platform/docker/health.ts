@@ -240,10 +240,14 @@ async function logLines(
 
 /** The lines of `text` with the secrets from the container's environment and from files mounted into it redacted. */
 export function redactedLines(container: SecretHolder, text: string): readonly string[] {
+  return createRedactor(secretsIn(container)).text(text).split("\n");
+}
+
+/** The secrets in a container's environment and in the files mounted into it. */
+export function secretsIn(container: SecretHolder): readonly string[] {
   const secrets = container.environment.flatMap((variable) => secretsOf(container, variable));
   const mounted = container.mounts.filter(({ target }) => target.startsWith("/run/secrets/"));
-  const all = [...secrets, ...mounted.map(({ source }) => readSecretFile(source))];
-  return createRedactor(all).text(text).split("\n");
+  return [...secrets, ...mounted.map(({ source }) => readSecretFile(source))];
 }
 
 function secretsOf({ mounts }: SecretHolder, variable: string): readonly string[] {

@@ -1,11 +1,11 @@
-// The log of a deployment: takes the place of the page of it that the server has sent, and goes on as it grows.
+// The log of a deployment: takes the place of the page of it that the server has sent, and goes on as it grows. Or that of the
+// containers of a service, which begins with its last lines and has no end.
 
 import { cutLines, makeRow, plainStyle, plainText, readRuns, stepOf } from "./log-text.js";
 import { lasted, refresh } from "./page.js";
 
 const byId = (id) => document.getElementById(id);
 const [section, body] = [byId("log"), byId("lines")];
-const path = `/api/deployments/${section.dataset.id}`;
 
 /** @type {import("./log-text.js").Line[]} */
 const lines = [];
@@ -14,7 +14,7 @@ start().catch(reportError);
 
 async function start() {
   const isOver = section.dataset.over === "true";
-  const bytes = await fetchLog();
+  const bytes = await (section.dataset.log ? fetchLog(section.dataset.log) : new Uint8Array());
   if (bytes !== null) await showWhole(bytes);
   for (const control of section.querySelectorAll("[data-js]")) control.removeAttribute("hidden");
   setRunning(!isOver);
@@ -25,10 +25,10 @@ async function start() {
 }
 
 /** @returns null if it is refused */
-async function fetchLog() {
+async function fetchLog(path) {
   for (;;) {
     try {
-      const response = await fetch(`${path}/log?format=timed`);
+      const response = await fetch(path);
       if (response.status === 401) location.reload();
       if (response.status >= 400 && response.status < 500) return null;
       const bytes = response.ok ? new Uint8Array(await response.arrayBuffer()) : null;
@@ -298,6 +298,8 @@ for (const [id, act] of Object.entries(clicks)) byId(id).addEventListener("click
 // none comes twice.
 
 let waiting = [];
+/** Where the reader goes on. */
+let place = /** @type {number | string | undefined} */ (undefined);
 let source = /** @type {EventSource | null} */ (null);
 let awakeMs = Date.now();
 const [lookMs, sleptMs, againMs] = [2_000, 20_000, 1_000];
@@ -315,7 +317,9 @@ function follow() {
 function connect() {
   source?.close();
   if (!isRunning) return;
-  source = new EventSource(`${path}/events?from=${(waiting.at(-1) ?? lines.at(-1))?.endByte ?? 0}`);
+  const from = place ?? lines.at(-1)?.endByte;
+  const query = from === undefined ? "" : `?${section.dataset.place}=${from}`;
+  source = new EventSource(section.dataset.events + query);
   source.addEventListener("open", () => showConnection(true));
   source.addEventListener("message", ({ data }) => take(JSON.parse(data)));
   source.addEventListener("error", ({ target }) => {
@@ -325,9 +329,13 @@ function connect() {
   });
 }
 
-function take({ event, line, endByte, printedAt, deployment }) {
-  if (event === "line") {
-    waiting.push({ text: line, endByte, printedAt });
+function take({ event, line, endByte, printedAt = null, deployment, container, state, detail }) {
+  if (event !== "deployment") {
+    place = endByte ?? printedAt ?? place;
+    // A colour that a line leaves on is that of its container alone.
+    const own = event === "line" ? `| ${line.slice(line.lastIndexOf("\r") + 1)}\u001b[0m` : `has ${state}`;
+    const text = container ? [container, own, detail].filter(Boolean).join(" ") : line;
+    waiting.push({ text, endByte, printedAt });
     // For the next frame: a script may print thousands at once. A tab in the background has no frames.
     if (waiting.length > 1) return;
     if (document.visibilityState === "visible") requestAnimationFrame(addWaiting);
@@ -342,12 +350,16 @@ function take({ event, line, endByte, printedAt, deployment }) {
   }
 }
 
+const mostServiceLines = 100_000;
+
 function addWaiting() {
   const added = waiting;
   waiting = [];
   if (added.length === 0) return;
   const known = named().length;
   add(added);
+  // It begins with its last lines again: no tab can keep them all.
+  if (!section.dataset.log && lines.length > mostServiceLines) return location.reload();
   const heads = named();
   if (heads.length > known) {
     heads.at(-1).element.open = true;

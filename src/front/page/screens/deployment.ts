@@ -252,8 +252,8 @@ function logView(view: OneDeploymentJson & { readonly log: LogPageJson }): Marku
   const { id, state, startedAt, finishedAt, exitCode } = deployment;
   const over = isOver(deployment);
   return html`<link rel="preload" as="fetch" href="/api/deployments/${id}/log?format=timed" crossorigin>
-<section class="log" id="log" aria-label="Log" data-id="${id}" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-ended="${over && finishedAt}">
-${bar(id)}
+<section class="log" id="log" aria-label="Log" data-log="/api/deployments/${id}/log?format=timed" data-events="/api/deployments/${id}/events" data-place="from" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-ended="${over && finishedAt}">
+${logBar(html`<a href="/api/deployments/${id}/log">Raw</a><a href="/api/deployments/${id}/log" download="deployment-${id}.log">Download</a>`)}
 ${pageLinks(id, log)}
 <div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0">${sectionViews(view)}</div>
 <p class="tail" id="tail">${log.lines.length === 0 ? (over ? "It printed nothing." : "It has printed nothing yet.") : ""}</p>
@@ -268,13 +268,13 @@ function pageLinks(id: number, { before, after, firstNumber, lines }: LogPageJso
 ${before !== null && html`<a href="${to(before)}">Earlier lines</a>`} ${after !== null && html`<a href="${to(after)}">Later lines</a> <a href="/deployments/${id}#log">Last lines</a>`}</nav>`;
 }
 
-function bar(id: number): Markup {
-  const log = `/api/deployments/${id}/log`;
+/** The controls of a log. @param links after them */
+export function logBar(links: Markup | null): Markup {
   return html`<div class="bar" id="bar" role="toolbar" aria-label="Log">
 <input type="search" id="find" placeholder="Search" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" for="find" hidden></output>
 <button type="button" id="previous" aria-label="Previous match" hidden>↑</button><button type="button" id="next" aria-label="Next match" hidden>↓</button>
 <button type="button" id="follow" aria-pressed="false" hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button>
-<a href="${log}">Raw</a><a href="${log}" download="deployment-${id}.log">Download</a></div>`;
+${links}</div>`;
 }
 
 function sectionViews({

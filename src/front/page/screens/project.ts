@@ -69,7 +69,8 @@ export function projectScreen(visitor: Visitor, shown: ProjectHistory): Screen {
   const { project, history, recent, state, isFirstPage } = shown;
   const { tone, word } = projectLook(project);
   const sentence = `${project.name}: ${word.toLowerCase()}`;
-  const main = html`${screenHead([], { tone, sentence, about: aboutProject(project) })}
+  const logs = visitor.isOperator && html`<a href="/projects/${project.name}/logs">running logs</a>`;
+  const main = html`${screenHead([], { tone, sentence, about: [...aboutProject(project), logs] })}
 ${actionBar(visitor, projectActions(visitor, project))}
 ${recent.length > 1 && html`<figure id="chart" class="wide-chart" data-live>${durationChart(recent, 60)}<figcaption>${captionOf(recent)}</figcaption></figure>`}
 <div class="heading"><h2>Deployments</h2>${filters(project.name, state)}</div>
