@@ -1,19 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { chownSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { cp, mkdtemp, rm, symlink } from "node:fs/promises";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
 import { setupSteps } from "../../src/setup/init.ts";
-import { ownImage } from "../../src/setup/start.ts";
 import { fillDisk, mountTmpfs } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";
 import { onEngine } from "../lab/on-engine.ts";
-
-const root = join(import.meta.dirname, "../..");
 
 onEngine(
   "hotpush init ends in a working server, wherever an earlier run ended",
@@ -40,34 +35,6 @@ onEngine(
       assert.doesNotMatch(output, /^Next:|would deploy/m);
       assert.equal((await project.hotpush("init", "--check")).code, 1);
       writeFileSync(composeFile, good);
-      await assertWorks();
-    });
-
-    test(
-      "the state of another owner, as Docker makes it, gets its own owner again",
-      needs("root"),
-      async () => {
-        const state = join(project.files.path, "state/front");
-        const { uid } = statSync(state);
-        chownSync(state, 0, 0);
-        await project.docker("restart", "hotpush-front-1");
-        await assertWorks();
-        assert.equal(statSync(state).uid, uid);
-      },
-    );
-
-    test("a failed build of the image leaves nothing that the next run does not put right", async () => {
-      await project.reset();
-      await project.docker("rmi", "--force", ownImage).catch(() => {});
-      const broken = await mkdtemp(join(tmpdir(), "hotpush-source-"));
-      for (const name of ["src", "bin", "package.json", "examples"])
-        await cp(join(root, name), join(broken, name), { recursive: true });
-      await symlink(join(root, "node_modules"), join(broken, "node_modules"));
-      writeFileSync(join(broken, "Dockerfile"), "FROM debian:trixie-slim\nRUN echo no space && false\n");
-      const output = await project.type(`${broken}/bin/hotpush init --yes 2>&1 || echo "code $?"`);
-      await rm(broken, { recursive: true });
-      assert.match(output, /^code 1$/m);
-      assert.match(output, /no space[\s\S]+hotpush: Hotpush's image could not be built/);
       await assertWorks();
     });
 
@@ -106,18 +73,12 @@ onEngine(
       await assertWorks();
     });
 
-    for (const [what, ms] of [
-      ["Starting front", "500"],
-      ["Starting front", "2500"],
-      ["Starting caddy", "500"],
-    ] as const) {
-      test(`init that was killed ${ms} ms after "${what}" is put right by the next run`, async () => {
-        await project.docker("rm", "--force", "hotpush-front-1", "hotpush-run-1", "hotpush-caddy-1");
-        const { code, output } = await project.init({ KILLED_AT: what, KILLED_AFTER_MS: ms });
-        assert.equal(code, 128, output);
-        await assertWorks();
-      });
-    }
+    test("init that was killed while it starts containers is put right by the next run", async () => {
+      await project.docker("rm", "--force", "hotpush-front-1", "hotpush-run-1", "hotpush-caddy-1");
+      const { code, output } = await project.init({ KILLED_AT: "Starting front", KILLED_AFTER_MS: "500" });
+      assert.equal(code, 128, output);
+      await assertWorks();
+    });
 
     /** `init` succeeds, and the server works: the project answers through Caddy, and a signed push is received. */
     async function assertWorks(): Promise<void> {

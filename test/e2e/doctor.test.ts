@@ -3,15 +3,7 @@ import { execFileSync } from "node:child_process";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import {
-  type DoctorOptions,
-  git,
-  makePlace,
-  type Place,
-  probe,
-  runDoctor,
-  setSettings,
-} from "../harness/doctor.ts";
+import { type DoctorOptions, git, makePlace, type Place, probe, runDoctor } from "../harness/doctor.ts";
 import type { Scope } from "../harness/temporary.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
@@ -74,16 +66,6 @@ onEngine("hotpush doctor with a real Docker", (env) => {
       writeFileSync(join(place.repoPath, "compose.yaml"), good);
       assert.equal((await probe(place, id, run)).outcome, "ok", id);
     }
-  });
-
-  test("a missing variable is reported in compose's words, and passes after it is written", async (t) => {
-    const { place, run } = makeExample(t, env);
-    const settings = readFileSync(place.envFile, "utf8");
-    writeFileSync(place.envFile, settings.replace(/^WEBHOOK_SECRET=.*\n/m, ""));
-    const found = await probe(place, "compose", run);
-    assert.match(found.faults[0]?.text ?? "", /write WEBHOOK_SECRET to/);
-    setSettings(place, { WEBHOOK_SECRET: "f".repeat(64) });
-    assert.equal((await probe(place, "compose", run)).outcome, "ok");
   });
 
   test("a health check in the image counts", async (t) => {

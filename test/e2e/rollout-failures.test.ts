@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { untilPrinted } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
@@ -76,19 +75,6 @@ onEngine("a version that fails on a real engine, under load", (env) => {
         }),
     );
     assert.deepEqual(await project.containers("app"), containers);
-  });
-
-  test("a build that fails keeps a stopped container, which can be started again", async () => {
-    await project.serving("known");
-    const [stopped = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
-    await project.docker("stop", "--time", "1", stopped);
-    await withDockerfile(
-      "app",
-      (good) => `${good}RUN false\n`,
-      async () => assert.equal((await project.deploy("unbuildable", "graceful")).code, 1),
-    );
-    await project.docker("start", stopped);
-    await until("it serves again", async () => (await project.version()) === "known");
   });
 
   test("with too little free disk space for a build, nothing starts, and the error gives the size", async () => {

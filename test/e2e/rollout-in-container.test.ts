@@ -53,11 +53,6 @@ onEngine("a roll-out from inside a container", (env) => {
     });
   }
 
-  test("a service that depends on another one is unchanged too", async () => {
-    const output = await inside(project.directory, [], "rollout");
-    assert.match(output, /^ +app +unchanged[\s\S]*^ +other +unchanged/m, output);
-  });
-
   for (const user of ["root", "node"]) {
     test(`commands of ${user} in the image are already compiled, even on a read-only file system`, async () => {
       const asked = ["--rm", "--read-only", "--user", user, "--env", "NODE_DEBUG_NATIVE=COMPILE_CACHE"];

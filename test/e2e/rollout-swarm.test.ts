@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { underLoad } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
 import type { Behaviour, Ending } from "../lab/project.ts";
-import { startRegistry } from "../lab/registry.ts";
 import { makeStack, type TestStack } from "../lab/swarm.ts";
 
 /** Ten take two minutes; two show that one can follow another. */
@@ -135,40 +132,6 @@ onOwnEngine("one stack", "a stack on a real Swarm, under load through Caddy on t
       assert.match(output, /app +recover .* an update of an earlier roll-out: (?:rollback_)?completed/);
     });
     assert.equal(await live(), "next");
-  });
-
-  test("pushes an image to its registry by commit, and deploys nothing without it", async (t) => {
-    const registry = await startRegistry();
-    t.after(() => registry.close());
-    await mkdir(join(stack.directory, "worker"));
-    const build = (line: string) =>
-      writeFile(
-        join(stack.directory, "worker/Dockerfile"),
-        `FROM debian:trixie-slim\n${line}\nCMD ["sleep", "infinity"]\n`,
-      );
-    const image = `${registry.host}/${stack.name}-worker`;
-    await build("ENV VERSION=1");
-    await stack.edit(
-      /^services:$/gm,
-      `services:\n  worker: { build: worker, image: "${image}", init: true }\n`,
-    );
-    const { code, output } = await deploy(await live(), "graceful");
-    assert.equal(code, 0, output);
-    const tag = commit(number).slice(0, 12);
-    assert.deepEqual(registry.pushed(), [`${stack.name}-worker:${tag}`]);
-    const format = "{{.Spec.TaskTemplate.ContainerSpec.Image}}";
-    const running = await stack.docker("service", "inspect", `${stack.name}_worker`, "--format", format);
-    assert.match(running, new RegExp(`^${image}:${tag}@sha256:`), "every node gets the very same image");
-    const tasks = await stack.tasks("worker");
-
-    registry.close();
-    await build("ENV VERSION=2");
-    const failed = await deploy("unpushed", "graceful");
-    assert.equal(failed.code, 1, failed.output);
-    assert.match(failed.output, /FAILED: The image \S+-worker:\S+ could not be pushed\. Is the registry up/);
-    assert.deepEqual(await stack.tasks("worker"), tasks);
-    assert.notEqual(await live(), "unpushed");
-    await stack.edit(/^ {2}worker: .*\n/gm, "");
   });
 
   test("rolls back an update that takes too long, and shows the task's state", async () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
@@ -63,7 +63,11 @@ test("a run that is out of time is stopped even if the clock is an hour behind",
 
 function clockOf(t: TestContext) {
   const path = join(temporaryDirectory(t), "clock");
-  const set = (offset: string) => writeFileSync(path, `${offset}\n`);
+  // The processes read it at every look at the clock: never half of it.
+  const set = (offset: string) => {
+    writeFileSync(`${path}.new`, `${offset}\n`);
+    renameSync(`${path}.new`, path);
+  };
   set("+0");
   const env = {
     LD_PRELOAD: library ?? "",

@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { githubPush, testSecret } from "./delivery.ts";
 import { untilAnswering } from "./hotpush.ts";
-import { LogReader } from "./processes.ts";
-import { endProcess, mainPath, serviceEnvironment } from "./service.ts";
+import type { LogReader } from "./processes.ts";
+import { endProcess, mainPath, serviceEnvironment, spawnNode } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 export type Role = "all" | "front" | "run";
@@ -41,23 +41,18 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
     /** Starts a role and waits until it serves. `wrapper` is a prefix of its command line. */
     async start(role: Role, env: Readonly<Record<string, string>> = {}, wrapper: readonly string[] = []) {
       const statePath = statePathOf(role);
-      const [program = "", ...before] = [...wrapper, process.execPath];
-      const child = spawn(program, [...before, mainPath, ...(role === "all" ? [] : [role])], {
-        cwd: directory,
-        env: {
-          ...serviceEnvironment(),
-          STATE_PATH: statePath,
-          PROJECTS_PATH: projectsPath,
-          SECRETS_PATH: secretsPath,
-          SPOOL_PATH: spoolPath,
-          FRONT_SOCKET: frontSocket,
-          ...env,
-        },
-        stdio: ["ignore", "pipe", "pipe"],
-      });
+      const all = {
+        ...serviceEnvironment(),
+        STATE_PATH: statePath,
+        PROJECTS_PATH: projectsPath,
+        SECRETS_PATH: secretsPath,
+        SPOOL_PATH: spoolPath,
+        FRONT_SOCKET: frontSocket,
+        ...env,
+      };
+      const args = role === "all" ? [mainPath] : [mainPath, role];
+      const { child, log } = spawnNode(scope, args, { env: all, cwd: directory, wrapper });
       const end = (signal: NodeJS.Signals = "SIGTERM") => endProcess(child, signal);
-      scope.after(() => end("SIGKILL"));
-      const log = new LogReader(child);
       const started = await log.waitFor(({ event }) => event === "service.started");
       const port = Number(started.port ?? 0);
       const urlOf = (project: string) => `http://127.0.0.1:${port}/webhook/${project}`;

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
@@ -9,8 +8,7 @@ import { openApi } from "../../src/calls/openapi.ts";
 import { findCall } from "../../src/calls/table.ts";
 import { openHttp, sendHttp, withShortPath } from "../../src/platform/http.ts";
 import { freePort } from "./listen.ts";
-import { LogReader } from "./processes.ts";
-import { endProcess, mainPath, type RunningService } from "./service.ts";
+import { mainPath, type RunningService, spawnNode } from "./service.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";
 
 export interface AskOptions {
@@ -42,24 +40,21 @@ export async function startPage(scope: Scope, service: RunningService, { proxyPo
   const projectsPath = join(directory, "projects");
   mkdirSync(projectsPath);
   const urlPort = proxyPort ?? port;
-  const child = spawn(process.execPath, ["--max-semi-space-size=4", mainPath, "front"], {
-    cwd: "/",
-    env: {
-      PATH: process.env.PATH,
-      MALLOC_ARENA_MAX: "1",
-      PAGE_PORT: String(port),
-      PAGE_URL: `http://localhost:${urlPort}`,
-      WEBHOOK_PORT: "0",
-      WEBHOOK_HOST: "127.0.0.1",
-      STATE_PATH: directory,
-      PROJECTS_PATH: projectsPath,
-      FRONT_SOCKET: join(service.statePath, "front.sock"),
-      ...env,
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  scope.after(() => endProcess(child, "SIGKILL"));
-  await new LogReader(child).waitFor(({ event }) => event === "service.started");
+  const own = {
+    PATH: process.env.PATH,
+    MALLOC_ARENA_MAX: "1",
+    PAGE_PORT: String(port),
+    PAGE_URL: `http://localhost:${urlPort}`,
+    WEBHOOK_PORT: "0",
+    WEBHOOK_HOST: "127.0.0.1",
+    STATE_PATH: directory,
+    PROJECTS_PATH: projectsPath,
+    FRONT_SOCKET: join(service.statePath, "front.sock"),
+    ...env,
+  };
+  const args = ["--max-semi-space-size=4", mainPath, "front"];
+  const { child, log } = spawnNode(scope, args, { env: own, cwd: "/" });
+  await log.waitFor(({ event }) => event === "service.started");
   const token = await makeToken(service, "operator");
   const ask = async (call: string, options: AskOptions = {}) => {
     const headers = { host: `localhost:${urlPort}`, ...options.headers };

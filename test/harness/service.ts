@@ -82,21 +82,29 @@ export function spawnService(
   scope: Scope,
   options: ServiceOptions & { statePath: string; repoPath: string },
 ) {
-  const [program = process.execPath, ...before] = [...(options.wrapper ?? []), process.execPath];
   const checked = ["--import", join(root, "test/harness/check-answers.ts")];
-  const child = spawn(program, [...before, ...checked, mainPath], {
-    cwd: options.repoPath,
-    env: {
-      ...serviceEnvironment(),
-      PAGE_PORT: "0",
-      WEBHOOK_SECRET: testSecret,
-      REPO_PATH: options.repoPath,
-      STATE_PATH: options.statePath,
-      CATCH_UP_INTERVAL: "0",
-      ...options.env,
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const env = {
+    ...serviceEnvironment(),
+    PAGE_PORT: "0",
+    WEBHOOK_SECRET: testSecret,
+    REPO_PATH: options.repoPath,
+    STATE_PATH: options.statePath,
+    CATCH_UP_INTERVAL: "0",
+    ...options.env,
+  };
+  return spawnNode(scope, [...checked, mainPath], { env, cwd: options.repoPath, wrapper: options.wrapper });
+}
+
+interface SpawnOptions {
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+  readonly wrapper?: readonly string[] | undefined;
+}
+
+/** Starts this Node until the test ends. */
+export function spawnNode(scope: Scope, args: readonly string[], { env, cwd, wrapper = [] }: SpawnOptions) {
+  const [program = "", ...before] = [...wrapper, process.execPath];
+  const child = spawn(program, [...before, ...args], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
   scope.after(() => endProcess(child, "SIGKILL"));
   return { child, log: new LogReader(child) };
 }

@@ -14,7 +14,6 @@ export type Registry = Awaited<ReturnType<typeof startRegistry>>;
 /** Serves the part of https://github.com/opencontainers/distribution-spec that an engine needs to push and pull. */
 export async function startRegistry(address: string = "127.0.0.1") {
   const stored = new Map<string, Stored>();
-  const tags = new Set<string>();
   const uploads = new Map<string, Buffer>();
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray());
@@ -26,7 +25,6 @@ export async function startRegistry(address: string = "127.0.0.1") {
     if (request.method === "PUT") {
       const digest = store(body, request.headers["content-type"] ?? "");
       stored.set(`${name}:${reference}`, stored.get(digest) ?? { type: "", bytes: body });
-      tags.add(`${name}:${reference}`);
       return answer(response, 201, { "docker-content-digest": digest });
     }
     const found = stored.get(reference) ?? stored.get(`${name}:${reference}`);
@@ -64,8 +62,6 @@ export async function startRegistry(address: string = "127.0.0.1") {
   return {
     /** `<address>:<port>`, the first part of the names of its images. */
     host: `${address}:${port}`,
-    /** The tags that were pushed, as `name:tag`. */
-    pushed: () => [...tags].filter((tag) => !tag.includes("sha256:")),
     close: () => {
       server.close();
       server.closeAllConnections();
