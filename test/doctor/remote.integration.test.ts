@@ -61,14 +61,6 @@ testBroken([
     fix: setRightAddress,
   },
   {
-    name: "a repository that the git host does not show",
-    check: "remote",
-    async breakIt(place, t) {
-      useRemote(place, await serveRemote(t, place, hidden));
-    },
-    fix: setRightAddress,
-  },
-  {
     name: "a private repository without a token",
     check: "remote",
     async breakIt(place, t) {

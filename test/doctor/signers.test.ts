@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { chmodSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { git, makePlace, probe, runInShell, setSettings } from "../harness/doctor.ts";
+import { git, makePlace, type Place, probe, runInShell, setSettings } from "../harness/doctor.ts";
 import { startTarget } from "../harness/listen.ts";
 import { makeGpgKey, makeSshKey, type SigningKey } from "../harness/repository.ts";
 
@@ -44,42 +44,42 @@ test("signers, commit-status: skipped without ALLOWED_SIGNERS and COMMIT_STATUS_
   for (const id of ["signers", "commit-status"]) assert.equal((await probe(place, id)).outcome, "skipped");
 });
 
-for (const [what, status, mode, outcome] of [
-  ["with the rights passes", 404, 0o600, "ok"],
-  ["that may only read is a warning, which does not show it", 403, 0o600, "faulty"],
-  ["that other users can read is a warning, and is not used", 404, 0o644, "faulty"],
+/** What Gitea answers to a status on no commit, and to who reads the checks of one. */
+for (const [what, status, checks, severity, env = {}] of [
+  ["with the rights passes", 404, 403, undefined],
+  ["that may only read is a warning, which does not show it", 403, 403, "warning"],
+  ["that reads the checks that DEPLOY_AFTER awaits passes", 404, 200, undefined, { DEPLOY_AFTER: "checks" }],
+  ["that may not read these checks is a problem", 404, 403, "problem", { DEPLOY_AFTER: "checks" }],
 ] as const)
   test(`commit-status: a token ${what}`, async (t) => {
-    const { url, requests } = await startTarget(t, (response, { method }) => {
-      response.writeHead(method === "GET" ? 200 : status).end("{}");
+    const { url } = await startTarget(t, (response, { method, path }) => {
+      const read = path.includes("/commits/") ? checks : 200;
+      response.writeHead(method === "GET" ? read : status).end('{"statuses":null}');
     });
-    const place = makePlace(t);
-    const path = join(place.root, "token");
-    writeFileSync(path, "a-token-of-gitea\n");
-    chmodSync(path, mode);
-    setSettings(place, { COMMIT_STATUS_URL: `gitea+${url}/octo/app`, COMMIT_STATUS_TOKEN_FILE: path });
-    const found = await probe(place, "commit-status");
-    assert.equal(found.outcome, outcome);
-    assert.ok(!JSON.stringify(found).includes("a-token-of-gitea"));
-    assert.equal(requests.length === 0, mode === 0o644);
+    const found = await probeToken(makePlace(t), url, 0o600, env);
+    assert.equal(found.faults[0]?.severity, severity);
   });
 
-for (const [what, status, severity] of [
-  ["reads the checks that DEPLOY_AFTER awaits passes", 200, undefined],
-  ["may not read the checks that DEPLOY_AFTER awaits is a problem", 403, "problem"],
-] as const)
-  test(`commit-status: a token that ${what}`, async (t) => {
-    const { url } = await startTarget(t, (response, { method, path }) => {
-      const isOfChecks = path.includes("/commits/");
-      response.writeHead(isOfChecks ? status : method === "GET" ? 200 : 404).end('{"statuses":null}');
-    });
-    const place = makePlace(t);
-    const path = join(place.root, "token");
-    writeFileSync(path, "a-token-of-gitea\n", { mode: 0o600 });
-    const settings = { COMMIT_STATUS_URL: `gitea+${url}/octo/app`, COMMIT_STATUS_TOKEN_FILE: path };
-    setSettings(place, { ...settings, DEPLOY_AFTER: "checks" });
-    assert.equal((await probe(place, "commit-status")).faults[0]?.severity, severity);
-  });
+test("commit-status: a token that other users can read is a warning, and is not used", async (t) => {
+  const { url, requests } = await startTarget(t);
+  assert.equal((await probeToken(makePlace(t), url, 0o644)).faults[0]?.severity, "warning");
+  assert.deepEqual(requests, []);
+});
+
+async function probeToken(
+  place: Place,
+  url: string,
+  mode: number,
+  env: Readonly<Record<string, string>> = {},
+) {
+  const path = join(place.root, "token");
+  writeFileSync(path, "a-token-of-gitea\n", { mode });
+  chmodSync(path, mode);
+  setSettings(place, { COMMIT_STATUS_URL: `gitea+${url}/octo/app`, COMMIT_STATUS_TOKEN_FILE: path, ...env });
+  const found = await probe(place, "commit-status");
+  assert.ok(!JSON.stringify(found).includes("a-token-of-gitea"));
+  return found;
+}
 
 function makeSignedPlace(t: TestContext) {
   const place = makePlace(t);

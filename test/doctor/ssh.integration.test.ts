@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { test } from "node:test";
-import { git, makePlace, type Place, probe, runInShell } from "../harness/doctor.ts";
+import { makePlace, type Place, probe, runInShell } from "../harness/doctor.ts";
 import { needs } from "../harness/requirements.ts";
 import { makeKey, type Sshd, startSshd } from "../harness/sshd.ts";
 import type { Scope } from "../harness/temporary.ts";
@@ -24,11 +24,6 @@ async function makeSshPlace(t: Scope): Promise<{ readonly place: Place; readonly
 async function outcomes(place: Place, ...ids: readonly string[]): Promise<readonly string[]> {
   return Promise.all(ids.map(async (id) => (await probe(place, id)).outcome));
 }
-
-test("remote, branch: pass for ssh with a known host and an accepted key", withSshd, async (t) => {
-  const { place } = await makeSshPlace(t);
-  assert.deepEqual(await outcomes(place, "remote", "branch"), ["ok", "ok"]);
-});
 
 test("remote: an unknown host is found and fixed, and its fingerprint is printed", withSshd, async (t) => {
   const { place, sshd } = await makeSshPlace(t);
@@ -70,14 +65,5 @@ test("remote: a key that the git host does not know is printed for its form", wi
   const { stdout } = await runInShell(place, faults[0]?.command ?? "false");
   assert.equal(stdout.split(" ")[1], readFileSync(`${sshd.key}.pub`, "utf8").split(" ")[1]);
   writeFileSync(sshd.authorizedKeys, stdout);
-  assert.deepEqual(await outcomes(place, "remote"), ["ok"]);
-});
-
-test("remote: a repository that does not exist is found, and fixed by its address", withSshd, async (t) => {
-  const { place } = await makeSshPlace(t);
-  const right = git(place, "remote", "get-url", "origin");
-  git(place, "remote", "set-url", "origin", right.replace("remote.git", "remove.git"));
-  const { faults } = await probe(place, "remote");
-  await runInShell(place, faults[0]?.change?.replace("<the right address>", right) ?? "false");
   assert.deepEqual(await outcomes(place, "remote"), ["ok"]);
 });
