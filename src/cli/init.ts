@@ -16,7 +16,7 @@ import {
 } from "#setup/init";
 import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
-import { parsePlace, type ServedOptions } from "#setup/served";
+import { type GivenPlace, parsePlace } from "#setup/served";
 import { type GitRemote, webhookForm } from "#setup/webhook-form";
 import { type CommandContext, isAgreed, newCommand, parser, print, projectOption } from "./command.ts";
 
@@ -44,8 +44,8 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
     )
     .option(
       "--at <place>",
-      "the address of a service: admin=admin.example.org, admin=:8081, or admin=none to leave its port; repeatable",
-      collect(parsePlace, "Not of the form admin=admin.example.org, admin:3000=:8081 or admin=none."),
+      "the address of a service: admin=admin.example.org or admin:3000=admin.example.org; admin=none leaves its port as it is; repeatable",
+      collect(parsePlace, "Not of the form admin=admin.example.org or admin=none."),
     )
     .addOption(newProjectOption())
     .addOption(pageOption())
@@ -96,17 +96,9 @@ const takeProposals: Questions = {
 };
 
 const personAtTerminal: Questions = {
-  askUrl: async () => {
-    print(
-      "Where will your git host reach this server, such as https://shop.example.org?",
-      "(Press Enter if you do not know yet: you can set it later.)",
-    );
-    const answer = await prompt<{ readonly url: URL | null }>("Address", "", (text) => {
-      const url = parsePublicUrl(text);
-      if (url !== null || text === "") return { url };
-      return explain("That is not an address.");
-    });
-    return answer.url;
+  askUrl: () => {
+    print("Where do your git host and visitors reach this project, such as https://shop.example.org?");
+    return prompt<URL>("Address", "", (text) => parsePublicUrl(text) ?? explain("That is not an address."));
   },
   askHost: (name) => {
     print(`Which git host is ${name}? One of:`, `  ${gitHostNames.join(" ")}`);
@@ -116,10 +108,11 @@ const personAtTerminal: Questions = {
   },
   askServed: ({ lines, prompt: question, proposal, read }) => {
     print(...lines.map((line) => wrapFor(process.stdout, line)));
-    return prompt<ServedOptions>(question, proposal, (text) => {
-      const answer = read(text);
-      return typeof answer === "string" ? explain(answer) : answer;
-    });
+    return prompt<GivenPlace>(
+      question,
+      proposal,
+      (text) => read(text) ?? explain("That is not a host name or none."),
+    );
   },
 };
 
@@ -200,9 +193,9 @@ async function mayChange(files: readonly PlannedFile[], isYes: boolean): Promise
 
 /** Says what a person still has to do: only what is not done yet. */
 function showEnd(setup: Setup, { isUp, answer }: SetupEnd): void {
-  const { host, settingsFile, project, address, settings } = setup;
+  const { host, settingsFile, project, payloadUrl, settings } = setup;
   const { remote } = project;
-  printWebhookForm({ host, settingsFile, remote, url: address.payloadUrl, secret: settings.WEBHOOK_SECRET });
+  printWebhookForm({ host, settingsFile, remote, url: payloadUrl, secret: settings.WEBHOOK_SECRET });
   if (statusHosts.some((one) => one === host))
     print("Or let Hotpush fill it in, with a token of yours: hotpush connect");
   if (answer !== null) print(`\n${wrapFor(process.stdout, answer)}`);
@@ -225,7 +218,7 @@ export function printWebhookForm(shownForm: ShownForm): void {
   const { host, remote, url, secret: known, settingsFile, hasChecks = false } = shownForm;
   const shown = process.stdout.isTTY ? known : undefined;
   const secret = shown ?? `the value of WEBHOOK_SECRET in ${settingsFile}`;
-  const values = { payloadUrl: publicUrl(url), secret };
+  const values = { payloadUrl: url.href, secret };
   const form = webhookForm(host ?? "github", host === null ? null : remote, values);
   print(`\nThe webhook at ${host === null ? "your git host (name it with --host)" : form.host}:`);
   print(host === null ? "  its repository's settings, Webhooks" : `  ${form.address ?? form.way}`);
@@ -241,11 +234,4 @@ export function printWebhookForm(shownForm: ShownForm): void {
   if (hasChecks && form.checks)
     print(wrapFor(process.stdout, `  For DEPLOY_AFTER, choose these events as well: ${form.checks}.`, "  "));
   if (host !== null) print(wrapFor(process.stdout, `  ${form.afterwards}`, "  "));
-}
-
-/** A loopback address is of no use to a git host. */
-function publicUrl(url: URL): string {
-  const { hostname, protocol, port, pathname } = url;
-  if (hostname !== "localhost" && hostname !== "[::1]" && !hostname.startsWith("127.")) return url.href;
-  return `${protocol}//<this server>${port === "" ? "" : `:${port}`}${pathname}`;
 }

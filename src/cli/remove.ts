@@ -36,8 +36,7 @@ async function remove(
   if (!(yes || (await isAgreed(`remove ${plan.project.name} as shown`, "hotpush remove --yes")))) return 1;
   // Before, because its address and secret are still there.
   const isDisconnected = !yes && (await offerDisconnecting(plan.project.name, env));
-  const context = { server, engine: connectEngine(env.DOCKER_HOST), env };
-  const { isNetworkLeft } = await removeProject(context, plan, () =>
+  const { isNetworkLeft } = await removeProject(server, connectEngine(env.DOCKER_HOST), plan, () =>
     print("Waiting for running deployments."),
   );
   printEnding(plan, isNetworkLeft);
@@ -57,7 +56,7 @@ async function offerDisconnecting(project: string, env: NodeJS.ProcessEnv): Prom
   return (await connect({ project, remove: true }, env, connectScreen(env))) === 0;
 }
 
-function printPlan(server: Server, { project, moved, changes, ports }: PlannedRemoval): void {
+function printPlan(server: Server, { project, moved, changes }: PlannedRemoval): void {
   const { name, env } = project;
   const rows = [
     ...moved.map((path) => ["moved", path]),
@@ -67,11 +66,6 @@ function printPlan(server: Server, { project, moved, changes, ports }: PlannedRe
   print(`Project   ${name}, in ${env.REPO_PATH}`, `Server    ${server.files.path}`, "", ...lines, "");
   const notes = [
     `- ${name} gets no more pushes, and Caddy no longer serves it. The moved files have its webhook secret and the secrets of deploy.sh: they are kept in ${removedFiles(server.files).path}.`,
-    ...(ports.length === 0
-      ? []
-      : [
-          `- Caddy gives up port ${ports.join(" and ")}. For about a second, no project of this server answers.`,
-        ]),
     "- The checkout, deploy.sh, containers, volumes, images and the history stay.",
   ];
   print(...notes.map((text) => wrapFor(process.stdout, text, "  ")), "");

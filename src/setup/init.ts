@@ -1,5 +1,4 @@
 import { statSync } from "node:fs";
-import { isIP } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
@@ -26,11 +25,17 @@ import {
   type ServerPlace,
 } from "./machine.ts";
 import { makeProjectNetwork } from "./networks.ts";
-import { makeDirectory, type PlannedFile, planFile, readIfThere, writePlanned } from "./planned-file.ts";
+import {
+  makeDirectory,
+  type PlannedFile,
+  planFile,
+  readIfThere,
+  SetupError,
+  writePlanned,
+} from "./planned-file.ts";
 import {
   chooseProjectName,
   findProject,
-  findProjectAddress,
   parsePublicUrl,
   projectFile,
   readRemoteBranch,
@@ -41,21 +46,13 @@ import {
   askPublishedPorts,
   type GivenPlace,
   notesOf,
-  type ServedOptions,
+  planServed,
+  questionsOf,
   type ServedQuestion,
-  settleServed,
 } from "./served.ts";
 import { findServer, listServerProjects, type Server, type ServerProject } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
-import {
-  hasOwnCertificate,
-  placesIn,
-  planPage,
-  portsOfOthers,
-  refuseTakenNames,
-  siteText,
-  wantedSite,
-} from "./sites.ts";
+import { hasOwnCertificate, placesIn, planPage, refuseTakenNames, siteText, wantedSite } from "./sites.ts";
 import {
   buildOwnImage,
   findOutdated,
@@ -85,7 +82,7 @@ export interface Questions {
   readonly askUrl: () => Promise<URL | null>;
   readonly askHost: (hostname: string) => Promise<GitHost | null>;
   /** null: no question about the services is asked, and the proposals are taken. */
-  readonly askServed: ((question: ServedQuestion) => Promise<ServedOptions>) | null;
+  readonly askServed: ((question: ServedQuestion) => Promise<GivenPlace>) | null;
 }
 
 /** A project as it is set up, and the files that it and the server should have. */
@@ -143,46 +140,43 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const branch = branches.find((one) => one === BRANCH) ?? (await readRemoteBranch(root));
   const known = former ?? {};
   const formerUrl = known.WEBHOOK_URL ? parsePublicUrl(known.WEBHOOK_URL) : null;
-  const address = findProjectAddress(given.url ?? formerUrl ?? (await ask.askUrl()), name, place.ports);
+  const payloadUrl = given.url ?? formerUrl ?? (await ask.askUrl());
+  if (payloadUrl === null)
+    throw new SetupError(
+      "Say at which host name your git host and your visitors reach this project: hotpush init --url https://shop.example.org",
+    );
+  const { hostname } = payloadUrl;
   const { HOTPUSH_GIT_HOST: formerHost = "" } = known;
   const foundHost = given.host ?? (isGitHost(formerHost) ? formerHost : project.host);
   const host = foundHost ?? (remote && (await ask.askHost(remote.hostname)));
 
   const { sitesPath, projectsPath } = place.files;
-  const formerPlaces = placesIn(
-    readIfThere(join(sitesPath, `${name}.caddy`)) ?? "",
-    findProjectAddress(formerUrl, name, place.ports).name,
-    address.name,
-  );
-  const { plan, options } = await settleServed(
-    services,
-    {
-      name: address.name,
-      // Those of the command line count more.
-      places: [...formerPlaces, ...(given.at ?? [])],
-      isCaddyPublic: place.ports.http === 80 && place.ports.https === 443,
-      takenPorts: [place.ports.http, place.ports.https, ...portsOfOthers(sitesPath, name)],
-      answers: await askPublishedPorts(services),
-    },
-    ask.askServed,
-  );
+  const site = readIfThere(join(sitesPath, `${name}.caddy`)) ?? "";
+  const options = {
+    name: hostname,
+    // Those of the command line count more.
+    places: [...placesIn(site, formerUrl?.hostname ?? hostname, hostname), ...(given.at ?? [])],
+    caddyPorts: Object.values(place.ports),
+    answers: await askPublishedPorts(services),
+  };
+  const proposed = planServed(services, options);
+  const answers: GivenPlace[] = [];
+  if (ask.askServed !== null)
+    for (const question of questionsOf(options.places, proposed)) answers.push(await ask.askServed(question));
+  const plan = planServed(services, { ...options, places: [...options.places, ...answers] });
   const newPage = given.page ?? null;
-  refuseTakenNames(sitesPath, name, plan, { name: address.name, page: newPage });
+  refuseTakenNames(sitesPath, name, plan, { name: hostname, page: newPage });
 
-  const { payloadUrl } = address;
   const page = newPage && planPage(newPage, place);
-  const ports = plan.upstreams.flatMap(({ place: at, address }) =>
-    at.kind === "port" ? { port: at.port, address } : [],
-  );
-  const wide = { place, project, machine: findMachine(env), ports, settings: page ? [page.setting] : [] };
+  const wide = { place, project, machine: findMachine(env), settings: page ? [page.setting] : [] };
+  const siteOptions = { project: name, name: hostname, hasCertificate: hasOwnCertificate(payloadUrl, place) };
   const serverFiles = [
     ...serverWideFiles(wide),
     ...(page === null ? [] : [page.site]),
     projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
-    wantedSite(name, "its addresses", siteText(plan, { project: name, ...address })),
+    wantedSite(name, "its addresses", siteText(plan, siteOptions)),
   ].map((file) => planFile(place.files.path, file));
   const settingsFile = join(projectsPath, `${name}.env`);
-  const caddyPorts = [place.ports.http, place.ports.https, ...ports.map(({ port }) => port)];
   const { PAGE_URL } = place.env;
   return {
     project,
@@ -191,7 +185,8 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     name,
     place,
     plan,
-    address,
+    /** Where the git host and visitors reach it. */
+    payloadUrl,
     host,
     serverFiles,
     checkoutFiles: await planCheckoutFiles(project, overrideText(name, plan.changes)),
@@ -200,9 +195,9 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     settings: parseEnv(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,
     settingsFile,
     /** What a person should know of it. */
-    notes: [...notesOf(services, options, plan), ...(removed ? [removedNote(place, removed)] : [])],
+    notes: [...notesOf(services, hostname, plan), ...(removed ? [removedNote(place, removed)] : [])],
     /** The services of this project that have ports of the server until Caddy takes them over. */
-    holders: await findPortHolders(root, caddyPorts, env),
+    holders: await findPortHolders(root, options.caddyPorts, env),
     /** Where people reach the page, from now on or as before; null: there is none. */
     newPage,
     page: newPage ?? (PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null),
@@ -237,7 +232,7 @@ export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<
   const served = setup.plan.upstreams.map(({ endpoint }) => endpoint.service);
   const isUp = await isProjectUp(setup.name, setup.project.root, served, env);
   // Without a commit there is nothing to send.
-  const sent = isUp ? await sendDry(setup, setup.address.payloadUrl, "push").catch(() => null) : null;
+  const sent = isUp ? await sendDry(setup, setup.payloadUrl, "push").catch(() => null) : null;
   const isAnswered = sent !== null && sent.outcome !== "unreachable" && sent.outcome !== "not-hotpush";
   return { isUp, answer: isAnswered ? sent.text : null };
 }
@@ -362,9 +357,8 @@ async function askForPong(setup: Setup): Promise<string | null> {
 }
 
 /** `run` loads a new site into Caddy within two seconds. Until then Caddy answers 404 at any name that it does not know. */
-async function askSite({ place, address }: Setup): Promise<string | null> {
-  const { hostname } = address.payloadUrl;
-  if (isIP(hostname.replace(/^\[|\]$/g, "")) !== 0) return null;
+async function askSite({ place, payloadUrl }: Setup): Promise<string | null> {
+  const { hostname } = payloadUrl;
   const url = new URL(`http://127.0.0.1:${place.ports.http}/webhook`);
   const request = { headers: { host: hostname }, timeoutMs: answerTimeoutMs };
   const answer = await sendHttp(url, request).catch(() => null);

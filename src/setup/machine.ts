@@ -94,11 +94,9 @@ export async function findPortHolders(
 }
 
 function takenError(port: number, holder: string): SetupError {
-  const wayOut =
-    port === 80 || port === 443
-      ? "Stop it; or, if a proxy of your own stays in front, choose other ports: HTTP_PORT=8080 HTTPS_PORT=8443 hotpush init"
-      : "Stop it, or choose another place: hotpush init --url https://<host name>, or --at <service>=:<port>";
-  return new SetupError(`Caddy of the server needs port ${port}, which ${holder} has. ${wayOut}`);
+  return new SetupError(
+    `Caddy of the server needs port ${port}, which ${holder} has. Stop it; or, if a proxy of your own stays in front, choose other ports: HTTP_PORT=8080 HTTPS_PORT=8443 hotpush init`,
+  );
 }
 
 /** Whether the project in `root` runs, and Caddy reaches the services that it serves: they are on its network. */

@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { isIP } from "node:net";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { type GitHost, gitHostOf, siteBehind } from "#config/git-hosts";
@@ -8,7 +7,7 @@ import { isProjectName } from "#config/project-files";
 import { secretFault } from "#config/secret";
 import { reservedNames } from "#config/server";
 import { type Branch, branches, type Environment } from "#config/settings";
-import { webhookUrl, webhookUrlOf } from "#config/values";
+import { webhookUrl } from "#config/values";
 import {
   type ComposeModel,
   compareVersions,
@@ -259,39 +258,6 @@ function refuseName(name: string, known: string | null, others: ReadonlyMap<stri
 export function asName(text: string, mostCharacters = 39): string {
   const plain = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
   return plain.replaceAll(/^-|-$/g, "").slice(0, mostCharacters);
-}
-
-/** How the git host and visitors reach a project. */
-export interface ProjectAddress {
-  /** The URL that the git host sends to, such as `https://shop.example.org/webhook`. */
-  readonly payloadUrl: URL;
-  /** The host name of the project; null if the URL has an address of the server. */
-  readonly name: string | null;
-  /** Whether Caddy gets a certificate for it. */
-  readonly hasCertificate: boolean;
-}
-
-/**
- * Decides the addresses of a project.
- *
- * @param url the URL of the webhook, from a person or an earlier run; null: not known
- * @param ports the ports of the server that Caddy has
- */
-export function findProjectAddress(
-  url: URL | null,
-  project: string,
-  ports: { readonly http: number; readonly https: number },
-): ProjectAddress {
-  const given = url ?? new URL(`http://127.0.0.1:${ports.http}/webhook`);
-  const { hostname } = given;
-  const isName = isIP(hostname) === 0 && !hostname.startsWith("[") && hostname !== "localhost";
-  const isPublic = ports.http === 80 && ports.https === 443;
-  return {
-    // Without a name of its own, the path says which project is meant.
-    payloadUrl: isName ? given : webhookUrlOf(given, project),
-    name: isName ? hostname : null,
-    hasCertificate: isName && isPublic && given.protocol === "https:",
-  };
 }
 
 /** Reads a URL that a person typed: https if there is no scheme, `/webhook` if there is no path. Null: not a URL. */

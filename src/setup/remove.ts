@@ -1,11 +1,11 @@
-import { constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { constants, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRun, NotRunningError } from "#calls/client";
 import type { ProjectJson } from "#calls/shapes";
 import { adminSocket, liveMount, projectNetwork, serverCommands, serverServices } from "#config/server";
-import { EngineRefusal } from "#platform/docker/engine";
-import { isAllowed, rewriteFile } from "#platform/files";
+import { type Engine, EngineRefusal } from "#platform/docker/engine";
+import { isAllowed } from "#platform/files";
 import { sendHttp, withShortPath } from "#platform/http";
 import { CommandError, ProblemError } from "#problems";
 import { requestsLog } from "#rollout/requests";
@@ -19,9 +19,6 @@ import {
   type Server,
   type ServerProject,
 } from "./server.ts";
-import { withoutCaddyPort } from "./server-files.ts";
-import { portsOfProject } from "./sites.ts";
-import { findOutdated, type ServerContext, startHeld } from "./start.ts";
 
 /** What the removal of a project changes. */
 export type PlannedRemoval = Awaited<ReturnType<typeof planRemoval>>;
@@ -60,8 +57,6 @@ export async function planRemoval(server: Server, name: string | undefined) {
     moved: files.filter((path) => existsSync(path)),
     /** What `init` added to the checkout so that the server serves it. */
     changes: planCheckoutRemoval(project.env.REPO_PATH ?? ""),
-    /** Ports of the machine that Caddy has for this project alone. */
-    ports: portsOfProject(server.files.sitesPath, project.name),
   };
 }
 
@@ -76,7 +71,7 @@ const networkWithinMs = 3_000;
 const pollMs = 200;
 
 /**
- * Takes a project off the server: it gets no more pushes, Caddy has no site and no port of it, and its network and live
+ * Takes a project off the server: it gets no more pushes, Caddy has no site of it, and its network and live
  * files are removed. The files with its secrets are kept aside. If this fails or is interrupted, it can be repeated: the site
  * goes last.
  *
@@ -85,11 +80,11 @@ const pollMs = 200;
  * @throws CommandError with the cause if `run` or Caddy does not do its part
  */
 export async function removeProject(
-  context: ServerContext,
-  { project: { name }, changes, ports }: PlannedRemoval,
+  server: Server,
+  engine: Engine,
+  { project: { name }, changes }: PlannedRemoval,
   onWaiting: () => void,
 ): Promise<{ readonly isNetworkLeft: boolean }> {
-  const { server, engine } = context;
   const { settings, secrets, site } = filesOf(name);
   keepAside(server, settings);
   const isUnserved = async () => !((await askProject(server, name))?.isServed ?? false);
@@ -103,7 +98,6 @@ export async function removeProject(
   }
   changes.forEach(applyChange);
   keepAside(server, secrets);
-  if (ports.length > 0) await releasePorts(context, ports, onWaiting);
   keepAside(server, site);
   if (!(await within(noticedWithinMs, () => hasNoSite(server, name))))
     throw new CommandError(
@@ -132,25 +126,6 @@ function keepAside({ files }: Server, file: string): void {
   for (const directory of [dirname(dirname(to)), dirname(to)])
     mkdirSync(directory, { recursive: true, mode: 0o700 });
   renameSync(from, to);
-}
-
-/** An engine can take a port away only from a new container. */
-async function releasePorts(
-  context: ServerContext,
-  ports: readonly number[],
-  onWaiting: () => void,
-): Promise<void> {
-  const { files, env } = context.server;
-  const before = readFileSync(files.composeFile, "utf8");
-  const composeText = ports.reduce(withoutCaddyPort, before);
-  if (composeText !== before) rewriteFile(files.composeFile, composeText);
-  const outdated = await findOutdated(context, composeText, env.HOTPUSH_IMAGE ?? "");
-  const caddy = outdated.filter((one) => one === serverServices.caddy);
-  const failure = await startHeld(context, caddy, "hotpush remove", onWaiting);
-  if (failure === null) return;
-  throw new CommandError(
-    `Caddy did not start again without port ${ports.join(" and ")}. When the cause is fixed, run this again. Docker says: ${failure.reason.join(" ")}`,
-  );
 }
 
 /**

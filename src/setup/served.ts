@@ -3,7 +3,6 @@
  * another protocol, or something that is not HTTP answers there right now. A project without one has its one service with
  * `build:`. In doubt a person is asked, with that as the proposal.
  */
-import { isIP } from "node:net";
 import { join } from "node:path";
 import type { ComposeService } from "#platform/compose";
 import { sendHttp } from "#platform/http";
@@ -20,30 +19,26 @@ const otherProtocols: readonly number[] = [
   22000, 25565, 25575, 27015, 27017, 29092, 33060, 50051, 51413, 51820,
 ];
 
-/** Where Caddy serves a port: at a host name, or at a port of its own. */
-export type SitePlace =
-  | { readonly kind: "name"; readonly name: string }
-  | { readonly kind: "port"; readonly port: number };
+/** What a person says of a port that Caddy does not serve. */
+const none = "none";
 
 /** A port that a person chose a place for, or the only one of the service. */
 export interface GivenPlace {
   readonly service: string;
   /** The port in the container; null: the one that is a web address. */
   readonly port: number | null;
-  /** `none`: it stays published as it is. */
-  readonly place: SitePlace | { readonly kind: "none" };
+  /** The host name at which Caddy serves it; `none`: it stays published as it is. */
+  readonly host: string;
 }
 
 /** What is known and decided before the plan is made. */
 export interface ServedOptions {
-  /** The host name at which the project is reached; null: it has none. */
-  readonly name: string | null;
+  /** The host name at which the project is reached. */
+  readonly name: string;
   /** Decided on the command line, as an answer, or at an earlier run. The last one for a port counts. */
   readonly places: readonly GivenPlace[];
-  /** Whether Caddy has ports 80 and 443 of the server; else another proxy is in front. */
-  readonly isCaddyPublic: boolean;
-  /** Ports of the server that Caddy has for other projects, or for itself. */
-  readonly takenPorts: readonly number[];
+  /** The ports of the server that Caddy has. */
+  readonly caddyPorts: readonly number[];
   /** By port of the server: whether what answers there now speaks HTTP. Nothing answers at others. */
   readonly answers: ReadonlyMap<string, boolean>;
 }
@@ -64,9 +59,8 @@ export interface Endpoint {
 /** A port that Caddy passes requests to. */
 export interface Upstream {
   readonly endpoint: Endpoint;
-  readonly place: SitePlace;
-  /** The address of the server that a port of Caddy's for it is bound to; "" is all. */
-  readonly address: string;
+  /** The host name at which Caddy serves it. */
+  readonly host: string;
   /** Whether only the rule says that it is a web address: nobody chose it, it does not answer, and it is not built here. */
   readonly isInDoubt: boolean;
 }
@@ -75,7 +69,7 @@ export interface Upstream {
 interface JudgedPort {
   readonly endpoint: Endpoint;
   /** What a person chose. */
-  readonly place: GivenPlace["place"] | null;
+  readonly host: string | null;
   /** Why it is no web address, as a phrase, or null. */
   readonly reason: string | null;
 }
@@ -121,39 +115,36 @@ export async function askPublishedPorts(services: SetupServices): Promise<Served
  * port that stays published is one that Caddy needs
  */
 export function planServed(services: SetupServices, options: ServedOptions): ServedPlan {
-  const { name, places, isCaddyPublic, answers } = options;
+  const { name, places, caddyPorts, answers } = options;
   const unknown = places.find(({ service }) => !Object.hasOwn(services, service))?.service;
   if (unknown !== undefined)
     throw new SetupError(
       `${unknown} is not a service of your compose file. Those are: ${Object.keys(services).join(", ")}.`,
     );
   const published: readonly JudgedPort[] = endpointsOf(services).map((endpoint) => {
-    return { endpoint, place: null, reason: reasonToLeave(endpoint, services, answers) };
+    return { endpoint, host: null, reason: reasonToLeave(endpoint, services, answers) };
   });
   const all = places.reduce((before, place) => withChosenPlace(before, place, services), published);
   const web = all.filter(({ reason }) => reason === null);
-  const candidates = web.length > 0 || name === null ? web : builtService(services);
-  const [main, ...others] = mainFirst(candidates, services, name);
+  const [main, ...others] = mainFirst(web.length > 0 ? web : builtService(services), services, name);
   // A tool of an administrator, or what another proxy serves, stays private.
-  const isKept = ({ endpoint, place }: JudgedPort) => place === null && isCaddyPublic && isPrivate(endpoint);
+  const isKept = ({ endpoint, host }: JudgedPort) => host === null && isPrivate(endpoint);
   const upstreams: Upstream[] = [];
-  for (const { endpoint, place } of main ? [main, ...others.filter((one) => !isKept(one))] : []) {
+  for (const { endpoint, host } of main ? [main, ...others.filter((one) => !isKept(one))] : []) {
     const isBuilt = endpoint.published.length > 0 && services[endpoint.service]?.build !== undefined;
-    const isSure = place !== null || isBuilt || endpoint.published.some(({ port }) => answers.get(port));
-    const address = isPrivate(endpoint) ? (endpoint.published[0]?.address ?? "") : "";
-    const at = placeOf(endpoint, place, upstreams, options);
-    upstreams.push({ endpoint, place: at, address, isInDoubt: !isSure });
+    const isSure = host !== null || isBuilt || endpoint.published.some(({ port }) => answers.get(port));
+    upstreams.push({ endpoint, host: hostOf(endpoint, host, upstreams, name), isInDoubt: !isSure });
   }
   const kept = others.filter(isKept).map((one): LeftPort => {
     return { ...one, reason: `it is published to ${one.endpoint.published[0]?.address} only` };
   });
   // A service that a person puts at a host name needs no port 443 of its own: Caddy answers there for it.
-  const hasName = ({ endpoint: { service } }: JudgedPort) =>
-    places.some((one) => one.service === service && one.place.kind === "name");
+  const hasHost = ({ endpoint: { service } }: JudgedPort) =>
+    places.some((one) => one.service === service && one.host !== none);
   const isLeft = (one: JudgedPort): one is LeftPort =>
-    one.reason !== null && !(one.place === null && hasName(one) && isPublishedAt(one.endpoint, "443"));
+    one.reason !== null && !(one.host === null && hasHost(one) && isPublishedAt(one.endpoint, "443"));
   const left = [...kept, ...all.filter(isLeft)];
-  refuseCaddysPorts(left, isCaddyPublic);
+  refuseCaddysPorts(left, caddyPorts);
   return { upstreams, left, changes: changesOf(services, upstreams, left) };
 }
 
@@ -199,18 +190,18 @@ function reasonToLeave(
 /** A port with a place is a web address then, and need not be published. */
 function withChosenPlace(
   before: readonly JudgedPort[],
-  { service, port, place }: GivenPlace,
+  { service, port, host }: GivenPlace,
   services: SetupServices,
 ): readonly JudgedPort[] {
   const isMeant = ({ endpoint }: JudgedPort) =>
     endpoint.service === service && endpoint.protocol === "tcp" && (port ?? endpoint.port) === endpoint.port;
-  if (place.kind === "none")
-    return before.map((one) => (isMeant(one) ? { ...one, place, reason: "as you chose" } : one));
+  if (host === none)
+    return before.map((one) => (isMeant(one) ? { ...one, host, reason: "as you chose" } : one));
   const own = before.filter(isMeant);
   const chosen = port ?? onlyPort(own, service, services[service] ?? {});
   const found = own.find(({ endpoint }) => endpoint.port === chosen)?.endpoint;
   const endpoint = found ?? { service, port: chosen, protocol: "tcp", published: [] };
-  return [...before.filter((one) => one.endpoint !== found), { endpoint, place, reason: null }];
+  return [...before.filter((one) => one.endpoint !== found), { endpoint, host, reason: null }];
 }
 
 /** The port that is meant if only the service is named. */
@@ -241,19 +232,19 @@ function builtService(services: SetupServices): readonly JudgedPort[] {
   const [[service = "", definition = {}] = []] = built;
   const [port] = built.length > 1 ? [] : exposedPorts(definition);
   if (port === undefined) return [];
-  return [{ endpoint: { service, port, protocol: "tcp", published: [] }, place: null, reason: null }];
+  return [{ endpoint: { service, port, protocol: "tcp", published: [] }, host: null, reason: null }];
 }
 
 /** The one that gets the project's own name: a person's choice; else one that visitors can reach, that is built here, ... */
 function mainFirst(
   candidates: readonly JudgedPort[],
   services: SetupServices,
-  name: string | null,
+  name: string,
 ): readonly JudgedPort[] {
   const isNeeded = (service: string) =>
     candidates.some(({ endpoint }) => services[endpoint.service]?.depends_on?.[service] !== undefined);
   const signs: readonly ((one: JudgedPort) => number | boolean)[] = [
-    ({ place }) => !(place?.kind === "name" && place.name === name),
+    ({ host }) => host !== name,
     ({ endpoint }) => isPrivate(endpoint),
     ({ endpoint }) => services[endpoint.service]?.build === undefined,
     // A frontend depends on its backend.
@@ -271,48 +262,30 @@ function isPrivate({ published }: Endpoint): boolean {
   return published.length > 0 && published.every(({ address }) => address !== "");
 }
 
-/** A host name, or a port of Caddy's own if there is no name, or if another proxy sends requests to that port. */
-function placeOf(
-  { service, port, published }: Endpoint,
-  place: GivenPlace["place"] | null,
+/** The chosen host name; else the project's own for the main one, and `<service>.<name>` for others. */
+function hostOf(
+  { service, port }: Endpoint,
+  chosen: string | null,
   upstreams: readonly Upstream[],
-  { name, isCaddyPublic, takenPorts }: ServedOptions,
-): SitePlace {
-  const holderOf = (host: string) =>
-    upstreams.find((one) => one.place.kind === "name" && one.place.name === host)?.endpoint.service;
-  const isFree = (one: number) =>
-    !takenPorts.includes(one) &&
-    !upstreams.some((other) => other.place.kind === "port" && other.place.port === one);
-  if (place?.kind === "name") {
-    const holder = holderOf(place.name);
-    if (holder === undefined) return place;
-    throw new SetupError(
-      `${service} and ${holder} cannot both be at ${place.name}. Choose another host name for one of them.`,
-    );
-  }
-  if (place?.kind === "port") {
-    if (isFree(place.port)) return place;
-    throw new SetupError(`Caddy has port ${place.port} already. Choose another one for ${service}.`);
-  }
-  if (name !== null && isCaddyPublic) {
-    if (upstreams.length === 0) return { kind: "name", name };
-    // `<service>.<name>`; for a further port of the same service `<service>-<port>.<name>`.
+  name: string,
+): string {
+  const holderOf = (host: string) => upstreams.find((one) => one.host === host)?.endpoint.service;
+  if (chosen === null) {
+    if (upstreams.length === 0) return name;
     const short = `${asName(service, 63) || "app"}.${name}`;
-    const isFirst = !upstreams.some((one) => one.endpoint.service === service) && !holderOf(short);
-    return { kind: "name", name: isFirst ? short : `${asName(`${service}-${port}`, 63)}.${name}` };
+    return holderOf(short) === undefined ? short : `${asName(`${service}-${port}`, 63)}.${name}`;
   }
-  // The port at which it was published, so that its clients find it; another one if Caddy has that already.
-  const before = published.map((one) => Number(one.port));
-  let next = 8_080;
-  while (!isFree(next)) next += 1;
-  const free = [...before, port > 1_023 ? port : 0].find((one) => one > 0 && isFree(one));
-  return { kind: "port", port: free ?? next };
+  const holder = holderOf(chosen);
+  if (holder === undefined) return chosen;
+  throw new SetupError(
+    `${service} and ${holder} cannot both be at ${chosen}. Choose another host name for one of them.`,
+  );
 }
 
-/** A service with port 443 has certificates of its own: Traefik, or any web server. Port 80 is Caddy's if it has the usual ones. */
-function refuseCaddysPorts(left: readonly LeftPort[], isCaddyPublic: boolean): void {
+/** A service with port 443 has certificates of its own: Traefik, or any web server. */
+function refuseCaddysPorts(left: readonly LeftPort[], caddyPorts: readonly number[]): void {
   for (const { endpoint, reason } of left) {
-    const taken = ["443", ...(isCaddyPublic ? ["80"] : [])].find((port) => isPublishedAt(endpoint, port));
+    const taken = caddyPorts.find((port) => isPublishedAt(endpoint, String(port)));
     if (taken === undefined) continue;
     const { service } = endpoint;
     throw new SetupError(
@@ -321,26 +294,22 @@ function refuseCaddysPorts(left: readonly LeftPort[], isCaddyPublic: boolean): v
   }
 }
 
-/** Reads `<service>[:port]=<host name | :port | none>`, the value of `--at`. Null: it has another form. */
+/** Reads `<service>[:port]=<host name | none>`, the value of `--at`. Null: it has another form. */
 export function parsePlace(text: string): GivenPlace | null {
   const [, service, port, at = ""] = /^([\w.-]+?)(?::(\d{1,5}))?=(\S+)$/.exec(text.trim()) ?? [];
-  const place = readPlace(at);
-  if (service === undefined || place === null) return null;
-  return { service, port: port === undefined ? null : Number(port), place };
+  const host = readHost(at);
+  if (service === undefined || host === null) return null;
+  return { service, port: port === undefined ? null : Number(port), host };
 }
 
-/** Reads a host name, `:8081`, or `none`. Null: none of them. */
-export function readPlace(text: string): GivenPlace["place"] | null {
+/** Reads a host name, or `none`. Null: neither of them. */
+export function readHost(text: string): string | null {
   const lower = text
     .trim()
     .toLowerCase()
     .replace(/^https?:\/\/([^/]*)\/?$/, "$1");
-  if (lower === "none") return { kind: "none" };
-  const port = Number(/^:(\d{1,5})$/.exec(lower)?.[1] ?? 0);
-  if (port > 0 && port < 65_536) return { kind: "port", port };
   const isLabel = (label: string) => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label);
-  const isHostName = lower.length <= 253 && isIP(lower) === 0 && lower.split(".").every(isLabel);
-  return isHostName ? { kind: "name", name: lower } : null;
+  return lower.length <= 253 && lower.split(".").every(isLabel) ? lower : null;
 }
 
 /** What our compose file changes at a service that Caddy serves: it also joins the network that the project shares with Caddy. */
@@ -387,69 +356,34 @@ export function serviceAfter(service: ComposeService, change: ServiceChange | un
   return { ...rest, ports: ports.filter(isKept), ...own };
 }
 
-/** A question that only a person can answer. */
+/** A question that only a person can answer: where Caddy serves what nobody has placed. */
 export interface ServedQuestion {
-  /** `<service>:<port>`. */
-  readonly id: string;
   /** What a person should know before they answer. */
   readonly lines: readonly string[];
   readonly prompt: string;
   /** What Enter means. */
   readonly proposal: string;
-  /** The options with the answer in them, or a sentence about why it cannot be used. */
-  readonly read: (text: string) => ServedOptions | string;
+  /** Reads the answer; null: it cannot be used. */
+  readonly read: (text: string) => GivenPlace | null;
 }
 
-/**
- * Plans what Caddy serves, and asks until nothing is open. Each question is asked once.
- *
- * @param ask gives the options with the answer in them; null: nothing is asked, and the proposals are taken
- * @throws SetupError as `planServed`
- */
-export async function settleServed(
-  services: SetupServices,
-  options: ServedOptions,
-  ask: ((question: ServedQuestion) => Promise<ServedOptions>) | null,
-): Promise<{ readonly plan: ServedPlan; readonly options: ServedOptions }> {
-  const asked = new Set<string>();
-  for (let now = options; ; ) {
-    const plan = planServed(services, now);
-    const question = questionsOf(services, now, plan).find(({ id }) => !asked.has(id));
-    if (ask === null || question === undefined) return { plan, options: now };
-    asked.add(question.id);
-    now = await ask(question);
-  }
-}
-
-/** The open questions of a plan: where Caddy serves what nobody has placed, if that is in doubt or one of several. */
+/** The open questions of a plan: the host names that it made up, if that is in doubt or one of several. */
 export function questionsOf(
-  services: SetupServices,
-  options: ServedOptions,
+  places: readonly GivenPlace[],
   { upstreams }: ServedPlan,
 ): readonly ServedQuestion[] {
-  return upstreams.flatMap(({ endpoint: { service, port, published }, place, isInDoubt }) => {
-    const isChosen = options.places.some((one) => one.service === service && (one.port ?? port) === port);
-    // A name that the plan made up; the person may have another one, or no DNS record for it.
-    if (isChosen || place.kind !== "name" || (upstreams.length === 1 && !isInDoubt)) return [];
+  return upstreams.flatMap(({ endpoint: { service, port, published }, host: proposal, isInDoubt }) => {
+    const isChosen = places.some((one) => one.service === service && (one.port ?? port) === port);
+    if (isChosen || (upstreams.length === 1 && !isInDoubt)) return [];
     const at = published.length > 0 ? `, published at ${publishedText(published)}` : "";
-    const read = (text: string): ServedOptions | string => {
-      const given = readPlace(text);
-      if (given === null) return "That is not a host name, :port or none.";
-      const answered = { ...options, places: [...options.places, { service, port, place: given }] };
-      try {
-        planServed(services, answered);
-        return answered;
-      } catch (error) {
-        if (error instanceof SetupError) return error.message;
-        throw error;
-      }
-    };
     const lines = [
-      `${service} has a web address (port ${port} in its container${at}). Caddy serves it at a host name.`,
-      // A new port recreates Caddy.
-      "(none leaves it as it is; :port gives it a port of Caddy's, and no project of this server answers for about a second.)",
+      `${service} has a web address (port ${port} in its container${at}). Caddy serves it at a host name; none leaves it as it is.`,
     ];
-    return [{ id: `${service}:${port}`, lines, prompt: `Address of ${service}`, proposal: place.name, read }];
+    const read = (text: string) => {
+      const host = readHost(text);
+      return host === null ? null : { service, port, host };
+    };
+    return [{ lines, prompt: `Address of ${service}`, proposal, read }];
   });
 }
 
@@ -465,7 +399,7 @@ function publishedText(published: Endpoint["published"]): string {
 /** What a person should know of a plan, a sentence or two each. Every published port is in one of them. */
 export function notesOf(
   services: SetupServices,
-  { name }: ServedOptions,
+  name: string,
   { upstreams, left, changes }: ServedPlan,
 ): readonly string[] {
   const nothing =
@@ -487,12 +421,11 @@ export function notesOf(
 }
 
 function upstreamNote(
-  { endpoint, place, isInDoubt }: Upstream,
+  { endpoint, host, isInDoubt }: Upstream,
   services: SetupServices,
-  name: string | null,
+  name: string,
 ): string {
   const { service, port, published } = endpoint;
-  const at = place.kind === "name" ? place.name : `port ${place.port}`;
   // Its port 443 is Caddy's now, too.
   const all = endpointsOf(services).filter((one) => one.service === service && isPublishedAt(one, "443"));
   const before = publishedText([
@@ -502,12 +435,11 @@ function upstreamNote(
   const { deploy, scale } = services[service] ?? {};
   const replicas = Number(deploy?.replicas ?? scale ?? 1);
   return [
-    `Caddy serves ${service} (port ${port} in its container) at ${at}.`,
-    before !== "" && `port ${before}` !== at && `Before, it was published at ${before}.`,
-    place.kind === "name" &&
-      isPrivate(endpoint) &&
-      `Only this machine or its network reached it so far; now all visitors of ${at} do.`,
-    place.kind === "name" && at !== name && `${at} needs a DNS record like that of the project.`,
+    `Caddy serves ${service} (port ${port} in its container) at ${host}.`,
+    before !== "" && `Before, it was published at ${before}.`,
+    isPrivate(endpoint) &&
+      `Only this machine or its network reached it so far; now all visitors of ${host} do.`,
+    host !== name && `${host} needs a DNS record like that of the project.`,
     isInDoubt && `If it does not speak HTTP: hotpush init --at ${service}:${port}=none`,
     replicas > 1 &&
       `It runs ${replicas} times, and the first container gets all requests, until you write the live files of the others into the site (docs/rollout.md, Replicas).`,

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { type Document, isScalar, isSeq, parseDocument } from "yaml";
+import { type Document, isSeq, parseDocument } from "yaml";
 import { kindOf } from "#platform/files";
 import type { Machine, ServerPlace } from "./machine.ts";
 import {
@@ -19,8 +19,6 @@ export interface ServerFilesOptions {
   readonly place: ServerPlace;
   readonly machine: Machine;
   readonly project: SetupProject;
-  /** Ports of the machine that Caddy takes over from this project, beside 80 and 443. */
-  readonly ports: readonly { readonly port: number; readonly address: string }[];
   /** Of the page. */
   readonly settings: readonly Setting[];
 }
@@ -47,8 +45,8 @@ export function serverDirectories({ place, machine }: ServerFilesOptions): reado
 }
 
 /**
- * The files that all projects share. A person may have changed them, so what is there is only added to: variables,
- * checkouts that `run` does not have yet, and ports of Caddy.
+ * The files that all projects share. A person may have changed them, so what is there is only added to: variables, and
+ * checkouts that `run` does not have yet.
  */
 export function serverWideFiles(options: ServerFilesOptions): readonly WantedFile[] {
   const present = usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
@@ -114,9 +112,8 @@ function newFrontUser(): string {
   return uid === 0 ? "9000:9000" : `${uid}:${gid}`;
 }
 
-function withNeeds(text: string, { project, ports }: ServerFilesOptions): string {
-  const withPorts = ports.reduce((before, { port, address }) => withCaddyPort(before, port, address), text);
-  const withCheckout = withCheckoutPath(withPorts, project.root, false);
+function withNeeds(text: string, { project }: ServerFilesOptions): string {
+  const withCheckout = withCheckoutPath(text, project.root, false);
   const remote = remotePath(project);
   return remote === null ? withCheckout : withCheckoutPath(withCheckout, remote, true);
 }
@@ -149,13 +146,12 @@ function template(name: string): string {
   return readFileSync(join(import.meta.dirname, "templates", name), "utf8");
 }
 
-/** Where it lists what `run` has of the machine, and the ports of Caddy. */
+/** Where it lists what `run` has of the machine. */
 const runVolumes = ["services", "run", "volumes"] as const;
-const caddyPorts = ["services", "caddy", "ports"] as const;
 
 /** Whether `run` of the server in `text` has the file or directory at `path`. */
 export function hasCheckoutPath(text: string, path: string): boolean {
-  return listIn(parseDocument(text), runVolumes).some((volume) => {
+  return volumesIn(parseDocument(text)).some((volume) => {
     const mounted = targetOf(volume);
     return path === mounted || path.startsWith(`${mounted}/`);
   });
@@ -173,51 +169,28 @@ export function withCheckoutPath(text: string, path: string, isReadOnly: boolean
   if (hasCheckoutPath(text, path)) return text;
   const escaped = path.replaceAll("$", "$$$$");
   const volume = { type: "bind", source: escaped, target: escaped, ...(isReadOnly && { read_only: true }) };
-  return withItems(text, runVolumes, [volume]);
+  return withVolumes(text, [volume]);
 }
 
-/** The text with `port` among the ports of Caddy, published at `address` of the machine; "" is all of them. */
-export function withCaddyPort(text: string, port: number, address: string): string {
-  const bound = address.includes(":") ? `[${address}]` : address;
-  return withItems(text, caddyPorts, [`${bound === "" ? "" : `${bound}:`}${port}:${port}`]);
-}
-
-/** The text without `port` among the ports of Caddy, as `withCaddyPort` adds it. */
-export function withoutCaddyPort(text: string, port: number): string {
-  const document = parseDocument(text);
-  const published = new RegExp(`^(?:.*:)?${port}:${port}$`);
-  const index = listIn(document, caddyPorts).findIndex((one) => published.test(String(one)));
-  if (index < 0) return text;
-  document.deleteIn([...caddyPorts, index]);
-  return document.toString(asWritten);
-}
-
-/** The text of this version, with what was added to the one in `text` for projects: checkouts of `run` and ports of Caddy. */
+/** The text of this version, with what was added to the one in `text` for projects: checkouts of `run`. */
 export function renewedComposeFile(text: string): string {
-  const document = parseDocument(text);
-  const withVolumes = withItems(serverComposeFile([]), runVolumes, listIn(document, runVolumes));
-  return withItems(withVolumes, caddyPorts, listIn(document, caddyPorts));
+  return withVolumes(serverComposeFile([]), volumesIn(parseDocument(text)));
 }
 
 /** With these options, a text of ours stays as it is. Of one that a person changed, the spacing may change. */
 const asWritten = { lineWidth: 0, flowCollectionPadding: false };
 
-/** The text with those of `items` at the end of the list at `path` that are not in it. */
-function withItems(text: string, path: readonly string[], items: readonly unknown[]): string {
+/** The text with those of `items` at the end of the volumes of `run` that are not among them. */
+function withVolumes(text: string, items: readonly unknown[]): string {
   const document = parseDocument(text);
-  const present = listIn(document, path);
+  const present = volumesIn(document);
   const missing = items.filter((item) => !present.some((one) => isDeepStrictEqual(one, item)));
   if (missing.length === 0) return text;
-  for (const item of missing) {
-    const node = document.createNode(item);
-    // YAML 1.1 reads some ports without quotes as a number.
-    if (isScalar(node) && typeof item === "string") node.type = "QUOTE_DOUBLE";
-    document.addIn(path, node);
-  }
+  for (const item of missing) document.addIn(runVolumes, document.createNode(item));
   return document.toString(asWritten);
 }
 
-function listIn(document: Document.Parsed, path: readonly string[]): readonly unknown[] {
-  const list = document.getIn(path);
+function volumesIn(document: Document.Parsed): readonly unknown[] {
+  const list = document.getIn(runVolumes);
   return isSeq(list) ? (list.toJSON() as readonly unknown[]) : [];
 }

@@ -2,8 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ServerPlace } from "./machine.ts";
 import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
-import type { ProjectAddress } from "./project.ts";
-import { type GivenPlace, readPlace, type ServedPlan, type SitePlace } from "./served.ts";
+import { type GivenPlace, readHost, type ServedPlan } from "./served.ts";
 
 /**
  * Two sites of one address would make Caddy reject the files of all projects, and an app at the address of the page could act
@@ -16,10 +15,9 @@ export function refuseTakenNames(
   sitesPath: string,
   project: string,
   { upstreams }: Pick<ServedPlan, "upstreams">,
-  { name, page }: { readonly name: string | null; readonly page: URL | null },
+  { name, page }: { readonly name: string; readonly page: URL | null },
 ): void {
-  const own = upstreams.flatMap(({ place }) => (place.kind === "name" ? [place.name] : []));
-  const names = new Set(name === null ? own : [name, ...own]);
+  const names = new Set([name, ...upstreams.map(({ host }) => host)]);
   const others = addressesOf(sitesPath).filter(({ site }) => site !== project);
   const taken = others.find(({ host }) => names.has(host));
   if (taken !== undefined)
@@ -33,18 +31,6 @@ export function refuseTakenNames(
     );
 }
 
-/** The ports of Caddy for sites of other projects. */
-export function portsOfOthers(sitesPath: string, project: string): readonly number[] {
-  return addressesOf(sitesPath).flatMap(({ site, port }) => (site === project ? [] : port));
-}
-
-/** The ports of Caddy for the site of this project alone. */
-export function portsOfProject(sitesPath: string, project: string): readonly number[] {
-  const others = portsOfOthers(sitesPath, project);
-  const own = addressesOf(sitesPath).flatMap(({ site, port }) => (site === project ? port : []));
-  return [...new Set(own)].filter((port) => !others.includes(port));
-}
-
 /** The addresses of Caddy in all site files: `site` is the file's name, of a project or `page`. */
 function addressesOf(sitesPath: string) {
   const files = existsSync(sitesPath) ? readdirSync(sitesPath) : [];
@@ -52,8 +38,7 @@ function addressesOf(sitesPath: string) {
   return sites.flatMap((site) =>
     readSite(readFileSync(join(sitesPath, `${site}.caddy`), "utf8")).flatMap(({ addresses }) =>
       addresses.map((address) => {
-        const [, host = "", port] = /^(?:https?:\/\/)?(.*?)(?::(\d+))?$/.exec(address) ?? [];
-        return { site, host, port: port === undefined ? [] : [Number(port)] };
+        return { site, host: address.replace(/^https?:\/\/|:\d+$/g, "") };
       }),
     ),
   );
@@ -97,42 +82,40 @@ function servesAll(before: string, wanted: string): boolean {
 }
 
 /** How the git host and visitors reach the project: /webhook of its name gets the deliveries, whatever else is there. */
-export interface SiteOptions extends Pick<ProjectAddress, "name" | "hasCertificate"> {
+export interface SiteOptions {
   readonly project: string;
+  readonly name: string;
+  /** Whether Caddy gets certificates for its names. */
+  readonly hasCertificate: boolean;
 }
 
-/** The text of a project's sites for Caddy: a block for each host name or port. */
+/** The text of a project's sites for Caddy: a block for each host name. */
 export function siteText(plan: Pick<ServedPlan, "upstreams" | "left">, options: SiteOptions): string {
   const { project, name, hasCertificate } = options;
-  const hasOwn = plan.upstreams.some(({ place }) => place.kind === "name" && place.name === name);
-  const deliveries =
-    name === null || hasOwn ? [] : [block(addressOf({ kind: "name", name }, hasCertificate), bare(project))];
-  const kept = plan.left.filter(({ place }) => place?.kind === "none");
+  const deliveries = `import deliveries ${project}`;
+  const kept = plan.left.filter(({ host }) => host !== null);
   const blocks = [
     `# The sites of ${project}, written by \`hotpush init\`; running that again keeps them up to date.`,
     ...kept.map(({ endpoint }) => `# ${endpoint.service}:${endpoint.port} stays published`),
-    ...plan.upstreams.map(({ endpoint: { service, port }, place }, index) => {
-      // Without a name, the port of the app is what a person knows of the project.
-      const isGiven = place.kind === "name" ? place.name === name : name === null && index === 0;
-      const lines = [`import service ${project} ${service} ${port}`];
-      return block(
-        addressOf(place, hasCertificate),
-        isGiven ? [`import deliveries ${project}`, ...lines] : lines,
-      );
+    ...plan.upstreams.map(({ endpoint: { service, port }, host }) => {
+      const lines = [...(host === name ? [deliveries] : []), `import service ${project} ${service} ${port}`];
+      return block(addressOf(host, hasCertificate), lines);
     }),
-    ...deliveries,
   ];
+  if (!plan.upstreams.some(({ host }) => host === name))
+    blocks.push(
+      block(addressOf(name, hasCertificate), [
+        deliveries,
+        "handle {",
+        '\trespond "This project has no page." 404',
+        "}",
+      ]),
+    );
   return `${blocks.join("\n")}\n`;
 }
 
-function addressOf(place: SitePlace, hasCertificate: boolean): string {
-  if (place.kind === "port") return `http://:${place.port}`;
-  return `${hasCertificate ? "" : "http://"}${place.name}`;
-}
-
-/** A project without a page: only its webhook is at its host name. */
-function bare(project: string): readonly string[] {
-  return [`import deliveries ${project}`, "handle {", '\trespond "This project has no page." 404', "}"];
+function addressOf(host: string, hasCertificate: boolean): string {
+  return `${hasCertificate ? "" : "http://"}${host}`;
 }
 
 function block(address: string, lines: readonly string[]): string {
@@ -146,25 +129,18 @@ function block(address: string, lines: readonly string[]): string {
  * @param former the project's host name at that run
  * @param name its host name now
  */
-export function placesIn(text: string, former: string | null, name: string | null): readonly GivenPlace[] {
-  const isDerived = ({ place }: GivenPlace) =>
-    place.kind === "name"
-      ? place.name === former || place.name.endsWith(`.${former}`)
-      : place.kind === "port" && former === null;
-  return allPlacesIn(text).filter((one) => former === name || !isDerived(one));
-}
-
-function allPlacesIn(text: string): readonly GivenPlace[] {
-  const served = readSite(text).flatMap(({ addresses: [address = ""], services: [one] }) =>
-    one ? given(one.service, one.port, address.replace(/^https?:\/\//, "")) : [],
-  );
-  const kept = [...text.matchAll(/^# ([\w.-]+):(\d+) stays published$/gm)];
-  return [...served, ...kept.flatMap(([, service = "", port]) => given(service, Number(port), "none"))];
-}
-
-function given(service: string, port: number, at: string): readonly GivenPlace[] {
-  const place = readPlace(at);
-  return place === null ? [] : [{ service, port, place }];
+export function placesIn(text: string, former: string, name: string): readonly GivenPlace[] {
+  const isDerived = ({ host }: GivenPlace) => host === former || host.endsWith(`.${former}`);
+  const served = readSite(text).flatMap(({ addresses: [address = ""], services: [one] }) => {
+    const host = one && readHost(address);
+    return host ? { service: one.service, port: one.port, host } : [];
+  });
+  const kept = [...text.matchAll(/^# ([\w.-]+):(\d+) stays published$/gm)].map(([, service = "", port]) => ({
+    service,
+    port: Number(port),
+    host: "none",
+  }));
+  return [...served, ...kept].filter((one) => former === name || !isDerived(one));
 }
 
 /**
@@ -174,7 +150,7 @@ function given(service: string, port: number, at: string): readonly GivenPlace[]
  */
 export function planPage(url: URL, place: ServerPlace) {
   refuseOtherPort(url, place);
-  const address = addressOf({ kind: "name", name: url.hostname }, hasOwnCertificate(url, place));
+  const address = addressOf(url.hostname, hasOwnCertificate(url, place));
   const text = `# The page, at a host name of its own: below the address of an app, that app could act for its visitors.
 ${block(address, ["import page"])}
 `;

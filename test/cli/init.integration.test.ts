@@ -28,6 +28,7 @@ const model = {
   },
 };
 
+const url = ["--url", "https://shop.example.org"];
 /** Nothing listens there. */
 const ports = { HTTP_PORT: "48180", HTTPS_PORT: "48181" };
 
@@ -98,7 +99,7 @@ test("init says what it found, what it writes, and what happens to each publishe
     web: { build: { context: "/elsewhere" }, networks: { default: null }, ports: [port(3000, "48182")] },
   };
   const { repository, env, init } = makeProject(t, { services });
-  const { stdout } = await init(["--check", "--url", "https://shop.example.org"]);
+  const { stdout } = await init(["--check", ...url]);
   const shown = stdout
     .replace(/diff --git[\s\S]*?\n\n/, "")
     .replaceAll(/\s+/g, " ")
@@ -123,7 +124,7 @@ new deploy.sh pulls, builds, replaces, checks; yours to change
 new compose.hotpush.yaml your services as Caddy reaches them
 new .env adds compose.hotpush.yaml to your compose file
 changed .git/info/exclude compose.hotpush.yaml and .env: this machine's alone
-- Caddy serves web (port 3000 in its container) at port 48182.
+- Caddy serves web (port 3000 in its container) at shop.example.org. Before, it was published at 48182.
 - Port 48183 of db stays published: the number in its container is that of another protocol.
 `;
 
@@ -167,14 +168,14 @@ test("a project without a compose file is refused, with the example that exists 
 });
 
 test("a proxy with certificates of its own is refused, unless the person gives its service an address", async (t) => {
-  const ports = [{ mode: "ingress", target: 443, published: "443", protocol: "tcp" }];
+  const edgePorts = [{ mode: "ingress", target: 443, published: ports.HTTPS_PORT, protocol: "tcp" }];
   const { repository, init } = makeProject(t, {
-    services: { ...model.services, edge: { image: "traefik:v3", ports } },
+    services: { ...model.services, edge: { image: "traefik:v3", ports: edgePorts } },
   });
   const before = filesOf(repository);
-  const { code, stderr } = await init(["--yes"]);
+  const { code, stderr } = await init(["--yes", ...url]);
   assert.equal(code, 1);
-  assert.match(stderr.replace(/\s+/g, " "), /^hotpush: edge publishes port 443, .* (\S+compose\.yaml) /);
+  assert.match(stderr.replace(/\s+/g, " "), /^hotpush: edge publishes port 48181, .* (\S+compose\.yaml) /);
   assert.deepEqual(filesOf(repository), before);
 });
 
@@ -183,7 +184,7 @@ test("a link in the place of a file is refused, and nothing is written", async (
   const outside = join(temporaryDirectory(t), "secrets");
   writeFileSync(outside, "");
   symlinkSync(outside, join(repository.directory, ".env"));
-  const { code, stderr } = await init(["--yes"]);
+  const { code, stderr } = await init(["--yes", ...url]);
   assert.equal(code, 1);
   assert.match(stderr, /\.env is a link or a directory/);
   assert.equal(readFileSync(outside, "utf8"), "");
@@ -196,10 +197,11 @@ test("init says what it cannot set up", async (t) => {
   const twice = makeProject(t, { services: { hotpush: {}, ...model.services } });
   assert.match((await twice.init()).stderr, /has a service called hotpush/);
   const remote = makeProject(t);
-  const { stderr } = await remote.init([], { env: { ...remote.env, DOCKER_HOST: "tcp://10.0.0.1:2376" } });
+  const { stderr } = await remote.init(url, { env: { ...remote.env, DOCKER_HOST: "tcp://10.0.0.1:2376" } });
   assert.match(stderr, /run this on the server itself/);
   const unknown = makeProject(t);
-  assert.match((await unknown.init(["--at", "app=:8081"])).stderr, /app/);
+  assert.match((await unknown.init(["--yes"])).stderr, /hotpush init --url https:/);
+  assert.match((await unknown.init([...url, "--at", "app=app.org"])).stderr, /app/);
   assert.equal((await unknown.init(["--host", "sourceforge"])).code, 2);
   assert.equal((await unknown.init(["--url", "ftp://x"])).code, 2);
 });

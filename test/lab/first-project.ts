@@ -20,10 +20,10 @@ export type FirstProject = Awaited<ReturnType<typeof makeFirstProject>>;
 export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: string) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   const files = serverFilesAt(serverPath ?? join(directory, "etc"));
-  const app = await freePort();
   const http = await freePort();
   const https = await freePort();
-  await makeRemote(directory, String(app));
+  // The project has the port that Caddy takes over.
+  await makeRemote(directory, String(http));
   const checkout = join(directory, name);
   await git(directory, "clone", "--quiet", "remote.git", name);
   const env = {
@@ -45,6 +45,7 @@ export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: s
     await type(`rm -rf ${files.path}/* ${files.path}/.env; git clean --quiet -fdx; rm -f .git/info/exclude`);
   }
 
+  const appUrl = `http://127.0.0.1:${http}/`;
   const start = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
     endOf(spawnHotpush(checkout, { ...env, ...more }, args));
   return {
@@ -53,11 +54,11 @@ export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: s
     docker,
     type,
     httpPort: http,
-    appUrl: `http://127.0.0.1:${app}/`,
+    appUrl,
     /** Runs `hotpush` with these arguments. */
     hotpush: (...args: readonly string[]) => start(args),
-    /** As `hotpush init --yes`, with other variables. */
-    init: (more?: NodeJS.ProcessEnv) => start(["init", "--yes"], more),
+    /** As `hotpush init --yes --url`, with other variables. */
+    init: (more?: NodeJS.ProcessEnv) => start(["init", "--yes", "--url", appUrl], more),
     /** Removes all that `init` makes, and starts the project as it was. */
     async reset() {
       await clear();

@@ -8,7 +8,6 @@ import { writePlanned } from "../../src/setup/planned-file.ts";
 import {
   chooseProjectName,
   findProject,
-  findProjectAddress,
   parsePublicUrl,
   parseRemoteUrl,
   readRemoteBranch,
@@ -98,31 +97,6 @@ test("a project has the name of its repository, with the owner's if that is take
     [{ given: "store", known: "shop" }, /is the project shop already/],
   ] as const)
     assert.throws(() => chooseProjectName({ ...alone, path: "octo/shop", ...options }), says);
-});
-
-test("deliveries are sent to the project's host name, or to its path at the server", () => {
-  const usual = { http: 80, https: 443 };
-  const other = { http: 8080, https: 8443 };
-  for (const [url, ports, payloadUrl, name, hasCertificate] of [
-    ["https://shop.example.org/webhook", usual, "https://shop.example.org/webhook", "shop.example.org", true],
-    ["http://shop.test/webhook", usual, "http://shop.test/webhook", "shop.test", false],
-    ["http://203.0.113.5/webhook", usual, "http://203.0.113.5/webhook/shop", null, false],
-    ["http://[2001:db8::1]/webhook", usual, "http://[2001:db8::1]/webhook/shop", null, false],
-    [null, other, "http://127.0.0.1:8080/webhook/shop", null, false],
-    [
-      "https://shop.example.org/webhook",
-      other,
-      "https://shop.example.org/webhook",
-      "shop.example.org",
-      false,
-    ],
-  ] as const) {
-    const address = findProjectAddress(url === null ? null : new URL(url), "shop", ports);
-    assert.deepEqual(
-      { ...address, payloadUrl: address.payloadUrl.href },
-      { payloadUrl, name, hasCertificate },
-    );
-  }
 });
 
 test("a typed URL needs neither scheme nor path", () => {

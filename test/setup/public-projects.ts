@@ -23,6 +23,5 @@ export const noChoices: ServedOptions = {
   name: "app.example.org",
   places: [],
   answers: new Map(),
-  isCaddyPublic: true,
-  takenPorts: [80, 443],
+  caddyPorts: [80, 443],
 };

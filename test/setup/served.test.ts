@@ -17,7 +17,6 @@ import {
   questionsOf,
   type ServedOptions,
   serviceAfter,
-  settleServed,
 } from "../../src/setup/served.ts";
 import { listenHere } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -113,15 +112,15 @@ for (const { name: project, services } of publicProjects) {
   const plan = planServed(services, noChoices);
 
   test(`${project}: init proposes what a person chooses, and asks what is in doubt`, () => {
-    const served = plan.upstreams.map(({ endpoint, place }) => [
-      `${endpoint.service}:${endpoint.port}`,
-      place.kind === "name" ? place.name : `:${place.port}`,
-    ]);
+    const served = plan.upstreams.map(({ endpoint, host }) => [`${endpoint.service}:${endpoint.port}`, host]);
     assert.deepEqual(served, Object.entries(choice.at ?? {}));
     const left = plan.left.map(({ endpoint }) => `${endpoint.service}:${endpoint.port}`);
     assert.deepEqual(left.sort(), choice.stays ?? []);
     assert.deepEqual(
-      questionsOf(services, noChoices, plan).map(({ id }) => id),
+      questionsOf([], plan).map(({ read }) => {
+        const { service = "", port = 0 } = read("none") ?? {};
+        return `${service}:${port}`;
+      }),
       choice.asks ?? [],
     );
   });
@@ -139,7 +138,7 @@ for (const { name: project, services } of publicProjects) {
   });
 
   test(`${project}: no published port disappears silently`, () => {
-    const said = notesOf(services, noChoices, plan).join("\n");
+    const said = notesOf(services, name, plan).join("\n");
     for (const { service, published } of endpointsOf(services))
       for (const { port } of published)
         assert.ok(
@@ -179,26 +178,18 @@ function ends(services: SetupServices, more: Partial<ServedOptions> = {}, ...at:
   const places = at.map((text) => parsePlace(text) ?? assert.fail(text));
   const { upstreams, left } = planServed(services, { ...noChoices, places, ...more });
   return [
-    ...upstreams.map(({ endpoint, place, address }) => {
-      const where = place.kind === "name" ? place.name : `${address}:${place.port}`;
-      return `${endpoint.service}:${endpoint.port} ${where}`;
-    }),
+    ...upstreams.map(({ endpoint, host }) => `${endpoint.service}:${endpoint.port} ${host}`),
     ...left.map(({ endpoint }) => `${endpoint.service}:${endpoint.port} stays`),
   ];
 }
 
-const ghost = { ghost: service([["8080", 2368]]) };
-const local = {
-  web: service([["3000", 3000, "127.0.0.1"]]),
-  live: service([["4000", 4000, "127.0.0.1"]]),
-};
 const nginx = {
   nginx: service([
     ["80", 80],
     ["443", 443],
   ]),
 };
-const chosen = ["admin=app.example.org", "api=:3001", "web=none"];
+const chosen = ["admin=app.example.org", "api=api.org", "web=none"];
 const plain: SetupServices = { db: service([["5432", 5432]]), web: service([], { expose: ["3000"] }) };
 const unreachable: SetupServices = {
   game: { ports: [{ target: 3000, published: "3000", protocol: "udp" }] },
@@ -219,29 +210,14 @@ for (const [claim, ended, expected] of [
     ["app:4000 app.example.org", "adminer:8080 stays", "db:5432 stays"],
   ],
   [
-    "such a tool gets a port of Caddy's if a person wants that, bound as before",
-    () => ends(withTool, {}, "adminer=:8080").slice(0, 2),
-    ["app:4000 app.example.org", "adminer:8080 127.0.0.1:8080"],
-  ],
-  [
-    "without a host name, each web address keeps its port, on Caddy",
-    () => ends(monorepo, { name: null }).toSorted(),
-    ["admin:3002 :3002", "api:3001 :3001", "web:3000 :3000"],
-  ],
-  [
-    "a port that Caddy has for another project is not taken twice",
-    () => ends(ghost, { name: null, takenPorts: [80, 443, 8080, 2368] }),
-    ["ghost:2368 :8081"],
-  ],
-  [
-    "behind another proxy of the server, Caddy takes over the ports as they are",
-    () => ends(local, { isCaddyPublic: false }),
-    ["web:3000 127.0.0.1:3000", "live:4000 127.0.0.1:4000"],
+    "such a tool gets a host name if a person wants that",
+    () => ends(withTool, {}, "adminer=adminer.org").slice(0, 2),
+    ["app:4000 app.example.org", "adminer:8080 adminer.org"],
   ],
   [
     "a person can choose the main service, and every place",
     () => ends(monorepo, {}, ...chosen),
-    ["admin:3002 app.example.org", "api:3001 :3001", "web:3000 stays"],
+    ["admin:3002 app.example.org", "api:3001 api.org", "web:3000 stays"],
   ],
   [
     "a port of another protocol, or that is not published, can be chosen",
@@ -262,9 +238,8 @@ for (const [claim, ended, expected] of [
   test(claim, () => assert.deepEqual(ended(), expected));
 
 for (const [claim, services, at, says] of [
-  ["a service that does not exist", monorepo, ["wbe=:80"], /^wbe is not a service of your compose file/],
+  ["a service that does not exist", monorepo, ["wbe=w.org"], /^wbe is not a service of your compose file/],
   ["a name twice", monorepo, ["admin=www.org", "api=www.org"], /cannot both be at www\.org/],
-  ["a port that Caddy has", monorepo, ["admin=:443"], /^Caddy has port 443 already/],
   ["a service without a known port", { worker: service([]) }, ["worker=w.org"], /^Which port of worker/],
   ["a service with certificates of its own", nginx, [], /^nginx publishes port 443/],
   ["a port 80 that Caddy cannot pass on", { vpn: service([["80", 1194]]) }, [], /^vpn publishes port 80/],
@@ -313,7 +288,7 @@ test("a project without published ports has its one service with build:", (t) =>
   const unknown = { app: service([], { build: { context: "/nonexistent" } }), db };
   assert.deepEqual(ends(unknown), []);
   const plan = planServed({ app, db }, noChoices);
-  assert.deepEqual(questionsOf({ app, db }, noChoices, plan)[0]?.proposal, "app.example.org");
+  assert.deepEqual(questionsOf([], plan)[0]?.proposal, "app.example.org");
 });
 
 /** Our compose file for a public project, without its comment. */
@@ -361,68 +336,31 @@ test("a project without upstreams has an override without changes", () => {
   assert.equal(override("minecraft"), "services: {}\n");
 });
 
-test("Enter takes the proposals, an answer decides what is asked next, and each thing is asked once", async () => {
-  for (const [project, answers, questions, places] of [
-    [
-      ...(["outline", {}, ["outline:3000", "oidc:8080"]] as const),
-      ["outline app.example.org", "oidc oidc.app.example.org"],
-    ],
-    [
-      ...(["outline", { "outline:3000": "none" }, ["outline:3000", "oidc:8080"]] as const),
-      ["oidc app.example.org"],
-    ],
-    [
-      ...(["outline", { "outline:3000": ":8001" }, ["outline:3000", "oidc:8080"]] as const),
-      ["outline 8001", "oidc oidc.app.example.org"],
-    ],
-    ["gitea", { "server:3000": "none" }, ["server:3000"], []],
-  ] as const) {
-    const { services } = publicProjects.find(({ name }) => name === project) ?? assert.fail(project);
-    const given: Readonly<Record<string, string>> = answers;
-    const asked: string[] = [];
-    const { plan } = await settleServed(services, noChoices, async ({ id, proposal, read }) => {
-      asked.push(id);
-      const options = read(given[id] ?? proposal);
-      return typeof options === "string" ? assert.fail(options) : options;
-    });
-    const served = plan.upstreams.map(
-      ({ endpoint, place }) => `${endpoint.service} ${place.kind === "name" ? place.name : place.port}`,
-    );
-    assert.deepEqual([asked, served], [questions, places]);
-  }
-});
-
-test("an answer that cannot be used is explained", async () => {
-  const { services } = publicProjects.find(({ name }) => name === "outline") ?? assert.fail();
-  await settleServed(services, noChoices, async ({ id, proposal, read }) => {
-    if (id === "oidc:8080") {
-      assert.match(String(read("https://")), /not a host name, :port or none/);
-      assert.match(String(read(":443")), /Caddy has port 443 already/);
-    }
-    const options = read(proposal);
-    return typeof options === "string" ? assert.fail(options) : options;
-  });
+test("each question has a proposal, and takes a host name or none", () => {
+  const { services } = publicProjects.find((one) => one.name === "outline") ?? assert.fail();
+  const [first, second, ...more] = questionsOf([], planServed(services, noChoices));
+  assert.deepEqual(
+    [first?.proposal, second?.proposal, more],
+    ["app.example.org", "oidc.app.example.org", []],
+  );
+  const oidc = { service: "oidc", port: 8080 };
+  assert.deepEqual(second?.read("Sign-in.org"), { ...oidc, host: "sign-in.org" });
+  assert.equal(second?.read("https://"), null);
+  const places = [second?.read("none") ?? assert.fail()];
+  const { upstreams } = planServed(services, { ...noChoices, places });
+  assert.deepEqual(
+    upstreams.map(({ endpoint, host }) => [endpoint.service, host]),
+    [["outline", "app.example.org"]],
+  );
 });
 
 test("--at is read, or rejected", () => {
-  for (const [text, service, port, place] of [
-    ["admin=admin.example.org", "admin", null, { kind: "name", name: "admin.example.org" }],
-    ["admin:3000=Admin.Example.org", "admin", 3000, { kind: "name", name: "admin.example.org" }],
-    ["admin=https://admin.example.org/", "admin", null, { kind: "name", name: "admin.example.org" }],
-    ["my_admin.ui=:8081", "my_admin.ui", null, { kind: "port", port: 8081 }],
-    ["db:9200=none", "db", 9200, { kind: "none" }],
+  for (const [text, service, port, host] of [
+    ["admin=admin.example.org", "admin", null, "admin.example.org"],
+    ["my_admin.ui:3000=https://Admin.Example.org/", "my_admin.ui", 3000, "admin.example.org"],
+    ["db:9200=none", "db", 9200, "none"],
   ] as const)
-    assert.deepEqual(parsePlace(text), { service, port, place }, text);
-  for (const text of [
-    "",
-    "admin",
-    "admin=",
-    "=:80",
-    "admin=:0",
-    "admin=:65536",
-    "admin=a b",
-    "admin=-x.org",
-    "admin=1.2.3.4",
-  ])
+    assert.deepEqual(parsePlace(text), { service, port, host }, text);
+  for (const text of ["", "admin", "admin=", "=a.org", "admin=:80", "admin=a b", "admin=-x.org"])
     assert.equal(parsePlace(text), null, text);
 });

@@ -9,9 +9,7 @@ import {
   renewedComposeFile,
   serverCaddyfile,
   serverComposeFile,
-  withCaddyPort,
   withCheckoutPath,
-  withoutCaddyPort,
 } from "../../src/setup/server-files.ts";
 
 const fresh = serverComposeFile(["/srv"]);
@@ -36,26 +34,9 @@ test("a checkout elsewhere is added to run at its own path, and nothing else cha
   );
 });
 
-test("a port of Caddy's own is added once, at its address", () => {
-  const text = withCaddyPort(fresh, 8081, "127.0.0.1");
-  assert.ok(parse(text).services.caddy.ports.includes("127.0.0.1:8081:8081"));
-  assert.equal(withCaddyPort(text, 8081, "127.0.0.1"), text);
-  assert.ok(parse(withCaddyPort(text, 8082, "::1")).services.caddy.ports.includes("[::1]:8082:8082"));
-});
-
-test("a port of Caddy's own is taken away again, and every other byte stays", () => {
-  for (const address of ["", "127.0.0.1", "::1"]) {
-    const text = withCaddyPort(withCaddyPort(fresh, 18_081, ""), 8081, address);
-    assert.equal(withoutCaddyPort(text, 8081), withCaddyPort(fresh, 18_081, ""));
-  }
-  for (const port of [80, 443, 8082]) assert.equal(withoutCaddyPort(fresh, port), fresh);
-  const flow = "services: {caddy: {ports: ['80:80', '8081:8081']}}\n";
-  assert.deepEqual(parse(withoutCaddyPort(flow, 8081)).services.caddy.ports, ["80:80"]);
-});
-
 test("every line that a person wrote stays", () => {
   const changed = fresh.replace("    tmpfs: [/tmp]\n", "    # mine\n    tmpfs: []\n    cpus: 2\n");
-  const text = withCaddyPort(withCheckoutPath(changed, "/data", false), 8081, "");
+  const text = withCheckoutPath(changed, "/data", false);
   assertOnlyAdded(changed, text);
 });
 
@@ -116,12 +97,9 @@ test("a compose file of the same version stays as it is", () => {
   assert.equal(renewedComposeFile(twoPaths), twoPaths);
 });
 
-test("checkouts and ports that were added for projects stay", () => {
-  const added = withCaddyPort(withCheckoutPath(twoPaths, "/data/shop", false), 8081, "127.0.0.1");
-  assert.equal(
-    renewedComposeFile(added),
-    withCaddyPort(serverComposeFile(["/srv", "/home", "/data/shop"]), 8081, "127.0.0.1"),
-  );
+test("checkouts that were added for projects stay", () => {
+  const added = withCheckoutPath(twoPaths, "/data/shop", false);
+  assert.equal(renewedComposeFile(added), serverComposeFile(["/srv", "/home", "/data/shop"]));
   const readOnly = withCheckoutPath(twoPaths, "/mirror/shop.git", true);
   assert.equal(renewedComposeFile(readOnly), readOnly);
 });

@@ -23,14 +23,13 @@ for (const { name, services } of publicProjects) {
     const second = planServed(services, again);
     assert.equal(siteText(second, site), siteBefore);
     assert.equal(overrideText("shop", second.changes), overrideBefore);
-    const asked = questionsOf(services, again, second).map(({ id }) => id);
-    assert.deepEqual(asked, []);
+    assert.deepEqual(questionsOf(places, second), []);
   });
 }
 
-test("a site has the deliveries at the project's name, and a port of Caddy's own without TLS", () => {
+test("a site has the deliveries at the project's name, and each service at its own", () => {
   const services = { app: { ports: [{ target: 4000, published: "4000" }] }, adminer: tool };
-  const place = { service: "adminer", port: null, place: { kind: "port", port: 8080 } } as const;
+  const place = { service: "adminer", port: null, host: "adminer.org" };
   const text = siteText(planServed(services, { ...noChoices, places: [place] }), site);
   assert.equal(
     text.split("\n").slice(1).join("\n"),
@@ -40,7 +39,7 @@ app.example.org {
 	import service shop app 4000
 }
 
-http://:8080 {
+adminer.org {
 	import service shop adminer 8080
 }
 `,
@@ -55,19 +54,17 @@ test("without a page at the project's name, only its webhook is there", () => {
 
 test("a port that a person left published stays so at the next run", () => {
   const services = { app: { ports: [{ target: 4000, published: "4000" }] }, adminer: tool };
-  const place = { service: "adminer", port: 8080, place: { kind: "none" } } as const;
+  const place = { service: "adminer", port: 8080, host: "none" };
   const text = siteText(planServed(services, { ...noChoices, places: [place] }), site);
   assert.deepEqual(placesIn(text, site.name, site.name).at(-1), place);
 });
 
 test("a new host name of the project drops the names that were below the former one", () => {
   const text =
-    "a.org {\n\timport service p web 80\n}\nx.a.org {\n\timport service p x 81\n}\nb.org, c.org {\n\timport service p y 82\n}\nhttp://:83 {\n\timport service p z 83\n}\n";
-  const at = (former: string | null, now: string | null) =>
-    placesIn(text, former, now).map(({ place }) => (place.kind === "name" ? place.name : place.kind));
-  assert.deepEqual(at("a.org", "a.org"), ["a.org", "x.a.org", "b.org", "port"]);
-  for (const now of ["new.org", null]) assert.deepEqual(at("a.org", now), ["b.org", "port"]);
-  assert.deepEqual(at(null, "new.org"), ["a.org", "x.a.org", "b.org"]);
+    "a.org {\n\timport service p web 80\n}\nx.a.org {\n\timport service p x 81\n}\nb.org, c.org {\n\timport service p y 82\n}\n";
+  const at = (now: string) => placesIn(text, "a.org", now).map(({ host }) => host);
+  assert.deepEqual(at("a.org"), ["a.org", "x.a.org", "b.org"]);
+  assert.deepEqual(at("new.org"), ["b.org"]);
 });
 
 const pageUrl = new URL("https://hotpush.example.org");
@@ -115,10 +112,7 @@ test("lines that a person added to its site stay, until it gets another address"
 
 test("a project and the page have host names of their own", (t) => {
   const sites = temporaryDirectory(t);
-  writeFileSync(
-    join(sites, "shop.caddy"),
-    "shop.example.org {\n}\n\nhttp://admin.example.org {\n}\n\nhttp://:81 {\n}\n",
-  );
+  writeFileSync(join(sites, "shop.caddy"), "shop.example.org {\n}\n\nhttp://admin.example.org:81 {\n}\n");
   writeFileSync(join(sites, "page.caddy"), "hotpush.example.org {\n}\n");
   const refuse = (name: string, host: string | null) => () =>
     refuseTakenNames(
