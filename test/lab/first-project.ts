@@ -16,14 +16,16 @@ const name = "shop";
 /** A machine without Hotpush, and a checkout of a project that runs there and publishes a port. */
 export type FirstProject = Awaited<ReturnType<typeof makeFirstProject>>;
 
-/** @param serverPath SERVER_PATH; by default in a directory of its own */
-export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: string) {
+/**
+ * @param serverPath SERVER_PATH; by default in a directory of its own
+ * @param appPort the port that the project publishes; by default that of Caddy, which takes it over
+ */
+export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: string, appPort?: number) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   const files = serverFilesAt(serverPath ?? join(directory, "etc"));
   const http = await freePort();
   const https = await freePort();
-  // The project has the port that Caddy takes over.
-  await makeRemote(directory, String(http));
+  await makeRemote(directory, String(appPort ?? http));
   const checkout = join(directory, name);
   await git(directory, "clone", "--quiet", "remote.git", name);
   const env = {
