@@ -56,13 +56,13 @@ async function offerDisconnecting(project: string, env: NodeJS.ProcessEnv): Prom
   return (await connect({ project, remove: true }, env, connectScreen(env))) === 0;
 }
 
-function printPlan(server: Server, { project, moved, changes }: PlannedRemoval): void {
+function printPlan(server: Server, { project, moved, removed, changed }: PlannedRemoval): void {
   const { name, env } = project;
-  const rows = [
-    ...moved.map((path) => ["moved", path]),
-    ...changes.map(({ path, text }) => [text === null ? "removed" : "changed", path]),
+  const lines = [
+    ...moved.map((path) => `moved     ${path}`),
+    ...removed.map((path) => `removed   ${path}`),
+    ...(changed?.state === "changed" ? [`changed   ${changed.path}`] : []),
   ];
-  const lines = rows.map(([what = "", path = ""]) => `${what.padEnd(8)}  ${path}`);
   print(`Project   ${name}, in ${env.REPO_PATH}`, `Server    ${server.files.path}`, "", ...lines, "");
   const notes = [
     `- ${name} gets no more pushes, and Caddy no longer serves it. The moved files have its webhook secret and the secrets of deploy.sh: they are kept in ${removedFiles(server.files).path}.`,

@@ -1,11 +1,7 @@
-import { existsSync, lstatSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { parseEnv } from "node:util";
 import { projectNetwork, serviceAlias } from "#config/server";
-import { namedFiles, namingFiles } from "#platform/compose";
-import { asWritten, withoutVariable, withVariable } from "#platform/env-file";
-import { ownUid } from "#platform/files";
-import { readForeignFile, removeForeignFile, replaceForeignFile } from "#platform/foreign-files";
+import { namingFiles } from "#platform/compose";
 import {
   type PlannedFile,
   planFile,
@@ -14,7 +10,7 @@ import {
   withoutOtherValues,
   withSettings,
 } from "./planned-file.ts";
-import { git, ownComposeFile, type SetupProject, usualFiles } from "./project.ts";
+import { git, ownComposeFile, type SetupProject } from "./project.ts";
 import type { Changes, Endpoint, LeftPort, ServiceChange } from "./served.ts";
 import { ownRoot } from "./start.ts";
 
@@ -119,53 +115,4 @@ function shortForms({ port, protocol, published }: Endpoint): readonly string[] 
     const parts = bound === "" ? [outside].filter(Boolean) : [bound, outside];
     return `${[...parts, port].join(":")}/${protocol}`;
   });
-}
-
-/** A file in a checkout that `init` wrote for the server. */
-export interface CheckoutChange {
-  readonly path: string;
-  /** Its text without what is Hotpush's; null: nothing else is in it, so it is removed. */
-  readonly text: string | null;
-}
-
-/** Finds what `init` added to the checkout in `root` so that the server serves it. */
-export function planCheckoutRemoval(root: string): readonly CheckoutChange[] {
-  const path = join(root, ownComposeFile);
-  return [...(existsSync(path) ? [{ path, text: null }] : []), ...dotenvChange(root, path)];
-}
-
-/** Makes the change. A file keeps its mode and its owner. The owner of the checkout may have put a link in its place. */
-export function applyChange({ path, text }: CheckoutChange): void {
-  if (text === null) {
-    removeForeignFile(path);
-    return;
-  }
-  const { mode, uid, gid } = lstatSync(path);
-  replaceForeignFile(path, text, { mode: mode & 0o777, owner: ownUid() === 0 ? { uid, gid } : null });
-}
-
-/** Larger than any file of settings. */
-const mostBytes = 1024 ** 2;
-
-/** Takes our file off COMPOSE_FILE, and that off .env if compose uses the others by itself. */
-function dotenvChange(root: string, removed: string): readonly CheckoutChange[] {
-  const path = join(root, ".env");
-  if (!existsSync(path)) return [];
-  const before = readForeignFile(path, { mostBytes }).toString();
-  const env = parseEnv(before);
-  const named = namedFiles(env).map((file) => resolve(root, file));
-  const kept = named.filter((file) => file !== removed);
-  if (kept.length === named.length) return [];
-  if (lstatSync(path).isSymbolicLink())
-    throw new SetupError(
-      `${path} is a link. Remove COMPOSE_FILE from the file that it leads to, and run this again.`,
-    );
-  const isUsual = kept.join("\n") === usualFiles(root).join("\n");
-  const value = isUsual || kept.length === 0 ? null : asWritten(namingFiles(kept, env));
-  const changed =
-    value === null
-      ? withoutVariable(before, "COMPOSE_FILE")
-      : withVariable(before, "COMPOSE_FILE", value, "COMPOSE_FILE");
-  const text = changed.replace(/\n?^# Hotpush, by `hotpush init`\n(?=\s*$)/m, "");
-  return [{ path, text: text.trim() === "" ? null : text }];
 }

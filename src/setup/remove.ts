@@ -1,15 +1,20 @@
 import { constants, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
 import type { ProjectJson } from "#calls/shapes";
 import { adminSocket, liveMount, projectNetwork, serverCommands, serverServices } from "#config/server";
+import { namedFiles, namingFiles } from "#platform/compose";
 import { type Engine, EngineRefusal } from "#platform/docker/engine";
+import { withoutVariable } from "#platform/env-file";
 import { isAllowed } from "#platform/files";
+import { removeForeignFile } from "#platform/foreign-files";
 import { sendHttp, withShortPath } from "#platform/http";
 import { CommandError, ProblemError } from "#problems";
 import { requestsLog } from "#rollout/requests";
-import { applyChange, planCheckoutRemoval } from "./checkout-files.ts";
+import { type PlannedFile, planFile, withSettings, writePlanned } from "./planned-file.ts";
+import { ownComposeFile, usualFiles } from "./project.ts";
 import {
   chooseProject,
   findProjectAround,
@@ -51,13 +56,34 @@ export async function planRemoval(server: Server, name: string | undefined) {
     );
   }
   const files = Object.values(filesOf(project.name)).map((file) => join(server.files.path, file));
+  const checkout = project.env.REPO_PATH ?? "";
   return {
     project,
     /** Its files on the server that are there: they are kept aside. */
     moved: files.filter((path) => existsSync(path)),
-    /** What `init` added to the checkout so that the server serves it. */
-    changes: planCheckoutRemoval(project.env.REPO_PATH ?? ""),
+    /** The compose file that `init` added to the checkout. */
+    removed: [join(checkout, ownComposeFile)].filter((path) => existsSync(path)),
+    /** The checkout's `.env` without that file. */
+    changed: existsSync(join(checkout, ".env")) ? planEnv(checkout) : null,
   };
+}
+
+/**
+ * Plans to take our compose file off COMPOSE_FILE, and that off `.env` if compose uses the others by itself.
+ *
+ * @throws SetupError if `.env` is a link, or cannot be read
+ */
+export function planEnv(root: string): PlannedFile {
+  const make = (before: string | null) => {
+    const text = before ?? "";
+    const env = parseEnv(text);
+    const named = namedFiles(env).map((file) => resolve(root, file));
+    const kept = named.filter((file) => file !== join(root, ownComposeFile));
+    if (kept.length === named.length) return text;
+    if (kept.join("\n") === usualFiles(root).join("\n")) return withoutVariable(text, "COMPOSE_FILE");
+    return withSettings(text, [{ name: "COMPOSE_FILE", value: namingFiles(kept, env), isOpen: false }]);
+  };
+  return planFile(root, { name: ".env", mode: null, purpose: `without ${ownComposeFile}`, make });
 }
 
 /** The files of a project, from the directory of the server. */
@@ -82,7 +108,7 @@ const pollMs = 200;
 export async function removeProject(
   server: Server,
   engine: Engine,
-  { project: { name }, changes }: PlannedRemoval,
+  { project: { name }, removed, changed }: PlannedRemoval,
   onWaiting: () => void,
 ): Promise<{ readonly isNetworkLeft: boolean }> {
   const { settings, secrets, site } = filesOf(name);
@@ -96,7 +122,8 @@ export async function removeProject(
     if (isFirst) onWaiting();
     await sleep(pollMs);
   }
-  changes.forEach(applyChange);
+  removed.forEach(removeForeignFile);
+  if (changed !== null) writePlanned(changed);
   keepAside(server, secrets);
   keepAside(server, site);
   if (!(await within(noticedWithinMs, () => hasNoSite(server, name))))

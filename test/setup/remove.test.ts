@@ -2,8 +2,6 @@ import assert from "node:assert/strict";
 import {
   chmodSync,
   chownSync,
-  existsSync,
-  lstatSync,
   mkdirSync,
   readFileSync,
   rmSync,
@@ -13,37 +11,21 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { applyChange, planCheckoutRemoval } from "../../src/setup/checkout-files.ts";
-import { findRemovedProject } from "../../src/setup/remove.ts";
+import { writePlanned } from "../../src/setup/planned-file.ts";
+import { findRemovedProject, planEnv } from "../../src/setup/remove.ts";
 import { findServer, type Server } from "../../src/setup/server.ts";
 import { makeServer } from "../harness/machine.ts";
 import { needs, nobody } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 const heading = "# Hotpush, by `hotpush init`\n";
-const written = "# Written by `hotpush init`.\nservices: {}\n";
-
-test("an .env with nothing but Hotpush's lines is removed with the override", (t) => {
-  const { root, at } = makeCheckout(t, { "compose.yaml": "", "compose.hotpush.yaml": written });
-  writeFileSync(at(".env"), `${heading}COMPOSE_FILE=${at("compose.yaml")}:${at("compose.hotpush.yaml")}\n`);
-  remove(root);
-  assert.deepEqual([".env", "compose.hotpush.yaml", "compose.yaml"].map(at).map(existsSync), [
-    false,
-    false,
-    true,
-  ]);
-});
 
 test("the other lines of .env stay, and so do its mode and further compose files", (t) => {
-  const { root, at } = makeCheckout(t, {
-    "compose.yaml": "",
-    "more.yaml": "",
-    "compose.hotpush.yaml": written,
-  });
+  const { root, at } = makeCheckout(t, { "compose.yaml": "", "more.yaml": "" });
   const files = ["compose.yaml", "more.yaml", "compose.hotpush.yaml"].join(":");
   writeFileSync(at(".env"), `TITLE=The shop\n\n${heading}COMPOSE_FILE=${files}\n`);
   chmodSync(at(".env"), 0o640);
-  remove(root);
+  writePlanned(planEnv(root));
   const shop = at("compose.yaml");
   const more = at("more.yaml");
   assert.equal(
@@ -54,34 +36,31 @@ test("the other lines of .env stay, and so do its mode and further compose files
 });
 
 test("root writes through no link that the owner puts in the place of .env meanwhile", needs("root"), (t) => {
-  const { root, at } = makeCheckout(t, { "compose.yaml": "", "compose.hotpush.yaml": written });
+  const { root, at } = makeCheckout(t, { "compose.yaml": "" });
   const theirs = `* * * * * root id\nCOMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n`;
   const rootFile = join(temporaryDirectory(t), "crontab");
   writeFileSync(rootFile, "of root\n");
   writeFileSync(at(".env"), theirs);
   chownSync(root, nobody, nobody);
-  const changes = planCheckoutRemoval(root);
+  const planned = planEnv(root);
   rmSync(at(".env"));
   symlinkSync(rootFile, at(".env"));
-  changes.forEach(applyChange);
+  assert.throws(() => writePlanned(planned), { name: "SetupError" });
   assert.equal(readFileSync(rootFile, "utf8"), "of root\n");
-  assert.equal(lstatSync(at(".env")).isSymbolicLink(), false);
 });
 
 test("compose finds its usual files without COMPOSE_FILE, an override of the project too", (t) => {
   const usual = { "compose.yaml": "", "compose.override.yaml": "services: {}\n" };
-  const { root, at } = makeCheckout(t, { ...usual, "compose.hotpush.yaml": written });
+  const { root, at } = makeCheckout(t, usual);
   const files = [...Object.keys(usual), "compose.hotpush.yaml"].map(at).join(":");
   writeFileSync(at(".env"), `TITLE=The shop\nCOMPOSE_FILE=${files}\n`);
-  remove(root);
+  writePlanned(planEnv(root));
   assert.equal(readFileSync(at(".env"), "utf8"), "TITLE=The shop\n");
-  assert.ok(existsSync(at("compose.override.yaml")));
 });
 
 test("a checkout without files of Hotpush stays as it is", (t) => {
   const files = { "compose.yaml": "", ".env": "COMPOSE_FILE=compose.yaml\n" };
-  assert.deepEqual(planCheckoutRemoval(makeCheckout(t, files).root), []);
-  assert.deepEqual(planCheckoutRemoval(join(temporaryDirectory(t), "gone")), []);
+  assert.equal(planEnv(makeCheckout(t, files).root).state, "right");
 });
 
 test("only the checkout of a removed project gets its secret again", (t) => {
@@ -93,10 +72,6 @@ test("only the checkout of a removed project gets its secret again", (t) => {
   assert.deepEqual([found?.name, found?.env.WEBHOOK_SECRET], ["shop", "the old one"]);
   assert.equal(findRemovedProject(server, "/srv/other"), null);
 });
-
-function remove(root: string): void {
-  planCheckoutRemoval(root).forEach(applyChange);
-}
 
 function makeCheckout(scope: Scope, files: Readonly<Record<string, string>>) {
   const root = temporaryDirectory(scope);
