@@ -155,7 +155,7 @@ function printStates(files: readonly PlannedFile[]): void {
 }
 
 async function printDifferences(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
-  const changed = files.filter(({ state, shown }) => state === "changed" && shown !== null);
+  const changed = files.filter(({ state }) => state === "changed");
   for (const file of changed) print(`\n${await changeText(file, env)}`);
   print("");
 }

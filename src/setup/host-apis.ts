@@ -336,22 +336,18 @@ function refused(
 ): HostError {
   const { token } = hostApis[host];
   const name = gitHosts[host].title;
-  const { status, headers, body } = answer;
+  const { status, body } = answer;
   const words = hidden.reduce((text, one) => text.replaceAll(one, "…"), wordsOf(body.toString()));
   const said = words === "" ? `${status}` : `${status}: ${printable(words)}`;
   const repository = url.pathname.slice(1);
-  const waitS = Number(headers["retry-after"]);
   const correct = what.includes("key")
     ? "A host takes a key only once: if this checkout is a copy of another one, remove .git/hotpush-deploy-key and run this again."
     : "Correct that, such as the webhook's address (hotpush init --url), and run this again.";
   const texts: Readonly<Record<ReturnType<typeof codeOf>, string>> = {
-    limited: `${name} has had too many requests (${status}). Run this again ${Number.isFinite(waitS) ? `in ${waitS} s` : "in some minutes"}.`,
-    broken: `${name} could not ${what}, by a fault of its own (${said}). Run this again later.`,
-    moved: `${name} has moved ${repository} (${said}). Give the remote its new address: git remote set-url origin <address>.`,
+    unavailable: `${name} cannot ${what} now (${said}). Run this again in some minutes.`,
     token_invalid: `${name} does not accept the token (${said}). Make a new one: ${token}.`,
     token_too_weak: `The token may not ${what} at ${name} (${said}). It needs: ${token}.`,
     not_found: `${name} has no repository ${repository} that this token may administer (${said}). Check the address of the remote, and that the token is: ${token}.`,
-    busy: `${name} is changing ${repository} at this moment (${said}). Run this again.`,
     refused: `${name} refuses to ${what} (${said}). ${correct}`,
   };
   const code = codeOf(answer);
@@ -360,13 +356,12 @@ function refused(
 
 function codeOf({ status, headers }: HttpAnswer) {
   const isLimited = headers["retry-after"] !== undefined || headers["x-ratelimit-remaining"] === "0";
-  if (status === 429 || (status === 403 && isLimited)) return "limited";
-  if (status >= 500) return "broken";
-  if (status >= 300 && status < 400) return "moved";
+  if (status === 429 || status === 409 || status >= 500 || (status === 403 && isLimited))
+    return "unavailable";
   if (status === 401) return "token_invalid";
   if (status === 403) return "token_too_weak";
-  if (status === 404) return "not_found";
-  return status === 409 ? "busy" : "refused";
+  // A repository that was moved is answered with a redirect.
+  return status === 404 || status < 400 ? "not_found" : "refused";
 }
 
 /** The texts of an error: `message`, `error` and what is below them, whatever form the host gives it. */

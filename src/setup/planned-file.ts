@@ -30,8 +30,8 @@ export interface PlannedFile {
   readonly state: "new" | "changed" | "mode" | "right";
   /** Its purpose, in a few words. */
   readonly purpose: string;
-  /** The part of its text that may be shown; all of it by default. null: the purpose says what changes. */
-  readonly shown?: ((text: string) => string) | null;
+  /** The part of its text that may be shown; all of it by default. */
+  readonly shown?: (text: string) => string;
 }
 
 export interface Owner {
@@ -152,8 +152,6 @@ export interface Setting {
   readonly isOpen: boolean;
 }
 
-const settingsHeading = "# Hotpush, by `hotpush init`";
-
 /**
  * The text with `settings` in it. A wrong value is replaced in its place, a missing one is added at the end, and every other
  * line stays.
@@ -163,17 +161,10 @@ const settingsHeading = "# Hotpush, by `hotpush init`";
 export function withSettings(text: string, settings: readonly Setting[]): string {
   const now = parseEnv(text);
   const wrong = settings.filter(({ name, value, isOpen }) => !now[name] || (!isOpen && now[name] !== value));
-  const isMissing = wrong.some(({ name }) => !(name in now));
   return wrong.reduce(
     (before, setting) => withVariable(before, setting.name, written(setting), setting.name),
-    isMissing ? withHeading(text) : text,
+    text,
   );
-}
-
-function withHeading(text: string): string {
-  const kept = text.replace(/\n*$/, "");
-  if (kept.includes(settingsHeading)) return `${kept}\n`;
-  return `${kept}${kept === "" ? "" : "\n\n"}${settingsHeading}\n`;
 }
 
 function written({ name, value }: Setting): string {

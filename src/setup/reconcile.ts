@@ -314,8 +314,7 @@ function filesNamingContainers(livePath: string, project: string) {
     .map((name) => {
       const path = join(directory, name);
       // `web` for the file of its second replica, `web.2`.
-      const [, service = name] = /^(.+)\.\d+$/.exec(name) ?? [];
-      const alias = serviceAlias(names.includes(service) ? service : name, project);
+      const alias = serviceAlias(name.replace(/\.\d+$/, ""), project);
       return { path, text: readLiveFile(path), alias };
     })
     .filter(({ text }) => /^[a-zA-Z0-9][\w.-]*$/.test(text) && !/\.(?:internal|invalid)$/.test(text));

@@ -19,7 +19,7 @@ const open = (name: string, value: string) => ({ name, value, isOpen: true });
 test("missing variables are added at the end, and every present line stays", () => {
   const before = "# mine\nexport A=\"1 2\"\n\nB='x'";
   const after = withSettings(before, [fixed("REPO_PATH", "/srv/shop")]);
-  assert.equal(after, `${before}\n\n# Hotpush, by \`hotpush init\`\nREPO_PATH=/srv/shop\n`);
+  assert.equal(after, `${before}\nREPO_PATH=/srv/shop\n`);
   assert.equal(withSettings(after, [fixed("REPO_PATH", "/srv/shop")]), after, "once is enough");
   const more = withSettings(after, [fixed("MORE", "1")]);
   assert.equal(more, `${after}MORE=1\n`);

@@ -265,15 +265,10 @@ test("a file that names a container which is gone gets the name of its service",
   assert.equal(read("web.2"), "shop-web-8");
 });
 
-test("all replicas of a service have its name, and a service called like one has its own", async (t) => {
-  const { renew, read } = makeLiveFiles(t, {
-    web: "shop-web-1",
-    "web.2": "shop-web-2",
-    "api.2": "shop-api-1",
-  });
+test("all replicas of a service have its name", async (t) => {
+  const { renew, read } = makeLiveFiles(t, { web: "shop-web-1", "web.2": "shop-web-2" });
   await renew();
   assert.equal(read("web.2"), "web.shop.containers.internal");
-  assert.equal(read("api.2"), "api.2.shop.containers.internal");
 });
 
 test("if no file names a container, the engine is not asked", async (t) => {

@@ -18,20 +18,15 @@ import { makeServer } from "../harness/machine.ts";
 import { needs, nobody } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
-const heading = "# Hotpush, by `hotpush init`\n";
-
 test("the other lines of .env stay, and so do its mode and further compose files", (t) => {
   const { root, at } = makeCheckout(t, { "compose.yaml": "", "more.yaml": "" });
   const files = ["compose.yaml", "more.yaml", "compose.hotpush.yaml"].join(":");
-  writeFileSync(at(".env"), `TITLE=The shop\n\n${heading}COMPOSE_FILE=${files}\n`);
+  writeFileSync(at(".env"), `TITLE=The shop\n\nCOMPOSE_FILE=${files}\n`);
   chmodSync(at(".env"), 0o640);
   writePlanned(planEnv(root));
   const shop = at("compose.yaml");
   const more = at("more.yaml");
-  assert.equal(
-    readFileSync(at(".env"), "utf8"),
-    `TITLE=The shop\n\n${heading}COMPOSE_FILE=${shop}:${more}\n`,
-  );
+  assert.equal(readFileSync(at(".env"), "utf8"), `TITLE=The shop\n\nCOMPOSE_FILE=${shop}:${more}\n`);
   assert.equal(statSync(at(".env")).mode & 0o777, 0o640);
 });
 
