@@ -97,7 +97,10 @@ const takeProposals: Questions = {
 
 const personAtTerminal: Questions = {
   askUrl: () => {
-    print("Where do your git host and visitors reach this project, such as https://shop.example.org?");
+    print(
+      "Where will your git host and visitors reach this server, such as https://shop.example.org?",
+      "(Without a name, one project can have the server's address: http://203.0.113.5)",
+    );
     return prompt<URL>("Address", "", (text) => parsePublicUrl(text) ?? explain("That is not an address."));
   },
   askHost: (name) => {

@@ -143,7 +143,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const payloadUrl = given.url ?? formerUrl ?? (await ask.askUrl());
   if (payloadUrl === null)
     throw new SetupError(
-      "Say at which host name your git host and your visitors reach this project: hotpush init --url https://shop.example.org",
+      "Say where your git host and your visitors reach this project: hotpush init --url https://shop.example.org",
     );
   const { hostname } = payloadUrl;
   const { HOTPUSH_GIT_HOST: formerHost = "" } = known;

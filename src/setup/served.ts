@@ -121,10 +121,18 @@ export function planServed(services: SetupServices, options: ServedOptions): Ser
     throw new SetupError(
       `${unknown} is not a service of your compose file. Those are: ${Object.keys(services).join(", ")}.`,
     );
-  const published: readonly JudgedPort[] = endpointsOf(services).map((endpoint) => {
-    return { endpoint, host: null, reason: reasonToLeave(endpoint, services, answers) };
-  });
-  const all = places.reduce((before, place) => withChosenPlace(before, place, services), published);
+  // A service that a person puts at a host name needs no port 443 of its own: Caddy answers there for it.
+  const isCaddys = (one: Endpoint) =>
+    isPublishedAt(one, "443") && places.some(({ service, host }) => service === one.service && host !== none);
+  const published = endpointsOf(services)
+    .filter((one) => !isCaddys(one))
+    .map((endpoint): JudgedPort => {
+      return { endpoint, host: null, reason: reasonToLeave(endpoint, services, answers) };
+    });
+  const all = places.reduce<readonly JudgedPort[]>(
+    (before, place) => withChosenPlace(before, place, services),
+    published,
+  );
   const web = all.filter(({ reason }) => reason === null);
   const [main, ...others] = mainFirst(web.length > 0 ? web : builtService(services), services, name);
   // A tool of an administrator, or what another proxy serves, stays private.
@@ -138,12 +146,7 @@ export function planServed(services: SetupServices, options: ServedOptions): Ser
   const kept = others.filter(isKept).map((one): LeftPort => {
     return { ...one, reason: `it is published to ${one.endpoint.published[0]?.address} only` };
   });
-  // A service that a person puts at a host name needs no port 443 of its own: Caddy answers there for it.
-  const hasHost = ({ endpoint: { service } }: JudgedPort) =>
-    places.some((one) => one.service === service && one.host !== none);
-  const isLeft = (one: JudgedPort): one is LeftPort =>
-    one.reason !== null && !(one.host === null && hasHost(one) && isPublishedAt(one.endpoint, "443"));
-  const left = [...kept, ...all.filter(isLeft)];
+  const left = [...kept, ...all.filter((one): one is LeftPort => one.reason !== null)];
   refuseCaddysPorts(left, caddyPorts);
   return { upstreams, left, changes: changesOf(services, upstreams, left) };
 }
