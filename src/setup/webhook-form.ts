@@ -30,6 +30,7 @@ const url = "{url}";
 const secret = "{secret}";
 const json = "application/json";
 const settings = "repository, Settings, Webhooks, Add webhook";
+const gitHubFields = { "Payload URL": url, "Content type": json, Secret: secret };
 const giteaFields = {
   "Target URL": url,
   "HTTP method": "POST",
@@ -38,8 +39,14 @@ const giteaFields = {
   "Trigger on": "Push events",
   "Branch filter": "{main,master}",
 };
-const gitHubFields = { "Payload URL": url, "Content type": json, Secret: secret };
 const realPush = "Test delivery sends a real, signed push of the default branch, so it deploys.";
+/** Gitea, and what came from it. */
+const giteaLike = (kind: GitHost, fields: FormRow["fields"]) => ({
+  way: `${settings}, ${gitHosts[kind].title}`,
+  page: `{path}/settings/hooks/${kind}/new`,
+  fields,
+  afterwards: realPush,
+});
 const noTest = "There is no test button: push an empty commit.";
 
 const forms: Readonly<Record<GitHost, FormRow>> = {
@@ -50,30 +57,13 @@ const forms: Readonly<Record<GitHost, FormRow>> = {
     checks: "Check runs, Check suites, Statuses",
     afterwards: "GitHub sends a ping at once; the delivery's page shows the answer pong.",
   },
-  gitea: {
-    way: `${settings}, Gitea`,
-    page: "{path}/settings/hooks/gitea/new",
-    fields: giteaFields,
-    checks: "Status",
-    afterwards: realPush,
-  },
-  forgejo: {
-    way: `${settings}, Forgejo`,
-    page: "{path}/settings/hooks/forgejo/new",
-    fields: giteaFields,
-    checks: "Action Run events: Success",
-    afterwards: realPush,
-  },
-  gogs: {
-    way: `${settings}, Gogs`,
-    page: "{path}/settings/hooks/gogs/new",
-    fields: {
-      ...gitHubFields,
-      "When should this webhook be triggered?": "Just the push event",
-      Active: "yes",
-    },
-    afterwards: realPush,
-  },
+  gitea: { ...giteaLike("gitea", giteaFields), checks: "Status" },
+  forgejo: { ...giteaLike("forgejo", giteaFields), checks: "Action Run events: Success" },
+  gogs: giteaLike("gogs", {
+    ...gitHubFields,
+    "When should this webhook be triggered?": "Just the push event",
+    Active: "yes",
+  }),
   gitlab: {
     way: "project, Settings, Webhooks, Add new webhook",
     page: "{path}/-/hooks",

@@ -21,16 +21,9 @@ onEngine(
     });
     after(() => project.remove());
 
-    test("after the first init of a project that is up", async () => {
+    test("after the first init of a project that is up by itself", async () => {
       const { code, output } = await project.init();
       assert.equal(code, 0, output);
-      assert.deepEqual(advicesIn(output), []);
-      assert.equal(await served(), "by Caddy");
-      await project.type("docker compose down");
-    });
-
-    test("after init of a project that is not up", async () => {
-      const { output } = await project.init();
       assert.deepEqual(advicesIn(output), ["docker compose up -d", "hotpush send --dry-run"]);
       await follow(output);
       assert.equal(await served(), "by Caddy");
