@@ -24,8 +24,8 @@ export interface CatchUpOptions {
 }
 
 export interface CatchUp {
-  /** Asks after `delayMs`, and from then on at every interval. */
-  readonly start: (delayMs: number) => void;
+  /** Asks now, and from then on at every interval. */
+  readonly start: () => void;
   /** Asks the remote about a branch soon, when nothing runs or waits: a delivery that came again may mean that it moved. */
   readonly look: (ref: string) => void;
   readonly stop: () => void;
@@ -60,7 +60,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   let failure: string | null = null;
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
-  let delayTimer: NodeJS.Timeout | undefined;
+  let interval: NodeJS.Timeout | undefined;
   const onFault = (error: unknown) =>
     log.error({ event: "catch_up.failed", err: error }, "Looking for missed pushes failed");
   const looks = repeat(lookAtWanted, { intervalMs, onFault });
@@ -118,15 +118,11 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   }
 
   return {
-    start(delayMs) {
+    start() {
       isStopped = false;
       if (intervalMs === 0) return;
-      const begin = () => {
-        lookAtLastDeployed();
-        delayTimer = setInterval(lookAtLastDeployed, intervalMs).unref();
-      };
-      if (delayMs === 0) begin();
-      else delayTimer = setTimeout(begin, delayMs).unref();
+      lookAtLastDeployed();
+      interval = setInterval(lookAtLastDeployed, intervalMs).unref();
     },
     look(ref) {
       wanted.add(ref);
@@ -134,7 +130,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
     },
     stop() {
       isStopped = true;
-      clearTimeout(delayTimer);
+      clearInterval(interval);
       clearTimeout(timer);
     },
     report: () => ({ intervalMs, lookedAtMs, failure }),

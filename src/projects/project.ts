@@ -118,10 +118,10 @@ export class Project {
     return refsOf(this.settings.branch);
   }
 
-  /** Begins to deploy, because this instance is the leader. @param catchUpDelayMs when to look for missed pushes first */
-  lead(catchUpDelayMs: number): void {
+  /** Begins to deploy, because this instance is the leader. */
+  lead(): void {
     this.queue.start();
-    this.catchUp.start(catchUpDelayMs);
+    this.catchUp.start();
   }
 
   /** Uses new settings from now on; a script that runs keeps its own. */
@@ -130,7 +130,7 @@ export class Project {
     this.config = config;
     ({ script: this.script, catchUp: this.catchUp } = this.#use(config));
     this.isServed = true;
-    if (this.#shared.isLeader()) this.catchUp.start(0);
+    if (this.#shared.isLeader()) this.catchUp.start();
     this.queue.wake();
   }
 
@@ -216,15 +216,10 @@ export class Project {
   #use({ settings, scriptSecrets, secretCommands }: ProjectConfig): Pick<Project, "script" | "catchUp"> {
     const { store, log, queue, readRemoteHead } = this;
     const { service, env, lookInTurn: inTurn } = this.#shared;
-    const { repoPath, deployEnv, secrets, notify, commitStatus, catchUpIntervalMs: intervalMs } = settings;
     const { scriptStatePath, ordersPath } = this.#paths();
     const sources = {
+      ...settings,
       env,
-      deployEnv,
-      repoPath,
-      secrets,
-      notify,
-      commitStatus,
       scriptSecrets,
       secretCommands,
       scriptStatePath,
@@ -251,7 +246,7 @@ export class Project {
       refs: this.refs,
       readRemoteHead,
       inTurn,
-      intervalMs,
+      intervalMs: settings.catchUpIntervalMs,
       request: queue.request,
       judgeHead: this.#resolver.judgeHead,
       askEveryMs: askEvery(settings),
@@ -393,9 +388,6 @@ function undone<Result>(store: Store, write: () => Result): Result {
   return results[0] as Result;
 }
 
-/** The first looks at the remotes are this far apart, so that many projects do not ask at once. */
-const catchUpSpreadMs = 2_000;
-
 /** All projects of a service. It follows the files of their settings. */
 export class ProjectRegistry {
   readonly #projects = new Map<string, Project>();
@@ -426,7 +418,7 @@ export class ProjectRegistry {
 
   #lead(projects: readonly Project[]): void {
     this.#recordSettings(projects);
-    for (const [index, project] of projects.entries()) project.lead(index * catchUpSpreadMs);
+    for (const project of projects) project.lead();
   }
 
   /** All in one transaction: each waits for the disk. A fault of the database must not keep them from being deployed. */

@@ -32,7 +32,3 @@ test("a project's network has its name, and other networks belong to no project"
     assert.equal(projectOfNetwork(name), null, name);
   }
 });
-
-test("Caddy's network sorts before every network of a project", () => {
-  assert.deepEqual([projectNetwork("0"), "hotpush"].sort(), ["hotpush", "hotpush-0"]);
-});

@@ -88,49 +88,40 @@ test("an offered push is answered with its record, each time, and recorded once"
   assert.equal(count(), 1);
 });
 
-for (const [what, value] of [
-  ["another branch", { ref: "refs/heads/dev" }],
-  ["an option as its commit", { commit: "--upload-pack=x" }],
-  ["a short commit", { commit: "abc1234" }],
-  ["a list as its commit", { commit: ["a".repeat(40)] }],
-  ["no digest", { digest: "" }],
-  ["a host with control characters", { host: "git\u001b[2Jhub" }],
-  ["a commit before that is none", { before: "HEAD~1" }],
-] as const) {
-  test(`a file with ${what} is refused for good, and the others are taken`, async (t) => {
-    const { spoolPath, isNoted, count, logged } = start(t);
-    const { project, push } = good();
-    const bad = put(spoolPath, { project, push: { ...push, ...value } });
-    const other = put(spoolPath, good());
-    await until("both are settled", () => isNoted(bad) && isNoted(other));
-    assert.equal(count(), 1);
-    assert(logged.includes("spool.refused"));
-  });
-}
-
-const odd: Readonly<Record<string, (path: string, directory: string) => void>> = {
-  "a link to a good file": (path, directory) => {
-    writeFileSync(join(directory, "good"), JSON.stringify(good()));
-    symlinkSync(join(directory, "good"), path);
-  },
-  "a link to itself": (path) => symlinkSync(path, path),
-  "a link to a device": (path) => symlinkSync("/dev/zero", path),
-  "a FIFO": (path) => void execFileSync("mkfifo", [path]),
-  "a directory": (path) => mkdirSync(path),
-  "too much": (path) => writeFileSync(path, JSON.stringify({ ...good(), more: "x".repeat(20_000) })),
-  "deep JSON": (path) => writeFileSync(path, "[".repeat(16_000)),
-  nothing: (path) => writeFileSync(path, ""),
-};
-for (const [what, make] of Object.entries(odd)) {
-  test(`${what} in the spool is neither followed, waited for nor recorded`, async (t) => {
-    const { spoolPath, directory, isNoted, count } = start(t);
+test("what is no push is refused for good, neither followed nor waited for, and others are taken", async (t) => {
+  const { spoolPath, directory, isNoted, count, logged } = start(t);
+  const { project, push } = good();
+  const faulty = Object.entries({
+    "another branch": { ref: "refs/heads/dev" },
+    "an option as its commit": { commit: "--upload-pack=x" },
+    "a short commit": { commit: "abc1234" },
+    "a list as its commit": { commit: ["a".repeat(40)] },
+    "no digest": { digest: "" },
+    "a host with control characters": { host: "git\u001b[2Jhub" },
+    "a commit before that is none": { before: "HEAD~1" },
+  }).map(([what, value]) => [what, put(spoolPath, { project, push: { ...push, ...value } })] as const);
+  writeFileSync(join(directory, "good"), JSON.stringify(good()));
+  const made: Readonly<Record<string, (path: string) => void>> = {
+    "a link to a good file": (path) => symlinkSync(join(directory, "good"), path),
+    "a link to itself": (path) => symlinkSync(path, path),
+    "a link to a device": (path) => symlinkSync("/dev/zero", path),
+    "a FIFO": (path) => void execFileSync("mkfifo", [path]),
+    "a directory": (path) => mkdirSync(path),
+    "too much": (path) => writeFileSync(path, JSON.stringify({ ...good(), more: "x".repeat(20_000) })),
+    "deep JSON": (path) => writeFileSync(path, "[".repeat(16_000)),
+    nothing: (path) => writeFileSync(path, ""),
+  };
+  const odd = Object.entries(made).map(([what, make]) => {
     const id = newId();
-    make(join(spoolPath, `${id}.push`), directory);
-    const other = put(spoolPath, good());
-    await until("both are settled", () => isNoted(id) && isNoted(other));
-    assert.equal(count(), 1);
+    make(join(spoolPath, `${id}.push`));
+    return [what, id] as const;
   });
-}
+  const other = put(spoolPath, good());
+  for (const [what, id] of [...faulty, ...odd]) await until(`${what} is refused`, () => isNoted(id));
+  await until("the good one is taken", () => isNoted(other));
+  assert.equal(count(), 1);
+  assert(logged.includes("spool.refused"));
+});
 
 test("what is only for people is left out if it could steer a terminal", async (t) => {
   const { spoolPath, store, count } = start(t);
