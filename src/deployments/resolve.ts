@@ -363,19 +363,37 @@ async function findHead(
   const left = isFirst ? pausesS.filter(Number.isFinite) : [];
   const untilMs = performance.now() + longestLookMs;
   for (;;) {
-    const head = await readRemoteHead(checkout, ref, { signal });
+    const head = await fetchHead(checkout, ref, signal);
     if (head.kind === "none") return head;
-    const failure = head.kind === "head" ? await fetchBranch(checkout, ref, { signal }) : head.detail;
-    const containsPushed =
-      head.kind === "head" &&
-      failure === null &&
-      (pushed === head.commit || (await isAncestor(repoPath, pushed, head.commit, reader)));
+    const isIn = (commit: string) =>
+      head.kind === "head" ? isAncestor(repoPath, commit, head.commit, reader) : false;
+    const containsPushed = await isIn(pushed);
     const pauseS = performance.now() < untilMs ? left.shift() : undefined;
     if (containsPushed || pauseS === undefined || signal.aborted) {
-      if (failure !== null || head.kind !== "head") return { kind: "unknown", detail: failure ?? "" };
-      return { ...head, containsPushed };
+      if (head.kind === "unknown") return head;
+      if (containsPushed || (await isIn(head.commit))) return { ...head, containsPushed };
+      return { kind: "unknown", detail: `${branchOf(ref)} has moved while it was fetched.` };
     }
     await pause(pauseS * 1_000, signal);
+  }
+}
+
+/** Asks for the head and fetches its branch, both at once: each takes a connection, and those take longer than all else here. */
+async function fetchHead(checkout: Checkout, ref: string, signal: AbortSignal): Promise<RemoteHead> {
+  if (!isRepository(checkout)) return await readRemoteHead(checkout, ref, { signal });
+  const useless = new AbortController();
+  const endsFetch = (head: RemoteHead) => {
+    if (head.kind !== "head") useless.abort();
+    return head;
+  };
+  try {
+    const [head, failure] = await Promise.all([
+      readRemoteHead(checkout, ref, { signal }).then(endsFetch),
+      fetchBranch(checkout, ref, { signal: AbortSignal.any([signal, useless.signal]) }),
+    ]);
+    return head.kind === "head" && failure !== null ? { kind: "unknown", detail: failure } : head;
+  } finally {
+    useless.abort();
   }
 }
 

@@ -54,6 +54,30 @@ test("1: a commit that is not there yet is looked for again", async (t) => {
   assert.equal(await deploys(), head);
 });
 
+test("1: the branch is fetched while the remote is asked for its head", async (t) => {
+  const directory = temporaryDirectory(t);
+  const { project, deliver, deploys } = makeResolving(t, { searchPath: directory });
+  const marks = join(directory, "begun");
+  const both = `touch ${marks}-$1; until [ -e ${marks}-ls-remote ] && [ -e ${marks}-fetch ]; do sleep 0.02; done`;
+  writeScript(
+    join(directory, "git"),
+    `#!/bin/sh\nPATH=\${PATH#*:}\nmeet() { ${both}; }\ncase " $* " in *" ls-remote "*) meet ls-remote ;; *" fetch "*) meet fetch ;; esac\nexec git "$@"\n`,
+  );
+  const head = project.commit();
+  deliver(head);
+  assert.equal(await deploys(), head);
+});
+
+test("1: a head that the remote names but does not hand over is not deployed", async (t) => {
+  const directory = temporaryDirectory(t);
+  const { deliver, next } = makeResolving(t, { searchPath: directory });
+  const named = commitOf("only a name");
+  const lie = `case " $* " in *" ls-remote "*) printf '${named}\\t${ref}\\n'; exit ;; esac`;
+  writeScript(join(directory, "git"), `#!/bin/sh\n${lie}\nPATH=\${PATH#*:} exec git "$@"\n`);
+  deliver(named);
+  assert.equal((await next()).kind, "wait");
+});
+
 // 2
 
 test("2: after a force push the new head is deployed, also for a push that it replaced", async (t) => {
