@@ -45,8 +45,6 @@ export interface Queue {
   readonly findGuarded: () => Deployment | null;
   /** Has that deployment go back to the version before; then it fails. @throws the system's error */
   readonly goBack: (deploymentId: number) => void;
-  /** Whether a deployment runs here, or the recovery. */
-  readonly isBusy: () => boolean;
   /** Starts nothing more. Lets the running deployment go on for `graceMs`, then interrupts it. */
   readonly stop: (graceMs: number) => Promise<void>;
 }
@@ -163,7 +161,6 @@ export function createQueue(options: QueueOptions): Queue {
       store.transaction(() => takeBack(store, id));
       exchange.order(id, "back");
     },
-    isBusy: () => mode === "busy",
     async stop(graceMs) {
       mode = "stopping";
       controller.abort();

@@ -67,7 +67,7 @@ test("cancelling a deployment whose interruption is on disk removes it from the 
   await until("it is queued again", () => stateOf() === "queued");
   t.mock.restoreAll();
   assert.equal(queue.cancel(1), true);
-  await until("it is idle", () => !queue.isBusy());
+  await queue.stop(0);
   assert.equal(stateOf(), "cancelled");
 });
 

@@ -78,6 +78,8 @@ for (const [what, roles] of [
     }
     beginLife(site, "last");
     await load.stop();
+    // What waits in the spool is recorded in any order.
+    await until("the spool is empty", () => unseen.countInSpool() === 0, 120_000);
     const newest = randomCommit();
     for (const name of names) {
       const last = githubPush({ after: newest });
