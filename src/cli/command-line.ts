@@ -2,7 +2,7 @@ import { type Command, CommanderError } from "commander";
 import { NotRunningError } from "#calls/client";
 import { CommandError, ProblemError, refuseOtherSystems } from "#problems";
 import { refuse } from "./command.ts";
-import { loadProgram, onlyOnServers, onlyPrinting, onlyThere } from "./commands.ts";
+import { hasTrait, loadProgram } from "./commands.ts";
 import { runInServer, runOverSsh, sshServerFor } from "./run-elsewhere.ts";
 
 /** The exit code of a wrong command line, as of every shell's built-in commands. */
@@ -18,20 +18,20 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   const finish = (code: number) => {
     exitCode = code;
   };
-  // Their token is one of a git host, which is never sent to a page, nor one of a page to a git host.
-  const isAtGitHost = ["connect", "clone", "up"].includes(argv[0] ?? "");
-  const { words, server } = isAtGitHost ? { words: [...argv], server: {} } : takeServer(argv);
+  const { words, server } = hasTrait("takeHostToken", argv[0])
+    ? { words: [...argv], server: {} }
+    : takeServer(argv);
   const wanted = words.find((word) => !word.startsWith("-") && word !== "help");
-  surviveReader(wanted === undefined || onlyPrinting.includes(wanted));
+  surviveReader(wanted === undefined || hasTrait("onlyPrint", wanted));
   const context = { env: { ...env, ...server }, finish };
-  const overSsh = sshServerFor(wanted ?? "", context.env);
+  const overSsh = hasTrait("goBySsh", wanted) ? sshServerFor(context.env) : null;
   if (overSsh !== null) return await runOverSsh(overSsh, words, context.env);
-  if (onlyThere.includes(wanted ?? "") && context.env.HOTPUSH_SERVER)
+  if (hasTrait("actThere", wanted) && context.env.HOTPUSH_SERVER)
     return refuse(`hotpush ${wanted} acts only on the machine of the service. Run it there.`);
   const program = await loadProgram(context, (name) => words.includes(name));
   for (const command of allCommands(program)) configure(command);
   try {
-    if (onlyOnServers.includes(wanted ?? "") && !words.includes("--help")) refuseOtherSystems();
+    if (hasTrait("needServer", wanted) && !words.includes("--help")) refuseOtherSystems();
     await program.parseAsync([...words], { from: "user" });
     return exitCode;
   } catch (error) {

@@ -70,23 +70,24 @@ const service: CommandFile = {
   },
 };
 
-/** The commands that change nothing: they end if the reader of their output goes away. */
-export const onlyPrinting: readonly string[] = [
-  "doctor",
-  "completion",
-  "status",
-  "history",
-  "logs",
-  "projects",
-  "receipt",
-  "verify",
-];
+/** Where a command runs and what its surroundings may do to it, by its name. */
+const traits = {
+  /** They change nothing: they end if the reader of their output goes away. */
+  onlyPrint: "doctor completion status history logs projects receipt verify",
+  /** They set a server up, or replace its containers. */
+  needServer: "init upgrade remove rollout prune",
+  /** They call a service, but not over its page. */
+  actThere: "connect doctor notify secret open",
+  /** They run on the server themselves if HOTPUSH_SERVER is an address of ssh. */
+  goBySsh: "status history logs projects deploy cancel pause resume rollback open doctor",
+  /** Their token is one of a git host, which is never sent to a page, nor one of a page to a git host. */
+  takeHostToken: "connect clone up",
+};
 
-/** Those that set a server up, or replace its containers. */
-export const onlyOnServers: readonly string[] = ["init", "upgrade", "remove", "rollout", "prune"];
-
-/** Those that call a service, but not over its page. */
-export const onlyThere: readonly string[] = ["connect", "doctor", "notify", "secret", "open"];
+/** Whether the command of this name has a trait. */
+export function hasTrait(trait: keyof typeof traits, name = ""): boolean {
+  return traits[trait].split(" ").includes(name);
+}
 
 /**
  * Builds the program. Commands that are not wanted are in it by name and summary only.

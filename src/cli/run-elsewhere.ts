@@ -11,12 +11,6 @@ import { runContainer as container, findServer } from "#setup/server";
 import { refuse } from "./command.ts";
 import { directoriesAround, statePathOf } from "./service-access.ts";
 
-/** The commands that run on the server themselves if HOTPUSH_SERVER is an address of ssh. */
-const overSsh = [
-  ...["status", "history", "logs", "projects", "deploy", "cancel", "pause", "resume", "rollback"],
-  ...["open", "doctor"],
-];
-
 /** Where `hotpush up` writes down which server was set up from this machine. */
 export function clientFileOf({ XDG_CONFIG_HOME, HOME }: NodeJS.ProcessEnv): string {
   return join(XDG_CONFIG_HOME || join(HOME || "/", ".config"), "hotpush/client.env");
@@ -36,8 +30,7 @@ export function saveServer(env: NodeJS.ProcessEnv, address: string): void {
  * @returns null: the command runs here
  * @throws CommandError if it is no address of ssh
  */
-export function sshServerFor(command: string, env: NodeJS.ProcessEnv): string | null {
-  if (!overSsh.includes(command)) return null;
+export function sshServerFor(env: NodeJS.ProcessEnv): string | null {
   const address = env.HOTPUSH_SERVER || savedServer(env);
   if (!address?.startsWith("ssh://")) return null;
   if (isSshDestination(address)) return address;
