@@ -1,6 +1,6 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
-import type { DeploymentJson, LineJson, LogPageJson } from "../../src/calls/shapes.ts";
+import type { DeploymentJson, LineJson } from "../../src/calls/shapes.ts";
 import { refuse } from "../../src/calls/table.ts";
 import { shortCommit } from "../../src/deployments/push.ts";
 import type { RunClient } from "../../src/front/page/run-client.ts";
@@ -20,8 +20,6 @@ export function cannedRun(): RunClient {
     if (pathname === "/deployments") return listed(all, query);
     const deployment = find(pathname);
     if (deployment === undefined) return null;
-    if (pathname.endsWith("/log/page"))
-      return { lines: linesOf(deployment), firstNumber: 1, before: null, after: null } satisfies LogPageJson;
     return { deployment, steps: cannedSteps(deployment), logBytes: linesOf(deployment).at(-1)?.endByte ?? 0 };
   }
 

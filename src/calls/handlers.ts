@@ -23,11 +23,11 @@ import type { Store } from "#platform/sqlite";
 import type { Project } from "#projects/project";
 import { rolloutState } from "#rollout/lock";
 import { noGoodVersion, previousVersion, readVersions } from "#rollout/versions";
-import { logBytes, logPath, readLog, readLogPage } from "#runner/log-file";
+import { logBytes, logPath, readLog } from "#runner/log-file";
 import type { Caller, ServerContext, Stream } from "./context.ts";
 import { metricsText } from "./metrics.ts";
 import type * as shapes from "./shapes.ts";
-import { deploymentJson, instant, lineJson, pauseJson, stepJson, withInstants } from "./shapes.ts";
+import { deploymentJson, instant, pauseJson, stepJson, withInstants } from "./shapes.ts";
 import { branchesOf, listProjects, projectStatus, wholeStatus } from "./status.ts";
 import { eventsIn } from "./streams.ts";
 import { type CallName, type calls, type GivenBy, refuse, type TakenBy } from "./table.ts";
@@ -73,11 +73,6 @@ export const handlers: Handlers = {
   })),
 
   log: ofDeployment((_found, path, _project, { format }) => logIn(path, format)),
-
-  logPage: ofDeployment((_found, path, _project, { to }) => {
-    const page = readLogPage(path, to);
-    return { ...page, lines: page.lines.map(lineJson) };
-  }),
 
   events: ofDeployment((found, _path, { store, statePath }, { from, follow, format }, { events, log }) =>
     eventsIn({ store, statePath, events, log }, found, { from, isFollowing: follow === "true", format }),

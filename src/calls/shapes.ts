@@ -190,15 +190,6 @@ export const serviceLogEvent = v.variant("event", [
 export type ServiceLogEvent = Shaped<typeof serviceLogEvent>;
 export const services = v.strictObject({ services: v.array(text) });
 
-/** `before` and `after` are where the page before this one and the one after it end; null: there is none. */
-export const logPage = v.strictObject({
-  lines: v.array(line),
-  firstNumber: count,
-  before: countOrNull,
-  after: countOrNull,
-});
-export type LogPageJson = Shaped<typeof logPage>;
-
 /** What the holder of all deployments receives: `waiting` at most once, then `quiet`. */
 export const holdEvent = v.variant("event", [
   v.strictObject({ event: v.literal("waiting"), running: v.array(deployment) }),
@@ -368,7 +359,7 @@ export function stepJson({ attempt, name, startedAtMs, endedAtMs }: DeploymentSt
   return { attempt, name, startedAt: instant(startedAtMs), durationMs };
 }
 
-export function lineJson({ text, endByte, printedAtMs }: Omit<LogLine, "startByte">): LineJson {
+export function lineJson({ text, endByte, printedAtMs }: LogLine): LineJson {
   return { event: "line", line: text, endByte, printedAt: instantOrNull(printedAtMs) };
 }
 

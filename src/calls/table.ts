@@ -41,9 +41,6 @@ export const calls = {
   log: viewer("GET /deployments/:id/log", plain, "What its script printed; `timed` as it is stored", {
     format: v.optional(v.picklist(["text", "timed"]), "text"),
   }),
-  logPage: viewer("GET /deployments/:id/log/page", shapes.logPage, "The page of it that ends at byte `to`", {
-    to: v.optional(takes.place),
-  }),
   events: viewer(
     "GET /deployments/:id/events",
     ndjson,

@@ -295,7 +295,6 @@ export interface LogLine {
   readonly text: string;
   /** null: the line has none. */
   readonly printedAtMs: number | null;
-  readonly startByte: number;
   /** The place of the byte after it. */
   readonly endByte: number;
 }
@@ -305,24 +304,21 @@ const lineFeed = 0x0a;
 const pieceBytes = 64 * 1024;
 
 /**
- * Reads whole lines of the log at `path`, some at a time: those that begin at `fromByte` or after it and before `toByte`. The
- * log is read when the next lines are asked for, so that a slow reader costs no memory. Without a log there are none.
+ * Reads whole lines of the log at `path`, some at a time: those that begin at `fromByte` or after it. The log is read when the
+ * next lines are asked for, so that a slow reader costs no memory. Without a log there are none.
  */
-export function* readLog(
-  path: string,
-  fromByte = 0,
-  toByte = Number.MAX_SAFE_INTEGER,
-): Generator<readonly LogLine[], void, void> {
+export function* readLog(path: string, fromByte = 0): Generator<readonly LogLine[], void, void> {
   if (!existsSync(path)) return;
   const fd = openSync(path, "r");
   try {
     const buffer = Buffer.allocUnsafe(pieceBytes);
     const read = (place: number) => buffer.subarray(0, readSync(fd, buffer, 0, pieceBytes, place));
     let place = fromByte > 0 ? fromByte + read(fromByte - 1).indexOf(lineFeed) : 0;
-    while (place >= fromByte && place < toByte) {
-      const lines = linesIn(read(place), place, toByte);
-      if (lines.length === 0) return;
-      place = lines.at(-1)?.endByte ?? toByte;
+    while (place >= fromByte) {
+      const lines = linesIn(read(place), place);
+      const last = lines.at(-1);
+      if (last === undefined) return;
+      place = last.endByte;
       yield lines;
     }
   } finally {
@@ -332,15 +328,13 @@ export function* readLog(
 
 const timed = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) /;
 
-function linesIn(bytes: Buffer, place: number, toByte: number): readonly LogLine[] {
+function linesIn(bytes: Buffer, place: number): readonly LogLine[] {
   const lines: LogLine[] = [];
   let from = 0;
   for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, from)) {
-    if (place + from >= toByte) break;
     const whole = withoutReturn(bytes.toString("utf8", from, end));
     const [head = "", time] = timed.exec(whole) ?? [];
     lines.push({
-      startByte: place + from,
       endByte: place + end + 1,
       text: whole.slice(head.length),
       printedAtMs: time === undefined ? null : Date.parse(time),
@@ -353,33 +347,6 @@ function linesIn(bytes: Buffer, place: number, toByte: number): readonly LogLine
 /** The last lines of the log at `path`, of at most `mostBytes`. */
 export function readLastLines(path: string, mostBytes: number): readonly string[] {
   return [...readLog(path, logBytes(path) - mostBytes)].flat().map(({ text }) => text);
-}
-
-/** Some lines of a log, for a reader who turns its pages. */
-export interface LogPage {
-  readonly lines: readonly LogLine[];
-  /** The number of the first one in the log. */
-  readonly firstNumber: number;
-  /** Where the page before this one and the one after it end; null: there is none. */
-  readonly before: number | null;
-  readonly after: number | null;
-}
-
-const pageBytes = 32 * 1024;
-
-/** Reads the page of the log at `path` that ends at `toByte`, by default the last one. */
-export function readLogPage(path: string, toByte = logBytes(path)): LogPage {
-  const lines = [...readLog(path, toByte - pageBytes, toByte)].flat();
-  const startByte = lines[0]?.startByte ?? 0;
-  const endByte = lines.at(-1)?.endByte ?? 0;
-  let firstNumber = 1;
-  for (const before of readLog(path, 0, startByte)) firstNumber += before.length;
-  return {
-    lines,
-    firstNumber,
-    before: startByte > 0 ? startByte : null,
-    after: endByte < logBytes(path) ? endByte + pageBytes : null,
-  };
 }
 
 const logName = /^(\d{1,15})\.log$/;

@@ -170,18 +170,6 @@ test("without a connection the page says so, and goes on when there is one", { s
   await tab.until(`document.getElementById("offline").hidden`);
 });
 
-test("until the whole log comes, its end stays as the server sent it", { skip }, async (t) => {
-  const { tab, address } = await watch(t, { text: "==> Build\nsent with the page\n", exitCode: 1 });
-  await tab.call("Network.setBlockedURLs", { urls: ["*/api/deployments/1/log?format=timed"] });
-  await tab.open("about:blank");
-  await tab.open(address);
-  await tab.until(`document.getElementById("tail").textContent.startsWith("No connection")`);
-  assert.equal(await tab.read(`document.querySelector("#L2 span").textContent`), "sent with the page");
-  await tab.call("Network.setBlockedURLs", { urls: [] });
-  await tab.until(`document.getElementById("log").dataset.ready === ""`);
-  await tab.until(`document.getElementById("tail").textContent === "The log ends here: exit code 1"`);
-});
-
 test("a log of 100,000 lines opens, and only lines in sight are elements", { skip }, async (t) => {
   const { tab, address } = await watch(t, { text: `==> Build\n${numbered(1, 100_000)}`, exitCode: 1 });
   assert.equal(await tab.read(`document.querySelectorAll("#lines .block").length`), 1_000);
@@ -214,39 +202,6 @@ test("each line has the time at which it was printed, and copied text has neithe
   assert.ok(printedMs >= startMs - 1_000 && printedMs <= Date.now(), `${printedMs - startMs} ms`);
   const copied = `(getSelection().selectAllChildren(document.querySelector(".block")), getSelection().toString())`;
   assert.equal((await tab.read<string>(copied)).trim().replaceAll(/\n+/g, "\n"), "early\nlate");
-});
-
-test("without JavaScript the whole log can be read, page by page", { skip }, async (t) => {
-  const { tab, address } = await watch(t, {
-    text: `==> Build\n${numbered(1, 9_000)}<b>last</b>\n`,
-    exitCode: 1,
-  });
-  await tab.call("Emulation.setScriptExecutionDisabled", { value: true });
-  // Without scripts in the page, only the document itself can be asked.
-  const documentText = async () => {
-    const { root } = await tab.call<{ root: { nodeId: number } }>("DOM.getDocument");
-    return (await tab.call<{ outerHTML: string }>("DOM.getOuterHTML", root)).outerHTML;
-  };
-  const seen: number[] = [];
-  let path = "/deployments/1?plain";
-  let text = "";
-  while (path !== "") {
-    await tab.call("Page.navigate", { url: new URL(path, address).href });
-    const before = text;
-    text = await until("the page", async () => {
-      const found = await documentText().catch(() => "");
-      return found.includes('id="said"') && found !== before && found;
-    });
-    if (seen.length === 0) assert.match(text, /<span>&lt;b&gt;last&lt;\/b&gt;<\/span>/);
-    seen.unshift(...[...text.matchAll(/<span>line (\d+)<\/span>/g)].map(([, number]) => Number(number)));
-    path = /href="([^"]+)">Earlier lines/.exec(text)?.[1]?.replace("#log", "") ?? "";
-  }
-  assert.deepEqual(
-    seen,
-    Array.from({ length: 9_000 }, (_, index) => index + 1),
-  );
-  assert.match(text, /Later lines/);
-  assert.match(text, /id="find"[^>]* hidden/);
 });
 
 /** The number in each line of the log, from its first to its last, as a person who scrolls would see them. */

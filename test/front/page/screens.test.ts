@@ -114,7 +114,6 @@ function screenOf(deployment: DeploymentJson, live = cannedDeployment(), who = o
     logBytes: 0,
     project,
     before: null,
-    log: { lines: [], firstNumber: 1, before: null, after: null },
   });
 }
 
@@ -170,10 +169,6 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
     deployment,
     ...cannedHistories(9, [{ project: text, count: 3, tookMs: 9, newestAgoMs: 9 }]),
   ];
-  const lines = [text, `==> ${text}`, text].map((line) => ({
-    ...({ event: "line", line, endByte: 9, printedAt: null } as const),
-  }));
-  const log = { lines, firstNumber: 4, before: 9, after: null };
   const running = { ...project, last: { ...deployment, state: "running" } as const };
   return {
     projects: projectsScreen(who, [
@@ -187,7 +182,7 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
       isFirstPage: false,
       history: { deployments, next: 5 },
     }),
-    deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, before: text, log }),
+    deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, before: text }),
     account: accountScreen(who),
     link: linkScreen(text),
     refusedLink: signInScreen(text),

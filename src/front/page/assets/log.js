@@ -1,5 +1,5 @@
-// The log of a deployment: takes the place of the page of it that the server has sent, and goes on as it grows. Or that of the
-// containers of a service, which begins with its last lines and has no end.
+// The log of a deployment: all of it, and then what follows. Or that of the containers of a service, which begins with its last
+// lines and has no end.
 
 import { cutLines, makeRow, plainStyle, plainText, readRuns, stepOf } from "./log-text.js";
 import { lasted, refresh } from "./page.js";
@@ -59,7 +59,6 @@ async function showWhole(bytes) {
   // What failed or goes on, and after a success all that is short.
   for (const [index, part] of heads.entries())
     part.element.open = section.dataset.state === "succeeded" ? isShort(part) : index === heads.length - 1;
-  byId("pages")?.remove();
   body.replaceChildren(...parts.map(({ element }) => element));
   isShown = true;
 }

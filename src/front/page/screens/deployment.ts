@@ -1,11 +1,9 @@
-import { stripVTControlCharacters } from "node:util";
 import { html } from "hono/html";
-import type { DeploymentJson, LogPageJson, OneDeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
+import type { DeploymentJson, OneDeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
 import { gitHosts, isGitHost } from "#config/git-hosts";
 import { formatDuration } from "#config/values";
 import { branchOf, shortCommit } from "#deployments/push";
-import { stepOf } from "#runner/log-file";
 import { failedText, type SiteRequests } from "#site-requests";
 import {
   actionBar,
@@ -35,20 +33,18 @@ import {
   titleOf,
 } from "./words.ts";
 
-/** A deployment with the page of its log that the address asks for. */
-export async function findDeployment({ run, visit, visitor, query }: Wanted, named: string): Promise<Screen> {
+/** A deployment; its log is loaded by the browser. */
+export async function findDeployment({ run, visit, visitor }: Wanted, named: string): Promise<Screen> {
   const id = Number(named);
-  const to = query.get("to");
-  const [{ projects }, found, log] = await Promise.all([
+  const [{ projects }, found] = await Promise.all([
     ask(run, visit, "projects", {}),
     ask(run, visit, "deployment", { id }),
-    ask(run, visit, "logPage", { id, ...(to !== null && { to: to as unknown as number }) }),
   ]);
   const name = found.deployment.project;
   const good = { project: name, before: id, state: "succeeded", limit: 1 } as const;
   const [before = null] = (await ask(run, visit, "history", good)).deployments;
   const project = projects.find((one) => one.name === name) ?? null;
-  return deploymentScreen(visitor, { ...found, project, log, before: before && shownCommit(before) });
+  return deploymentScreen(visitor, { ...found, project, before: before && shownCommit(before) });
 }
 
 export interface DeploymentView extends OneDeploymentJson {
@@ -56,7 +52,6 @@ export interface DeploymentView extends OneDeploymentJson {
   readonly project: ProjectJson | null;
   /** The commit that was live before; null if there was none. */
   readonly before: string | null;
-  readonly log: LogPageJson;
 }
 
 /** A deployment: one sentence, what was counted, its steps beside its log. */
@@ -73,7 +68,7 @@ export function deploymentScreen(visitor: Visitor, view: DeploymentView): Screen
 <div id="actions" data-live>${actionBar(visitor, deploymentActions(visitor, deployment, project))}</div>
 <div id="outcome" data-live>${problemBox(deployment)}${requestTable(deployment.requests)}</div>
 <div class="split"><aside class="rail" aria-label="Steps"><div id="rail" data-live>${stepRail(deployment, steps)}${facts(deployment)}</div></aside>
-${logView(view)}</div>`;
+${deploymentLog(deployment)}</div>`;
   const title = `${titleOf(deployment)}: ${lookOf(deployment.state).word.toLowerCase()} · ${name}`;
   return { title, tone, visitor, main, everySeconds: isOver(deployment) ? 0 : 3, script: "log.js" };
 }
@@ -235,95 +230,44 @@ function stepRail(deployment: DeploymentJson, steps: readonly StepJson[]): Marku
   })}</ol>`;
 }
 
-interface Line {
-  readonly number: number;
-  readonly text: string;
-}
-
-interface Section {
-  /** null: before the first step. */
-  readonly name: string | null;
-  readonly lines: readonly Line[];
-}
-
-/** The log with its controls, which only show if the browser runs them. */
-function logView(view: OneDeploymentJson & { readonly log: LogPageJson }): Markup {
-  const { deployment, log } = view;
+function deploymentLog(deployment: DeploymentJson): Markup {
   const { id, state, startedAt, finishedAt, exitCode } = deployment;
+  const log = `/api/deployments/${id}/log`;
   const over = isOver(deployment);
-  return html`<link rel="preload" as="fetch" href="/api/deployments/${id}/log?format=timed" crossorigin>
-<section class="log" id="log" aria-label="Log" data-log="/api/deployments/${id}/log?format=timed" data-events="/api/deployments/${id}/events" data-place="from" data-over="${String(over)}" data-state="${state}" data-exit="${exitCode ?? ""}" data-started="${startedAt ?? ""}" data-ended="${over && finishedAt}">
-${logBar(html`<a href="/api/deployments/${id}/log">Raw</a><a href="/api/deployments/${id}/log" download="deployment-${id}.log">Download</a>`)}
-${pageLinks(id, log)}
-<div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0">${sectionViews(view)}</div>
-<p class="tail" id="tail">${log.lines.length === 0 ? (over ? "It printed nothing." : "It has printed nothing yet.") : ""}</p>
-<p id="said" class="unseen" role="status"></p></section>`;
+  return html`<link rel="preload" as="fetch" href="${log}?format=timed" crossorigin>
+${logView(
+  {
+    log: `${log}?format=timed`,
+    events: `/api/deployments/${id}/events`,
+    place: "from",
+    over,
+    state,
+    exit: exitCode ?? "",
+    started: startedAt ?? "",
+    ended: (over && finishedAt) || "",
+  },
+  html`<a href="${log}">Raw</a><a href="${log}" download="deployment-${id}.log">Download</a>`,
+)}`;
 }
 
-/** For a browser without JavaScript; with it, the whole log takes the place of its last page. */
-function pageLinks(id: number, { before, after, firstNumber, lines }: LogPageJson): Markup | null {
-  if (before === null && after === null) return null;
-  const to = (byte: number) => `/deployments/${id}?to=${byte}#log`;
-  return html`<nav class="cut" id="pages" aria-label="Pages of the log">Lines ${firstNumber} to ${firstNumber + lines.length - 1}
-${before !== null && html`<a href="${to(before)}">Earlier lines</a>`} ${after !== null && html`<a href="${to(after)}">Later lines</a> <a href="/deployments/${id}#log">Last lines</a>`}</nav>`;
-}
-
-/** The controls of a log. @param links after them */
-export function logBar(links: Markup | null): Markup {
-  return html`<div class="bar" id="bar" role="toolbar" aria-label="Log">
+/**
+ * A log with its controls, which a script of the page fills.
+ *
+ * @param data what the script reads
+ * @param links after the controls
+ */
+export function logView(
+  data: Readonly<Record<string, string | number | boolean>>,
+  links: Markup | null,
+): Markup {
+  const attributes = Object.entries(data).map(([name, value]) => html` data-${name}="${value}"`);
+  return html`<section class="log" id="log" aria-label="Log"${attributes}>
+<div class="bar" id="bar" role="toolbar" aria-label="Log">
 <input type="search" id="find" placeholder="Search" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" for="find" hidden></output>
 <button type="button" id="previous" aria-label="Previous match" hidden>↑</button><button type="button" id="next" aria-label="Next match" hidden>↓</button>
 <button type="button" id="follow" aria-pressed="false" hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button>
-${links}</div>`;
-}
-
-function sectionViews({
-  deployment,
-  log,
-  steps,
-}: OneDeploymentJson & { readonly log: LogPageJson }): readonly Markup[] {
-  const sections = sectionsOf(log);
-  const named = sections.filter(({ name }) => name !== null);
-  // If the beginning is not here, the steps that are here are the last ones.
-  const before = log.before === null ? 0 : Math.max(0, steps.length - named.length);
-  return sections.map((section) => {
-    if (section.name === null) return html`<div>${linesView(section.lines)}</div>`;
-    const index = before + named.indexOf(section);
-    return stepView(deployment, section, {
-      step: steps[index],
-      number: index + 1,
-      isLast: section === named.at(-1),
-    });
-  });
-}
-
-interface StepPlace {
-  readonly step: StepJson | undefined;
-  readonly number: number;
-  readonly isLast: boolean;
-}
-
-function stepView(
-  deployment: DeploymentJson,
-  { name, lines }: Section,
-  { step, number, isLast }: StepPlace,
-): Markup {
-  const isOpen = isLast || deployment.state === "succeeded";
-  const tone = step && stepTone(deployment, step, isLast);
-  return html`<details id="step-${number}" class="${tone ?? ""}"${isOpen ? html` open` : ""}><summary><span>${name}</span>${step && stepTime(step)}</summary>${linesView(lines)}</details>`;
-}
-
-function linesView(lines: readonly Line[]): Markup {
-  return html`<div class="block">${lines.map(({ number, text }) => html`<p id="L${number}"><a href="#L${number}">${number}</a><span>${text}</span></p>`)}</div>`;
-}
-
-function sectionsOf({ lines, firstNumber }: LogPageJson): readonly Section[] {
-  const sections: { name: string | null; lines: Line[] }[] = [];
-  for (const [index, { line }] of lines.entries()) {
-    const text = stripVTControlCharacters(line);
-    const name = stepOf(text);
-    if (name !== null || sections.length === 0) sections.push({ name, lines: [] });
-    if (name === null) sections.at(-1)?.lines.push({ number: firstNumber + index, text });
-  }
-  return sections;
+${links}</div>
+<div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0"></div>
+<p class="tail" id="tail"><noscript>A script of this page shows the log, which a browser without JavaScript has as Raw.</noscript></p>
+<p id="said" class="unseen" role="status"></p></section>`;
 }

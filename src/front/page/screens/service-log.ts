@@ -1,6 +1,6 @@
 import { html } from "hono/html";
 import { callPath } from "#calls/table";
-import { logBar } from "./deployment.ts";
+import { logView } from "./deployment.ts";
 import { ask, nothingHere, type Screen, screenHead, type Wanted } from "./screen.ts";
 
 /** What the containers of a service print, by the viewer of the logs of deployments; for operators. */
@@ -23,11 +23,18 @@ export async function findServiceLog(
   );
   const log =
     service !== undefined &&
-    html`<section class="log" id="log" aria-label="Log" data-events="/api${callPath("serviceLog", { project, service })}" data-place="since" data-over="false" data-state="running" data-exit="" data-started="" data-ended="">
-${logBar(null)}
-<div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0"></div>
-<p class="tail" id="tail">It is read by a script of this page.</p>
-<p id="said" class="unseen" role="status"></p></section>`;
+    logView(
+      {
+        events: `/api${callPath("serviceLog", { project, service })}`,
+        place: "since",
+        over: false,
+        state: "running",
+        exit: "",
+        started: "",
+        ended: "",
+      },
+      null,
+    );
   const main = html`${screenHead(crumbs, { tone: "idle", sentence, about: [] })}
 <nav class="filters" aria-label="Services">${links}</nav>${log}`;
   const title = `${sentence} · Hotpush`;
