@@ -18,11 +18,9 @@ export const caddyMount = "/etc/caddy";
 /** Names that no project may have: those of networks, services and directories of the server, and of the only project. */
 export const reservedNames: readonly string[] = ["caddy", "front", "run", "page", "hotpush", "default"];
 
-/** The directory of the server: SERVER_PATH, else `/etc/hotpush` for root and the XDG directory for others. */
-export function serverPathOf(env: NodeJS.ProcessEnv, isRoot: boolean): string {
-  const { SERVER_PATH, XDG_CONFIG_HOME, HOME } = env;
-  if (SERVER_PATH) return SERVER_PATH;
-  return isRoot ? "/etc/hotpush" : join(XDG_CONFIG_HOME || join(HOME || "/", ".config"), "hotpush");
+/** The directory of the server: SERVER_PATH, else `/etc/hotpush`. */
+export function serverPathOf({ SERVER_PATH }: NodeJS.ProcessEnv): string {
+  return SERVER_PATH || "/etc/hotpush";
 }
 
 /**
@@ -30,10 +28,8 @@ export function serverPathOf(env: NodeJS.ProcessEnv, isRoot: boolean): string {
  *
  * @param env with SERVER_PATH, the state is inside it, so that tests and second engines have one of their own
  */
-export function newServerStatePath(env: NodeJS.ProcessEnv, isRoot: boolean): string {
-  const { SERVER_PATH, XDG_STATE_HOME, HOME } = env;
-  if (SERVER_PATH) return join(SERVER_PATH, "state");
-  return isRoot ? "/var/lib/hotpush" : join(XDG_STATE_HOME || join(HOME || "/", ".local/state"), "hotpush");
+export function newServerStatePath({ SERVER_PATH }: NodeJS.ProcessEnv): string {
+  return SERVER_PATH ? join(SERVER_PATH, "state") : "/var/lib/hotpush";
 }
 
 /** The files and directories of the configuration of the server in `path`, which is SERVER_PATH. */

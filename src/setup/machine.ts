@@ -1,19 +1,11 @@
 import { constants, existsSync, readFileSync } from "node:fs";
-import {
-  newServerStatePath,
-  projectNetwork,
-  serverComposeProject,
-  serverFilesAt,
-  serverPathOf,
-  serverServices,
-  serverStateAt,
-} from "#config/server";
+import { projectNetwork, serverComposeProject, serverServices } from "#config/server";
 import { wholeNumber } from "#config/values";
 import { connectEngine, defaultDockerHost, dockerSocketPath, getJson } from "#platform/docker/engine";
 import { isAllowed, statOf } from "#platform/files";
 import { runCommand } from "#platform/run-command";
 import { SetupError } from "./planned-file.ts";
-import { findServer, real, runContainer, type Server } from "./server.ts";
+import { findServer, real, runContainer, type Server, serverAt } from "./server.ts";
 
 /** The server that a project is added to, or that is made with it. */
 export interface ServerPlace extends Server {
@@ -28,15 +20,10 @@ export interface ServerPlace extends Server {
  * @throws SetupError if this user may not change it, or the engine has another one
  */
 export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPlace> {
-  const found = findServer(env);
-  const isRoot = process.getuid?.() === 0;
-  const server = found ?? {
-    files: serverFilesAt(serverPathOf(env, isRoot)),
-    state: serverStateAt(newServerStatePath(env, isRoot)),
-    env: {},
-  };
+  const server = serverAt(env);
+  const isNew = findServer(env) === null;
   const { path } = server.files;
-  if (found !== null && !isAllowed(server.files.projectsPath, constants.W_OK)) {
+  if (!isNew && !isAllowed(server.files.projectsPath, constants.W_OK)) {
     throw new SetupError(`Only the owner of ${path} may add projects to this server. Run this with sudo.`);
   }
   await refuseOtherServer(path, env);
@@ -45,7 +32,7 @@ export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPla
     http: portOf("HTTP_PORT", server.env.HTTP_PORT || env.HTTP_PORT || "80"),
     https: portOf("HTTPS_PORT", server.env.HTTPS_PORT || env.HTTPS_PORT || "443"),
   };
-  return { ...server, isNew: found === null, ports };
+  return { ...server, isNew, ports };
 }
 
 /** Two would have the same containers, and each init would take them from the other. */

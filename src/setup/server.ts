@@ -34,17 +34,17 @@ export interface ServerProject {
   readonly env: Environment;
 }
 
-/** Finds the server on this machine: that of this user, else that of root. */
-export function findServer(env: Environment): Server | null {
-  const isOurs = process.getuid?.() === 0;
-  return findAt(env, isOurs) ?? (isOurs ? null : findAt(env, true));
+/** Finds the server on this machine. */
+export function findServer(env: NodeJS.ProcessEnv): Server | null {
+  const server = serverAt(env);
+  return existsSync(server.files.composeFile) ? server : null;
 }
 
-function findAt(env: Environment, isRoot: boolean): Server | null {
-  const files = serverFilesAt(serverPathOf(env, isRoot));
-  if (!existsSync(files.composeFile)) return null;
+/** Where the server is, or will be. */
+export function serverAt(env: NodeJS.ProcessEnv): Server {
+  const files = serverFilesAt(serverPathOf(env));
   const own = readVariables(files.envFile) ?? {};
-  return { files, state: serverStateAt(own.STATE_PATH || newServerStatePath(env, isRoot)), env: own };
+  return { files, state: serverStateAt(own.STATE_PATH || newServerStatePath(env)), env: own };
 }
 
 /**

@@ -157,7 +157,7 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
     await rm(directory, { recursive: true, force: true });
   }
 
-  const state = serverStateAt(newServerStatePath(env, true));
+  const state = serverStateAt(newServerStatePath(env));
   return { origin, files, state, setUp, remove };
 }
 
