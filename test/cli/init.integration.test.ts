@@ -1,13 +1,5 @@
 import assert from "node:assert/strict";
-import {
-  chmodSync,
-  existsSync,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type CliOptions, openTestTerminal, runCli } from "../harness/hotpush.ts";
@@ -74,17 +66,10 @@ function makeDocker(t: TestContext, services: object | null): string {
   return bin;
 }
 
-/** Every file of a repository except git's own, with its mode and content. */
-function filesOf({ directory }: TestRepository): Record<string, string> {
-  const files = readdirSync(directory, { recursive: true, withFileTypes: true }).filter(
-    (entry) => !entry.isDirectory(),
-  );
-  const paths = files
-    .map(({ parentPath, name }) => join(parentPath, name))
-    .filter((path) => !path.includes("/.git/"));
-  return Object.fromEntries(
-    paths.map((path) => [path, `${lstatSync(path).mode.toString(8)} ${readFileSync(path, "utf8")}`]),
-  );
+/** What differs from the commit, also of files that git ignores. */
+function changesIn({ git, directory }: TestRepository): string {
+  const env = join(directory, ".env");
+  return git("status", "--porcelain", "--ignored") + (existsSync(env) ? readFileSync(env, "utf8") : "");
 }
 
 test("init says what it found, what it writes, and what happens to each published port", async (t) => {
@@ -148,23 +133,23 @@ test("a compose file whose directory compose takes for the project's is refused"
   const { repository, init } = makeProject(t);
   repository.write(".gitignore", ".env\n");
   repository.write(".env", "COMPOSE_FILE=deploy/compose.yaml\n");
-  const before = filesOf(repository);
+  const before = changesIn(repository);
   const { code, stderr } = await init(["--yes"]);
   assert.equal(code, 1);
   assert.match(stderr, /COMPOSE_FILE in \.env names deploy\/compose\.yaml first/);
-  assert.deepEqual(filesOf(repository), before);
+  assert.equal(changesIn(repository), before);
 });
 
 test("a project without a compose file is refused, with the example that exists for it", async (t) => {
   const { repository, init } = makeProject(t, null);
-  const before = filesOf(repository);
+  const before = changesIn(repository);
   const { code, stderr } = await init(["--yes"]);
   assert.equal(code, 1);
   const path = /There is no compose file in .*: (\S+) begins with the commands/.exec(
     stderr.replace(/\s+/g, " "),
   )?.[1];
   assert.ok(existsSync(path ?? ""), stderr);
-  assert.deepEqual(filesOf(repository), before);
+  assert.equal(changesIn(repository), before);
 });
 
 test("a proxy with certificates of its own is refused, unless the person gives its service an address", async (t) => {
@@ -172,11 +157,11 @@ test("a proxy with certificates of its own is refused, unless the person gives i
   const { repository, init } = makeProject(t, {
     services: { ...model.services, edge: { image: "traefik:v3", ports: edgePorts } },
   });
-  const before = filesOf(repository);
+  const before = changesIn(repository);
   const { code, stderr } = await init(["--yes", ...url]);
   assert.equal(code, 1);
   assert.match(stderr.replace(/\s+/g, " "), /^hotpush: edge publishes port 48181, .* (\S+compose\.yaml) /);
-  assert.deepEqual(filesOf(repository), before);
+  assert.equal(changesIn(repository), before);
 });
 
 test("a link in the place of a file is refused, and nothing is written", async (t) => {
