@@ -231,17 +231,11 @@ export function looksLikeSecretFile(name: string): boolean {
 const mostEnvFiles = 50;
 const mostEnvBytes = 512 * 1024;
 
-/** A variable in a file. */
-export interface FileVariable {
-  readonly name: string;
-  readonly value: string;
-}
-
 /**
  * The variables in the environment files of a project, by their usual names: `.env`, `.env.production`, `app.env`.
  * Templates such as `.env.example` are left out.
  */
-export function readEnvFiles(directory: string): readonly FileVariable[] {
+export function readEnvFiles(directory: string) {
   const names = namesIn(directory)
     .filter((name) => /^\.env(?:\.|$)|\.env$/.test(name) && !/example|sample|template|dist/i.test(name))
     .slice(0, mostEnvFiles);

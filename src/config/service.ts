@@ -1,5 +1,5 @@
 import { ProblemError } from "#problems";
-import { type ProjectSettings, readProjectSettings } from "./project.ts";
+import { readProjectSettings } from "./project.ts";
 import {
   type Environment,
   projectVariables,
@@ -45,23 +45,13 @@ export function readServiceSettings(env: Environment, faults: string[]) {
   });
 }
 
-/** The settings of a service with one project. */
-export type Config = ServiceSettings & ProjectSettings;
-
-export interface LoadedConfig {
-  readonly service: ServiceSettings;
-  /** null: PROJECTS_PATH names a directory of projects. */
-  readonly project: ProjectSettings | null;
-  /** Settings that are allowed but unwise. */
-  readonly warnings: readonly string[];
-}
-
 /**
  * Reads and checks the whole configuration, once at start; nothing else in the service reads the environment for it.
  *
+ * @returns `project` is null if PROJECTS_PATH names a directory of projects; `warnings` are about settings that are allowed but unwise
  * @throws ProblemError `configuration_invalid`, whose detail has a line for each error
  */
-export function loadConfig(env: Environment): LoadedConfig {
+export function loadConfig(env: Environment) {
   const faults: string[] = [];
   const service = readServiceSettings(env, faults);
   const project = env.PROJECTS_PATH ? null : readProjectSettings(env, faults);

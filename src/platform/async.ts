@@ -21,23 +21,19 @@ export function atMost(most: number): <Result>(work: () => Promise<Result>) => P
   };
 }
 
-/** Looks that come again and again, and never two at a time. */
-export interface Repetition {
-  /** Looks now, unless a look is in progress. */
-  readonly now: () => void;
-  /** Looks at every interval from now on; that alone keeps no process alive. */
-  readonly start: () => void;
-  readonly stop: () => void;
-}
-
-/** @param onFault gets the errors of `look`, which is still called again */
+/**
+ * Looks that come again and again, and never two at a time.
+ *
+ * @param onFault gets the errors of `look`, which is still called again
+ */
 export function repeat(
   look: () => Promise<void>,
   { intervalMs, onFault }: { readonly intervalMs: number; readonly onFault: (error: unknown) => void },
-): Repetition {
+) {
   let timer: NodeJS.Timeout | undefined;
   let isLooking = false;
 
+  /** Looks now, unless a look is in progress. */
   function now(): void {
     if (isLooking) return;
     isLooking = true;
@@ -51,6 +47,7 @@ export function repeat(
 
   return {
     now,
+    /** Looks at every interval from now on; that alone keeps no process alive. */
     start() {
       timer = setInterval(now, intervalMs).unref();
     },

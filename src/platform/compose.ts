@@ -189,12 +189,6 @@ export function pullCommand(target: ComposeTarget, services: readonly string[]):
   return [...composeCommand(target), "pull", "--ignore-buildable", ...services];
 }
 
-/** A service, and how many containers it shall have. */
-export interface Scale {
-  readonly service: string;
-  readonly count: number;
-}
-
 /**
  * Starts more containers of services and leaves the present ones as they are (see rollout/project.ts).
  *
@@ -202,7 +196,7 @@ export interface Scale {
  */
 export function scaleUpCommand(
   target: ComposeTarget,
-  scales: readonly Scale[],
+  scales: readonly { readonly service: string; readonly count: number }[],
   providers: readonly string[] = [],
 ): Argv {
   const options = scales.flatMap(({ service, count }) => ["--scale", `${service}=${count}`]);

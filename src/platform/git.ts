@@ -1,6 +1,6 @@
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { SystemUser } from "./files.ts";
 import { type Command, type CommandEnding, outputOf, runCommand } from "./run-command.ts";
 
@@ -163,23 +163,18 @@ export async function diffTexts(
 ): Promise<string | null> {
   const directory = mkdtempSync(join(tmpdir(), "hotpush-diff-"));
   try {
-    writeSide(join(directory, "a"), name, before);
-    writeSide(join(directory, "b"), name, after);
+    const path = join(directory, "before");
+    writeFileSync(path, before);
     // What a terminal shows is cleaned of control sequences, so those of git too.
-    const options = ["--no-index", "--no-ext-diff", "--no-prefix", "--color=never"];
-    const args = ["diff", ...options, "--", `a/${name}`, `b/${name}`];
-    const ending = await runGit(directory, args, { env });
+    const args = ["diff", "--no-index", "--no-ext-diff", "--color=never", "--", path, "-"];
+    const ending = await runGit(directory, args, { env, input: after });
     // 1 means that they differ.
-    return ending.kind === "exited" && ending.code <= 1 ? ending.output : null;
+    if (ending.kind !== "exited" || ending.code > 1) return null;
+    const begin = ending.output.search(/^@@ /m);
+    return begin < 0 ? "" : `--- ${name}\n+++ ${name}\n${ending.output.slice(begin)}`;
   } finally {
     rmSync(directory, { recursive: true });
   }
-}
-
-function writeSide(directory: string, name: string, text: string): void {
-  const path = join(directory, name);
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, text);
 }
 
 /** The checkout of a project, and as whom git works in it. */

@@ -99,29 +99,22 @@ export function withoutSteering(
   );
 }
 
-/** One line at the bottom of a terminal that is rewritten in place; nothing if output is piped. */
-export interface Progress {
-  /** Prints lines above it. */
-  readonly print: (...lines: readonly string[]) => void;
-  /** Removes it for good: the cursor is at the beginning of an empty line. */
-  readonly end: () => void;
-}
-
 const redrawMs = 1_000;
 const eraseRest = control("K");
 const toStart = control("G");
 
 /**
- * Shows what `text` returns, and updates it every second. Each change is one write that first overwrites the line and
+ * Shows what `text` returns in one line at the bottom of a terminal, and updates it every second; nothing if output is piped. Each change is one write that first overwrites the line and
  * then erases its rest, so that nothing flickers.
  *
  * @param write writes text to the terminal
+ * @returns `print` prints lines above it; `end` removes it for good: the cursor is at the beginning of an empty line
  */
 export function showProgress(
   terminal: Terminal,
   write: (text: string) => void,
   text: () => string,
-): Progress {
+): Pick<Terminal, "print"> & { readonly end: () => void } {
   if (!terminal.isInteractive) return { print: terminal.print, end() {} };
   let shown = "";
 

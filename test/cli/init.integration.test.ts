@@ -86,7 +86,7 @@ test("init says what it found, what it writes, and what happens to each publishe
   const { repository, env, init } = makeProject(t, { services });
   const { stdout } = await init(["--check", ...url]);
   const shown = stdout
-    .replace(/diff --git[\s\S]*?\n\n/, "")
+    .replace(/--- \S+\n[\s\S]*?\n\n/, "")
     .replaceAll(/\s+/g, " ")
     .replaceAll(repository.directory, "<checkout>")
     .replaceAll(env.SERVER_PATH, "<server>");

@@ -25,7 +25,7 @@ test("a difference is one that git applies", async (t) => {
     const path = join(temporaryDirectory(t), "file");
     writeFileSync(path, before);
     const input = `${await diffTexts("file", before, after, plain)}\n`;
-    spawnSync("git", ["apply", "-p1", "-"], { input, cwd: join(path, "..") });
+    spawnSync("git", ["apply", "-p0", "-"], { input, cwd: join(path, "..") });
     assert.equal(readFileSync(path, "utf8"), after, input);
   }
 });

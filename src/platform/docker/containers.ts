@@ -138,26 +138,20 @@ export function namesOf(containers: readonly Pick<Container, "name">[]): string 
   return containers.map(({ name }) => name).join(", ");
 }
 
-/** A container that is still there, and why the engine refused to remove it. */
-export interface UnremovedContainer {
-  readonly container: Container;
-  readonly reason: string;
-}
-
 /**
  * Stops and removes containers, all at once.
  *
  * @param longestGraceS the most seconds between SIGTERM and SIGKILL, even if a container's own stop grace period is
  * longer
- * @returns those that the engine refused to stop or to remove (a mount that is busy, for example)
+ * @returns those that the engine refused to stop or to remove (a mount that is busy, for example), with its reason
  * @throws ProblemError `docker_unreachable`
  */
 export async function discardContainers(
   engine: Engine,
   containers: readonly Container[],
   longestGraceS: number,
-): Promise<readonly UnremovedContainer[]> {
-  const discard = async (container: Container): Promise<UnremovedContainer | null> => {
+) {
+  const discard = async (container: Container) => {
     try {
       await stopContainer(engine, container, longestGraceS);
       await removeContainer(engine, container.id);
@@ -186,15 +180,8 @@ export async function findOwnContainer(engine: Engine): Promise<Container | null
   return container !== null && hasMounts(mountInfo, await mountPoints(container)) ? container : null;
 }
 
-/** The container of this process, as part of a compose service. */
-export interface OwnService {
-  readonly id: string;
-  readonly project: string;
-  readonly service: string;
-}
-
-/** Null on a host, and if compose did not create this container. */
-export async function findOwnService(engine: Engine): Promise<OwnService | null> {
+/** The container of this process, as part of a compose service. Null on a host, and if compose did not create this container. */
+export async function findOwnService(engine: Engine) {
   const own = await findOwnContainer(engine);
   const project = own?.labels["com.docker.compose.project"];
   const service = own?.labels["com.docker.compose.service"];

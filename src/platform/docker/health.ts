@@ -81,22 +81,16 @@ export function isStillReady({ status, health, restartCount }: Container): boole
   return status === "running" && health !== "unhealthy" && restartCount === 0;
 }
 
-/** Asks a container itself, by its own health check, as long as Docker has not. */
-export interface Probing {
-  /** Whether the check has ended with exit code 0. */
-  readonly hasPassed: () => boolean;
-  /** Starts no other check. */
-  readonly end: () => void;
-}
-
 const shortestPauseMs = 100;
 const longestPauseMs = 400;
 
 /**
  * Runs the health check of a container again and again until it passes. Docker runs it in the container in the same way, but
  * not before its interval is over, which is 30 s by default.
+ *
+ * @returns `hasPassed`: whether the check has ended with exit code 0; `end` starts no other one
  */
-export function startProbing(engine: Engine, id: string): Probing {
+export function startProbing(engine: Engine, id: string) {
   const over = new AbortController();
   let hasPassed = false;
   const probe = async () => {
