@@ -10,7 +10,7 @@ import { type Scope, temporaryDirectory, writeScript } from "./harness/temporary
 const demoPath = fileURLToPath(new URL("../demo/main.ts", import.meta.url));
 const readmePath = fileURLToPath(new URL("../README.md", import.meta.url));
 const command = [process.execPath, demoPath] as const;
-const longestMs = 30_000;
+const longestMs = 60_000;
 
 test("without a terminal", async (t) => {
   const demo = startDemo(t);

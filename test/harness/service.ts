@@ -82,7 +82,6 @@ export function spawnService(
   scope: Scope,
   options: ServiceOptions & { statePath: string; repoPath: string },
 ) {
-  const checked = ["--import", join(root, "test/harness/check-answers.ts")];
   const env = {
     ...serviceEnvironment(),
     PAGE_PORT: "0",
@@ -92,7 +91,7 @@ export function spawnService(
     CATCH_UP_INTERVAL: "0",
     ...options.env,
   };
-  return spawnNode(scope, [...checked, mainPath], { env, cwd: options.repoPath, wrapper: options.wrapper });
+  return spawnNode(scope, [mainPath], { env, cwd: options.repoPath, wrapper: options.wrapper });
 }
 
 interface SpawnOptions {
