@@ -18,9 +18,9 @@ export interface CatchUpOptions {
   /** 0: the remote is asked only if a push gives a reason to. */
   readonly intervalMs: number;
   /** Runs a look when it may: projects share it, so that a few remotes are asked at a time. */
-  readonly inTurn?: (look: () => Promise<void>) => Promise<void>;
-  /** Without the interval, the remote is asked at most this often. The default is 10 s. */
-  readonly askEveryMs?: number;
+  readonly inTurn: (look: () => Promise<void>) => Promise<void>;
+  /** Without the interval, the remote is asked at most this often. */
+  readonly askEveryMs: number;
 }
 
 export interface CatchUp {
@@ -42,7 +42,6 @@ export interface CatchUpReport {
   readonly failure: string | null;
 }
 
-const usualAskEveryMs = 10_000;
 /** How often to check whether what runs has ended. */
 const busyMs = 1_000;
 
@@ -51,8 +50,7 @@ const busyMs = 1_000;
  * deployed last, and requests a deployment if the rules would deploy its head.
  */
 export function createCatchUp(options: CatchUpOptions): CatchUp {
-  const { store, refs, readRemoteHead, judgeHead, request, log, intervalMs } = options;
-  const { askEveryMs = usualAskEveryMs, inTurn = (look) => look() } = options;
+  const { store, refs, readRemoteHead, judgeHead, request, log, intervalMs, askEveryMs, inTurn } = options;
   /** The branches to ask about. */
   const wanted = new Set<string>();
   let askedAtMs = Number.NEGATIVE_INFINITY;

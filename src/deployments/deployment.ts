@@ -31,6 +31,19 @@ export const transitions: Readonly<Record<DeploymentState, readonly DeploymentSt
   superseded: [],
 };
 
+/** The end of a sentence that begins with a deployment. */
+export const stateTexts: Readonly<Record<DeploymentState, string>> = {
+  queued: "is queued",
+  running: "started",
+  succeeded: "succeeded",
+  failed: "failed",
+  timed_out: "timed out",
+  cancelled: "was cancelled",
+  superseded: "was superseded",
+  interrupted: "was interrupted",
+  skipped: "was skipped",
+};
+
 /** True if nothing more happens to a deployment in this state by itself. */
 export function isFinished(state: DeploymentState): boolean {
   return state !== "queued" && state !== "running" && state !== "interrupted";
@@ -81,21 +94,13 @@ export interface Deployment {
 /** What git reports about the commit that a deployment deploys. */
 export type Source = Pick<Deployment, "checkedOutCommit" | "subject" | "author">;
 
-/** What the roll-out of a deployment reports. */
-export type RolloutReport = Pick<Deployment, "liveAtMs" | "requests">;
-
 /** To end the guard with the verdict so far, or to go back to the version before. */
 export type GuardOrder = "end" | "back";
 
 /** What the service and the roll-out of a deployment that it runs exchange. */
 export interface RolloutExchange {
   /** What the roll-out has reported so far. */
-  readonly read: (deploymentId: number) => RolloutReport & {
-    /** Whether the new version is live, and only watched. */
-    readonly isGuarding: boolean;
-    /** Whether the guard, or a person while it watched, has taken the new version back. */
-    readonly isTakenBack: boolean;
-  } & Pick<DeploymentReport, "images" | "guard">;
+  readonly read: (deploymentId: number) => DeploymentReport;
   /** @throws the system's error */
   readonly order: (deploymentId: number, order: GuardOrder) => void;
   /** Removes what was exchanged. */

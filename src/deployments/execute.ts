@@ -5,6 +5,7 @@ import { keepTrying, pause } from "#platform/async";
 import { isShortage } from "#platform/run-command";
 import type { Store } from "#platform/sqlite";
 import type { Problem } from "#problems";
+import type { DeploymentReport } from "#rollout/report";
 import {
   type Deployment,
   type Ending,
@@ -12,9 +13,9 @@ import {
   liveCommit,
   type Rest,
   type RolloutExchange,
-  type RolloutReport,
   type Run,
   type Runner,
+  stateTexts,
 } from "./deployment.ts";
 import { pruneHistory } from "./history.ts";
 import { recordStatement } from "./receipt.ts";
@@ -249,16 +250,8 @@ function logEnding(log: Log, deployment: Deployment, { state, exitCode, problem 
     code: problem?.code,
   };
   const text = problem?.detail ?? `${ref} is at ${shortCommit(liveCommit(deployment))}`;
-  log[state === "succeeded" ? "info" : "error"](fields, `Deployment ${id} ${endingTexts[state]}: ${text}`);
+  log[state === "succeeded" ? "info" : "error"](fields, `Deployment ${id} ${stateTexts[state]}: ${text}`);
 }
-
-const endingTexts: Readonly<Record<Ending["state"], string>> = {
-  succeeded: "succeeded",
-  failed: "failed",
-  timed_out: "timed out",
-  cancelled: "was cancelled",
-  interrupted: "was interrupted",
-};
 
 const pollMs = 200;
 
@@ -310,7 +303,7 @@ function orderFor(store: Store, stopping: AbortSignal): GuardOrder | null {
 }
 
 /** Records what the roll-out of a run reported, before it is settled. Call it in a transaction. */
-function recordRollout(store: Store, { id, attempts }: Deployment, report: RolloutReport): void {
+function recordRollout(store: Store, { id, attempts }: Deployment, report: DeploymentReport): void {
   store.run(
     "UPDATE deployments SET live_at_ms = ?, requests = ? WHERE id = ? AND attempts = ? AND state = 'running'",
     report.liveAtMs,

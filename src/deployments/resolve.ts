@@ -17,7 +17,7 @@ import type { Store } from "#platform/sqlite";
 import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
 import type { Checks } from "./checks.ts";
-import { type Deployment, liveCommit, type Rest, type Source } from "./deployment.ts";
+import { type Deployment, liveCommit, type Rest, type Source, stateTexts } from "./deployment.ts";
 import { findLastGood } from "./history.ts";
 import { isAfter } from "./store.ts";
 
@@ -53,8 +53,8 @@ export interface ResolverOptions {
     | null;
   /** Without them, no check at the git host is waited for. */
   readonly checks?: Checks;
-  /** An older head counts if the remote reports it twice, so far apart. The default is 10 s. */
-  readonly confirmMs?: number;
+  /** An older head counts if the remote reports it twice, so far apart. */
+  readonly confirmMs: number;
   /** How long a push waits for a remote that does not answer. The default is an hour. */
   readonly patienceMs?: number;
   /** A clock that never jumps, in milliseconds. */
@@ -160,9 +160,8 @@ const rules: readonly Rule[] = [
     name: "5c. A commit that failed is not retried by itself.",
     judge({ failed, head, ref }) {
       if (failed === null) return null;
-      const state = failed.state.replace("_", " ");
       return skip(
-        `${shortCommit(head)}, the head of ${branchOf(ref)}, was deployed by deployment ${failed.id}, which ${state === "failed" ? "failed" : `was ${state}`}. To try again: hotpush deploy ${branchOf(ref)}`,
+        `${shortCommit(head)}, the head of ${branchOf(ref)}, was deployed by deployment ${failed.id}, which ${stateTexts[failed.state]}. To try again: hotpush deploy ${branchOf(ref)}`,
       );
     },
   },
@@ -190,7 +189,6 @@ function isHeadDeployed({ last, head }: Look): boolean {
 }
 
 const ended: Decision = { kind: "wait", reason: "The service is stopping, or it was cancelled." };
-const usualConfirmMs = 10_000;
 const usualPatienceMs = 3_600_000;
 /** How often the remote is asked whether its head contains the pushed commit, before the rules are asked. */
 const usualPausesS = "1 2 3 3";
@@ -210,7 +208,7 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   function isConfirmed(ref: string, head: string): boolean {
     const before = reported.get(ref);
-    if (before?.head === head) return clock() - before.sinceMs >= (options.confirmMs ?? usualConfirmMs);
+    if (before?.head === head) return clock() - before.sinceMs >= options.confirmMs;
     reported.set(ref, { head, sinceMs: clock() });
     return false;
   }

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { type DeploymentJson, deploymentJson } from "#calls/shapes";
 import { onlyProjectName } from "#config/project-files";
 import { formatDuration } from "#config/values";
-import { type Deployment, liveCommit } from "#deployments/deployment";
+import { liveCommit, stateTexts } from "#deployments/deployment";
 import type { EventReport } from "#deployments/outbox";
 import { findDeployment, listSteps } from "#deployments/store";
 import type { Store } from "#platform/sqlite";
@@ -79,18 +79,6 @@ export function isFailure({ report }: Message): boolean {
 export function isRecovery({ report }: Message): boolean {
   return report.deployment.state === "succeeded" && report.isAfterFailure;
 }
-
-const stateTexts: Readonly<Record<Deployment["state"], string>> = {
-  queued: "is queued",
-  running: "started",
-  succeeded: "succeeded",
-  failed: "failed",
-  timed_out: "timed out",
-  cancelled: "was cancelled",
-  superseded: "was superseded",
-  interrupted: "was interrupted",
-  skipped: "was skipped",
-};
 
 /** One line: `shop on server-1: deployment 12 failed`. */
 export function headlineOf(message: Message): string {
