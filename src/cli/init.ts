@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { type GitHost, gitHostNames, isGitHost, statusHosts } from "#config/git-hosts";
-import { isProjectName } from "#config/project-files";
+import { isProjectName } from "#config/server";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
 import { canAsk, prompt, wrapFor } from "#platform/terminal";

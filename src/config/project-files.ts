@@ -7,6 +7,7 @@ import type { Argv } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type ProjectSettings, readProjectSettings } from "./project.ts";
 import { readSmallFile } from "./secret.ts";
+import { isProjectName, onlyProjectName } from "./server.ts";
 import { projectVariables } from "./settings.ts";
 
 /** A repository that is deployed, with its settings as they are now. */
@@ -31,14 +32,6 @@ export interface ProjectFiles {
   /** Reads them again now. */
   readonly refresh: () => void;
   readonly stop: () => void;
-}
-
-/** The name of the project that the environment describes. */
-export const onlyProjectName = "default";
-
-/** True for a name that can be a file, a path of a URL and part of a Docker network as it stands. */
-export function isProjectName(text: string): boolean {
-  return /^[a-z0-9][a-z0-9-]{0,38}$/.test(text);
 }
 
 /** The one project that the environment describes. */

@@ -15,6 +15,14 @@ export const adminSocket = "admin.sock";
 /** Where Caddy sees the files of the server. */
 export const caddyMount = "/etc/caddy";
 
+/** The name of the project that the environment describes. */
+export const onlyProjectName = "default";
+
+/** True for a name that can be a file, a path of a URL and part of a Docker network as it stands. */
+export function isProjectName(text: string): boolean {
+  return /^[a-z0-9][a-z0-9-]{0,38}$/.test(text);
+}
+
 /** Names that no project may have: those of networks, services and directories of the server, and of the only project. */
 export const reservedNames: readonly string[] = ["caddy", "front", "run", "page", "hotpush", "default"];
 

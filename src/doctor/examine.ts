@@ -1,5 +1,6 @@
 import { dirname, join, resolve, sep } from "node:path";
-import { isProjectName, projectNames, readProjectFile } from "#config/project-files";
+import { projectNames, readProjectFile } from "#config/project-files";
+import { isProjectName } from "#config/server";
 import { serviceVariables } from "#config/settings";
 import { CommandError } from "#problems";
 import { findServer, type Server } from "#setup/server";

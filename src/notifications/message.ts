@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { type DeploymentJson, deploymentJson } from "#calls/shapes";
-import { onlyProjectName } from "#config/project-files";
+import { onlyProjectName } from "#config/server";
 import { formatDuration } from "#config/values";
 import { liveCommit, stateTexts } from "#deployments/deployment";
 import type { EventReport } from "#deployments/outbox";

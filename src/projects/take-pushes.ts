@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import { isProjectName } from "#config/project-files";
+import { isProjectName } from "#config/server";
 import { listDeployments, pruneHistory } from "#deployments/history";
 import {
   type CommitId,

@@ -3,9 +3,8 @@ import { existsSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { type GitHost, gitHostOf, siteBehind } from "#config/git-hosts";
-import { isProjectName } from "#config/project-files";
 import { secretFault } from "#config/secret";
-import { reservedNames } from "#config/server";
+import { isProjectName, reservedNames } from "#config/server";
 import { type Branch, branches, type Environment } from "#config/settings";
 import { webhookUrl } from "#config/values";
 import {

@@ -9,10 +9,11 @@ import {
   statSync,
 } from "node:fs";
 import { join } from "node:path";
-import { isProjectName, type ProjectFiles, projectNames } from "#config/project-files";
+import { type ProjectFiles, projectNames } from "#config/project-files";
 import {
   adminSocket,
   caddyMount,
+  isProjectName,
   type ServerFiles,
   serverCommands,
   serverServices,

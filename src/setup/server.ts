@@ -1,8 +1,8 @@
 import { constants, existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
-import { isProjectName } from "#config/project-files";
 import {
+  isProjectName,
   newServerStatePath,
   type ServerFiles,
   type ServerState,

@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage, Server } from "node:http";
 import type { BlockList } from "node:net";
 import type { ProjectSettings } from "#config/project";
-import { onlyProjectName } from "#config/project-files";
 import { makeSecret, type SecretSlot } from "#config/secret";
+import { onlyProjectName } from "#config/server";
 import { formatSize } from "#config/values";
 import {
   isCommitId,
