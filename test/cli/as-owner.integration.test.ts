@@ -74,6 +74,17 @@ for (const command of ["rollout", "prune"]) {
   );
 }
 
+test(
+  "root never runs the compose plugin of an owner: the doctor asks as that user",
+  needs("mount", "otherUser"),
+  async (t) => {
+    const { alice, runIt, ran } = await setUp(t, "doctor", {});
+    const { output } = await runIt();
+    assert.match(output, /Project alice/);
+    assert.deepEqual(ran(), [`${alice.uid} ${alice.home}`], output);
+  },
+);
+
 /** A server with a project of alice, whose \`docker\` writes down who runs it. */
 async function setUp(t: TestContext, command: string, networks: object) {
   const machine = makeSharedMachine(t);
@@ -95,7 +106,8 @@ async function setUp(t: TestContext, command: string, networks: object) {
   const socketPath = await startEngine(t, machine.root, machine.serverStatePath);
   chmodSync(socketPath, 0o666);
   const known = `echo alice:x:${alice.uid}:${alice.uid}::${alice.home}:/bin/sh >>/etc/passwd`;
-  const argv = [process.execPath, mainPath, command, "--directory", alice.repoPath];
+  const directory = command === "doctor" ? [] : ["--directory", alice.repoPath];
+  const argv = [process.execPath, mainPath, command, ...directory];
   const usual = {
     PATH: `${bin}:${process.env.PATH}`,
     HOME: "/root",
