@@ -1,33 +1,23 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { commandEnvironment, hotpush, launcher, noServer, startAnswering } from "../harness/hotpush.ts";
+import { hotpush, runCli, startAnswering } from "../harness/hotpush.ts";
 import { freePort, listenHere } from "../harness/listen.ts";
 import { makeToken, startPage } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
-import { makeRepository } from "../harness/repository.ts";
+import { makeProject } from "../harness/repository.ts";
 import { quickScript } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
-interface Printed {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 /** A machine with a page, and a laptop that has nothing but its address and a token. */
-async function start(t: TestContext, script = quickScript) {
-  const { directory: repoPath, git, write, commit } = makeRepository(t);
-  write("deploy.sh", script);
-  chmodSync(join(repoPath, "deploy.sh"), 0o755);
-  commit();
-  git("remote", "add", "origin", repoPath);
-  const service = await startAnswering(t, { repoPath });
+async function start(t: TestContext) {
+  const project = makeProject(t);
+  project.script(quickScript);
+  const service = await startAnswering(t, { repoPath: project.repoPath });
   const page = await startPage(t, service);
   const file = join(temporaryDirectory(t), "token");
   const token = await makeToken(service, "operator");
@@ -39,17 +29,8 @@ async function start(t: TestContext, script = quickScript) {
   return { service, file, server, there, here };
 }
 
-function onLaptop(t: TestContext, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Printed> {
-  return new Promise((resolve) => {
-    execFile(launcher, args, { env: { ...laptopEnv(t), ...env }, cwd: "/" }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
-    );
-  });
-}
-
-function laptopEnv(t: TestContext): NodeJS.ProcessEnv {
-  const { PATH } = commandEnvironment({ statePath: "/nonexistent" });
-  return { ...noServer, PATH, HOME: temporaryDirectory(t), USER: "ann" };
+function onLaptop(t: TestContext, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  return runCli(args, { cwd: temporaryDirectory(t), env: { USER: "ann", ...env } });
 }
 
 test("on a laptop, commands print what they print on the server", async (t) => {
