@@ -198,6 +198,9 @@ async function makeRight(
   return hook.id;
 }
 
+const answersWithinMs = 15_000;
+const pauseMs = 1_000;
+
 /** Asks the host for a ping if it sends them; else sends a signed push that runs nothing. */
 async function tryIt(
   connection: Connection,
@@ -216,7 +219,14 @@ async function tryIt(
   const before = await host.listDeliveries(hook);
   await host.ping(hook);
   const { name } = host;
-  const [ping] = await newDeliveries(host, hook, before, 1, ({ event }) => event === "ping");
+  const endMs = performance.now() + answersWithinMs;
+  let ping: HostedDelivery | undefined;
+  for (;;) {
+    const listed = await host.listDeliveries(hook);
+    ping = listed.find(({ id, event }) => event === "ping" && !before.some((one) => one.id === id));
+    if (ping !== undefined || performance.now() > endMs) break;
+    await sleep(pauseMs);
+  }
   if (ping === undefined)
     say(`${name} has not said yet what its ping was answered. See the webhook's page there.`);
   else if (isSuccess(ping.status)) say(`${name} has sent a ping, which was answered: pushes arrive.`);
@@ -228,26 +238,6 @@ async function tryIt(
     return 1;
   }
   return 0;
-}
-
-const answersWithinMs = 15_000;
-const pauseMs = 1_000;
-
-/** Waits until the host lists so many wanted deliveries that were not there before. @returns those that it lists in time */
-async function newDeliveries(
-  host: RepositoryAtHost,
-  hook: string,
-  before: readonly HostedDelivery[],
-  count: number,
-  isWanted: (delivery: HostedDelivery) => boolean,
-): Promise<readonly HostedDelivery[]> {
-  const endMs = performance.now() + answersWithinMs;
-  for (;;) {
-    const listed = await host.listDeliveries(hook);
-    const found = listed.filter((one) => isWanted(one) && !before.some(({ id }) => id === one.id));
-    if (found.length >= count || performance.now() > endMs) return found;
-    await sleep(pauseMs);
-  }
 }
 
 /** Has the host send again what failed, the oldest first: each is a hint to look at the branch, so none rolls anything back. */
@@ -265,20 +255,14 @@ async function redeliver(
   const [hook] = await host.listHooks(connection.url);
   if (hook === undefined)
     throw new CommandError(`${name} has no webhook to ${href}. Make it: hotpush connect`);
-  const before = await host.listDeliveries(hook.id);
-  const failed = failedOf(before);
+  const failed = failedOf(await host.listDeliveries(hook.id));
   if (failed.length === 0) {
     say(`${name} lists no delivery to ${href} that failed.`);
     return 0;
   }
   for (const { id } of failed) await host.sendAgain(hook.id, id);
-  const guids = failed.map(({ guid }) => guid);
-  const again = await newDeliveries(host, hook.id, before, failed.length, ({ guid }) => guids.includes(guid));
-  const arrived = again.filter(({ status }) => isSuccess(status)).length;
-  say(
-    `${name} has sent again what failed: ${failed.map(deliveryText).join("; ")}. Of these, ${arrived} arrived.`,
-  );
-  return arrived === failed.length ? 0 : 1;
+  say(`${name} sends again what failed: ${failed.map(deliveryText).join("; ")}. See: hotpush history`);
+  return 0;
 }
 
 async function disconnect(
