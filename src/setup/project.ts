@@ -96,9 +96,7 @@ export async function readRemoteUrl(directory: string): Promise<string | null> {
  */
 export function parseRemoteUrl(url: string): GitRemote | null {
   const { scheme, host, port, path } = parseGitRemoteUrl(url);
-  const plain = decoded(path)
-    .replace(/^[~/]+|\/+$/g, "")
-    .replace(/\.git$/, "");
+  const plain = path.replace(/^[~/]+|\/+$/g, "").replace(/\.git$/, "");
   if (host === null || plain === "" || /\s/.test(plain)) return null;
   const written = host.includes(":") ? `[${host}]` : host;
   if (scheme === "https" || scheme === "http") {
@@ -109,14 +107,6 @@ export function parseRemoteUrl(url: string): GitRemote | null {
   }
   const hostname = siteBehind(written.toLowerCase());
   return { hostname, path: plain, origin: `https://${hostname}` };
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }
 
 /** The branch that the HEAD of `origin` names; if the remote does not answer, the one that `git clone` found. */
