@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { readSigners, type Signers } from "#config/signers-file";
+import { readSigners, type Signers } from "#config/project";
 import type { Deployment } from "#deployments/deployment";
 import type { SystemUser } from "#platform/files";
 import { isAncestor, runGit, withoutReplacements } from "#platform/git";

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { readSigners } from "../../src/config/signers-file.ts";
+import { readSigners } from "../../src/config/project.ts";
 import { makeSshKey } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
