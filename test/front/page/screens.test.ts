@@ -74,6 +74,8 @@ test("a deployment is summed up in one sentence, whatever its state is", async (
   for (const [given, expected] of sentences) {
     const text = await renderScreen(screenOf({ ...last, ...given }));
     assert.equal(/<h1[^>]*>.*?<span>(.*?)<\/span><\/h1>/.exec(text)?.[1], expected);
+    const isOver = !["queued", "running"].includes(given.state ?? "");
+    assert.match(text, new RegExp(`data-over="${isOver}"`), "its log goes on until it is over");
   }
 });
 
@@ -95,7 +97,7 @@ test("only an operator sees buttons, and only those that make sense", async () =
 
 test("a project without deployments, and a filter that finds none, say what to do", async () => {
   const project = cannedProject("shop");
-  const empty = { project, history: { deployments: [], next: null }, recent: [], isFirstPage: true };
+  const empty = { project, history: { deployments: [], next: null }, isFirstPage: true };
   assert.match(
     await renderScreen(projectScreen(viewer, { ...empty, state: null })),
     /Nothing was deployed yet/,
@@ -119,7 +121,7 @@ function screenOf(deployment: DeploymentJson, live = cannedDeployment(), who = o
 
 function historyScreen(last: DeploymentJson, who: typeof operator): Screen {
   const history = { deployments: [last], next: 3 };
-  const shown = { history, recent: [last], state: null, isFirstPage: true };
+  const shown = { history, state: null, isFirstPage: true };
   return projectScreen(who, { ...shown, project: cannedProject("shop", { last }) });
 }
 
@@ -177,7 +179,6 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
     ]),
     project: projectScreen(who, {
       project,
-      recent: deployments,
       state: text,
       isFirstPage: false,
       history: { deployments, next: 5 },

@@ -260,7 +260,7 @@ export function logView(
   data: Readonly<Record<string, string | number | boolean>>,
   links: Markup | null,
 ): Markup {
-  const attributes = Object.entries(data).map(([name, value]) => html` data-${name}="${value}"`);
+  const attributes = Object.entries(data).map(([name, value]) => html` data-${name}="${String(value)}"`);
   return html`<section class="log" id="log" aria-label="Log"${attributes}>
 <div class="bar" id="bar" role="toolbar" aria-label="Log">
 <input type="search" id="find" placeholder="Search" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" for="find" hidden></output>

@@ -4,7 +4,7 @@ import { callPath } from "#calls/table";
 import { formatDuration } from "#config/values";
 import { shortCommit } from "#deployments/push";
 import { failedText } from "#site-requests";
-import { durationChart, medianMs, projectLook } from "./projects.ts";
+import { projectLook } from "./projects.ts";
 import {
   actionBar,
   ask,
@@ -30,35 +30,23 @@ import {
 } from "./words.ts";
 
 const entriesOnScreen = 20;
-const barsOfProject = 60;
 
 /** A project with the deployments that the address asks for. */
 export async function findProject({ run, visit, visitor, query }: Wanted, name: string): Promise<Screen> {
   const asked = { ...Object.fromEntries(query), project: name, limit: entriesOnScreen };
-  const [{ projects }, recent, older] = await Promise.all([
+  const [{ projects }, history] = await Promise.all([
     ask(run, visit, "projects", {}),
-    ask(run, visit, "history", { project: name, limit: barsOfProject }),
-    query.size === 0 ? null : ask(run, visit, "history", asked),
+    ask(run, visit, "history", asked),
   ]);
-  const history = older ?? newestOf(recent);
   const project = projects.find((one) => one.name === name) ?? nothingHere();
   const state = query.get("state");
   const isFirstPage = !query.has("before");
-  return projectScreen(visitor, { project, history, state, recent: recent.deployments, isFirstPage });
-}
-
-/** Those of the chart begin with those of the list, if nothing else is asked for. */
-function newestOf({ deployments }: HistoryJson): HistoryJson {
-  const shown = deployments.slice(0, entriesOnScreen);
-  const hasMore = deployments.length > shown.length;
-  return { deployments: shown, next: hasMore ? (shown.at(-1)?.id ?? null) : null };
+  return projectScreen(visitor, { project, history, state, isFirstPage });
 }
 
 export interface ProjectHistory {
   readonly project: ProjectJson;
   readonly history: HistoryJson;
-  /** The newest, of any state. */
-  readonly recent: readonly DeploymentJson[];
   /** The state that is asked for; null: all. */
   readonly state: string | null;
   readonly isFirstPage: boolean;
@@ -66,24 +54,16 @@ export interface ProjectHistory {
 
 /** What was deployed of a project, and what can be done with it. */
 export function projectScreen(visitor: Visitor, shown: ProjectHistory): Screen {
-  const { project, history, recent, state, isFirstPage } = shown;
+  const { project, history, state, isFirstPage } = shown;
   const { tone, word } = projectLook(project);
   const sentence = `${project.name}: ${word.toLowerCase()}`;
   const logs = visitor.isOperator && html`<a href="/projects/${project.name}/logs">running logs</a>`;
   const main = html`${screenHead([], { tone, sentence, about: [...aboutProject(project), logs] })}
 ${actionBar(visitor, projectActions(visitor, project))}
-${recent.length > 1 && html`<figure id="chart" class="wide-chart" data-live>${durationChart(recent, 60)}<figcaption>${captionOf(recent)}</figcaption></figure>`}
 <div class="heading"><h2>Deployments</h2>${filters(project.name, state)}</div>
 <div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history">${history.deployments.map((one, index, all) => entry(one, all.slice(index + 1), project))}</ol>`}</div>
 ${pages(project.name, state, history.next, isFirstPage)}`;
   return { title: `${sentence} · Hotpush`, tone, visitor, main, everySeconds: lookEvery(tone) };
-}
-
-function captionOf(recent: readonly DeploymentJson[]): string {
-  const median = medianMs(recent);
-  const failed = recent.filter(({ state }) => lookOf(state).tone === "bad").length;
-  const took = median === null ? "" : `half of them took at most ${formatDuration(median)}, and `;
-  return `The last ${recent.length} deployments: ${took}${failed === 0 ? "none failed." : `${failed} failed (hollow).`}`;
 }
 
 function aboutProject({ live, branches, repoPath, waiting, paused }: ProjectJson): readonly Fact[] {

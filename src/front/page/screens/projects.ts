@@ -8,19 +8,17 @@ import {
   ago,
   causeOf,
   count,
-  lastSteps,
   lookEvery,
   lookOf,
   type Markup,
   type StateLook,
   stateWord,
   stepTime,
-  stepTone,
   type Tone,
   titleOf,
 } from "./words.ts";
 
-/** All projects, each with its last deployments and the steps of the one that runs. */
+/** All projects, each with its last deployments and the step that runs. */
 export async function findProjects(wanted: Wanted): Promise<Screen> {
   const { projects } = await ask(wanted.run, wanted.visit, "projects", {});
   return projectsScreen(
@@ -113,10 +111,8 @@ function row({ project, deployments, steps }: ProjectCard): Markup {
   const median = medianMs(deployments);
   return html`<li class="project ${look.tone}">
 <div class="name"><h2><a href="/projects/${name}">${name}</a></h2><span class="soft">${hostOf(deployments) ?? branches.join(", ")}</span></div>
-<div class="live"><p>${stateWord(look)}</p>${liveLines(project)}</div>
-<div class="recent">${deployments.length > 0 && durationChart(deployments, 24)}${median !== null && html`<small>median ${formatDuration(median)}</small>`}</div>
-${project.last?.state === "running" && steps.length > 0 && html`<div class="progress">${stepRow(project.last, steps)}</div>`}
-</li>`;
+<div class="live"><p>${stateWord(look)}</p>${liveLines(project, steps.at(-1))}</div>
+<div class="recent">${deployments.length > 0 && durationChart(deployments)}${median !== null && html`<small>median ${formatDuration(median)}</small>`}</div></li>`;
 }
 
 /** Where its visitors reach it, by the last requests that were counted. */
@@ -124,9 +120,14 @@ function hostOf(deployments: readonly DeploymentJson[]): string | null {
   return deployments.find(({ requests }) => requests?.length)?.requests?.[0]?.host ?? null;
 }
 
-function liveLines({ live, last, waiting, paused, fault }: ProjectJson): Markup {
+/** @param running the step that runs */
+function liveLines(
+  { live, last, waiting, paused, fault }: ProjectJson,
+  running: StepJson | undefined,
+): Markup {
   const isNews = last !== null && last.state !== "succeeded";
   return html`${isNews && html`<p class="line"><a href="/deployments/${last.id}"><code class="sha">${shortCommit(last.checkedOutCommit ?? last.commit)}</code> ${titleOf(last)}</a> <span class="soft">${causeOf(last)}, ${ago(last.createdAt)}</span></p>`}
+${running && html`<p class="proof">${running.name}, for ${stepTime(running)}</p>`}
 ${live && html`<p class="line ${isNews ? "soft" : ""}">${isNews ? "live meanwhile: " : ""}<code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""} <span class="soft">${live.author && `by ${live.author}, `}${live.since && ago(live.since)}</span></p>`}
 ${!isNews && last?.requests && html`<p class="proof">${failedText(last.requests)} requests failed</p>`}
 ${fault && html`<p class="proof bad">${fault}</p>`}
@@ -140,12 +141,6 @@ function emptyState(): Markup {
 <pre><code>hotpush init</code></pre><p class="soft">Run it in the checkout of an app. It asks what it needs to know, and shows what it writes.</p></div>`;
 }
 
-/** Side by side, for a card. */
-function stepRow(deployment: DeploymentJson, steps: readonly StepJson[]): Markup {
-  const own = lastSteps(deployment, steps);
-  return html`<ol class="steps" aria-label="Steps">${own.map((step, index) => html`<li class="${stepTone(deployment, step, index === own.length - 1)}"><span>${step.name}</span>${stepTime(step)}</li>`)}</ol>`;
-}
-
 const barWidth = 6;
 const step = 9;
 const height = 36;
@@ -155,14 +150,14 @@ const shortest = 4;
  * The last deployments as bars: how long each took, and how it ended. A failed one is hollow. The newest is on the right. A bar
  * leads to its deployment for a pointer; the keyboard has the history, where each is once.
  */
-export function durationChart(newestFirst: readonly DeploymentJson[], bars: number): Markup {
+function durationChart(newestFirst: readonly DeploymentJson[]): Markup {
   const shown = newestFirst
     .filter(({ state }) => state !== "superseded")
-    .slice(0, bars)
+    .slice(0, barsOfCard)
     .reverse();
   const tallest = tallestMs(shown);
   const failed = shown.filter(({ state }) => lookOf(state).tone === "bad").length;
-  const width = bars * step;
+  const width = barsOfCard * step;
   const left = width - shown.length * step;
   return html`<svg class="chart" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMaxYMax slice" role="group" aria-label="The last ${shown.length} deployments: ${failed} failed">
 ${shown.map((one, index) => bar(one, left + index * step, Math.max(shortest, Math.min(1, lengthOf(one) / tallest) * (height - 2))))}</svg>`;
@@ -196,7 +191,7 @@ function lengthOf({ durationMs, startedAt }: DeploymentJson): number {
 }
 
 /** Of those that succeeded; null if none did. */
-export function medianMs(deployments: readonly DeploymentJson[]): number | null {
+function medianMs(deployments: readonly DeploymentJson[]): number | null {
   const lengths = deployments.flatMap(({ state, durationMs }) =>
     state === "succeeded" && durationMs !== null ? [durationMs] : [],
   );
