@@ -1,13 +1,12 @@
 import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { formatSize } from "#config/values";
-import type { ComposeTarget } from "#platform/compose";
-import { connectEngine, type Engine } from "#platform/docker/engine";
+import { connectEngine } from "#platform/docker/engine";
 import { ownUid } from "#platform/files";
 import { runAs, runInPlace } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-project";
-import { lockRollout, type RolloutState, rolloutState } from "#rollout/lock";
+import { lockRollout, rolloutState } from "#rollout/lock";
 import { keptByDefault } from "#rollout/prune";
 import { reportJson, reportText, reportToService } from "#rollout/report";
 import { pruneImages, rollOut } from "#rollout/rollout";
@@ -187,16 +186,8 @@ function namesState({ STATE_PATH, SERVER_STATE_PATH }: NodeJS.ProcessEnv): boole
   return Boolean(STATE_PATH && !SERVER_STATE_PATH);
 }
 
-interface LocatedProject extends RolloutState {
-  readonly engine: Engine;
-  readonly target: ComposeTarget;
-}
-
 /** @throws ProblemError as `locateProject`, `refuseOtherState` and `findStatePath`; `state_unusable` for root in a state of others */
-async function locateNamedProject(
-  { directory, file: files = [] }: ProjectOptions,
-  env: NodeJS.ProcessEnv,
-): Promise<LocatedProject> {
+async function locateNamedProject({ directory, file: files = [] }: ProjectOptions, env: NodeJS.ProcessEnv) {
   const engine = connectEngine(env.DOCKER_HOST);
   const projectDirectory = directory ?? env.REPO_PATH ?? process.cwd();
   const target = await locateProject(engine, { projectDirectory, files });
