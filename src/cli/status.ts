@@ -85,7 +85,7 @@ function statusLines(
     ["Settings", projects.flatMap(({ name, fault }) => (fault === null ? [] : [of(name, fault)]))],
     ["Catch-up", one ? [catchUpText(one.catchUp)] : []],
     ["Secret", one ? secretTexts(one.secrets) : []],
-    ["Front", status.inbox === null ? [] : [frontText(status.inbox)]],
+    ["Front", status.inbox === null ? [] : frontTexts(status.inbox)],
   ];
   return [
     `Hotpush ${version}, running for ${since(startedAt)}, since ${localTime(startedAt)}`,
@@ -140,7 +140,8 @@ function secretText({ lastUsedAt, host, deliveryId, knownSince }: SecretJson): s
   return `last used ${since(lastUsedAt)} ago by ${host ?? "a git host"}${delivery}`;
 }
 
-function frontText({ reachedAt, failure }: NonNullable<StatusJson["inbox"]>): string {
+/** The command has a line of its own, so that it can be copied. */
+function frontTexts({ reachedAt, failure }: NonNullable<StatusJson["inbox"]>): readonly string[] {
   const reached = reachedAt === null ? "has never called" : `called ${since(reachedAt)} ago`;
-  return failure === null ? reached : `${reached}, and not now: ${failure} See: hotpush doctor queue`;
+  return failure === null ? [reached] : [`${reached}, and not now: ${failure}`, "See: hotpush doctor queue"];
 }
