@@ -3,33 +3,69 @@ import { writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { GuardOrder } from "../../src/deployments/deployment.ts";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { readDeploymentReport } from "../../src/rollout/report.ts";
-import { countingLines } from "../../src/rollout/requests.ts";
-import { startLoad } from "../lab/load.ts";
+import { giveGuardOrder, removeGuardOrder } from "../../src/rollout/requests.ts";
+import { fastMixture, type LoadResult, startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import {
   countingCaddyfile,
+  type Ending,
   makeProject,
+  readLive,
   requestsIn,
   type TestProject,
   untilPrinted,
 } from "../lab/project.ts";
 
-onEngine("the requests of a roll-out", (env) => {
+/** About 100 requests a second. */
+const pauseMs = 150;
+
+interface Faults {
+  /** Each so-manieth request gets 500. */
+  readonly errs?: { readonly every: number };
+  /** How much later every request is answered. */
+  readonly slowMs?: number;
+}
+
+onEngine("the requests of a roll-out, and the guard of a new version", (env) => {
   let project: TestProject;
+  let old: string;
 
   before(async () => {
-    project = await makeProject(env);
-    await writeFile(join(project.directory, "Caddyfile"), countingCaddyfile);
+    project = await makeProject({ ...env, GUARD: "6s" });
+    // Another service is behind the proxy too: it must not matter.
+    const api = "\treverse_proxy /api {file./run/live/api}:8080\n";
+    await writeFile(
+      join(project.directory, "Caddyfile"),
+      countingCaddyfile.replace(":80 {\n", `:80 {\n${api}`),
+    );
     await project.write("first", "graceful");
     const { code, output } = await project.rollOut({ args: ["app", "caddy"] });
     assert.equal(code, 0, output);
+    old = await readLive(project);
   });
   after(() => project?.remove());
 
+  /** Rolls out a version that is healthy, but answers badly. */
+  async function rollOut(faults: Faults, GUARD = "6s"): Promise<Ending & { readonly load: LoadResult }> {
+    const path = join(project.directory, "app", "behaviour.json");
+    await writeFile(
+      path,
+      JSON.stringify({ version: JSON.stringify(faults), behaviour: "graceful", ...faults }),
+    );
+    // One in twenty requests that is slow anyway would hide a version that is slow.
+    const load = startLoad(project.origin, pauseMs, undefined, fastMixture);
+    // The health check does not see these errors, and the check through the proxy asks for the same.
+    const CHECK_URL = `${project.origin}/health`;
+    const ending = await project.rollOut({ args: ["--json", "app"], env: { CHECK_URL, GUARD } });
+    return { ...ending, load: await load.stop() };
+  }
+
   test("known numbers of requests of each kind are counted exactly, and reported for the receipt", async () => {
     await project.write("second", "slow-start");
-    const rollout = project.spawnRollout({ args: ["--json", "app"], env: { DEPLOY_ID: "7" } });
+    const rollout = project.spawnRollout({ args: ["--json", "app"], env: { DEPLOY_ID: "8", GUARD: "0" } });
     const { code, output } = await untilPrinted(rollout, /"step":"start"/, () => sendEachKind(project));
     assert.equal(code, 0, output);
     // The check of the app through the proxy is six good answers more, of the new version.
@@ -44,15 +80,16 @@ onEngine("the requests of a roll-out", (env) => {
         after: { answers: 6, serverErrors: 0 },
       },
     ]);
-    const { requests, images } = readDeploymentReport(join(project.directory, "state"), 7);
+    const { requests, images } = readDeploymentReport(join(project.directory, "state"), 8);
     assert.deepEqual(requests, requestsIn(output));
     assert.match(images?.find(({ service }) => service === "app")?.id ?? "", /^sha256:[0-9a-f]{64}$/);
+    old = await readLive(project);
   });
 
   test("a version that answers badly is counted as its clients see it", async () => {
     await project.write("bad", "broken");
     const load = startLoad(project.origin, 20);
-    const { code, output } = await project.rollOut({ args: ["--json", "app"] });
+    const { code, output } = await project.rollOut({ args: ["--json", "app"], env: { GUARD: "0" } });
     const { failures } = await load.stop();
     assert.equal(code, 1, output);
     const [site] = requestsIn(output);
@@ -62,27 +99,101 @@ onEngine("the requests of a roll-out", (env) => {
     assert.ok(failures.length > 0);
   });
 
-  test("without the lines in the Caddyfile, a roll-out prints them", async () => {
-    const plain = await makeProject(env);
-    try {
-      await plain.write("first", "graceful");
-      assert.equal((await plain.rollOut({ args: ["app", "caddy"] })).code, 0);
-      const { code, output } = await plain.rollOut({ args: ["app", "caddy"] });
-      assert.equal(code, 0, output);
-      assert.match(output, /The requests were not counted/);
-      for (const line of countingLines("/run/live", null)) assert.ok(output.includes(`\n${line}\n`), line);
-    } finally {
-      await plain.remove();
-    }
+  test("a version that fails every request is gone before the guard would have ended", async (t) => {
+    const { code, output, load } = await rollOut({ errs: { every: 1 } }, "60s");
+    assert.equal(code, 1, output);
+    assert.match(
+      failureIn(output),
+      /is worse than the one before: \d+ of \d+ requests went wrong \(9\d(?:\.\d)? %\), before 0 of/,
+    );
+    const times = load.failures.map(({ atMs }) => atMs);
+    const lastedMs = Math.max(...times) - Math.min(...times);
+    t.diagnostic(`${Math.round(lastedMs)} ms from its first error to its last`);
+    assert.ok(lastedMs < 30_000);
+    assert.equal(errorsIn(output), load.failures.length);
+    assert.equal(await readLive(project), old);
+  });
+
+  test("a version that answers a second later than the one before goes back, without an error", async () => {
+    const { code, output, load } = await rollOut({ slowMs: 1_000 }, "12s");
+    assert.equal(code, 1, output);
+    assert.match(failureIn(output), /19 of 20 answers came within .+ before within \d+ ms/);
+    assert.deepEqual(load.failures, []);
+    assert.equal(await readLive(project), old);
+  });
+
+  test("a roll back during the guard brings the old version back at once", async () => {
+    const { code, output } = await orderDuringGuard("back");
+    assert.equal(code, 1, output);
+    assert.match(failureIn(output), /^A roll back was requested while the new version of app was guarded/);
+    assert.equal(await readLive(project), old);
+  });
+
+  test("a newer deployment ends the guard, and the new version stays", async () => {
+    const { code, output } = await orderDuringGuard("end");
+    assert.equal(code, 0, output);
+    assert.match(output, /"step":"guard".*"detail":"ended early: too few requests to judge by/);
+    old = await readLive(project);
+  });
+
+  test("a roll-out that is cancelled during the guard brings the old version back", async () => {
+    await project.write("cancelled", "graceful");
+    const rollout = project.spawnRollout({ args: ["--json", "app"], env: { GUARD: "60s" } });
+    const { code, output } = await untilPrinted(rollout, /"event":"guarding"/, async () => {
+      rollout.kill("SIGTERM");
+    });
+    assert.notEqual(code, 0, output);
+    assert.equal(failureIn(output), "The roll-out was asked to stop.");
+    assert.equal(await readLive(project), old);
+  });
+
+  /** Rolls out a good version as deployment 7, and gives an order as the service does. */
+  async function orderDuringGuard(order: GuardOrder): Promise<Ending> {
+    const statePath = join(project.directory, "state");
+    await project.write(`ordered-${order}`, "graceful");
+    const ordersPath = join(project.directory, "orders");
+    const env = { DEPLOY_ID: "7", HOTPUSH_ORDERS: ordersPath, GUARD: "60s" };
+    const rollout = project.spawnRollout({ args: ["--json", "app"], env });
+    const ending = await untilPrinted(rollout, /"event":"guarding"/, async () => {
+      assert.ok(readDeploymentReport(statePath, 7).isGuarding);
+      giveGuardOrder(ordersPath, 7, order);
+    });
+    removeGuardOrder(ordersPath, 7);
+    return ending;
+  }
+
+  test("a version that fails each hundredth request stays: the guard tolerates two percentage points", async () => {
+    const { code, output, load } = await rollOut({ errs: { every: 100 } });
+    assert.equal(code, 0, output);
+    assert.ok(load.failures.length > 0);
+    assert.notEqual(await readLive(project), old);
   });
 });
+
+function eventsOf(output: string): readonly RolloutEvent[] {
+  const lines = output.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line));
+}
+
+function failureIn(output: string): string {
+  const failed = eventsOf(output).find(({ event }) => event === "failed");
+  return failed?.event === "failed" ? failed.detail : "";
+}
+
+/** The answers of the app with 5xx, as the roll-out counted them. */
+function errorsIn(output: string): number {
+  return requestsIn(output).reduce(
+    (sum, { before, after }) => sum + before.serverErrors + after.serverErrors,
+    0,
+  );
+}
 
 /** Sends requests, each with an ending of its own, and checks what the client sees. */
 async function sendEachKind(project: TestProject): Promise<void> {
   const { origin } = project;
   const live = join(await project.livePath(), "app");
-  const send = async (count: number, path: string, seen: Seen, leaveAfterMs?: number) => {
-    const answers = Array.from({ length: count }, () => ask(origin + path, leaveAfterMs));
+  const send = async (count: number, path: string, seen: Seen, leave?: number | "at its first bytes") => {
+    const answers = Array.from({ length: count }, () => ask(origin + path, leave));
     assert.deepEqual(
       await Promise.all(answers),
       Array.from({ length: count }, () => seen),
@@ -94,8 +205,8 @@ async function sendEachKind(project: TestProject): Promise<void> {
     send(5, "/fail", 500),
     send(4, "/reset", 502),
     send(3, "/break", "broken off"),
-    send(6, "/?ms=3000", "broken off", 200),
-    send(2, "/stream?lines=9", "broken off", 300),
+    send(6, "/?ms=20000", "broken off", 3_000),
+    send(2, "/stream?lines=99", "broken off", "at its first bytes"),
   ]);
   const [name] = (await project.containers("app"))[0]?.split(" ") ?? [];
   await writeFile(live, "nobody.invalid");
@@ -107,14 +218,15 @@ async function sendEachKind(project: TestProject): Promise<void> {
 /** The status of a whole answer, or none was given. */
 type Seen = number | "broken off";
 
-function ask(url: string, leaveAfterMs: number | undefined): Promise<Seen> {
+function ask(url: string, leave: number | "at its first bytes" | undefined): Promise<Seen> {
   return new Promise((resolve) => {
     const end = () => resolve("broken off");
     const sent = get(url, { agent: false }, (response) => {
       response.on("end", () => resolve(response.complete ? (response.statusCode ?? 0) : "broken off"));
       response.on("error", end).resume();
+      if (leave === "at its first bytes") response.once("data", () => sent.destroy());
     });
     sent.on("error", end);
-    if (leaveAfterMs !== undefined) setTimeout(() => sent.destroy(), leaveAfterMs);
+    if (typeof leave === "number") setTimeout(() => sent.destroy(), leave);
   });
 }

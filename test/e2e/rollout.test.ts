@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { RolloutEvent, ServiceOutcome } from "../../src/rollout/report.ts";
+import { countingLines } from "../../src/rollout/requests.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { readLive } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
@@ -89,6 +90,8 @@ onEngine("a roll-out on a real engine, under load", (env) => {
         /^ +app +rolled +\S+ → \S+, healthy after [\d.]+ m?s, drained in [\d.]+ m?s, downtime none \(at the proxy\)$/m,
       );
       assert.match(output, /^ +single +unchanged/m);
+      assert.match(output, /The requests were not counted/);
+      for (const line of countingLines("/run/live", null)) assert.ok(output.includes(`\n${line}\n`), line);
     });
     assert.deepEqual(versions, ["first", "good"]);
     assert.deepEqual(await untouched(), others);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { until } from "../harness/until.ts";
-import { type Answer, fastClients, type Load, startLoad } from "../lab/load.ts";
+import { type Answer, fastMixture, type Load, startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import {
   type LabProject,
@@ -87,7 +87,7 @@ function declare(env: NodeJS.ProcessEnv): void {
  */
 function assertOneReload(lost: readonly Answer[]): void {
   const shown = JSON.stringify(lost);
-  assert.ok(lost.length <= 2 * fastClients, shown);
+  assert.ok(lost.length <= 2 * fastMixture.reduce((sum, { count }) => sum + count, 0), shown);
   assert.ok(
     lost.every(({ latencyMs }) => latencyMs < longestOpeningMs),
     shown,

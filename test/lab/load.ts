@@ -23,8 +23,8 @@ const mixture: readonly Clients[] = [
   { count: 2, method: "POST", keepsConnection: true, workMs: 2_000 },
 ];
 
-/** How many clients send short requests. */
-export const fastClients = mixture.reduce((sum, { count, workMs }) => sum + (workMs === 0 ? count : 0), 0);
+/** The clients that send short requests. */
+export const fastMixture = mixture.filter(({ workMs }) => workMs === 0);
 
 const body = Buffer.alloc(1024, "x");
 const timeoutMs = 60_000;
@@ -57,10 +57,15 @@ export interface LoadResult {
  *
  * @param host of the site, if several are at `origin`
  */
-export function startLoad(origin: string, pauseMs: number = 10, host: string = new URL(origin).host): Load {
+export function startLoad(
+  origin: string,
+  pauseMs: number = 10,
+  host: string = new URL(origin).host,
+  kinds: readonly Clients[] = mixture,
+): Load {
   const answers: Answer[] = [];
   const state = { isStopping: false };
-  const clients = mixture.flatMap((kind) =>
+  const clients = kinds.flatMap((kind) =>
     Array.from({ length: kind.count }, (_, index) => client(kind, (index * kind.workMs) / kind.count)),
   );
 
