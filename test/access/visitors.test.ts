@@ -73,15 +73,6 @@ test("a token is listed without its secret, and ends when it is revoked", (t) =>
   assert.equal(findVisitor(store, secret, nowMs), null);
 });
 
-test("a session has the role of its link, and a token its own", (t) => {
-  const store = temporaryStore(t);
-  for (const role of ["viewer", "operator"] as const) {
-    const session = openLink(store, make(store, "link", role).secret, browser, nowMs);
-    for (const credential of [session ?? "", make(store, "token", role).secret])
-      assert.equal(findVisitor(store, credential, nowMs)?.role, role);
-  }
-});
-
 test("the number of a link ends nothing", (t) => {
   const store = temporaryStore(t);
   const { id, secret } = make(store, "link", "viewer");

@@ -20,7 +20,6 @@ import {
   ago,
   causeOf,
   commitLink,
-  compareLink,
   icon,
   lookEvery,
   lookOf,
@@ -61,7 +60,7 @@ export function projectScreen(visitor: Visitor, shown: ProjectHistory): Screen {
   const main = html`${screenHead([], { tone, sentence, about: [...aboutProject(project), logs] })}
 ${actionBar(visitor, projectActions(visitor, project))}
 <div class="heading"><h2>Deployments</h2>${filters(project.name, state)}</div>
-<div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history">${history.deployments.map((one, index, all) => entry(one, all.slice(index + 1), project))}</ol>`}</div>
+<div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history">${history.deployments.map((one) => entry(one, project))}</ol>`}</div>
 ${pages(project.name, state, history.next, isFirstPage)}`;
   return { title: `${sentence} · Hotpush`, tone, visitor, main, everySeconds: lookEvery(tone) };
 }
@@ -124,14 +123,13 @@ function filters(project: string, wanted: string | null): Markup {
   )}</nav>`;
 }
 
-/** @param older those below it in the list */
-function entry(deployment: DeploymentJson, older: readonly DeploymentJson[], project: ProjectJson): Markup {
+function entry(deployment: DeploymentJson, project: ProjectJson): Markup {
   const { id, state, durationMs, createdAt, requests, problem } = deployment;
   const { tone, word } = lookOf(state);
   const isLive = state === "succeeded" && project.live?.commit === shownCommit(deployment);
   return html`<li class="entry">${icon(tone)}
 <div class="what"><a href="/deployments/${id}">${titleOf(deployment)}</a><small>${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></div>
-<span class="tag ${tone}">${isLive ? "Live" : word}</span>${commitOrChange(deployment, older, project)}
+<span class="tag ${tone}">${isLive ? "Live" : word}</span>${commitOf(deployment, project)}
 <span class="took">${durationMs === null || startsNothing(state) ? "" : formatDuration(durationMs)}</span><span class="when">${ago(createdAt)}</span></li>`;
 }
 
@@ -139,21 +137,14 @@ function startsNothing(state: DeploymentJson["state"]): boolean {
   return state === "skipped" || state === "superseded";
 }
 
-/** The commit, which leads to the git host: to what changed since the version before, if that is in sight. */
-function commitOrChange(
-  deployment: DeploymentJson,
-  older: readonly DeploymentJson[],
-  project: ProjectJson,
-): Markup {
+/** The commit, which leads to the git host. */
+function commitOf(deployment: DeploymentJson, project: ProjectJson): Markup {
   const commit = shownCommit(deployment);
-  const before = older.find(({ state }) => state === "succeeded");
-  const change = before && compareLink(project, deployment, { from: shownCommit(before), to: commit });
-  const link = change ?? commitLink(project, deployment, commit);
-  if (link === null) return html`<code class="sha">${shortCommit(commit)}</code>`;
-  const label = change
-    ? `What changed from ${shortCommit(shownCommit(before as DeploymentJson))} to ${shortCommit(commit)}`
-    : `The commit ${shortCommit(commit)}`;
-  return html`<a class="sha" href="${link}" rel="noreferrer" title="${label}" aria-label="${label}">${shortCommit(commit)}</a>`;
+  const link = commitLink(project, deployment, commit);
+  const text = shortCommit(commit);
+  return link === null
+    ? html`<code class="sha">${text}</code>`
+    : html`<a class="sha" href="${link}" rel="noreferrer" aria-label="The commit ${text}">${text}</a>`;
 }
 
 function nothing(state: string | null): Markup {
