@@ -19,22 +19,16 @@ import { printChanges } from "./init.ts";
 
 export const commands = { upgrade: makeUpgradeCommand };
 
-interface UpgradeOptions {
-  readonly yes?: boolean;
-  readonly check?: boolean;
-}
-
 /** `hotpush upgrade`: the server runs the version of the Hotpush that is called. */
 function makeUpgradeCommand({ env, finish }: CommandContext): Command {
   const description =
     "Make this server run the version of Hotpush that you call: build its image, update its files, and replace its containers when no deployment runs. No push is lost, and no request of a project fails. If the new version is not healthy, the old one is brought back.";
-  return newCommand("upgrade", description, ["hotpush upgrade --check   show what would change"])
+  return newCommand("upgrade", description, ["hotpush upgrade   shows what would change, and asks"])
     .option("--yes", "do not ask")
-    .option("--check", "change nothing; show what would change, and exit with 1 if something would")
-    .action(async (options: UpgradeOptions) => finish(await upgrade(options, env)));
+    .action(async ({ yes = false }: { readonly yes?: boolean }) => finish(await upgrade(yes, env)));
 }
 
-async function upgrade({ yes = false, check = false }: UpgradeOptions, env: NodeJS.ProcessEnv) {
+async function upgrade(yes: boolean, env: NodeJS.ProcessEnv) {
   const server = findServer(env);
   if (server === null) return refuse("This server is not set up. Run: hotpush init");
   if (isInContainer()) return refuse("Run this on the machine: here it would replace its own container.");
@@ -46,7 +40,6 @@ async function upgrade({ yes = false, check = false }: UpgradeOptions, env: Node
     print("Everything is up to date.");
     return 0;
   }
-  if (check) return 1;
   if (!(yes || (await isAgreed("upgrade this server as shown", "hotpush upgrade --yes")))) return 1;
   const ending = await upgradeServer(context, plan, eventsFor(left));
   if (ending.kind === "left") return refuse("The upgrade was given up before anything was changed.");

@@ -40,12 +40,6 @@ export interface ReconcileOptions {
   readonly intervalMs?: number;
 }
 
-/** What keeps the server as its files say. */
-export interface Reconciling {
-  /** A sentence for each thing that is not as it should be. */
-  readonly faults: () => readonly string[];
-}
-
 /** What can be wrong, each for itself. */
 type Subject = "engine" | "networks" | "live files" | "caddy";
 
@@ -57,7 +51,7 @@ const looksPerRenewal = 5;
  * it, and its live directory, and Caddy has the configuration in the Caddyfile and the sites. A look that finds nothing to do
  * costs one request to the engine, and every few seconds a second one.
  */
-export function startReconciling(options: ReconcileOptions): Reconciling {
+export function startReconciling(options: ReconcileOptions) {
   const { files, livePath, engine, projects, stopping, log, intervalMs = 1_000 } = options;
   const faults = new Map<Subject, string>();
   const loadChanges = followCaddyFiles({ files, livePath, pause: (ms) => pause(ms, stopping) });
@@ -111,7 +105,10 @@ export function startReconciling(options: ReconcileOptions): Reconciling {
   looking.start();
   looking.now();
   stopping.addEventListener("abort", looking.stop);
-  return { faults: () => [...faults.values()] };
+  return {
+    /** A sentence for each thing that is not as it should be. */
+    faults: (): readonly string[] => [...faults.values()],
+  };
 }
 
 function messageOf(error: unknown): string {
@@ -133,9 +130,7 @@ function readText(path: string): string {
   return kindOf(path) === "file" ? readFileSync(path, "utf8") : "";
 }
 
-export interface CaddyFilesOptions {
-  readonly files: ServerFiles;
-  readonly livePath: string;
+export interface CaddyFilesOptions extends Pick<ReconcileOptions, "files" | "livePath"> {
   readonly pause: (ms: number) => Promise<void>;
 }
 
