@@ -37,6 +37,7 @@ test("with only a secret, every value is its default", () => {
     deployEnv: [],
     deployPaths: [],
     deployAfter: null,
+    deployImages: null,
     catchUpIntervalMs: 5 * 60_000,
     notify: { targets: [], on: "failures" },
     commitStatus: null,

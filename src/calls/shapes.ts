@@ -106,7 +106,7 @@ export const state = v.picklist(
 export const deployment = v.strictObject({
   id: count,
   project: text,
-  trigger: v.picklist(["push", "catch-up", "manual", "rollback"]),
+  trigger: v.picklist(["push", "catch-up", "image", "manual", "rollback"]),
   ref: text,
   before: textOrNull,
   commit: text,

@@ -8,6 +8,7 @@ import { ProblemError } from "#problems";
 import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-project";
 import { lockRollout, rolloutState } from "#rollout/lock";
 import { keptByDefault } from "#rollout/prune";
+import { findNewImages } from "#rollout/registry-images";
 import { reportJson, reportText, reportToService } from "#rollout/report";
 import { pruneImages, rollOut } from "#rollout/rollout";
 import { childEnvironment, ownerOf } from "#runner/script";
@@ -29,6 +30,7 @@ interface RolloutOptions extends ProjectOptions {
   readonly back?: boolean;
   readonly to?: string;
   readonly lockWait: number;
+  readonly listNewImages?: boolean;
   readonly json?: boolean;
 }
 
@@ -57,8 +59,11 @@ function makeRolloutCommand({ env, finish }: CommandContext): Command {
       numberParser(0, 999_999, "Not a number of seconds."),
       usualLockWaitS,
     )
+    .option("--list-new-images", "only list the images of which their registry has another one now")
     .option("--json", "events, one JSON object a line")
     .action(async (services: string[], options: RolloutOptions, command: Command) => {
+      if (options.listNewImages)
+        return finish((await runAsOwner(options, env)) ?? (await listNewImages(options, env)));
       if (services.length > 0 && goesBack(options))
         command.error("error: --back and --to roll back all services: name none.");
       finish((await runAsOwner(options, env)) ?? (await runRollout(services, options, env)));
@@ -107,6 +112,14 @@ async function runRollout(
   } finally {
     process.removeListener("SIGTERM", stop).removeListener("SIGINT", stop);
   }
+}
+
+/** Prints each as `name@digest`. */
+async function listNewImages(options: ProjectOptions, env: NodeJS.ProcessEnv): Promise<number> {
+  const { engine, target } = await locateNamedProject(options, env);
+  const { signal } = new AbortController();
+  print(...(await findNewImages({ engine, target, env, signal, lockDescriptor: undefined })));
+  return 0;
 }
 
 interface PruneOptions extends ProjectOptions {

@@ -123,7 +123,7 @@ function endingOf(deployment: DeploymentJson, { paint }: Terminal): string {
 
 function catchUpText({ intervalMs, lookedAt, failure }: StatusJson["catchUp"]): string {
   if (intervalMs === 0) return "off (CATCH_UP_INTERVAL is 0)";
-  if (failure !== null) return `cannot look for missed pushes: ${failure}`;
+  if (failure !== null) return `cannot look for ${failure}`;
   const last = lookedAt === null ? "once something was deployed" : `last ${since(lookedAt)} ago`;
   return `looks for missed pushes every ${formatDuration(intervalMs)}, ${last}`;
 }

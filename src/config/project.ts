@@ -58,6 +58,7 @@ export function readProjectSettings(
     if (repository === null || tokenPath === null) faults.push(noChecks);
     else if (typeof status === "string") faults.push(`${status} DEPLOY_AFTER needs it to read checks.`);
   }
+  if (values.DEPLOY_IMAGES !== null && values.ALLOWED_SIGNERS !== null) faults.push(unsignedImages);
   const settings = Object.freeze({
     repoPath: values.REPO_PATH,
     repository: values.REPOSITORY,
@@ -68,6 +69,7 @@ export function readProjectSettings(
     deployEnv: values.DEPLOY_ENV,
     deployPaths: values.DEPLOY_PATHS,
     deployAfter: values.DEPLOY_AFTER,
+    deployImages: values.DEPLOY_IMAGES,
     catchUpIntervalMs: values.CATCH_UP_INTERVAL,
     notify: Object.freeze({ targets: typeof targets === "string" ? [] : targets, on: values.NOTIFY_ON }),
     commitStatus: typeof status === "string" ? null : status,
@@ -85,6 +87,9 @@ export function readProjectSettings(
 }
 
 const noChecks = `DEPLOY_AFTER is set, and COMMIT_STATUS_URL or COMMIT_STATUS_TOKEN_FILE is not: with that token the checks of a commit are read, at a host that has them (${statusHosts.join(", ")}).`;
+
+const unsignedImages =
+  "DEPLOY_IMAGES and ALLOWED_SIGNERS are both set, and the signature of a commit says nothing about an image: whoever can push to its registry would decide what runs. Leave one of them out.";
 
 function takeSecret(env: Environment, name: keyof typeof secretVariables, faults: string[]) {
   const source = readSecretText(env, name);

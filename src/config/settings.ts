@@ -207,6 +207,12 @@ export const projectVariables = {
     expected: "checks, or names of checks separated by commas",
     read: checkNames,
   },
+  DEPLOY_IMAGES: {
+    meaning:
+      "`watch`: an image that CI has pushed under a name in the compose file is deployed, every `CATCH_UP_INTERVAL` at the latest ([images that CI builds](rollout.md#images-that-ci-builds))",
+    shownFallback: "images change only with a commit, or by `hotpush rollout --pull`",
+    ...oneOf(["watch"]),
+  },
   CATCH_UP_INTERVAL: {
     meaning: "how often the remote is asked for pushes that no delivery reported; `0` is never",
     fallback: "5m",

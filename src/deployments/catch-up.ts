@@ -3,9 +3,12 @@ import type { Log } from "#log";
 import { repeat } from "#platform/async";
 import type { RemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
+import { liveCommit } from "./deployment.ts";
 import { findLastGood } from "./history.ts";
+import { isCommitId } from "./push.ts";
 import type { Queue } from "./queue.ts";
 import type { Resolver } from "./resolve.ts";
+import { type NewImages, withoutTried } from "./watch-images.ts";
 
 export interface CatchUpOptions {
   readonly store: Store;
@@ -13,6 +16,8 @@ export interface CatchUpOptions {
   readonly refs: readonly string[];
   readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
   readonly judgeHead: Resolver["judgeHead"];
+  /** With DEPLOY_IMAGES: asks the registries. */
+  readonly readNewImages?: (() => Promise<NewImages>) | null;
   readonly request: Queue["request"];
   readonly log: Log;
   /** 0: the remote is asked only if a push gives a reason to. */
@@ -32,13 +37,13 @@ export interface CatchUp {
   readonly report: () => CatchUpReport;
 }
 
-/** Whether missed pushes are found, for a person. */
+/** Whether missed pushes and new images are found, for a person. */
 export interface CatchUpReport {
   /** 0: never */
   readonly intervalMs: number;
   /** When the remote was asked last, or null if it was not yet. */
   readonly lookedAtMs: number | null;
-  /** Why the remote did not answer, or null. */
+  /** What cannot be looked for, and why: the remote, or else a registry, did not answer; or null. */
   readonly failure: string | null;
 }
 
@@ -47,15 +52,17 @@ const busyMs = 1_000;
 
 /**
  * Finds pushes whose delivery never came, because git hosts do not retry: it asks the remote where the branch is that was
- * deployed last, and requests a deployment if the rules would deploy its head.
+ * deployed last, and requests a deployment if the rules would deploy its head. If they would not, it likewise asks the
+ * registries for newer images, which are deployed with the commit that is live.
  */
 export function createCatchUp(options: CatchUpOptions): CatchUp {
   const { store, refs, readRemoteHead, judgeHead, request, log, intervalMs, askEveryMs, inTurn } = options;
+  const { readNewImages = null } = options;
   /** The branches to ask about. */
   const wanted = new Set<string>();
   let askedAtMs = Number.NEGATIVE_INFINITY;
   let lookedAtMs: number | null = null;
-  let failure: string | null = null;
+  const failures = new Map<Sought, string>();
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   let interval: NodeJS.Timeout | undefined;
@@ -68,6 +75,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
       if (isStopped || isBusy(store)) break;
       wanted.delete(ref);
       await inTurn(() => look(ref));
+      if (!isStopped && !isBusy(store)) await inTurn(() => lookForImages(ref));
     }
     if (wanted.size > 0) schedule(busyMs);
   }
@@ -85,8 +93,8 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
     askedAtMs = performance.now();
     if (isStopped) return;
     lookedAtMs = Date.now();
-    if (remote.kind !== "head") return noteFailure(ref, remote.detail);
-    failure = null;
+    noteFailure(ref, "missed pushes", remote.kind === "head" ? null : remote.detail);
+    if (remote.kind !== "head") return;
     const { commit } = remote;
     const verdict = await judgeHead(ref, commit);
     // A push that came meanwhile asks for itself.
@@ -102,10 +110,30 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
     log.warn(fields, text);
   }
 
-  function noteFailure(ref: string, detail: string): void {
-    const text = `Missed pushes cannot be found at the moment: ${detail}`;
-    if (failure === null) log.warn({ event: "catch_up.failed", ref }, text);
-    failure = detail;
+  async function lookForImages(ref: string): Promise<void> {
+    const newest = newestId(store);
+    const found = await readNewImages?.();
+    if (found === undefined || isStopped || newestId(store) !== newest || isBusy(store)) return;
+    const live = findLastGood(store);
+    const commit = live && liveCommit(live);
+    const hasCommit = live !== null && isCommitId(commit) && refs.includes(live.ref);
+    const fault = `what is live, ${commit}, is no commit of this branch. Run: hotpush deploy`;
+    const images = found.kind === "images" ? withoutTried(store, found.images) : [];
+    const isUnable = images.length > 0 && !hasCommit;
+    noteFailure(ref, "new images", found.kind === "fault" ? found.detail : isUnable ? fault : null);
+    if (images.length === 0 || !hasCommit) return;
+    const { id } = request({ trigger: "image", ref: live.ref, commit: liveCommit(live), images });
+    const fields = { event: "catch_up.found", deployment: id, images };
+    log.info(fields, `A registry has ${images.join(", ")}: deployment ${id} rolls it out`);
+  }
+
+  /** @param detail null: they are found */
+  function noteFailure(ref: string, sought: Sought, detail: string | null): void {
+    const failure = detail && `${sought}: ${detail}`;
+    if (failure !== null && !failures.has(sought))
+      log.warn({ event: "catch_up.failed", ref }, `Cannot look for ${failure}`);
+    if (failure === null) failures.delete(sought);
+    else failures.set(sought, failure);
   }
 
   function lookAtLastDeployed(): void {
@@ -131,9 +159,11 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
       clearInterval(interval);
       clearTimeout(timer);
     },
-    report: () => ({ intervalMs, lookedAtMs, failure }),
+    report: () => ({ intervalMs, lookedAtMs, failure: [...failures.values()][0] ?? null }),
   };
 }
+
+type Sought = "missed pushes" | "new images";
 
 /** What runs or waits asks the remote for itself. */
 function isBusy(store: Store): boolean {

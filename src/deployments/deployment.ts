@@ -2,7 +2,7 @@ import type { Problem } from "#problems";
 import type { DeploymentReport } from "#rollout/report";
 import type { SiteRequests } from "#site-requests";
 
-export type Trigger = "push" | "catch-up" | "manual" | "rollback";
+export type Trigger = "push" | "catch-up" | "image" | "manual" | "rollback";
 
 export type DeploymentState =
   | "queued"

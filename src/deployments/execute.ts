@@ -303,11 +303,16 @@ function orderFor(store: Store, stopping: AbortSignal): GuardOrder | null {
 }
 
 /** Records what the roll-out of a run reported, before it is settled. Call it in a transaction. */
-function recordRollout(store: Store, { id, attempts }: Deployment, report: DeploymentReport): void {
+function recordRollout(
+  store: Store,
+  { id, attempts }: Deployment,
+  { liveAtMs, requests, pinned }: DeploymentReport,
+): void {
   store.run(
-    "UPDATE deployments SET live_at_ms = ?, requests = ? WHERE id = ? AND attempts = ? AND state = 'running'",
-    report.liveAtMs,
-    report.requests && JSON.stringify(report.requests),
+    "UPDATE deployments SET live_at_ms = ?, requests = ?, images = coalesce(?, images) WHERE id = ? AND attempts = ? AND state = 'running'",
+    liveAtMs,
+    requests && JSON.stringify(requests),
+    pinned && JSON.stringify(pinned),
     id,
     attempts,
   );

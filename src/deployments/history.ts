@@ -65,11 +65,11 @@ export function findLastRef(store: Store, refs: readonly string[]): string | nul
 }
 
 /**
- * The last deployment that succeeded, roll backs included: what it has deployed is live. With `refs`, the last one of these
- * branches: another one may be live since.
+ * The last deployment that succeeded, roll backs included: what it has deployed is live. With `refs`, the last one that
+ * changed the commit of these branches: another branch may be live since, or newer images of the same commit.
  */
 export function findLastGood(store: Store, refs?: readonly string[]): Deployment | null {
-  const ofRefs = refs ? "AND ref IN (SELECT value FROM json_each(?))" : "";
+  const ofRefs = refs ? "AND trigger <> 'image' AND ref IN (SELECT value FROM json_each(?))" : "";
   const clauses = `WHERE project = $project AND state = 'succeeded' ${ofRefs} ORDER BY queue_order DESC LIMIT 1`;
   return selectDeployment(store, clauses, ...(refs ? [JSON.stringify(refs)] : []));
 }
@@ -120,10 +120,10 @@ export function pruneHistory(store: Store): void {
 
 /** A flood of pushes must not make anybody forget what is live, nor which commit was deployed last. */
 function pruneDeploymentsBefore(store: Store, id: number): void {
-  const lastGood = (what: string) =>
+  const lastGood = (what: string = "") =>
     `SELECT id FROM (SELECT id, max(queue_order) FROM deployments WHERE project = $project AND state = 'succeeded' ${what})`;
   const old = `SELECT id FROM deployments WHERE project = $project AND id < ? AND state NOT IN ('queued', 'running', 'interrupted')
-    AND id NOT IN (SELECT id FROM (${lastGood("")} UNION ${lastGood("AND trigger <> 'rollback'")}) WHERE id IS NOT NULL)
+    AND id NOT IN (SELECT id FROM (${lastGood()} UNION ${lastGood("AND trigger <> 'rollback'")} UNION ${lastGood("AND trigger <> 'image'")}) WHERE id IS NOT NULL)
     ORDER BY id LIMIT ${prunedAtOnce}`;
   store.run(
     `UPDATE deliveries SET last_state = (SELECT state FROM deployments WHERE id = deployment_id)

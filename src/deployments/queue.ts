@@ -260,6 +260,8 @@ export interface DeploymentRequest {
   readonly commit: string;
   /** Who requested it, as the command reported; null if nobody did, or the command does not know. */
   readonly requestedBy?: string | null;
+  /** The images that it is for, as name@digest. */
+  readonly images?: readonly string[];
 }
 
 /** Records a deployment that no push asked for, in the same queue. Call it in a transaction. */

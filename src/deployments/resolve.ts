@@ -222,7 +222,9 @@ export function createResolver(options: ResolverOptions): Resolver {
       head,
       live,
       last,
-      isUnsure: last !== null && hasTriedSince(store, last, "AND ref = ? AND trigger <> 'rollback'", ref),
+      isUnsure:
+        last !== null &&
+        hasTriedSince(store, last, "AND ref = ? AND trigger NOT IN ('rollback', 'image')", ref),
       wasSeen: wasSeen({ store, ref, head }, id, ofOthers),
       wasSeenBeforeLast: last !== null && wasSeen({ store, ref, head }, last.id, ofEarlier),
       failed: findFailed(store, ref, head, last),
@@ -245,10 +247,10 @@ export function createResolver(options: ResolverOptions): Resolver {
     const { checkSigned = null } = options;
     const reader = { env: withoutReplacements(checkout.environment), user: checkout.user };
     const read = (commit: string) => readCommit(checkout.repoPath, commit, reader);
-    // Of a roll back the images are on this machine: there is nothing to ask or to fetch.
+    // Of a roll back the images are on this machine, and newer images are deployed with the commit that is live.
     const found: FoundHead =
-      trigger === "rollback"
-        ? { kind: "none", detail: "" }
+      trigger === "rollback" || trigger === "image"
+        ? { kind: "none", detail: "Nobody has signed the images." }
         : await findHead(checkout, deployment, { isFirst: !heardAtMs.has(id), signal });
     if (signal.aborted) return ended;
     if (found.kind === "unknown") return silent(deployment, found.detail);

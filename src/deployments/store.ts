@@ -20,7 +20,7 @@ export const deploymentsSchema: Schema = {
   tables: `CREATE TABLE deployments (
       id             INTEGER PRIMARY KEY AUTOINCREMENT,
       project        TEXT NOT NULL,
-      trigger        TEXT NOT NULL CHECK (trigger IN ('push', 'catch-up', 'manual', 'rollback')),
+      trigger        TEXT NOT NULL CHECK (trigger IN ('push', 'catch-up', 'image', 'manual', 'rollback')),
       ref            TEXT NOT NULL,
       before_commit  TEXT,                -- null: the branch was new, or nobody said
       commit_id      TEXT NOT NULL,
@@ -53,7 +53,8 @@ export const deploymentsSchema: Schema = {
       cancelled_by   TEXT,                -- likewise
       live_at_ms     INTEGER,             -- when users got the new version; null: not known
       requests       TEXT,                -- at the proxy during its roll-out: JSON, an object for each host
-      signer         TEXT                 -- whose signature of its commit ALLOWED_SIGNERS has accepted
+      signer         TEXT,                -- whose signature of its commit ALLOWED_SIGNERS has accepted
+      images         TEXT                 -- those that a registry had, as name@digest: JSON; null: none was asked
     ) STRICT;
     -- single flight: the database itself refuses a second running deployment of a project
     CREATE UNIQUE INDEX one_running ON deployments (project) WHERE state = 'running';
@@ -186,7 +187,7 @@ export function findDeployment(store: Store, id: number): Deployment | null {
 }
 
 /** SQL: no person has asked for the deployment. */
-export const isUnasked = "trigger IN ('push', 'catch-up') AND asked_after IS NULL";
+export const isUnasked = "trigger IN ('push', 'catch-up', 'image') AND asked_after IS NULL";
 
 /** SQL: the place in a column comes after that of the deployment with this id, in the order of their starts. */
 export function isAfter(column: "queue_order" | "asked_after"): string {
@@ -197,16 +198,19 @@ export function isAfter(column: "queue_order" | "asked_after"): string {
 const lastInQueue = "(SELECT coalesce(max(queue_order), 0) + 1 FROM deployments)";
 
 type NewDeployment = Pick<Deployment, "trigger" | "ref" | "commit"> &
-  Partial<Pick<Deployment, "before" | "repository" | "host" | "deliveryId" | "pusher" | "requestedBy">>;
+  Partial<Pick<Deployment, "before" | "repository" | "host" | "deliveryId" | "pusher" | "requestedBy">> & {
+    /** Those that it was requested for, as name@digest. */
+    readonly images?: readonly string[];
+  };
 
 /** Adds a deployment at the end of the queue. Call it in a transaction. */
 export function insertDeployment(store: Store, deployment: NewDeployment): Deployment {
   const { trigger, ref, commit } = deployment;
   const { before = null, repository = null, host = null, deliveryId = null } = deployment;
-  const { pusher = null, requestedBy = null } = deployment;
+  const { pusher = null, requestedBy = null, images } = deployment;
   const row = store.get(
     `INSERT INTO deployments (project, trigger, ref, before_commit, commit_id, repository, host, delivery_id, pusher,
-       requested_by, state, queue_order, created_at_ms) VALUES ($project, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
+       requested_by, images, state, queue_order, created_at_ms) VALUES ($project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
     trigger,
     ref,
     before,
@@ -216,6 +220,7 @@ export function insertDeployment(store: Store, deployment: NewDeployment): Deplo
     deliveryId,
     pusher,
     requestedBy,
+    images === undefined ? null : JSON.stringify(images),
     Date.now(),
   );
   if (!row) throw new Error("the new deployment was not inserted");

@@ -149,6 +149,32 @@ async function askCompose(options: ComposeOptions, argv: Argv, input?: string): 
 }
 
 /**
+ * Asks the registries which digests these images have now, with the logins of the user that compose runs as. The engine asks, as
+ * for a pull.
+ *
+ * @returns each name with its digest: `ghcr.io/team/app:main@sha256:…`
+ * @throws ProblemError `image_pull_failed` with what the registry says
+ */
+export async function resolveDigests(
+  options: ComposeOptions,
+  images: readonly string[],
+): Promise<readonly string[]> {
+  const services = Object.fromEntries(images.map((image, index) => [`image-${index}`, { image }]));
+  const input = JSON.stringify({ name: "images", services });
+  const argv: Argv = ["docker", "compose", "--file", "-", "config", "--resolve-image-digests"];
+  const command: Argv = [...argv, "--format", "json"];
+  const ending = await runCompose(options, command, { timeoutMs: readTimeoutMs, input });
+  if (hasSucceeded(ending)) {
+    const model = JSON.parse(ending.output) as ComposeModel;
+    return images.map((image, index) => `${image}@${model.services[`image-${index}`]?.image?.split("@")[1]}`);
+  }
+  const last = ending.lastLines.findLast((line) => line.trim() !== "") ?? complaintOf("config", ending);
+  const said = ending.kind === "timed_out" ? `no answer within ${readTimeoutMs / 1_000} s` : last;
+  const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. Nothing was changed.`;
+  throw new ProblemError({ code: "image_pull_failed", detail });
+}
+
+/**
  * Asks compose for the hash of each of a project's services, as `up --no-deps` writes them. A container that somebody else started
  * with a compose before 2.29.3 has another one, and is replaced once. Only a hash of the resolved model equals the `config-hash` label
  * of the containers: if compose reads the files itself, it leaves the content of env files out of the hash.
@@ -188,6 +214,9 @@ export function buildCommand(target: ComposeTarget, services: readonly string[])
 export function pullCommand(target: ComposeTarget, services: readonly string[]): Argv {
   return [...composeCommand(target), "pull", "--ignore-buildable", ...services];
 }
+
+/** Pulls the images of a model that the command reads from its input. */
+export const pullGiven: Argv = ["docker", "compose", "--progress", "plain", "--file", "-", "pull"];
 
 /**
  * Starts more containers of services and leaves the present ones as they are (see rollout/project.ts).

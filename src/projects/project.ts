@@ -24,12 +24,14 @@ import {
   readSecretUse,
   type SecretUse,
 } from "#deployments/store";
+import { imagesFor } from "#deployments/watch-images";
 import type { Log } from "#log";
 import { type Notifications, subscribersOf } from "#notifications/notifications";
 import { type RemoteHead, readRemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
 import { readDeploymentReport, removeDeploymentReport } from "#rollout/report";
 import { giveGuardOrder, removeGuardOrder } from "#rollout/requests";
+import { readNewImages } from "#runner/new-images";
 import { createRunner } from "#runner/runner";
 import {
   checkScript,
@@ -249,6 +251,7 @@ export class Project {
       intervalMs: settings.catchUpIntervalMs,
       request: queue.request,
       judgeHead: this.#resolver.judgeHead,
+      readNewImages: settings.deployImages && (() => readNewImages(script(), this.#shared.stopping)),
       askEveryMs: askEvery(settings),
     });
     return { script, catchUp };
@@ -327,6 +330,7 @@ export class Project {
       refs: this.refs,
       script: this.script(),
       resolve: this.#resolver.resolve,
+      imagesFor: (deployment) => this.settings.deployImages && imagesFor(store, deployment),
       deployTimeoutMs: this.settings.deployTimeoutMs,
       deploySilenceMs: this.settings.deploySilenceMs,
       onStep(deployment, name) {

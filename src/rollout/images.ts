@@ -1,7 +1,14 @@
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { formatSize, parseSizeBytes } from "#config/values";
-import { buildCommand, complaintOf, pullCommand, runCompose } from "#platform/compose";
+import {
+  buildCommand,
+  complaintOf,
+  pullCommand,
+  pullGiven,
+  resolveDigests,
+  runCompose,
+} from "#platform/compose";
 import {
   type Container,
   inspectImage,
@@ -18,6 +25,7 @@ import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import type { Rollout, RolloutContext } from "./context.ts";
 import { mayGoBack, type RolloutService } from "./project.ts";
+import { watchedImages } from "./registry-images.ts";
 import { note, type RolloutStep, timed } from "./report.ts";
 import {
   imageIsGone,
@@ -41,7 +49,8 @@ export async function prepareImages(
 ): Promise<void> {
   const { target, project, withBuild } = rollout;
   const built = services.filter(({ isBuilt }) => isBuilt);
-  const pulled = names(await toPull(rollout, services));
+  const watched = await pinImages(rollout, services);
+  const pulled = names(await toPull(rollout, services, watched));
   if (pulled.length > 0) await runReported(rollout, "pull", pullCommand(target, pulled), pulled);
   if (!withBuild || built.length === 0) return;
   // A worker may use the image that the app builds.
@@ -52,15 +61,49 @@ export async function prepareImages(
   await Promise.all(built.map((service) => tagBuilt(rollout, service)));
 }
 
+/**
+ * With HOTPUSH_IMAGES, gives each watched image the name in the compose file to what its registry has now, pulled by the
+ * digest: a tag that moves in between changes nothing. What stays back, as that variable says, keeps the image it has here.
+ *
+ * @returns the names of the watched images
+ */
+async function pinImages(
+  rollout: RolloutContext,
+  services: readonly RolloutService[],
+): Promise<readonly string[]> {
+  const { engine, env, report } = rollout;
+  const [wanted, ...back] = (env.HOTPUSH_IMAGES ?? "").split(" ");
+  const watched = wanted === "newest" ? watchedImages(services) : [];
+  if (watched.length === 0) return watched;
+  const images = (await resolveDigests(rollout, watched)).filter((image) => !back.includes(image));
+  report({ event: "pinned", images });
+  const pins = images.map((image) => {
+    const [name = "", digest] = image.split("@");
+    return { name, pinned: `${splitReference(name).repository}@${digest}` };
+  });
+  const here = await Promise.all(pins.map(({ pinned }) => inspectImage(engine, pinned)));
+  const missing = pins.filter((_, index) => here[index] === null);
+  const model = {
+    name: "images",
+    services: Object.fromEntries(missing.map(({ pinned }, index) => [index, { image: pinned }])),
+  };
+  const missingNames = missing.map(({ name }) => name);
+  if (missing.length > 0) await runReported(rollout, "pull", pullGiven, missingNames, JSON.stringify(model));
+  for (const { name, pinned } of pins) await tagImage(engine, pinned, name);
+  return watched;
+}
+
 /** Missing images are always pulled before anything is touched; the others only with `withPull`. */
 async function toPull(
   { engine, withBuild, withPull }: RolloutContext,
   services: readonly RolloutService[],
+  watched: readonly string[],
 ): Promise<readonly RolloutService[]> {
   // Without a build, a service that shares another's image can pull a missing one for both.
   const pullable = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !hasBuild));
   const images = await Promise.all(pullable.map(({ image }) => inspectImage(engine, image)));
-  return pullable.filter(({ isBuilt }, index) => (withPull && !isBuilt) || images[index] === null);
+  const isAsked = ({ isBuilt, image }: RolloutService) => withPull && !isBuilt && !watched.includes(image);
+  return pullable.filter((service, index) => isAsked(service) || images[index] === null);
 }
 
 async function tagBuilt(rollout: RolloutContext, service: RolloutService): Promise<void> {
@@ -79,12 +122,13 @@ async function runReported(
   step: RolloutStep,
   argv: Argv,
   services: readonly string[],
+  input: string = "",
 ): Promise<void> {
   const onLine = (line: string) => {
     if (line.trim()) rollout.report({ event: "output", step, line });
   };
   const run = async () => {
-    const ending = await runCompose(rollout, argv, { timeoutMs: buildTimeoutMs, onLine });
+    const ending = await runCompose(rollout, argv, { timeoutMs: buildTimeoutMs, onLine, input });
     if (hasSucceeded(ending)) return;
     const text = `The ${step} of ${services.join(", ")} failed: ${complaintOf(step, ending)}. No container was touched.`;
     throw new ProblemError({

@@ -34,6 +34,8 @@ export type RolloutEvent =
       /** What to add to the sites in the Caddyfile; none on the server, where `hotpush upgrade` does it. */
       readonly missingLines: readonly string[];
     }
+  /** What the registries have of the watched images, and is rolled out: each as name@digest. */
+  | { readonly event: "pinned"; readonly images: readonly string[] }
   /** What serves now is a good version: the image of each service. */
   | {
       readonly event: "version";
@@ -175,6 +177,8 @@ function linesOf(event: RolloutEvent): readonly string[] {
       return columns(event.service, "note", "", event.text);
     case "guarding":
       return columns(event.service, "live", "", `guarded for ${formatDuration(event.guardMs)}`);
+    case "pinned":
+      return event.images.flatMap((image) => columns(null, "pinned", "", image));
     case "version":
       return [];
     case "requests":
@@ -258,16 +262,21 @@ export interface DeploymentReport {
   readonly isTakenBack: boolean;
   /** What serves now, of each service; null if that is not known, or they are too many to keep. */
   readonly images: readonly v.InferOutput<typeof liveImage>[] | null;
+  /** What the registries had when it began, and it rolls out; each as name@digest; null if they were not asked. */
+  readonly pinned: readonly string[] | null;
   /** What the guard said of each service that it watched; null as for `images`. */
   readonly guard: readonly v.InferOutput<typeof guarded>[] | null;
 }
 
+/** The name in the compose file, and the digest. */
+export const pinnedImage = /^[!-~]{1,255}@sha256:[0-9a-f]{64}$/;
 const shortText = v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,255}$/));
 const liveImage = v.strictObject({ service: shortText, image: shortText, id: shortText });
 const guarded = v.strictObject({ service: shortText, verdict: shortText });
 /** They are kept for the receipt of a deployment. */
 const mostServices = 50;
 const liveImages = v.pipe(v.array(liveImage), v.maxLength(mostServices));
+const pinnedImages = v.pipe(v.array(v.pipe(v.string(), v.regex(pinnedImage))), v.maxLength(mostServices));
 const verdicts = v.pipe(v.array(guarded), v.maxLength(mostServices));
 
 /** That of a deployment without a roll-out. */
@@ -277,6 +286,7 @@ export const noReport: DeploymentReport = {
   isGuarding: false,
   isTakenBack: false,
   images: null,
+  pinned: null,
   guard: null,
 };
 const longestBytes = 64 * 1024;
@@ -308,6 +318,7 @@ function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentRepo
   if (event.event === "guarding") return { ...known, isGuarding: true };
   if (event.event === "step" && event.step === "guard") return { ...known, ...endOfGuard(known, event) };
   if (event.event === "version") return { ...known, images: kept(liveImages, event.images) };
+  if (event.event === "pinned") return { ...known, pinned: kept(pinnedImages, event.images) };
   if (event.event === "requests") return { ...known, requests: event.sites };
   if (event.event !== "failed") return known;
   const isTakenBack = event.code === "version_worse" || event.code === "version_unwanted";
@@ -331,7 +342,7 @@ function kept<Schema extends v.GenericSchema>(schema: Schema, value: unknown): v
 /** At the switch the service already knows that the new version is live. */
 function isWritten(event: RolloutEvent): boolean {
   if (event.event === "step") return event.step === "switch" || event.step === "guard";
-  return ["guarding", "finished", "failed"].includes(event.event);
+  return ["pinned", "guarding", "finished", "failed"].includes(event.event);
 }
 
 /** The deployment counts, not what is known about it. */
@@ -357,6 +368,7 @@ export function readDeploymentReport(statePath: string, deploymentId: number): D
       isGuarding: isGuarding === true,
       isTakenBack: isTakenBack === true,
       images: kept(liveImages, report.images),
+      pinned: kept(pinnedImages, report.pinned),
       guard: kept(verdicts, report.guard),
     };
   } catch {

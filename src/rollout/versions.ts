@@ -74,10 +74,13 @@ export function withVersion(versions: readonly Version[], version: Version): rea
 export function previousVersion(versions: readonly Version[], commit?: string): Version | null {
   const current = versions.at(-1);
   if (!current) return null;
-  const earlier = versions.slice(0, -1).toReversed();
-  const fits = (version: Version) =>
-    commit === undefined ? !version.wasLeft : version.commit.startsWith(commit);
-  return earlier.find((version) => fits(version) && !sameImages(version, current)) ?? null;
+  const others = versions
+    .slice(0, -1)
+    .toReversed()
+    .filter((version) => version.commit.startsWith(commit ?? "") && !sameImages(version, current));
+  // A commit has several versions if its images changed.
+  const kept = others.find(({ wasLeft }) => !wasLeft) ?? null;
+  return kept ?? (commit === undefined ? null : (others[0] ?? null));
 }
 
 /**

@@ -54,6 +54,8 @@ export interface RunnerOptions {
   readonly outOfSightMs?: number;
   /** Decides what a deployment deploys. Without it, that is the commit that it was asked for. */
   readonly resolve?: (deployment: Deployment, signal: AbortSignal) => Promise<Decision>;
+  /** What its roll-out is told of images in registries; null: nothing. */
+  readonly imagesFor?: (deployment: Deployment) => string | null;
   readonly log: Log;
   /** Called at each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
@@ -154,12 +156,13 @@ function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
   const { statePath, script, log } = options;
   const { id } = deployment;
   const directory = runDirectory(statePath, id);
+  const images = options.imagesFor?.(deployment) ?? null;
   return {
     deployment,
     repoPath: script.repoPath,
     directory,
     user: script.user,
-    environment: scriptEnvironment(script, deployment),
+    environment: { ...scriptEnvironment(script, deployment), ...(images && { HOTPUSH_IMAGES: images }) },
     pipePath: directory.outputPath,
     logPath: logPath(statePath, id),
     redactor: script.redactor(),

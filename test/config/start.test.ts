@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
+import { makeSshKey } from "../harness/repository.ts";
 import { becomeNobody, needs } from "../harness/requirements.ts";
 import { spawnService, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
@@ -20,6 +21,14 @@ async function giveUp(t: TestContext, env: Record<string, string>, wrapper: read
   const [exitCode] = (await once(child, "close")) as [number | null];
   return { exitCode, text: log.otherText.join("\n"), lines: log.otherText };
 }
+
+test("DEPLOY_IMAGES is refused with ALLOWED_SIGNERS, because no signature is on an image", async (t) => {
+  const signers = join(temporaryDirectory(t), "signers");
+  writeFileSync(signers, `ada@example.com ${makeSshKey(t).publicKey}`);
+  const { exitCode, lines } = await giveUp(t, { DEPLOY_IMAGES: "watch", ALLOWED_SIGNERS: signers });
+  assert.equal(exitCode, 78);
+  assert.match(lines.join(), /^hotpush: DEPLOY_IMAGES and ALLOWED_SIGNERS/);
+});
 
 test("all errors are reported together, each with its name on a line of its own", async (t) => {
   const { exitCode, lines } = await giveUp(t, {

@@ -68,7 +68,7 @@ export function makeResolving(
       assert.equal(await deploys(state), commit);
       return commit;
     },
-    request: (trigger: "manual" | "rollback" | "catch-up", commit: string) =>
+    request: (trigger: "manual" | "rollback" | "catch-up" | "image", commit: string) =>
       store.transaction(() => recordRequest(store, { trigger, ref, commit })).id,
     /** Puts the branch at the remote where a force push would. */
     moveTo: (commit: string) => void git(project.remotePath, "update-ref", ref, commit),

@@ -8,28 +8,45 @@ interface Stored {
   readonly bytes: Buffer;
 }
 
+/** How it answers about a tag: as it is, with a failure, or with the digest of something else. */
+type Manner = "well" | "fails" | "lies";
+
 /** An image registry in memory, on an address that engines trust without TLS, such as a loopback address. */
 export type Registry = Awaited<ReturnType<typeof startRegistry>>;
 
 /** Serves the part of https://github.com/opencontainers/distribution-spec that an engine needs to push and pull. */
-export async function startRegistry(address: string = "127.0.0.1") {
+export async function startRegistry(address: string = "127.0.0.1", login: string | null = null) {
   const stored = new Map<string, Stored>();
   const uploads = new Map<string, Buffer>();
+  let manner: Manner = "well";
+  let asked = 0;
+  let onRead = () => {};
+  const isKnown = ({ headers }: IncomingMessage) =>
+    login === null || headers.authorization === `Basic ${Buffer.from(login).toString("base64")}`;
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray());
     const url = new URL(request.url ?? "", "http://registry");
     const [, name = "", kind = "", reference = ""] =
       /^\/v2\/(.+)\/(blobs\/uploads|blobs|manifests)\/([^/]*)$/.exec(url.pathname) ?? [];
+    if (!isKnown(request)) return answer(response, 401, { "www-authenticate": 'Basic realm="lab"' });
     if (kind === "") return answer(response, 200);
+    const isTag = kind === "manifests" && request.method !== "PUT" && !reference.startsWith("sha256:");
+    if (isTag) asked += 1;
+    if (isTag && manner === "fails") return answer(response, 500);
     if (kind === "blobs/uploads") return upload(request, response, { name, reference, body, url });
     if (request.method === "PUT") {
       const digest = store(body, request.headers["content-type"] ?? "");
       stored.set(`${name}:${reference}`, stored.get(digest) ?? { type: "", bytes: body });
       return answer(response, 201, { "docker-content-digest": digest });
     }
-    const found = stored.get(reference) ?? stored.get(`${name}:${reference}`);
+    const lie = kind === "manifests" && manner === "lies" ? stored.get(`${name}:main`) : undefined;
+    const found = lie ?? stored.get(reference) ?? stored.get(`${name}:${reference}`);
+    if (kind === "blobs" && request.method === "GET") onRead();
     if (!found) return answer(response, 404);
-    const headers = { "content-type": found.type, "docker-content-digest": digestOf(found.bytes) };
+    const headers = {
+      "content-type": found.type,
+      "docker-content-digest": digestOf(lie ? Buffer.from("") : found.bytes),
+    };
     answer(response, 200, { ...headers, "content-length": found.bytes.length }, found.bytes);
   });
 
@@ -62,6 +79,20 @@ export async function startRegistry(address: string = "127.0.0.1") {
   return {
     /** `<address>:<port>`, the first part of the names of its images. */
     host: `${address}:${port}`,
+    /** How often somebody has asked for a tag. */
+    asked: () => asked,
+    /** From now on, and until the next call. */
+    behave(next: Manner) {
+      manner = next;
+    },
+    /** Called when a part of an image is read. */
+    onRead(work: () => void) {
+      onRead = work;
+    },
+    /** Gives the image of a tag another one too: `name:tag`. */
+    tag(from: string, to: string) {
+      stored.set(to, stored.get(from) ?? { type: "", bytes: Buffer.alloc(0) });
+    },
     close: () => {
       server.close();
       server.closeAllConnections();

@@ -57,6 +57,13 @@ test("going back twice goes two versions back, not to and fro", () => {
   assert.equal(previousVersion(once), a);
 });
 
+test("of a commit whose images changed, the version is found that was not rolled back from", () => {
+  const [one, two, three] = ["one", "two", "three"].map((id) => version("a", id));
+  assert.ok(one && two && three);
+  const once = withReturnTo([one, two, three], two, "now");
+  assert.equal(previousVersion(once, "a"), one);
+});
+
 test("a version that is gone back to keeps which one-shot services ran in it", () => {
   const target = { ...b, ran: ["migrate"] };
   assert.deepEqual(withReturnTo([a, target, c], target, "now").at(-1)?.ran, ["migrate"]);

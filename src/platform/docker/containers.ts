@@ -359,6 +359,8 @@ export function cutFrames(raw: Buffer): { readonly frames: readonly Frame[]; rea
 export interface Image {
   readonly id: string;
   readonly tags: readonly string[];
+  /** Those that a registry knows it by: `ghcr.io/team/app@sha256:…`. */
+  readonly digests: readonly string[];
 }
 
 /** The image that `reference` (a name, a tag or an id) stands for, or null if it is not on this machine. */
@@ -366,12 +368,13 @@ export async function inspectImage(engine: Engine, reference: string): Promise<I
   const path = `/images/${encodeURIComponent(reference)}/json`;
   const found = await nullIfMissing(getJson<InspectedImage>(engine, path));
   if (found === null) return null;
-  return { id: found.Id, tags: found.RepoTags ?? [] };
+  return { id: found.Id, tags: found.RepoTags ?? [], digests: found.RepoDigests ?? [] };
 }
 
 interface InspectedImage {
   readonly Id: string;
   readonly RepoTags: readonly string[] | null;
+  readonly RepoDigests?: readonly string[] | null;
 }
 
 /** Gives the image `id` the additional name `reference`, taking it from any other image. */

@@ -110,6 +110,7 @@ export function causeOf({ trigger, ref, pusher, requestedBy, author }: Deploymen
   const by = requestedBy?.name ?? "Somebody";
   if (trigger === "rollback") return `${by} rolled back`;
   if (trigger === "manual") return `${by} deployed ${branch}`;
+  if (trigger === "image") return "CI pushed a new image";
   if (trigger === "catch-up") return `found on ${branch}, without a webhook`;
   return `${pusher?.name ?? author ?? "Somebody"} pushed to ${branch}`;
 }
