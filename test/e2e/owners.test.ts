@@ -11,7 +11,7 @@ import { testSecret } from "../harness/delivery.ts";
 import { freePort } from "../harness/listen.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
-import { sendingTo } from "../lab/git-remote.ts";
+import { commitAndPush, git, sendingTo } from "../lab/git-remote.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { buildImage, type Docker, endingIn, removeImage } from "../lab/project.ts";
 
@@ -262,9 +262,7 @@ async function addProject(root: string, origin: string, { name, uid, files }: Ow
   /** Commits files and pushes them; the remote delivers the push. */
   const push = async (changed: OwnedProject["files"]) => {
     for (const [file, text] of Object.entries(changed)) writeScript(join(work, file), text);
-    await git(work, "add", "--all");
-    await git(work, "commit", "--quiet", "--message", "A change");
-    await git(work, "push", "--quiet", "origin", "main");
+    await commitAndPush(work);
   };
   await push(files);
   await git(root, "clone", "--quiet", remote, path);
@@ -278,9 +276,4 @@ async function addProject(root: string, origin: string, { name, uid, files }: Ow
   await writeFile(file, settings, { mode: 0o640 });
   await chown(file, 0, frontUid);
   return { path, home, push };
-}
-
-async function git(directory: string, ...args: readonly string[]): Promise<void> {
-  const ada = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "safe.directory=*"];
-  await run("git", ["-C", directory, ...ada, ...args]);
 }

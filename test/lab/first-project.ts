@@ -2,12 +2,10 @@ import "../harness/environment.ts";
 import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { projectNetwork, serverComposeProject, serverFilesAt } from "../../src/config/server.ts";
-import { launcher } from "../harness/hotpush.ts";
-import { freePort } from "../harness/listen.ts";
-import { git, makeRemote } from "./newcomer.ts";
+import { makeRepository, newServerEnv, webService } from "./newcomer.ts";
 import { dockerIn, endOf, removeFromEngine, spawnHotpush } from "./project.ts";
 
 const run = promisify(execFile);
@@ -23,18 +21,10 @@ export type FirstProject = Awaited<ReturnType<typeof makeFirstProject>>;
 export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: string, appPort?: number) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
   const files = serverFilesAt(serverPath ?? join(directory, "etc"));
-  const http = await freePort();
-  const https = await freePort();
-  await makeRemote(directory, String(appPort ?? http));
   const checkout = join(directory, name);
-  await git(directory, "clone", "--quiet", "remote.git", name);
-  const env = {
-    ...labEnv,
-    SERVER_PATH: files.path,
-    HTTP_PORT: String(http),
-    HTTPS_PORT: String(https),
-    PATH: `${dirname(launcher)}:${labEnv.PATH}`,
-  };
+  const env = await newServerEnv(labEnv, files.path);
+  const services = { app: webService(String(appPort ?? env.HTTP_PORT)) };
+  await makeRepository(join(directory, "git"), checkout, { name, services });
   const docker = dockerIn(checkout, env);
   const type = async (command: string) =>
     (await run("bash", ["-c", command], { cwd: checkout, env, timeout: 120_000 })).stdout;
@@ -47,7 +37,7 @@ export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: s
     await type(`rm -rf ${files.path}/* ${files.path}/.env; git clean --quiet -fdx; rm -f .git/info/exclude`);
   }
 
-  const appUrl = `http://127.0.0.1:${http}/`;
+  const appUrl = `http://127.0.0.1:${env.HTTP_PORT}/`;
   const start = (args: readonly string[], more: NodeJS.ProcessEnv = {}) =>
     endOf(spawnHotpush(checkout, { ...env, ...more }, args));
   return {
@@ -55,7 +45,7 @@ export async function makeFirstProject(labEnv: NodeJS.ProcessEnv, serverPath?: s
     files,
     docker,
     type,
-    httpPort: http,
+    httpPort: Number(env.HTTP_PORT),
     appUrl,
     /** Runs `hotpush` with these arguments. */
     hotpush: (...args: readonly string[]) => start(args),

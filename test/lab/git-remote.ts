@@ -25,16 +25,14 @@ export async function makeGitRemote(project: Pick<TestProject, "directory" | "or
   await git(directory, "init", "--quiet", "--initial-branch=main");
   await git(directory, "remote", "add", "origin", bare);
   await writeFile(join(directory, ".gitignore"), ".env\nstate\nother\n");
-  await commitAll(directory, "The first version");
-  await git(directory, "push", "--quiet", "origin", "main");
+  await commitAndPush(directory);
   await git("/", "clone", "--quiet", bare, clone);
   writeScript(join(bare, "hooks/post-receive"), `#!/bin/sh\nexec ${sendingTo(origin)}\n`);
   return {
     /** Commits a change and pushes it. */
     async push(change: (clone: string) => Promise<void>) {
       await change(clone);
-      await commitAll(clone, "A change");
-      await git(clone, "push", "--quiet", "origin", "main");
+      await commitAndPush(clone);
     },
     async remove() {
       for (const path of [bare, clone]) await rm(path, { recursive: true, force: true });
@@ -42,13 +40,17 @@ export async function makeGitRemote(project: Pick<TestProject, "directory" | "or
   };
 }
 
-async function commitAll(directory: string, message: string): Promise<void> {
-  await git(directory, "add", "--all");
-  await git(directory, "commit", "--quiet", "--message", message);
+/** Commits everything in a clone, and pushes it to main. @returns the commit */
+export async function commitAndPush(clone: string): Promise<string> {
+  await git(clone, "add", "--all");
+  await git(clone, "commit", "--quiet", "--message", "A change");
+  await git(clone, "push", "--quiet", "origin", "HEAD:main");
+  return git(clone, "rev-parse", "HEAD");
 }
 
-async function git(directory: string, ...args: readonly string[]): Promise<string> {
-  const ada = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
+/** Runs git as Ada. */
+export async function git(directory: string, ...args: readonly string[]): Promise<string> {
+  const ada = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "safe.directory=*"];
   const { stdout } = await run("git", ["-C", directory, ...ada, ...args]);
   return stdout.trim();
 }

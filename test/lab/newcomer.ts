@@ -1,10 +1,9 @@
 import "../harness/environment.ts";
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { parseEnv, promisify } from "node:util";
+import { parseEnv } from "node:util";
 import {
   newServerStatePath,
   projectNetwork,
@@ -16,10 +15,10 @@ import { sendHttp } from "../../src/platform/http.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { launcher } from "../harness/hotpush.ts";
 import { freePort } from "../harness/listen.ts";
+import { commitAndPush, git } from "./git-remote.ts";
 import { dockerIn, type Ending, endOf, removeFromEngine, spawnHotpush } from "./project.ts";
 
 const root = join(import.meta.dirname, "../..");
-const run = promisify(execFile);
 
 /** The commands in the first block of the README after a text in it, by default those that set a project up. */
 export async function readmeCommands(after = "## Set it up"): Promise<readonly string[]> {
@@ -44,30 +43,6 @@ export function readForm(printed: string): Form {
   return { payloadUrl, secret };
 }
 
-/** A bare repository with examples/compose's app and a typical compose file. */
-export async function makeRemote(directory: string, port: string): Promise<void> {
-  const seed = join(directory, "developer");
-  await cp(join(root, "examples/compose/app"), join(seed, "app"), { recursive: true });
-  const compose = `services:\n  app:\n    build: app\n    restart: unless-stopped\n    ports:\n      - "${port}:8080"\n`;
-  await writeFile(join(seed, "compose.yaml"), compose);
-  await git(directory, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git");
-  await git(seed, "init", "--quiet", "--initial-branch=main");
-  await git(seed, "remote", "add", "origin", "../remote.git");
-  await commitAndPush(seed, "Version 1");
-}
-
-async function commitAndPush(clone: string, message: string): Promise<string> {
-  await git(clone, "add", "--all");
-  await git(clone, "commit", "--quiet", "--message", message);
-  await git(clone, "push", "--quiet", "origin", "main");
-  return git(clone, "rev-parse", "HEAD");
-}
-
-export async function git(directory: string, ...args: readonly string[]): Promise<string> {
-  const ada = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
-  return (await run("git", ["-C", directory, ...ada, ...args])).stdout.trim();
-}
-
 /** A project in its own checkout, with its own remote, set up by `init`. */
 export interface Newcomer {
   readonly host: string;
@@ -88,17 +63,9 @@ export type NewMachine = Awaited<ReturnType<typeof makeNewMachine>>;
 
 export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-machine-"));
-  const http = await freePort();
-  const https = await freePort();
-  const origin = `http://127.0.0.1:${http}`;
   const files = serverFilesAt(join(directory, "machine"));
-  const env = {
-    ...labEnv,
-    SERVER_PATH: files.path,
-    HTTP_PORT: String(http),
-    HTTPS_PORT: String(https),
-    PATH: `${dirname(launcher)}:${labEnv.PATH}`,
-  };
+  const env = await newServerEnv(labEnv, files.path);
+  const origin = `http://127.0.0.1:${env.HTTP_PORT}`;
   const projects: string[] = [];
 
   /** @param served by Caddy, beside `web`; `others` are not, but one of them may be another `web` */
@@ -108,10 +75,8 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
     others: OtherServices = {},
   ): Promise<Newcomer> {
     const checkout = join(directory, "checkouts", name);
-    const developer = await makeRepository(join(directory, "git"), checkout, {
-      name,
-      others: { ...served, ...others },
-    });
+    const services = { web: webService("8080"), ...served, ...others };
+    const developer = await makeRepository(join(directory, "git"), checkout, { name, services });
     const host = `${name}.test`;
     const docker = dockerIn(checkout, env);
     projects.push(name);
@@ -161,11 +126,22 @@ export async function makeNewMachine(labEnv: NodeJS.ProcessEnv) {
   return { origin, files, state, setUp, remove };
 }
 
+/** The variables of a person who sets up a server at `path`, with free ports. */
+export async function newServerEnv(labEnv: NodeJS.ProcessEnv, path: string) {
+  return {
+    ...labEnv,
+    SERVER_PATH: path,
+    HTTP_PORT: String(await freePort()),
+    HTTPS_PORT: String(await freePort()),
+    PATH: `${dirname(launcher)}:${labEnv.PATH}`,
+  };
+}
+
 /** Makes a remote in `directory`, with a clone of a developer there, and the checkout of a server. @returns the clone */
-async function makeRepository(
+export async function makeRepository(
   directory: string,
   checkout: string,
-  { name, others }: { readonly name: string; readonly others: OtherServices },
+  { name, services }: { readonly name: string; readonly services: OtherServices },
 ): Promise<string> {
   const bare = join(directory, "octo", `${name}.git`);
   const clone = join(directory, name);
@@ -173,29 +149,29 @@ async function makeRepository(
   await git("/", "init", "--quiet", "--bare", "--initial-branch=main", bare);
   await git("/", "clone", "--quiet", bare, clone);
   await cp(join(import.meta.dirname, "app"), join(clone, "app"), { recursive: true });
-  await writeFile(join(clone, "compose.yaml"), JSON.stringify({ services: { web: service, ...others } }));
+  await writeFile(join(clone, "compose.yaml"), JSON.stringify({ services }));
   await commitVersion(clone, "first");
   await git("/", "clone", "--quiet", bare, checkout);
   return clone;
 }
 
-const service = {
-  build: "app",
-  restart: "unless-stopped",
-  ports: ["8080:8080"],
-  healthcheck: {
-    test: ["CMD", "./healthcheck.sh"],
-    interval: "5s",
-    start_period: "30s",
-    start_interval: "500ms",
-  },
-};
+/** A service of the lab's app that publishes a port. */
+export function webService(port: string): object {
+  return {
+    build: "app",
+    restart: "unless-stopped",
+    ports: [`${port}:8080`],
+    healthcheck: {
+      test: ["CMD", "./healthcheck.sh"],
+      interval: "5s",
+      start_period: "30s",
+      start_interval: "500ms",
+    },
+  };
+}
 
 async function commitVersion(clone: string, version: string): Promise<string> {
   const behaviour = { version, behaviour: "dies-on-sigterm" };
   await writeFile(join(clone, "app", "behaviour.json"), JSON.stringify(behaviour));
-  await git(clone, "add", "--all");
-  await git(clone, "commit", "--quiet", "--message", `Version ${version}`);
-  await git(clone, "push", "--quiet", "origin", "HEAD:main");
-  return git(clone, "rev-parse", "HEAD");
+  return commitAndPush(clone);
 }
