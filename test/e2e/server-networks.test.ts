@@ -62,11 +62,10 @@ onOwnEngine("alone", "the networks of a server", (env, engine) => {
     });
   });
 
-  test("a Caddy that is recreated is on all networks as soon as it starts", async () => {
+  test("a Caddy that is recreated is on all networks again", async () => {
     await server.compose("up", "--detach", "--wait");
     await server.compose("up", "--detach", "--force-recreate", "caddy");
-    const tookMs = await server.untilJoined(["shop"]);
-    assert.ok(tookMs < 3_000, `${tookMs} ms`);
+    await server.untilJoined(["shop"]);
     await untilServed(shop);
   });
 

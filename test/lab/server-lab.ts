@@ -72,13 +72,11 @@ export async function startServer(labEnv: NodeJS.ProcessEnv, image?: string) {
       const onStart = () => started.add(name);
       return writeProject(name, { directory, files, state, host, port, env: labEnv, onStart });
     },
-    /** Waits until Caddy is on the networks of just these projects. @returns how long that took */
+    /** Waits until Caddy is on the networks of just these projects. */
     async untilJoined(names: readonly string[], withinMs?: number) {
       const wanted = [serverNetwork, frontNetwork, ...names.map(projectNetwork)].sort().join();
-      const startMs = performance.now();
       const isJoined = async () => (await caddyNetworks().catch(() => [])).join() === wanted;
       await until(`Caddy on the networks ${wanted}`, isJoined, withinMs);
-      return performance.now() - startMs;
     },
     async status() {
       const printed = await compose("exec", "--no-tty", "run", "hotpush", "status", "--json").catch(
