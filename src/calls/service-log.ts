@@ -164,8 +164,8 @@ async function readContainer(
   send: Send,
   signal: AbortSignal,
 ): Promise<string | null> {
-  const note = (state: "begun" | "ended", detail: string | null = null) =>
-    isFollowing && send({ event: "container", container, state, detail });
+  const note = (state: "begun" | "ended" | "unreadable", detail: string | null = null) =>
+    (isFollowing || detail !== null) && send({ event: "container", container, state, detail });
   let hasBegun = isNew;
   if (isNew) await note("begun");
   const query = new URLSearchParams({ stdout: "1", stderr: "1", timestamps: "1", tail: lines });
@@ -187,7 +187,7 @@ async function readContainer(
     // It was removed, or is just now. Else its logs cannot be read, because of their driver.
     if (error.status !== 404 && error.status !== 409) fault = error.message;
   }
-  if (hasBegun) await note("ended", fault);
+  if (hasBegun) await note(fault === null ? "ended" : "unreadable", fault);
   return last;
 }
 

@@ -179,11 +179,11 @@ export type LineJson = Extract<ControlEvent, { readonly event: "line" }>;
 /** What a reader of a service's log receives. Of a line, `container` is such as `web-2`. */
 export const serviceLogEvent = v.variant("event", [
   v.strictObject({ event: v.literal("line"), container: text, line: text, printedAt: moment }),
-  // It is read from now on, or has ended; `detail`: why it cannot be read.
+  // It is read from now on, has ended, or cannot be read; `detail` says why.
   v.strictObject({
     event: v.literal("container"),
     container: text,
-    state: v.picklist(["begun", "ended"]),
+    state: v.picklist(["begun", "ended", "unreadable"]),
     detail: textOrNull,
   }),
 ]);

@@ -40,5 +40,6 @@ export async function showServiceLog(
 function textOf(event: ServiceLogEvent, { paint }: Terminal): string {
   if (event.event === "line") return `${paint("bold", event.container)} | ${harmless(event.line)}`;
   const { container, state, detail } = event;
-  return paint("dim", `${container} has ${state}${detail === null ? "" : `: ${harmless(detail)}`}`);
+  const what = state === "unreadable" ? `cannot be read: ${harmless(detail ?? "")}` : `has ${state}`;
+  return paint("dim", `${container} ${what}`);
 }

@@ -97,6 +97,13 @@ test("a container with a terminal is read by its lines", async (t) => {
   );
 });
 
+test("a container whose log goes elsewhere is named, with the reason", async (t) => {
+  const { service } = await startWith(t, { ...web1, isUnreadable: true });
+  const { code, stdout } = await hotpush(service, "logs", "--service", "web");
+  assert.equal(code, 0);
+  assert.match(stdout, /^web-1 cannot be read: .*501.*no reading\n$/);
+});
+
 test("the secrets of a container and of its project are hidden, also in two frames", async (t) => {
   const repoPath = temporaryDirectory(t);
   const engine = await startFakeEngine(t, repoPath);

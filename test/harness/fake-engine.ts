@@ -12,6 +12,8 @@ export interface FakeContainer {
   readonly number: number;
   readonly env?: readonly string[];
   readonly hasTerminal?: boolean;
+  /** Whether its log goes to somewhere else. */
+  readonly isUnreadable?: boolean;
 }
 
 /** An answer of the engine's that goes on. */
@@ -45,6 +47,7 @@ export async function startFakeEngine(scope: Scope, directory: string) {
         Config: { Labels: labelsOf(found), Env: found.env ?? [] },
         State: { Status: "running" },
       });
+    if (found?.isUnreadable) return void response.writeHead(501).end('{"message":"no reading"}');
     const kind = found?.hasTerminal ? "raw-stream" : "multiplexed-stream";
     response.writeHead(200, { "content-type": `application/vnd.docker.${kind}` }).flushHeaders();
     const name = found?.id ?? "events";

@@ -332,8 +332,8 @@ function take({ event, line, endByte, printedAt = null, deployment, container, s
   if (event !== "deployment") {
     place = endByte ?? printedAt ?? place;
     // A colour that a line leaves on is that of its container alone.
-    const own = event === "line" ? `| ${line.slice(line.lastIndexOf("\r") + 1)}\u001b[0m` : `has ${state}`;
-    const text = container ? [container, own, detail].filter(Boolean).join(" ") : line;
+    const shown = event === "line" ? `| ${line.slice(line.lastIndexOf("\r") + 1)}\u001b[0m` : "";
+    const text = container ? `${container} ${shown || (detail ?? `has ${state}`)}` : line;
     waiting.push({ text, endByte, printedAt });
     // For the next frame: a script may print thousands at once. A tab in the background has no frames.
     if (waiting.length > 1) return;
