@@ -87,7 +87,6 @@ export const problems = {
   version_unwanted: { title: "A roll back was requested while the new version was guarded" },
   run_once_failed: { title: "A one-shot service failed" },
   rollout_interrupted: { title: "The roll-out was interrupted" },
-  swarm_inactive: { title: "The Docker engine is not a Swarm manager" },
   image_push_failed: { title: "The image could not be pushed to the registry" },
   stack_refused: { title: "Docker refused to deploy the stack" },
 } as const satisfies Record<string, CatalogueEntry>;

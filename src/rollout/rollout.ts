@@ -22,7 +22,6 @@ import { oneShotsOf, readProject, refuseOtherHome, selectServices, withoutOwn } 
 import { type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
 import { withRequestsCounted } from "./requests.ts";
-import { pruneStack, rollOutStack } from "./roll-out-stack.ts";
 import {
   finishReplacement,
   guardReplacements,
@@ -33,7 +32,7 @@ import {
   updateWave,
   wavesOf,
 } from "./roll-service.ts";
-import { chooseEngine, loadStack } from "./stack.ts";
+import { chooseEngine, loadStack, pruneStack, rollOutStack } from "./stack.ts";
 import { adoptLiveFiles, liveFilesRead, refuseForeignLiveFiles } from "./switch-traffic.ts";
 import { checkThroughProxy, patientLimits } from "./verify.ts";
 import { goodVersion, readVersions } from "./versions.ts";
@@ -191,7 +190,6 @@ export async function pruneImages(request: ComposeOptions & Omit<PruneRequest, "
     const [{ name }, images] = await Promise.all([loadModel(request), loadImageNames(request)]);
     return prune({ ...request, project: { name, images } });
   }
-  // The commit only matters for names of images that are not built yet.
-  const { project } = await loadStack(request, "0".repeat(12));
+  const { project } = await loadStack(request);
   return pruneStack({ ...request, project });
 }

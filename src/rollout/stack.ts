@@ -1,22 +1,49 @@
 import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { formatDuration } from "#config/values";
 import {
   type ComposeModel,
   type ComposeOptions,
+  type ComposeRun,
   type ComposeService,
   type ComposeTarget,
   type ComposeUpdateConfig,
   composeFileNames,
   loadModel,
   namedFiles,
+  runCompose,
 } from "#platform/compose";
-import { namesRegistry } from "#platform/docker/containers";
+import {
+  findOwnContainer,
+  inspectContainer,
+  inspectImage,
+  isNamedByCommit,
+  namesRegistry,
+  removeContainer,
+  tagByCommit,
+  tagImage,
+} from "#platform/docker/containers";
+import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
+import { evidenceOf } from "#platform/docker/health";
 import { withDotenv } from "#platform/env-file";
-import type { SystemUser } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
-import { ProblemError } from "#problems";
-import type { RolloutContext, RolloutRequest } from "./context.ts";
-import { parseGoDurationMs, type RolloutProject, type RolloutService, readProject } from "./project.ts";
+import { type Argv, hasSucceeded } from "#platform/run-command";
+import { type Problem, ProblemError } from "#problems";
+import type { LockedContext, RolloutContext, RolloutRequest } from "./context.ts";
+import { prepareImages, recordVersion } from "./images.ts";
+import {
+  mayGoBack,
+  parseGoDurationMs,
+  type RolloutProject,
+  type RolloutService,
+  readProject,
+  withoutOwn,
+} from "./project.ts";
+import { keptByDefault, type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
+import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
+import { checkThroughProxy } from "./verify.ts";
+import { imageIsGone, keptVersions, readVersions, type Version, type VersionImage } from "./versions.ts";
 
 /** A stack as a roll-out sees it. */
 export interface Stack extends RolloutProject {
@@ -25,8 +52,6 @@ export interface Stack extends RolloutProject {
 
 export interface StackService extends RolloutService {
   readonly hasHealthCheck: boolean;
-  /** It runs to its end, and Swarm updates it in another way than other services. */
-  readonly isJob: boolean;
   /** How Swarm updates it. If the file says nothing, it is a way that drops no request. */
   readonly order: NonNullable<ComposeUpdateConfig["order"]>;
   /** What is added to its `deploy` section; the file's own settings win. */
@@ -43,39 +68,525 @@ export interface StackRollout extends RolloutContext {
 }
 
 /**
- * Whether a project is rolled out by compose or as a stack of a Swarm: by HOTPUSH_ENGINE, else by `x-hotpush: { engine: swarm }`
- * in the stack file, else by compose.
- *
- * @throws ProblemError `configuration_invalid` or `compose_invalid` if another engine is named
+ * Brings a stack to the state in its file and its sources: build and name by commit, push, `docker stack deploy`, then wait until
+ * Swarm has updated everything. If one service fails, the old versions of all serve.
  */
-export async function chooseEngine(
-  request: Pick<RolloutRequest, "target" | "env" | "signal"> & { readonly user?: SystemUser | null },
-): Promise<"compose" | "swarm"> {
-  const { target, user = null } = request;
-  // No commit is known yet, and the engine does not depend on it.
-  const env = stackEnvironment(request.env, target.projectDirectory, "0".repeat(12));
-  const { HOTPUSH_ENGINE: given } = env;
-  const files = stackFiles(target, env);
-  if (!given && !files.some((file) => isMarked(resolve(target.projectDirectory, file)))) return "compose";
-  // If a file cannot be read, the roll-out itself reports that, with compose's message.
-  const load = () =>
-    loadModel({ ...request, env, user, target: { ...target, files }, lockDescriptor: undefined });
-  const named = given || ((await load().catch(() => null))?.["x-hotpush"]?.engine ?? "compose");
-  if (named === "compose" || named === "swarm") return named;
-  const [code, where] = given
-    ? (["configuration_invalid", "HOTPUSH_ENGINE"] as const)
-    : (["compose_invalid", "x-hotpush.engine"] as const);
-  throw new ProblemError({ code, detail: `${where} is "${named}", neither compose nor swarm.` });
+export async function rollOutStack(context: LockedContext): Promise<readonly ServiceOutcome[]> {
+  if (context.names.length > 0)
+    throw invalid("A stack is rolled out as a whole: name no service. Nothing was changed.");
+  const rollout = await openStack(context);
+  const { project, commit, report } = rollout;
+  const services = project.services.map(({ name }) => name);
+  report({ event: "started", project: project.name, commit, services });
+  await endEarlierUpdates(rollout);
+  const before = await readStackState(rollout);
+  // Read before the build, which may take a name from a running image.
+  const live = await imagesOf(rollout, before);
+  let outcomes: readonly ServiceOutcome[] = [];
+  try {
+    await deployStack(rollout, await prepareStackImages(rollout, live));
+    outcomes = (await timed(rollout, "update", () => waitForServices(rollout, before), "Swarm is done"))
+      .result;
+    for (const [index, service] of project.services.entries())
+      if (outcomes[index]?.outcome !== "unchanged") await checkThroughProxy({ ...rollout, service });
+  } catch (error) {
+    await undoStack(rollout, before, live);
+    throw error;
+  }
+  await recordVersion(rollout, async () => imagesOf(rollout, await readStackState(rollout)));
+  if (rollout.withPrune) await pruneBeside(rollout, () => pruneStack(rollout));
+  return outcomes;
 }
 
-/** Reading the text is faster than asking compose, which takes longer than all else before a roll-out. */
-function isMarked(path: string): boolean {
+async function openStack(context: LockedContext): Promise<StackRollout> {
+  const read = () => loadStack(context);
+  const { result } = await timed(context, "read", read, ({ project }) => `stack ${project.name}`);
+  const { name } = result.project;
+  const labels = (await findOwnContainer(context.engine))?.labels ?? {};
+  const task = labels["com.docker.stack.namespace"] === name && labels["com.docker.swarm.service.name"];
+  const own = task ? task.slice(name.length + 1) : null;
+  return { ...context, ...result, own, project: withoutOwn(result.project, own) };
+}
+
+/** Lets Swarm finish the update of an earlier, killed roll-out: else it would go back to that version if the new one fails. */
+async function endEarlierUpdates(rollout: StackRollout): Promise<void> {
+  const present = await readStackState(rollout);
+  for (const service of rollout.project.services) {
+    if (!isUnderWay(present.get(service.name))) continue;
+    const wait = () => endOfUpdate(rollout, service);
+    const text = (state: string) => `an update of an earlier roll-out: ${state}`;
+    await timed({ ...rollout, service }, "recover", wait, text);
+  }
+}
+
+/**
+ * Waits until Swarm has finished the update or the roll back of a service, but no longer than that may take.
+ *
+ * @returns the state of the update
+ */
+async function endOfUpdate(rollout: StackRollout, service: StackService): Promise<string> {
+  const deadlineMs = performance.now() + service.updateTimeoutMs;
+  for (;;) {
+    const now = (await readStackState(rollout)).get(service.name);
+    if (!isUnderWay(now) || performance.now() > deadlineMs) return now?.UpdateStatus?.State ?? "gone";
+    await sleep(pollMs, undefined, { signal: rollout.signal });
+  }
+}
+
+/** The images that the services run, by service. One that is only on another node is identified by its name. */
+async function imagesOf({ engine, project }: StackRollout, state: StackState): Promise<Version["images"]> {
+  const images: Record<string, VersionImage> = {};
+  for (const [name, { Spec }] of state) {
+    const tag = imageIn(Spec);
+    const image = project.services.find((service) => service.name === name)?.image ?? tag;
+    images[name] = { image, id: await imageIdOf(engine, tag), tag };
+  }
+  return images;
+}
+
+/** The name itself if the image is only on another node. */
+async function imageIdOf(engine: Engine, tag: string): Promise<string> {
+  return (await inspectImage(engine, tag))?.id ?? tag;
+}
+
+/** The image to deploy for a service, by a name that never stands for another one; without one, it is deployed as in the file. */
+type StackImages = ReadonlyMap<string, string>;
+
+/** Builds, names and pushes the images. Nothing is deployed yet: if this fails, everything serves as before. */
+async function prepareStackImages(rollout: StackRollout, live: Version["images"]): Promise<StackImages> {
+  const { project, version } = rollout;
+  // Each node pulls by itself what is not built here.
+  const built = project.services.filter(({ isBuilt }) => isBuilt);
+  if (version === null) await prepareImages({ ...rollout, withPull: false }, built);
+  const images = new Map<string, string>();
+  for (const service of project.services) {
+    const running = live[service.name];
+    const image = await chooseImage(rollout, service, running);
+    if (image === undefined) continue;
+    images.set(service.name, image);
+    if (version === null && image !== running?.tag) await pushImage(rollout, image);
+  }
+  return images;
+}
+
+async function chooseImage(
+  { engine, version, commit }: StackRollout,
+  service: StackService,
+  running: VersionImage | undefined,
+): Promise<string | undefined> {
+  const { name, image, isBuilt } = service;
+  if (version !== null) {
+    if (service.mayEnd) return running?.tag; // Swarm would run it again.
+    const good = version.images[name];
+    // The data of a database may not go back.
+    if (!good || !mayGoBack(service)) return undefined;
+    if (namesRegistry(good.tag) || !isBuilt || (await inspectImage(engine, good.tag)) !== null)
+      return good.tag;
+    throw imageIsGone(name, good, version);
+  }
+  const id = isBuilt ? (await inspectImage(engine, image))?.id : undefined;
+  if (id === undefined) return undefined; // The nodes pull it.
+  // If the build gave the image that already runs, it keeps its name, so that Swarm leaves the service alone. The name in the
+  // file is no such name: the next build takes it.
+  return running?.id === id && running.tag !== image ? running.tag : tagByCommit(engine, image, id, commit);
+}
+
+/** Pushes an image whose name contains a registry, so that every node can pull it. */
+async function pushImage(rollout: StackRollout, image: string): Promise<void> {
+  if (!namesRegistry(image)) return;
+  const detail = `The image ${image} could not be pushed. Is the registry up, and was docker login run for this user?`;
+  const failure = { code: "image_push_failed", detail } as const;
+  const push = () => run(rollout, ["docker", "push", image], failure, { timeoutMs: pushTimeoutMs });
+  await timed(rollout, "push", push, image);
+}
+
+const deployTimeoutMs = 5 * 60_000;
+const pushTimeoutMs = 30 * 60_000;
+
+/** Runs `argv` and gives its output. @throws ProblemError `failure` with Docker's message */
+async function run(rollout: StackRollout, argv: Argv, failure: Problem, options: Partial<ComposeRun>) {
+  const ending = await runCompose(rollout, argv, { timeoutMs: deployTimeoutMs, ...options });
+  if (hasSucceeded(ending)) return ending.output;
+  throw new ProblemError({ ...failure, evidence: ending.lastLines });
+}
+
+/**
+ * Deploys the stack, but for the service that runs this. Swarm then works on by itself.
+ *
+ * @throws ProblemError `stack_refused` with Docker's message
+ */
+async function deployStack(rollout: StackRollout, images: StackImages): Promise<void> {
+  const { project, own, target, withPull } = rollout;
+  const docker = (command: "deploy" | "config", args: readonly string[], options: Partial<ComposeRun>) => {
+    const failure = { code: "stack_refused", detail: `docker stack ${command} failed.` } as const;
+    return run(rollout, ["docker", "stack", command, ...args], failure, options);
+  };
+  const files = [...target.files, "-"].flatMap((file) => ["--compose-file", file]);
+  const input = deployInput(project.services, images);
+  // Asking the registry for every image would also update those that this commit did not change.
+  const changed = [...images.values()].some(namesRegistry) ? "changed" : "never";
+  const resolve = `--resolve-image=${withPull ? "always" : changed}`;
+  const options = ["--detach=true", "--with-registry-auth", resolve, project.name];
+  const deploy = async () => {
+    if (own === null) return docker("deploy", [...files, ...options], { input });
+    // `docker stack deploy` leaves services alone that are not in its file.
+    const file = await docker("config", files, { input });
+    const names = project.services.map(({ name }) => name);
+    // Variables are filled in already: what still looks like one is text.
+    const others = (await onlyServices(file, names)).replaceAll("$", () => "$$");
+    // Docker resolves the relative paths in a file on standard input from the working directory.
+    const directory = dirname(target.files[0] ?? ".");
+    return docker("deploy", ["--compose-file", "-", ...options], { input: others, directory });
+  };
+  const without = own === null ? "" : `, without ${own}, which runs this`;
+  await timed(rollout, "deploy", deploy, `stack ${project.name}${without}`);
+}
+
+/** What a roll-out adds to the stack file: images by their names with the commit, and an update that starts the new task first. */
+export function deployInput(services: readonly StackService[], images: StackImages): string {
+  const added = services.map(({ name, deploy }) => [name, { image: images.get(name), deploy }]);
+  return JSON.stringify({ services: Object.fromEntries(added) });
+}
+
+/** The part of a stack file (the output of `docker stack config`) with the services `names` and all that is no service. */
+export async function onlyServices(file: string, names: readonly string[]): Promise<string> {
+  // Few roll-outs need the package, so the others do not wait until it is loaded.
+  const { isMap, parseDocument } = await import("yaml");
+  // Every value stays as it is written: Docker reads YAML 1.1, in which 010 is 8 and `on` is true.
+  const document = parseDocument(file, { schema: "failsafe" });
+  const services = document.get("services");
+  if (isMap(services)) services.items = services.items.filter(({ key }) => names.includes(String(key)));
+  return document.toString({ lineWidth: 0 });
+}
+
+const pollMs = 200;
+
+/**
+ * Waits until Swarm has brought each service to its new state.
+ *
+ * @param before the stack just before the deploy
+ * @returns the outcome of each service, in their order
+ * @throws ProblemError `container_not_healthy` at the first service that Swarm rolled back, paused or did not update in time
+ */
+async function waitForServices(
+  rollout: StackRollout,
+  before: StackState,
+): Promise<readonly ServiceOutcome[]> {
+  const { engine, project, signal } = rollout;
+  const startedMs = performance.now();
+  const outcomes = new Map<string, ServiceOutcome>();
+  for (;;) {
+    const state = await readStackState(rollout);
+    const atMs = performance.now() - startedMs;
+    for (const service of project.services.filter(({ name }) => !outcomes.has(name))) {
+      const { name } = service;
+      const now = state.get(name);
+      if (!now) throw updateFault(`The service ${name} was removed meanwhile.`);
+      const seen = { before: before.get(name) ?? null, now, atMs };
+      const judgement = judgeService(service, seen);
+      if (typeof judgement === "object") throw await updateFailure(engine, service, judgement.failure, seen);
+      if (judgement !== "pending") outcomes.set(name, outcomeFor(service, judgement, seen));
+    }
+    if (outcomes.size === project.services.length)
+      return project.services.flatMap(({ name }) => outcomes.get(name) ?? []);
+    await sleep(pollMs, undefined, { signal });
+  }
+}
+
+/** A service since the stack was deployed. */
+export interface Observation {
+  /** As it was just before the deploy; null if it did not exist. */
+  readonly before: SwarmService | null;
+  readonly now: SwarmService;
+  /** The time of `now`, since the deploy. */
+  readonly atMs: number;
+}
+
+/** What a service has come to since the stack was deployed. */
+type Judgement = "pending" | "unchanged" | "started" | "updated" | { readonly failure: string };
+
+/**
+ * By then Swarm has begun an update, and a new task that cannot run has ended. A change that needs no new tasks never gets an
+ * update, and a task without a health check is never called healthy.
+ */
+const settledMs = 10_000;
+
+/** Judges a service by its state, because `docker stack deploy` exits with 0 even after a roll back. */
+export function judgeService(service: StackService, { before, now, atMs }: Observation): Judgement {
+  const { name, mayEnd, hasHealthCheck, updateTimeoutMs } = service;
+  const { State: state = "", StartedAt, Message = "" } = now.UpdateStatus ?? {};
+  // A roll back by Swarm gets as much time again: the reason of the failure is known when it ends.
+  const allowedMs = (state === "rollback_started" ? 2 : 1) * updateTimeoutMs;
+  const late = { failure: `The update of ${name} was not done after ${formatDuration(atMs)}.` };
+  const pending = atMs > allowedMs ? late : "pending";
+  // What runs to its end is not waited for.
+  if (mayEnd) return "unchanged";
+  if (before === null) {
+    // A new service has no update, and Swarm restarts its tasks forever without reporting a failure.
+    if (now.tasks.some(hasFailed)) return { failure: `${name} could not be started.` };
+    return hasAllTasks(now) && (hasHealthCheck || atMs >= settledMs) ? "started" : pending;
+  }
+  const isChanged = definitionOf(now) !== definitionOf(before);
+  // Compared with the status before the deploy and not with a clock: the manager's may differ from ours.
+  const isOfThis = state !== "" && StartedAt !== before.UpdateStatus?.StartedAt;
+  if (isOfThis || (!isChanged && state.endsWith("paused"))) {
+    if (isUnderWay(now)) return pending;
+    if (state === "completed") return "updated";
+    const wentBack = `The new version of ${name} failed, and Swarm went back to the old one`;
+    const what = state === "rollback_completed" ? wentBack : `Swarm paused the update of ${name}`;
+    return { failure: `${what} (${Message}).` };
+  }
+  return hasAllTasks(now) && (!isChanged || atMs >= settledMs) ? "unchanged" : pending;
+}
+
+function outcomeFor(
+  service: StackService,
+  judgement: "unchanged" | "started" | "updated",
+  { before, now, atMs }: Observation,
+): ServiceOutcome {
+  const running = (tasks: readonly Task[] = []) =>
+    tasks
+      .filter((task) => task.Status.State === "running" && isWanted(task))
+      .map((task) => ({ name: nameOf(service.name, task) }))
+      .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  const containers = {
+    old: running((judgement === "unchanged" ? now : before)?.tasks),
+    new: running(now.tasks),
+  };
+  const updated = service.order === "start-first" ? "rolled" : "recreated";
+  const outcome = judgement === "updated" ? updated : judgement;
+  const seen = judgement === "unchanged" ? {} : { healthyAfterMs: Math.round(atMs) };
+  return outcomeOf(service, outcome, containers, seen);
+}
+
+/** The error of a service that failed, with the failing task's error, health output and last log lines. */
+export async function updateFailure(
+  engine: Engine,
+  service: Pick<StackService, "name">,
+  failure: string,
+  seen: Pick<Observation, "before" | "now">,
+): Promise<ProblemError> {
+  const known = new Set(seen.before?.tasks.map(({ ID }) => ID));
+  const fresh = seen.now.tasks.filter(({ ID }) => !known.has(ID));
+  const isWaiting = (one: Task) => isWanted(one) && one.Status.State !== "running";
+  const task = fresh.findLast(hasFailed) ?? fresh.findLast(isWaiting);
+  if (task === undefined) return updateFault(failure);
+  const { State, Err, ContainerStatus } = task.Status;
+  // Swarm has no error for a container that was stopped as unhealthy and then exited with 0.
+  const error = Err || (State === "complete" ? "it ended, or was stopped as unhealthy" : "");
+  const state = hasFailed(task) ? "failed" : `is ${State}`;
+  const detail = `${failure} Task ${nameOf(service.name, task)} ${state}${error && `: ${error}`}.`;
+  const containerId = ContainerStatus?.ContainerID;
+  if (!containerId) return updateFault(detail);
+  // The container can only be inspected on its own node; its logs come from any.
+  const environment = task.Spec?.ContainerSpec?.Env ?? [];
+  const container = (await inspectContainer(engine, containerId)) ?? {
+    environment,
+    mounts: [],
+    healthLog: [],
+  };
+  const sources = [`/containers/${containerId}`, `/tasks/${task.ID}`];
+  return updateFault(detail, await evidenceOf(engine, container, sources));
+}
+
+function updateFault(detail: string, evidence: readonly string[] = []): ProblemError {
+  return new ProblemError({ code: "container_not_healthy", detail, evidence });
+}
+
+/**
+ * Rolls back everything that this roll-out has changed when one service fails, so that the running versions belong
+ * together. Swarm itself rolls back the failed service, if its policy says so. Services that cannot run twice stay: the
+ * data of a database may not go back. So do those that run to their end, which Swarm would run again, and new ones, for inspection. The names in the
+ * stack file are the running images' again: Swarm may start a task by such a name.
+ */
+export async function undoStack(
+  rollout: StackRollout,
+  before: StackState,
+  live: Version["images"],
+): Promise<void> {
+  for (const service of rollout.project.services) {
+    const { name } = service;
+    await undoService(rollout, service, before.get(name), live[name]).catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      const advice = `Run: docker service rollback ${rollout.project.name}_${name}`;
+      note({ ...rollout, service }, `could not be rolled back: ${reason} ${advice}`);
+    });
+  }
+}
+
+async function undoService(
+  rollout: StackRollout,
+  service: StackService,
+  old: SwarmService | undefined,
+  running: VersionImage | undefined,
+): Promise<void> {
+  const { engine, signal } = rollout;
+  const { name, image, isBuilt, mayEnd, replacement } = service;
+  if (isBuilt && running && running.id !== running.tag && !isNamedByCommit(image))
+    await tagImage(engine, running.id, image);
+  const now = (await readStackState(rollout)).get(name);
+  if (!old || !now || mayEnd || replacement.how === "recreate") return;
+  if (definitionOf(now) === definitionOf(old)) return;
+  const back = async () => {
+    await engine.post(`/services/${now.ID}/update?version=${now.Version.Index}&rollback=previous`, now.Spec);
+    // After a request to stop there is no time to watch: Swarm goes on by itself.
+    const isDone = !signal.aborted && (await endOfUpdate(rollout, service)) === "rollback_completed";
+    return isDone ? "done" : "asked for, and Swarm goes on";
+  };
+  await timed({ ...rollout, service }, "roll back", back, (how) => `to the old version: ${how}`);
+}
+
+/**
+ * Removes what roll-outs of this stack left on this node. Swarm keeps the containers of ended tasks, which would keep
+ * their images: those containers whose image is not needed are removed first.
+ */
+export async function pruneStack(
+  request: Omit<PruneRequest, "project" | "inUse"> & { readonly project: Stack },
+): Promise<Pruned> {
+  const { engine, project, versionsPath, keep = keptByDefault } = request;
+  // Swarm may start a task from the present and the previous specification by itself.
+  const services = [...(await readStackState(request)).values()];
+  const tags = services.flatMap(({ Spec, PreviousSpec = Spec }) => [Spec, PreviousSpec].map(imageIn));
+  const inUse = await Promise.all(tags.map(async (tag) => ({ id: await imageIdOf(engine, tag), tag })));
+  const kept = keptVersions(await readVersions(versionsPath), keep);
+  const needed = [...inUse, ...kept.flatMap(({ images }) => Object.values(images))].map(({ id }) => id);
+  type Ended = { readonly Id: string; readonly ImageID: string };
+  const filters = { status: ["created", "exited", "dead"] };
+  for (const { Id, ImageID } of await listOfStack<Ended>(request, "/containers/json?all=1&", filters))
+    if (!needed.includes(ImageID)) await removeContainer(engine, Id);
+  const images = project.services.map(({ image }) => image);
+  return prune({ ...request, project: { name: project.name, images }, inUse });
+}
+
+/** The services of a stack at one moment, by their names in the stack file. */
+type StackState = ReadonlyMap<string, SwarmService>;
+
+interface ServiceSpec {
+  readonly Name: string;
+  readonly Labels?: Readonly<Record<string, string>>;
+  readonly TaskTemplate: {
+    readonly ContainerSpec?: { readonly Image: string };
+    readonly Placement?: object;
+  };
+  readonly EndpointSpec?: unknown;
+}
+
+/** A service of a stack, as Swarm reports it, with its tasks, oldest first. */
+export interface SwarmService {
+  readonly ID: string;
+  readonly Version: { readonly Index: number };
+  readonly Spec: ServiceSpec;
+  readonly PreviousSpec?: ServiceSpec;
+  readonly UpdateStatus?: { readonly State?: string; readonly StartedAt?: string; readonly Message?: string };
+  readonly ServiceStatus?: { readonly RunningTasks: number; readonly DesiredTasks: number };
+  readonly tasks: readonly Task[];
+}
+
+/** A task: one container that Swarm wants, has or had. */
+export interface Task {
+  readonly ID: string;
+  readonly CreatedAt: string;
+  readonly ServiceID: string;
+  readonly Slot?: number;
+  readonly NodeID?: string;
+  readonly DesiredState: string;
+  readonly Spec?: { readonly ContainerSpec?: { readonly Env?: readonly string[] | null } };
+  readonly Status: {
+    readonly State: string;
+    readonly Err?: string;
+    readonly ContainerStatus?: { readonly ContainerID?: string };
+  };
+}
+
+type Named = { readonly engine: Engine; readonly project: { readonly name: string } };
+
+/** Reads the services of a stack with their tasks. */
+export async function readStackState(stack: Named): Promise<StackState> {
+  const [services, tasks] = await Promise.all([
+    listOfStack<Omit<SwarmService, "tasks">>(stack, "/services?status=true&"),
+    listOfStack<Task>(stack, "/tasks?"),
+  ]);
+  const oldestFirst = tasks.toSorted((one, other) => one.CreatedAt.localeCompare(other.CreatedAt));
+  const named = services.map((service) => {
+    const own = oldestFirst.filter(({ ServiceID }) => ServiceID === service.ID);
+    return [service.Spec.Name.slice(stack.project.name.length + 1), { ...service, tasks: own }] as const;
+  });
+  return new Map(named);
+}
+
+/** Gets a list from the engine at `path`: the entries that belong to the stack and match `filters`. */
+function listOfStack<Entry>(
+  { engine, project }: Named,
+  path: string,
+  filters: Readonly<Record<string, readonly string[]>> = {},
+): Promise<readonly Entry[]> {
+  const label = [`com.docker.stack.namespace=${project.name}`];
+  return getJson<readonly Entry[]>(engine, `${path}${filteredBy({ label, ...filters })}`);
+}
+
+/** The image as named in the stack file, without the digest from the registry. */
+function imageIn({ Labels, TaskTemplate }: ServiceSpec): string {
+  return Labels?.["com.docker.stack.image"] ?? TaskTemplate.ContainerSpec?.Image ?? "";
+}
+
+/**
+ * The settings that need new tasks if they change, for comparing. Without the platforms of the image: `docker stack deploy` only
+ * includes them if it has asked the registry.
+ */
+function definitionOf({ Spec: { TaskTemplate, EndpointSpec } }: SwarmService): string {
+  const placement = { ...TaskTemplate.Placement, Platforms: undefined };
+  return JSON.stringify([{ ...TaskTemplate, Placement: placement }, EndpointSpec]);
+}
+
+function hasAllTasks({ ServiceStatus }: SwarmService): boolean {
+  return !ServiceStatus || ServiceStatus.RunningTasks >= ServiceStatus.DesiredTasks;
+}
+
+/** Whether Swarm is updating the service or rolling it back. */
+function isUnderWay(service: SwarmService | undefined): boolean {
+  return ["updating", "rollback_started"].includes(service?.UpdateStatus?.State ?? "");
+}
+
+function isWanted({ DesiredState }: Task): boolean {
+  return DesiredState === "running" || DesiredState === "ready";
+}
+
+/** Whether a task ended without a request. One that was stopped as unhealthy and then exited with 0 is `complete`. */
+function hasFailed({ Status: { State } }: Task): boolean {
+  return ["failed", "rejected", "orphaned", "complete"].includes(State);
+}
+
+/** Short, for a person: `app.2.x7f2a`, with its number within the service or its node. */
+function nameOf(service: string, { ID, Slot, NodeID = "" }: Task): string {
+  return `${service}.${Slot ?? NodeID.slice(0, 5)}.${ID.slice(0, 5)}`;
+}
+
+/**
+ * Whether a project is rolled out by compose or as a stack of a Swarm: as such if the file says `x-hotpush: { engine: swarm }`.
+ *
+ * @throws ProblemError `compose_invalid` if another engine is named
+ */
+export async function chooseEngine({
+  target,
+  env,
+}: Pick<RolloutRequest, "target" | "env">): Promise<"compose" | "swarm"> {
+  const { projectDirectory } = target;
+  const files = stackFiles(target, withDotenv(env, projectDirectory));
+  const engines = await Promise.all(files.map((file) => engineIn(resolve(projectDirectory, file))));
+  const named = engines.findLast((engine) => engine !== undefined) ?? "compose";
+  if (named === "compose" || named === "swarm") return named;
+  throw invalid(`x-hotpush.engine is "${named}", neither compose nor swarm.`);
+}
+
+/** Reads the file itself, because compose would take longer than all else before a roll-out. */
+async function engineIn(path: string): Promise<unknown> {
   try {
-    return readForeignFile(path, { mostBytes: 1024 ** 2 })
-      .toString()
-      .includes("x-hotpush");
+    const text = readForeignFile(path, { mostBytes: 1024 ** 2 }).toString();
+    if (!text.includes("x-hotpush")) return undefined;
+    const { parse } = await import("yaml");
+    return parse(text)["x-hotpush"].engine;
   } catch {
-    return false;
+    return undefined; // The roll-out itself reports a file that cannot be read, with compose's message.
   }
 }
 
@@ -94,11 +605,6 @@ export function stackFiles(target: ComposeTarget, env: NodeJS.ProcessEnv): reado
   return [...stackFileNames, ...composeFileNames].filter(isThere).slice(0, 1);
 }
 
-/** With `.env` beside the stack file, which compose reads and `docker stack deploy` does not, and HOTPUSH_COMMIT. */
-function stackEnvironment(env: NodeJS.ProcessEnv, directory: string, commit: string): NodeJS.ProcessEnv {
-  return { ...withDotenv(env, directory), HOTPUSH_COMMIT: commit.slice(0, 12) };
-}
-
 /**
  * Reads the stack, with the files and variables for the commands that deploy it. Its name is `x-hotpush: { stack: shop }`
  * in the stack file, else COMPOSE_PROJECT_NAME, else the directory's name: `docker stack deploy` allows no `name:` in the file.
@@ -107,10 +613,10 @@ function stackEnvironment(env: NodeJS.ProcessEnv, directory: string, commit: str
  */
 export async function loadStack(
   options: ComposeOptions,
-  commit: string,
 ): Promise<Pick<StackRollout, "project" | "target" | "env">> {
   const { projectDirectory } = options.target;
-  const env = stackEnvironment(options.env, projectDirectory, commit);
+  // Compose reads `.env` beside the file, and `docker stack deploy` does not.
+  const env = withDotenv(options.env, projectDirectory);
   const files = stackFiles(options.target, env);
   if (files.length === 0)
     throw invalid(
@@ -130,9 +636,9 @@ export function readStack(model: ComposeModel): Stack {
   const stackServices = services.map((service) => {
     const said = model.services[service.name] ?? {};
     const hasHealthCheck = said.healthcheck !== undefined && !said.healthcheck.disable;
-    const mayEnd = (said.deploy?.restart_policy?.condition ?? "any") !== "any";
-    const isJob = said.deploy?.mode?.endsWith("-job") ?? false;
-    return { ...service, hasHealthCheck, mayEnd, isJob, ...updateOf(service, said) };
+    const { mode = "", restart_policy: { condition = "any" } = {} } = said.deploy ?? {};
+    const mayEnd = mode.endsWith("-job") || (condition !== "any" && !hasHealthCheck);
+    return { ...service, hasHealthCheck, mayEnd, ...updateOf(service, said) };
   });
   return { name, services: stackServices };
 }
@@ -163,22 +669,18 @@ function updateOf(
   const order = update.order ?? (isSingle ? "stop-first" : "start-first");
   const rollback_config = { order: rollback?.order ?? order };
   const deploy = isSingle ? undefined : { update_config: { order, failure_action }, rollback_config };
-  return { order, deploy, updateTimeoutMs: timeoutOf(service, said, { ...update, order }) };
+  return { order, deploy, updateTimeoutMs: timeoutOf(service, said) };
 }
 
-/** For Swarm to place a task and create its container, and to pull an image to a node that does not have it. */
-const placeMs = 5_000;
-const pullMs = 120_000;
+/** For Swarm to place the tasks, and for nodes to pull the image. */
+const placeMs = 125_000;
 
-function timeoutOf(service: RolloutService, said: ComposeService, update: ComposeUpdateConfig): number {
-  // One task at a time, 5 s of `monitor` and 10 s to stop are Swarm's own defaults.
-  const { parallelism = 1, delay = "0s", monitor = "5s" } = update;
-  const rounds = parallelism === 0 ? 1 : Math.max(1, Math.ceil(service.replicas / parallelism));
+/** As long as if Swarm updated one task at a time, which is its default, as are 5 s of `monitor` and 10 s to stop. */
+function timeoutOf({ replicas, healthyTimeoutMs }: RolloutService, said: ComposeService): number {
+  const { delay = "0s", monitor = "5s" } = said.deploy?.update_config ?? {};
   const ms = (text: string) => parseGoDurationMs(text) ?? 0;
-  const stopMs = update.order === "start-first" ? 0 : ms(said.stop_grace_period ?? "10s");
-  const isHere = service.isBuilt && !namesRegistry(service.image);
-  const roundMs = service.healthyTimeoutMs + placeMs + ms(delay) + stopMs;
-  return rounds * roundMs + ms(monitor) + (isHere ? 0 : pullMs);
+  const taskMs = healthyTimeoutMs + ms(delay) + ms(said.stop_grace_period ?? "10s");
+  return placeMs + replicas * taskMs + ms(monitor);
 }
 
 function invalid(detail: string): ProblemError {

@@ -1,29 +1,26 @@
 import "../harness/environment.ts";
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { parse } from "yaml";
 import type { ComposeService } from "../../src/platform/compose.ts";
-import { chooseEngine, readStack, stackFiles } from "../../src/rollout/stack.ts";
+import type { Engine } from "../../src/platform/docker/engine.ts";
+import {
+  chooseEngine,
+  deployInput,
+  judgeService,
+  onlyServices,
+  readStack,
+  readStackState,
+  rollOutStack,
+  type StackRollout,
+  type SwarmService,
+  stackFiles,
+  undoStack,
+} from "../../src/rollout/stack.ts";
 import { isProblem } from "../harness/problems.ts";
-import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-
-test("HOTPUSH_ENGINE decides, also if it is in .env beside the stack file", async (t) => {
-  const directory = temporaryDirectory(t);
-  const request = {
-    target: { projectDirectory: directory, files: [] },
-    signal: new AbortController().signal,
-  };
-  assert.equal(await chooseEngine({ ...request, env: { HOTPUSH_ENGINE: "swarm" } }), "swarm");
-  await assert.rejects(
-    chooseEngine({ ...request, env: { HOTPUSH_ENGINE: "nomad" } }),
-    /HOTPUSH_ENGINE is "nomad"/,
-  );
-  await writeFile(join(directory, ".env"), "HOTPUSH_ENGINE=swarm\n");
-  assert.equal(await chooseEngine({ ...request, env: {} }), "swarm");
-});
+import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("x-hotpush in the file names the engine", async (t) => {
   assert.equal(await engineOf(t, "services: { app: { image: swarm } }"), "compose");
@@ -32,15 +29,11 @@ test("x-hotpush in the file names the engine", async (t) => {
   await assert.rejects(engineOf(t, "x-hotpush: { engine: nomad }"), isProblem("compose_invalid", /"nomad"/));
 });
 
-/** The engine of a project with this compose file, which compose reads. */
+/** The engine of a project with this compose file. */
 async function engineOf(t: TestContext, text: string): Promise<string> {
   const projectDirectory = temporaryDirectory(t);
   writeFileSync(join(projectDirectory, "compose.yaml"), text);
-  const model = JSON.stringify({ name: "shop", services: {}, ...parse(text) });
-  writeScript(join(projectDirectory, "docker"), `#!/bin/sh\necho '${model}'\n`);
-  const env = { PATH: `${projectDirectory}:${process.env.PATH}` };
-  const { signal } = new AbortController();
-  return chooseEngine({ target: { projectDirectory, files: [] }, signal, env });
+  return chooseEngine({ target: { projectDirectory, files: [] }, env: {} });
 }
 
 test("uses the given files, else COMPOSE_FILE, else a stack file, else compose", (t) => {
@@ -77,15 +70,210 @@ test("an update starts the new task first, unless the file or two tasks speak ag
   assert.throws(() => policyOf(goesOn), isProblem("compose_invalid"), "a broken version would serve");
 });
 
-test("the time-out grows with the rounds of an update, stop-first and a registry", () => {
+test("the time-out grows with the number of tasks and the time that each may take", () => {
   const labels = { "hotpush.healthy-timeout": "10s" };
-  const timeoutMs = (parallelism: number) =>
-    policyOf({ labels, deploy: { replicas: 4, update_config: { parallelism, monitor: "1s" } } })
-      .updateTimeoutMs;
-  assert.deepEqual([timeoutMs(1), timeoutMs(2), timeoutMs(0)], [61_000, 31_000, 16_000]);
-  const update_config = { order: "stop-first", monitor: "1s" } as const;
-  const stopping = policyOf({ labels, stop_grace_period: "30s", deploy: { update_config } });
-  assert.equal(stopping.updateTimeoutMs, 46_000);
-  const pulled = policyOf({ image: "ghcr.io/shop/app" });
-  assert.equal(pulled.updateTimeoutMs - policyOf({}).updateTimeoutMs, 120_000);
+  const timeoutMs = (replicas: number, delay: string) =>
+    policyOf({ labels, deploy: { replicas, update_config: { delay, monitor: "1s" } } }).updateTimeoutMs;
+  assert.deepEqual([timeoutMs(1, "0s"), timeoutMs(4, "5s")], [146_000, 226_000]);
 });
+
+/** A service with two tasks of an image; but for `differences`. */
+function sample(differences: Partial<SwarmService> = {}, image = "one"): SwarmService {
+  return {
+    ID: "service-1",
+    Version: { Index: 10 },
+    Spec: { Name: "shop_app", TaskTemplate: { ContainerSpec: { Image: image } } },
+    ServiceStatus: { RunningTasks: 2, DesiredTasks: 2 },
+    tasks: [],
+    ...differences,
+  };
+}
+
+function update(State: string, StartedAt = "10:00"): Partial<SwarmService> {
+  return { UpdateStatus: { State, StartedAt, Message: `update ${State}` } };
+}
+
+function tasks(State: string): Partial<SwarmService> {
+  const task = { ID: "x7f2a9k1", CreatedAt: "", ServiceID: "service-1", DesiredState: "running" };
+  return { tasks: [{ ...task, Status: { State } }] };
+}
+
+const oneRuns = { ServiceStatus: { RunningTasks: 1, DesiredTasks: 2 } };
+const old = sample(update("completed", "09:00"));
+const went =
+  /The new version of app failed, and Swarm went back to the old one \(update rollback_completed\)/;
+const paused = /Swarm paused the update of app/;
+/** An update may take 150 s: 125 s for the nodes, 10 s to get healthy, 10 s to stop, 5 s of `monitor`. */
+const checked: ComposeService = { healthcheck: {}, labels: { "hotpush.healthy-timeout": "10s" } };
+const job: ComposeService = { ...checked, deploy: { mode: "replicated-job" } };
+const mayEnd: ComposeService = { deploy: { restart_policy: { condition: "none" } } };
+const onFailure: ComposeService = { ...checked, deploy: { restart_policy: { condition: "on-failure" } } };
+
+type Case = readonly [
+  claim: string,
+  expected: string | RegExp,
+  now: SwarmService,
+  more?: { readonly before?: SwarmService | null; readonly atMs?: number; readonly said?: ComposeService },
+];
+
+const changed = (state?: string) => sample(state ? update(state) : {}, "two");
+const isNew = { before: null };
+const platforms = { Placement: { Platforms: [{ OS: "linux" }] } };
+const resolved = {
+  Spec: { ...sample().Spec, TaskTemplate: { ...sample().Spec.TaskTemplate, ...platforms } },
+};
+const wentEarlier = sample(update("rollback_completed"));
+const pausedEarlier = sample(update("paused"));
+
+const cases: readonly Case[] = [
+  ["an update goes on", "pending", changed("updating")],
+  ["an update is done", "updated", changed("completed")],
+  ["Swarm goes back", "pending", changed("rollback_started")],
+  ["Swarm went back", went, changed("rollback_completed")],
+  ["Swarm paused an update", paused, changed("paused")],
+  ["Swarm paused a roll back", paused, changed("rollback_paused")],
+  ["a roll back within one poll", went, sample(update("rollback_completed"))],
+  ["a change, an earlier status", "pending", sample(update("completed", "09:00"), "two")],
+  ["a change, no status", "pending", changed(), { before: sample() }],
+  ["a change without new tasks", "unchanged", changed(), { before: sample(), atMs: 10_000 }],
+  ["no change, an earlier status", "unchanged", old],
+  ["no change but the image's platforms", "unchanged", sample(resolved), { before: sample() }],
+  ["no change, rolled back earlier", "unchanged", wentEarlier, { before: wentEarlier }],
+  ["no change, paused earlier", paused, pausedEarlier, { before: pausedEarlier }],
+  ["no change, a task is missing", "pending", sample(oneRuns), { before: sample() }],
+  ["new and healthy", "started", sample(), isNew],
+  ["new, without a check", "pending", sample(), { ...isNew, atMs: 9_900, said: {} }],
+  ["new, without a check, still there", "started", sample(), { ...isNew, atMs: 10_000, said: {} }],
+  ["new, a task is missing", "pending", sample(oneRuns), isNew],
+  ["new, a task failed", /could not be started/, sample(tasks("failed")), isNew],
+  ["new, a task ended", /could not be started/, sample(tasks("complete")), isNew],
+  ["it may end", "unchanged", sample(oneRuns), { before: sample(), said: mayEnd }],
+  ["a job", "unchanged", sample(oneRuns), { ...isNew, said: job }],
+  ["it has a check, so it is no job", "pending", changed("updating"), { said: onFailure }],
+  ["an update takes too long", /not done after 2 min 31 s/, changed("updating"), { atMs: 151_000 }],
+  ["a roll back has as much time again", "pending", changed("rollback_started"), { atMs: 299_000 }],
+];
+
+test("each state of a service since the deploy is judged", () => {
+  for (const [claim, expected, now, { before = old, atMs = 1_000, said = checked } = {}] of cases) {
+    const services = { app: { image: "app", build: {}, ...said } };
+    const [service] = readStack({ name: "shop", services }).services;
+    assert.ok(service);
+    const judgement = judgeService(service, { before, now, atMs });
+    if (typeof judgement === "string") assert.equal(judgement, expected, claim);
+    else assert.match(judgement.failure, expected as RegExp, claim);
+  }
+});
+
+test("the input names images by commit, start-first, but not with a writable volume", () => {
+  const data = { type: "volume", source: "data", target: "/data" };
+  const { services } = readStack({
+    name: "shop",
+    services: { app: { image: "shop-app", build: {} }, web: { image: "web" }, db: { volumes: [data] } },
+  });
+  const startFirst = {
+    update_config: { order: "start-first", failure_action: "rollback" },
+    rollback_config: { order: "start-first" },
+  };
+  assert.deepEqual(JSON.parse(deployInput(services, new Map([["app", "shop-app:0a1b"]]))), {
+    services: {
+      app: { image: "shop-app:0a1b", deploy: startFirst },
+      web: { deploy: startFirst },
+      db: {},
+    },
+  });
+});
+
+const file = `version: "3.13"
+services:
+  "123":
+    image: a
+  app:
+    environment:
+      MODE: 010
+      FLAG: "on"
+      NONE: null
+      LONG: ${"a long value ".repeat(12)}end
+      TEXT: |
+        services:
+          hotpush:
+
+        volumes:
+    image: shop-app
+  hotpush:
+    image: hotpush
+volumes:
+  state: {}
+`;
+
+/** Newer versions of docker indent by four. */
+const indented = file.replace(/^ +/gm, (spaces) => spaces + spaces);
+
+test("keeps the named services and everything that is no service, as it is written", async () => {
+  const names = ["123", "app", "hotpush"];
+  for (const text of [file, indented]) {
+    const whole = parse(text);
+    const { app, hotpush } = whole.services;
+    assert.deepEqual(parse(await onlyServices(text, ["app"])), { ...whole, services: { app } });
+    const both = parse(await onlyServices(text, ["hotpush", "123"]));
+    assert.deepEqual(both, { ...whole, services: { "123": { image: "a" }, hotpush } });
+  }
+  assert.equal(await onlyServices(file, names), file);
+  // Docker reads YAML 1.1.
+  assert.match(await onlyServices(file, ["app"]), /MODE: 010\n {6}FLAG: "on"\n {6}NONE: null\n/);
+  const short = file.slice(0, file.indexOf("volumes:\n  state"));
+  assert.equal(await onlyServices(short, names), short, "even if nothing follows them");
+});
+
+test("a stack is rolled out as a whole: a service's name is refused before anything is read", async () => {
+  const rollout = { ...rolloutOn("111111111111").rollout, names: ["app"] };
+  await assert.rejects(rollOutStack(rollout), isProblem("compose_invalid", /name no service/));
+});
+
+const stack = readStack({
+  name: "shop",
+  services: {
+    app: { build: ".", image: "shop-app" },
+    migrate: { build: ".", image: "shop-migrate", deploy: { mode: "replicated-job" } },
+  },
+});
+test("a job is not rolled back when another service fails, and the change in between is not lost", async () => {
+  const before = await readStackState(rolloutOn("111111111111").rollout);
+  const { rollout, posted } = rolloutOn("222222222222");
+  await undoStack(rollout, before, {});
+  assert.deepEqual(posted, ["/services/app/update?version=1&rollback=previous"]);
+});
+
+/** A roll-out that was asked to stop, so it does not wait, on an engine whose services run the images of `commit`. */
+function rolloutOn(commit: string) {
+  const posted: string[] = [];
+  const listed = [serviceOf("app", commit), serviceOf("migrate", commit)];
+  const engine: Engine = {
+    get: async (path) => Buffer.from(JSON.stringify(answerTo(path, listed))),
+    post: async (path) => {
+      posted.push(path);
+      return Buffer.alloc(0);
+    },
+    delete: async () => Buffer.alloc(0),
+  };
+  const rollout = {
+    engine,
+    project: stack,
+    signal: AbortSignal.abort(),
+    report: () => {},
+  };
+  return { rollout: rollout as unknown as StackRollout, posted };
+}
+
+function answerTo(path: string, listed: readonly object[]): object {
+  if (path.startsWith("/services")) return listed;
+  return path.startsWith("/images") ? { Id: "sha256:2", RepoTags: [], Size: 0, Created: "2026-01-01" } : [];
+}
+
+function serviceOf(name: string, commit: string): object {
+  const spec = {
+    Name: `shop_${name}`,
+    TaskTemplate: { ContainerSpec: { Image: `shop-${name}:${commit}` } },
+  };
+  return { ID: name, Version: { Index: 1 }, Spec: spec };
+}

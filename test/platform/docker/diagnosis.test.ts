@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { inspectContainer } from "../../../src/platform/docker/containers.ts";
 import { connectEngine, type Engine } from "../../../src/platform/docker/engine.ts";
 import { diagnose } from "../../../src/platform/docker/health.ts";
-import { updateFailure } from "../../../src/rollout/roll-out-stack.ts";
+import { updateFailure } from "../../../src/rollout/stack.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
