@@ -103,8 +103,7 @@ async function undoRecreation(
   const { engine, service, signal } = on;
   if (before.specs.length === 0) return;
   if (signal.aborted) {
-    const advice = `To finish it: hotpush rollout ${service.name}`;
-    note(on, `was interrupted while it was recreated: ${await whatIsLeft(on)}. ${advice}`);
+    note(on, `was interrupted while it was recreated. To finish it: hotpush rollout ${service.name}`);
     return;
   }
   const rollBack = async () => {
@@ -121,7 +120,7 @@ async function undoRecreation(
     } catch (error) {
       const message = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
       const reason = signal.aborted ? "the roll-out was asked to stop" : message;
-      return `the old version could not be brought back: ${reason}; ${await whatIsLeft(on)}`;
+      return `the old version could not be brought back: ${reason}. See: docker compose ps ${service.name}`;
     }
   };
   await timed(on, "roll back", rollBack, (text) => text);
@@ -154,19 +153,6 @@ async function recreateOld(
   for (const id of stayed) await engine.post(`/containers/${id}/start`);
   for (const { id, spec } of made) await startRecreated(engine, id, spec);
   return [...stayed, ...made.map(({ id }) => id)];
-}
-
-async function whatIsLeft(on: ServiceRollout): Promise<string> {
-  const { name } = on.service;
-  try {
-    const running = (await containersOf(on)).filter(({ status }) => status === "running");
-    if (running.length === 0) return `${name} is down (see docker compose logs ${name})`;
-    return running.every(isServing)
-      ? `${namesOf(running)} runs`
-      : `${namesOf(running)} runs, but is not healthy`;
-  } catch {
-    return `whether ${name} runs could not be asked`;
-  }
 }
 
 const runStartTimeoutMs = 120_000;

@@ -80,9 +80,9 @@ export interface ServiceOutcome {
   readonly new: readonly string[];
   readonly healthyAfterMs: number | null;
   readonly drainedMs: number | null;
-  /** How long it was seen to be down; null if it did not serve before, or if that was not observed. */
+  /** How long it was down, if it was recreated. */
   readonly downtimeMs: number | null;
-  /** Why it was recreated. If it was rolled: how the downtime was observed, or why it could not be. */
+  /** Why it was recreated. */
   readonly reason: string | null;
 }
 
@@ -217,7 +217,7 @@ function columns(service: string | null, step: string, duration: string, detail:
 
 /** How the service was replaced, and how long it was down. */
 function outcomeText(one: ServiceOutcome): string {
-  const { outcome, healthyAfterMs, drainedMs } = one;
+  const { outcome, healthyAfterMs, drainedMs, downtimeMs, reason } = one;
   if (outcome === "unchanged") return "";
   if (outcome === "ran") return "to its end";
   if (outcome === "skipped") return "not run in a roll back";
@@ -227,15 +227,9 @@ function outcomeText(one: ServiceOutcome): string {
   const times = [
     ...(healthyAfterMs === null ? [] : [`healthy after ${formatDuration(healthyAfterMs)}`]),
     ...(drainedMs === null ? [] : [`drained in ${formatDuration(drainedMs)}`]),
-    ...downtime(one),
+    ...(downtimeMs === null ? [] : [`downtime ${formatDuration(downtimeMs)} (${reason})`]),
   ];
   return [old === "" ? `${fresh} (first start)` : `${old} → ${fresh}`, ...times].join(", ");
-}
-
-function downtime({ outcome, downtimeMs, reason }: ServiceOutcome): readonly string[] {
-  if (downtimeMs === null) return outcome === "rolled" && reason !== null ? [`downtime ${reason}`] : [];
-  const why = reason === null ? "" : ` (${reason})`;
-  return [`downtime ${downtimeMs === 0 ? "none" : formatDuration(downtimeMs)}${why}`];
 }
 
 /** No line of a report is wider, but for what builds and containers print. */

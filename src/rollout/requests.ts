@@ -403,7 +403,8 @@ async function watch(
     const detail = `The new version of ${service.name} (${namesOf(fresh)}) is worse than the one before: ${text}. Its requests went back to the old version ${formatDuration(elapsedMs())} after the guard began.`;
     throw new ProblemError({ code: "version_worse", detail });
   };
-  for (let look = 1; elapsedMs() < service.guardMs; look += 1) {
+  let isEnded = false;
+  for (let look = 1; elapsedMs() < service.guardMs && !isEnded; look += 1) {
     await sleep(pollMs);
     if (over.aborted) return "ended: the requests go back for another reason";
     const verdict = judge(...both());
@@ -415,14 +416,14 @@ async function watch(
       const detail = `A roll back was requested while the new version of ${service.name} was guarded, so its requests went back to the old version: ${verdict.text}.`;
       throw new ProblemError({ code: "version_unwanted", detail });
     }
-    if (order === "end") return `ended early: ${verdict.text}`;
+    isEnded = order === "end";
     const isEarly = elapsedMs() >= earlyShare * service.guardMs;
-    if (isEarly && verdict.requests < earlyShare * leastRequests) return verdict.text;
+    if (isEarly && verdict.requests < earlyShare * leastRequests) break;
   }
   const time = judgeTime(...both());
   goBackIfWorse(time);
-  const verdict = judge(...both());
-  return time.kind === "too few" ? verdict.text : `${verdict.text}; ${time.text}`;
+  const { text } = judge(...both());
+  return `${isEnded ? "ended early: " : ""}${text}${time.kind === "too few" ? "" : `; ${time.text}`}`;
 }
 
 /** How a new version does, by the requests to it and to the one before. */

@@ -1,49 +1,16 @@
 import { availableParallelism } from "node:os";
 import { runCompose, scaleUpCommand, startFailure } from "#platform/compose";
-import {
-  type Container,
-  discardContainers,
-  inspectImage,
-  namesOf,
-  removeContainer,
-  tagImage,
-} from "#platform/docker/containers";
+import { type Container, discardContainers, namesOf, removeContainer, inspectImage, tagImage } from "#platform/docker/containers";
 import { hasEndedWell, isServing, withOwnHealth } from "#platform/docker/health";
-import { type CommandEnding, hasSucceeded } from "#platform/run-command";
+import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
-import {
-  type Containers,
-  containersOf,
-  longestGraceS,
-  onService,
-  type Rollout,
-  type RunningContainers,
-  type ServiceRollout,
-} from "./context.ts";
-import {
-  type Action,
-  anonymousVolume,
-  planService,
-  type RolloutService,
-  refuseChangedNetworks,
-} from "./project.ts";
+import { type Containers, containersOf, longestGraceS, onService, type Rollout, type RunningContainers, type ServiceRollout } from "./context.ts";
+import { type Action, anonymousVolume, planService, type RolloutService, refuseChangedNetworks } from "./project.ts";
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
-import {
-  type DrainSummary,
-  drainOld,
-  namesReceiving,
-  switchLiveFiles,
-  switchTraffic,
-} from "./switch-traffic.ts";
-import {
-  checkNewVersion,
-  checkThroughProxy,
-  requireStillServing,
-  runStopHooks,
-  waitAllReady,
-} from "./verify.ts";
+import { drainOld, namesReceiving, switchLiveFiles, switchTraffic } from "./switch-traffic.ts";
+import { checkNewVersion, checkThroughProxy, requireStillServing, runStopHooks, waitAllReady } from "./verify.ts";
 
 /**
  * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and
@@ -153,8 +120,8 @@ export interface Replacement {
   isSwitched: boolean;
   /** Whether it is why the roll-out fails. */
   hasFailed: boolean;
-  /** What was seen of the last requests to the old ones. */
-  drained: Promise<DrainSummary> | null;
+  /** How long the last requests to the old ones took; null until the switch. */
+  drained: Promise<number | null> | null;
   /** Aborted if the requests go back. */
   readonly goesBack: AbortController;
 }
@@ -267,30 +234,23 @@ async function together(works: readonly ((failed: AbortSignal) => Promise<unknow
 const startTimeoutMs = 120_000;
 
 /**
- * Starts new containers of all services beside the old ones with one run of compose. If that fails, each service gets a run of
- * its own, so that only the one that fails is blamed.
+ * Starts new containers of all services beside the old ones with one run of compose.
  *
- * @returns how compose ended, by service
+ * @throws ProblemError `container_start_failed`, `network_changed`
  */
-async function startContainers(
-  rollout: Rollout,
-  rolls: readonly Replacement[],
-): Promise<ReadonlyMap<string, CommandEnding>> {
-  const { target } = rollout;
+async function startContainers(rollout: Rollout, rolls: readonly Replacement[]): Promise<void> {
+  if (rolls.length === 0) return;
   const scales = rolls.map(({ on: { service }, old }) => {
     return { service: service.name, count: old.length + service.replicas };
   });
-  if (scales.length === 0) return new Map();
-  for (const { on, old } of rolls)
-    if (old.length > 0) await refuseChangedNetworks(on, on.service, scaleUpCommand(target, scales));
   const providers = [...new Set(rolls.flatMap(({ on }) => on.service.providers))];
-  const start = (some: typeof scales) =>
-    runCompose(rollout, scaleUpCommand(target, some, providers), { timeoutMs: startTimeoutMs });
-  const ending = await start(scales);
-  const isOneForAll = hasSucceeded(ending) || scales.length === 1;
-  const endings = new Map(scales.map(({ service }) => [service, ending]));
-  if (!isOneForAll) for (const scale of scales) endings.set(scale.service, await start([scale]));
-  return endings;
+  for (const { on, old } of rolls)
+    if (old.length > 0) await refuseChangedNetworks(on, on.service, scaleUpCommand(rollout.target, scales));
+  const argv = scaleUpCommand(rollout.target, scales, providers);
+  const ending = await runCompose(rollout, argv, { timeoutMs: startTimeoutMs });
+  const names = scales.map(({ service }) => service).join(", ");
+  if (!hasSucceeded(ending))
+    throw startFailure(scales.length === 1 ? names : `One of ${names}`, "start", ending);
 }
 
 /**
@@ -329,27 +289,22 @@ async function replace(
   }
 }
 
+/** The new containers, known by ids that were not there before: the numbers in their names cannot be predicted. */
 async function awaitStart(
   roll: Replacement,
   starting: ReturnType<typeof startContainers>,
 ): Promise<Containers> {
   const { on, old } = roll;
-  const { name, replicas } = on.service;
-  try {
-    const ending = (await starting).get(name);
-    roll.fresh = await newContainers(roll);
-    if (ending && hasSucceeded(ending) && roll.fresh.length === replicas) return roll.fresh;
-    throw ending ? startFailure(name, "start", ending) : new Error(`${name} was not started`);
-  } catch (error) {
-    roll.fresh = await newContainers({ on, old });
-    throw error;
-  }
-}
-
-/** Known by ids that were not there before: the numbers in their names cannot be predicted. */
-async function newContainers({ on, old }: Pick<Replacement, "on" | "old">): Promise<Containers> {
   const known = new Set(old.map(({ id }) => id));
-  return (await containersOf(on)).filter(({ id }) => !known.has(id));
+  try {
+    await starting;
+  } finally {
+    roll.fresh = (await containersOf(on)).filter(({ id }) => !known.has(id));
+  }
+  const { name, replicas } = on.service;
+  if (roll.fresh.length === replicas) return roll.fresh;
+  const detail = `Compose started ${roll.fresh.length} of ${replicas} containers of ${name}.`;
+  throw new ProblemError({ code: "container_start_failed", detail });
 }
 
 /**
@@ -380,7 +335,7 @@ export async function finishReplacement(roll: Replacement): Promise<ServiceOutco
   const { on, old, fresh, healthyAfterMs, drained } = roll;
   await removeOld(on, old);
   const outcome = old.length === 0 ? "started" : "rolled";
-  return outcomeOf(on.service, outcome, { old, new: fresh }, { healthyAfterMs, ...(await drained) });
+  return outcomeOf(on.service, outcome, { old, new: fresh }, { healthyAfterMs, drainedMs: await drained });
 }
 
 /**
@@ -487,25 +442,10 @@ export async function undoImageNames(
   }
 }
 
-/** Never resolves (RFC 2606), so the proxy refuses new requests while the old container finishes its own. */
-const nobody = "nobody.invalid";
-
-/**
- * Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose
- * does. If the proxy sends requests to them, it stops that first, and lets those in flight end.
- */
+/** Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose does. */
 export async function removeService(on: ServiceRollout): Promise<ServiceOutcome> {
-  const { service, liveDirectory } = on;
   const leaving = await containersOf(on);
-  if (leaving.length === 0) return unchangedOutcome(service, leaving);
-  let drainedMs: number | null = null;
-  // A live file counts only if a roll-out has written it.
-  if (liveDirectory !== null && (await namesReceiving(on)).length > 0) {
-    const write = () => switchLiveFiles(liveDirectory.path, service.name, [nobody]);
-    await timed(on, "switch", write, "no replicas any more: the proxy refuses its requests from now on");
-    const running = leaving.filter(({ status }) => status === "running");
-    drainedMs = (await drainOld(on, running)).drainedMs;
-  }
-  await removeOld(drainedMs === null ? { ...on, liveDirectory: null } : on, leaving);
-  return outcomeOf(service, "removed", { old: leaving }, { drainedMs });
+  if (leaving.length === 0) return unchangedOutcome(on.service, leaving);
+  await removeOld({ ...on, liveDirectory: null }, leaving);
+  return outcomeOf(on.service, "removed", { old: leaving });
 }

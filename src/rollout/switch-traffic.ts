@@ -18,7 +18,7 @@ import {
   type ServiceRollout,
 } from "./context.ts";
 import { findLiveDirectory, hostDirectoryOf } from "./locate-project.ts";
-import { type ServiceOutcome, timed } from "./report.ts";
+import { timed } from "./report.ts";
 
 /**
  * Reads the live files of a service. Each holds the name of one container that gets traffic; the proxy reads them on
@@ -174,26 +174,24 @@ export async function askCaddy({ adminSocket }: LiveDirectory, path: string): Pr
   return answer?.status === 200 ? answer.body.toString() : null;
 }
 
-/** What the closing table shows for a service whose traffic has moved: only what the proxy reported. */
-export type DrainSummary = Pick<ServiceOutcome, "drainedMs" | "downtimeMs" | "reason">;
-
 /**
  * Waits until the proxy reports no request to `containers`, which get no new ones any more.
  *
  * @param signal ends the wait if the traffic goes back
+ * @returns the milliseconds that took; null if no live file directs the requests of the service
  */
 export async function drainOld(
   on: ServiceRollout,
   containers: Containers,
   signal?: AbortSignal,
-): Promise<DrainSummary> {
+): Promise<number | null> {
   const { liveDirectory, service } = on;
-  if (liveDirectory === null) return { drainedMs: null, downtimeMs: null, reason: "not behind the proxy" };
+  if (liveDirectory === null) return null;
   const limits = drainLimits(service.drainTimeoutMs);
   const old = containers.map(({ name }) => name);
   const names = old.join(", ");
   const wait = () => drain(liveDirectory, service.name, old, limits, signal);
-  const { durationMs, result } = await timed(on, "drain", wait, ({ kind, inFlight }) => {
+  const { durationMs } = await timed(on, "drain", wait, ({ kind, inFlight }) => {
     const texts = {
       drained: `no request is left in ${names}`,
       "given up": `${names} not drained: the requests go back there`,
@@ -202,11 +200,7 @@ export async function drainOld(
     };
     return texts[kind];
   });
-  const { kind, inFlight } = result;
-  const unseen = { downtimeMs: null, reason: "not measured: Caddy did not count the requests" };
-  if (kind === "blind") return { drainedMs: durationMs, ...unseen };
-  const open = kind === "timed out" ? `; ${inFlight} requests were open at the limit` : "";
-  return { drainedMs: durationMs, downtimeMs: 0, reason: `at the proxy${open}` };
+  return durationMs;
 }
 
 export interface DrainLimits {

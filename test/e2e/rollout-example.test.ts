@@ -69,7 +69,7 @@ onEngine("examples/compose", (env) => {
     await writeFile(server, (await readFile(server, "utf8")).replace("version 1", "version 2"));
     const { code, output } = await project.rollOut();
     assert.equal(code, 0, output);
-    assert.match(output, /^ +app +rolled +\S+ → \S+, .* none \(at the proxy\)$/m);
+    assert.match(output, /^ +app +rolled +\S+ → \S+, .*drained in [\d.]+ m?s$/m);
     assert.match(await page(), /^Hello from version 2 /);
   });
 

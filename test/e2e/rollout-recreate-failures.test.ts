@@ -85,7 +85,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.equal(code, 1, output);
     assert.match(
       output,
-      /cache +roll back .* the old version could not be brought back: Container cache-of-\S+ ended with exit code 1 before it was healthy; cache is down/,
+      /cache +roll back .* the old version could not be brought back: Container cache-of-\S+ ended with exit code 1 before it was healthy\. See: docker compose ps cache/,
     );
     assert.match(output, /FAILED: Container cache-of-\S+ was not healthy after/);
   });
@@ -110,7 +110,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
       rollout.kill("SIGTERM"),
     );
     assert.notEqual(code, 0, output);
-    const left = /was interrupted while it was recreated: cache-of-\S+ runs, but is not healthy/;
+    const left = /was interrupted while it was recreated\. To finish it: hotpush rollout cache/;
     assert.match(output, left);
     assert.match(output, /To finish it: hotpush rollout cache$/m);
   });

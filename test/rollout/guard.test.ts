@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Answered, ServiceRollout } from "../../src/rollout/context.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
-import { guardNewVersion, judge, judgeTime } from "../../src/rollout/requests.ts";
+import { giveGuardOrder, guardNewVersion, judge, judgeTime } from "../../src/rollout/requests.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { sampleContainer, sampleRollout, sampleService } from "./sample.ts";
@@ -28,6 +28,19 @@ test("a guard that too few requests reach to judge by is short", async (t) => {
   await guard();
   assert.ok(performance.now() - startedMs < 20_000);
   assert.match(JSON.stringify(events[1]), /too few requests to judge by/);
+});
+
+test("a guard that a newer push ends takes a version back that was slower so far", async (t) => {
+  const slow = { requests: 60, bad: 0, durationsMs: new Array<number>(60).fill(400) };
+  const fast = { ...slow, durationsMs: new Array<number>(60).fill(10) };
+  const to = (names: readonly string[]) => (names.includes(fresh.name) ? slow : fast);
+  const { guard, ordersPath } = guardOf(t, {
+    guardMs: longMs,
+    now: slow,
+    differences: { requestCount: { to } },
+  });
+  giveGuardOrder(ordersPath, 7, "end");
+  await assert.rejects(guard(), isProblem("version_worse"));
 });
 
 test("a container that restarts ends the guard without any request", async (t) => {
