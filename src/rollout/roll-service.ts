@@ -1,16 +1,43 @@
 import { availableParallelism } from "node:os";
 import { runCompose, scaleUpCommand, startFailure } from "#platform/compose";
-import { type Container, discardContainers, namesOf, removeContainer, inspectImage, tagImage } from "#platform/docker/containers";
+import {
+  type Container,
+  discardContainers,
+  inspectImage,
+  namesOf,
+  removeContainer,
+  tagImage,
+} from "#platform/docker/containers";
 import { hasEndedWell, isServing, withOwnHealth } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
-import { type Containers, containersOf, longestGraceS, onService, type Rollout, type RunningContainers, type ServiceRollout } from "./context.ts";
-import { type Action, anonymousVolume, planService, type RolloutService, refuseChangedNetworks } from "./project.ts";
+import {
+  type Containers,
+  containersOf,
+  longestGraceS,
+  onService,
+  type Rollout,
+  type RunningContainers,
+  type ServiceRollout,
+} from "./context.ts";
+import {
+  type Action,
+  anonymousVolume,
+  planService,
+  type RolloutService,
+  refuseChangedNetworks,
+} from "./project.ts";
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
 import { drainOld, namesReceiving, switchLiveFiles, switchTraffic } from "./switch-traffic.ts";
-import { checkNewVersion, checkThroughProxy, requireStillServing, runStopHooks, waitAllReady } from "./verify.ts";
+import {
+  checkNewVersion,
+  checkThroughProxy,
+  requireStillServing,
+  runStopHooks,
+  waitAllReady,
+} from "./verify.ts";
 
 /**
  * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and
@@ -406,7 +433,7 @@ async function abandon(on: ServiceRollout, containers: Containers): Promise<void
   if (containers.length === 0) return;
   const names = namesOf(containers);
   const remove = async () => {
-    await runStopHooks(on, containers, longestGraceS(on));
+    await runStopHooks(on, containers);
     return Promise.allSettled(containers.map(({ id }) => removeContainer(on.engine, id)));
   };
   await timed(on, "abandon", remove, (results) =>

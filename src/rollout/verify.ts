@@ -140,18 +140,10 @@ async function finalStatus(url: URL, signal: AbortSignal, redirectsLeft = 10): P
   return finalStatus(new URL(headers.location, url), signal, redirectsLeft - 1);
 }
 
-/**
- * Runs the `pre_stop` hooks of containers that will be stopped, in those that run.
- *
- * @param longestS the most seconds for those of one container, even if its stop grace period is longer
- */
-export async function runStopHooks(
-  on: ServiceRollout,
-  containers: Containers,
-  longestS: number = Number.POSITIVE_INFINITY,
-): Promise<void> {
+/** Runs the `pre_stop` hooks of containers that will be stopped, in those that run. */
+export async function runStopHooks(on: ServiceRollout, containers: Containers): Promise<void> {
   const running = containers.filter(({ status }) => status === "running");
-  await Promise.all(running.map((container) => runHooks(on, "pre_stop", container, longestS)));
+  await Promise.all(running.map((container) => runHooks(on, "pre_stop", container)));
 }
 
 /**
@@ -163,15 +155,14 @@ export async function runHooks(
   on: ServiceRollout,
   kind: "post_start" | "pre_stop",
   container: Container,
-  longestS: number = Number.POSITIVE_INFINITY,
 ): Promise<void> {
-  const limitS = Math.min(container.stopGraceS, longestS);
+  const limitMs = container.stopGraceS * 1_000;
   const over = new AbortController();
-  const late = sleep(limitS * 1_000, "late" as const, { signal: over.signal }).catch(() => "late" as const);
+  const late = sleep(limitMs, "late" as const, { signal: over.signal }).catch(() => "late" as const);
   for (const hook of on.service.hooks[kind]) {
-    const fault = await Promise.race([late, faultOf(on, container, hook, limitS * 1_000)]);
+    const fault = await Promise.race([late, faultOf(on, container, hook, limitMs)]);
     const name = `${kind} of ${container.name} (${hook.command[0]})`;
-    if (fault === "late") note(on, `${name} did not end within ${limitS} s, and was given up`);
+    if (fault === "late") note(on, `${name} did not end within ${container.stopGraceS} s, and was given up`);
     else note(on, fault === null ? `${name} ended with exit code 0` : `${name} failed: ${fault}`);
     if (fault !== null) break;
   }
