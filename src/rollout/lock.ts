@@ -27,7 +27,7 @@ export interface LockOptions {
  * last process that holds it, so it is never stale.
  *
  * @throws ProblemError `rollout_locked` if the other roll-out does not end in time, `rollout_interrupted` if `signal`
- * is aborted first, `state_unusable` or `tool_missing` if locking is not possible
+ * is aborted first, `state_unusable` if locking is not possible
  */
 export async function lockRollout(
   path: string,
@@ -54,7 +54,7 @@ export async function lockRollout(
 /**
  * Waits up to `waitS` seconds for another process that holds the lock.
  *
- * @throws ProblemError `rollout_locked`, `rollout_interrupted`, `tool_missing` without flock, `state_unusable` if it fails
+ * @throws ProblemError `rollout_locked`, `rollout_interrupted`, `state_unusable` if it fails
  */
 async function waitForLock(
   descriptor: number,
@@ -85,11 +85,7 @@ async function tryLock(
   try {
     return await flock(descriptor, { waitS, signal });
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") {
-      const detail = "The program flock could not be started. Install util-linux. Nothing was changed.";
-      throw new ProblemError({ code: "tool_missing", detail }, error);
-    }
+    const { message } = error as Error;
     const detail = `${path} could not be locked (${message}). Nothing was changed. Roll out again; if that fails in the same way, set STATE_PATH to a directory whose file system has locks.`;
     throw new ProblemError({ code: "state_unusable", detail }, error);
   }

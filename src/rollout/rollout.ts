@@ -19,7 +19,6 @@ import {
 import { findLiveDirectory } from "./locate-project.ts";
 import { lockRollout } from "./lock.ts";
 import { oneShotsOf, readProject, refuseOtherHome, selectServices, withoutOwn } from "./project.ts";
-import { type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
 import { withRequestsCounted } from "./requests.ts";
 import {
@@ -35,7 +34,7 @@ import {
 import { chooseEngine, loadStack, pruneStack, rollOutStack } from "./stack.ts";
 import { adoptLiveFiles, liveFilesRead, refuseForeignLiveFiles } from "./switch-traffic.ts";
 import { checkThroughProxy, patientLimits } from "./verify.ts";
-import { goodVersion, readVersions } from "./versions.ts";
+import { goodVersion, type Pruned, type PruneRequest, prune, pruneBeside, readVersions } from "./versions.ts";
 
 /**
  * Rolls out a project, by compose on one machine or by Swarm as a stack. It holds the project's lock, and reports the outcomes as

@@ -40,10 +40,20 @@ import {
   readProject,
   withoutOwn,
 } from "./project.ts";
-import { keptByDefault, type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { checkThroughProxy } from "./verify.ts";
-import { imageIsGone, keptVersions, readVersions, type Version, type VersionImage } from "./versions.ts";
+import {
+  imageIsGone,
+  keptByDefault,
+  keptVersions,
+  type Pruned,
+  type PruneRequest,
+  prune,
+  pruneBeside,
+  readVersions,
+  type Version,
+  type VersionImage,
+} from "./versions.ts";
 
 /** A stack as a roll-out sees it. */
 export interface Stack extends RolloutProject {

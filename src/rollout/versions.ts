@@ -1,8 +1,19 @@
 import { dirname } from "node:path";
+import { formatSize } from "#config/values";
+import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/containers";
+import {
+  type Engine,
+  EngineRefusal,
+  filteredBy,
+  getJson,
+  neededApi,
+  readJson,
+} from "#platform/docker/engine";
 import { inheritedOwner, replaceFile } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { ProblemError } from "#problems";
 import { makeStateDirectory, stateFault } from "./lock.ts";
+import { note, type ReportScope, timed } from "./report.ts";
 
 /** The result of a good roll-out: the image of each service, by the id that no later build can change. */
 export interface Version {
@@ -138,4 +149,180 @@ export function keptVersions(versions: readonly Version[], count: number): reado
 export function imageIsGone(service: string, { tag }: VersionImage, { commit }: Version): ProblemError {
   const detail = `The image ${tag} of ${service} is no longer here: deploy the commit ${commit} again instead.`;
   return new ProblemError({ code: "no_previous_version", detail });
+}
+
+/** Prunes while the new version is watched. A failure is only reported. */
+export async function pruneBeside(scope: ReportScope, work: () => Promise<Pruned>): Promise<void> {
+  try {
+    await timed(scope, "prune", work, ({ removed, freedBytes }) => {
+      return `${removed.join(", ") || "nothing"} removed, ${formatSize(freedBytes)} freed`;
+    });
+  } catch (error) {
+    note(scope, `old images stay: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** A compose project as prune sees it. */
+export interface PrunedProject {
+  readonly name: string;
+  /** The names of its images in the compose file, in all profiles. */
+  readonly images: readonly string[];
+}
+
+export interface PruneRequest {
+  readonly engine: Engine;
+  readonly project: PrunedProject;
+  readonly versionsPath: string;
+  /** How many good versions before the present one keep their images. */
+  readonly keep?: number;
+  /** Images in use that no container on this machine shows. */
+  readonly inUse?: readonly Pick<VersionImage, "id" | "tag">[];
+}
+
+export interface Pruned {
+  readonly removed: readonly string[];
+  readonly freedBytes: number;
+}
+
+/** The default. */
+export const keptByDefault = 2;
+
+/** Build cache that was not used for a week. Younger cache makes the next build fast. */
+const cacheAge = "168h";
+/** Removing many gigabytes of cache takes minutes on a slow disk. */
+const cachePruneMs = 600_000;
+
+/**
+ * Removes what roll-outs of this project left: images that no container has and no kept version needs, nameless ones,
+ * and old build cache. Images of other projects are never touched; `docker image prune` would remove those.
+ */
+export async function prune({
+  engine,
+  project,
+  versionsPath,
+  keep = keptByDefault,
+  inUse = [],
+}: PruneRequest): Promise<Pruned> {
+  const versions = await readVersions(versionsPath);
+  const kept = keptVersions(versions, keep);
+  const [beforeBytes, images] = await Promise.all([
+    layersBytes(engine),
+    projectImages(engine, project, versions),
+  ]);
+  const keptImages = [...inUse, ...kept.flatMap((version) => Object.values(version.images))];
+  const keptIds = await neededIds(engine, project, keptImages);
+  const keptTags = new Set(keptImages.map(({ tag }) => tag));
+  const removed: string[] = [];
+  for (const image of images) {
+    for (const name of namesToRemove(image, project, keptIds, keptTags)) {
+      if (await removeImage(engine, name)) removed.push(name);
+    }
+  }
+  const [leftBytes, cacheBytes] = await Promise.all([
+    removed.length === 0 ? beforeBytes : layersBytes(engine),
+    pruneBuildCache(engine),
+  ]);
+  if (versions.length > 0) await writeVersions(versionsPath, kept);
+  return { removed, freedBytes: Math.max(0, beforeBytes - leftBytes + cacheBytes) };
+}
+
+interface ProjectImage {
+  readonly id: string;
+  readonly tags: readonly string[];
+}
+
+/** Images that compose built for this project, and those that earlier versions of it ran. */
+async function projectImages(
+  engine: Engine,
+  project: PrunedProject,
+  versions: readonly Version[],
+): Promise<readonly ProjectImage[]> {
+  const filter = filteredBy({ label: [`com.docker.compose.project=${project.name}`] });
+  const listed = await getJson<readonly Listed[]>(engine, `/images/json?all=0&${filter}`);
+  const built = listed.map(({ Id, RepoTags }) => ({
+    id: Id,
+    tags: (RepoTags ?? []).filter((tag) => tag !== "<none>:<none>"),
+  }));
+  const recorded = new Set(versions.flatMap((version) => Object.values(version.images).map(({ id }) => id)));
+  const pulled = await Promise.all([...recorded].map((id) => inspectImage(engine, id)));
+  return [
+    ...built,
+    ...pulled.filter((image) => image !== null && !built.some(({ id }) => id === image.id)),
+  ].filter((image) => image !== null);
+}
+
+interface Listed {
+  readonly Id: string;
+  readonly RepoTags: readonly string[] | null;
+}
+
+/** Images of any container, running or not, of the compose file as it is now, and of the versions to keep. */
+async function neededIds(
+  engine: Engine,
+  project: PrunedProject,
+  kept: readonly { readonly id: string }[],
+): Promise<ReadonlySet<string>> {
+  const containers = await getJson<readonly { ImageID: string }[]>(engine, "/containers/json?all=1");
+  const named = await Promise.all(project.images.map((image) => inspectImage(engine, image)));
+  return new Set([
+    ...containers.map(({ ImageID }) => ImageID),
+    ...named.flatMap((image) => (image ? [image.id] : [])),
+    ...kept.map(({ id }) => id),
+  ]);
+}
+
+/**
+ * An image that is needed loses only the commit names that no kept version has, and never its last name. Any other
+ * image loses all names that roll-outs or the compose file gave it; a name that somebody else gave keeps it.
+ */
+export function namesToRemove(
+  image: ProjectImage,
+  project: PrunedProject,
+  keptIds: ReadonlySet<string>,
+  keptTags: ReadonlySet<string>,
+): readonly string[] {
+  const repositories = new Set(project.images.map((name) => splitReference(name).repository));
+  const isOurs = (name: string) => {
+    const { repository, tag } = splitReference(name);
+    if (repositories.has(repository)) return true;
+    // The service may have left the compose file: compose names what it builds after the project.
+    return repository.startsWith(`${project.name}-`) && (tag === "latest" || isNamedByCommit(name));
+  };
+  const isByCommit = (tag: string) => isOurs(tag) && isNamedByCommit(tag);
+  if (keptIds.has(image.id)) {
+    const surplus = image.tags.filter((tag) => isByCommit(tag) && !keptTags.has(tag));
+    return surplus.length < image.tags.length ? surplus : surplus.slice(1);
+  }
+  return image.tags.length === 0 ? [image.id] : image.tags.filter(isOurs);
+}
+
+/** Never by force: an image that a new container uses stays. */
+async function removeImage(engine: Engine, name: string): Promise<boolean> {
+  try {
+    await engine.delete(`/images/${encodeURIComponent(name)}`);
+    return true;
+  } catch (error) {
+    if (error instanceof EngineRefusal && (error.status === 404 || error.status === 409)) return false;
+    throw error;
+  }
+}
+
+/**
+ * Asks with the oldest API version that Hotpush works with, because newer ones do not report it. A refusal is no
+ * failure.
+ */
+async function layersBytes(engine: Engine): Promise<number> {
+  try {
+    const path = `/v${neededApi}/system/df?type=image`;
+    return (await getJson<{ readonly LayersSize?: number }>(engine, path)).LayersSize ?? 0;
+  } catch (error) {
+    if (error instanceof EngineRefusal) return 0;
+    throw error;
+  }
+}
+
+async function pruneBuildCache(engine: Engine): Promise<number> {
+  const path = `/build/prune?${filteredBy({ until: [cacheAge] })}`;
+  const answer = await engine.post(path, undefined, cachePruneMs);
+  return readJson<{ readonly SpaceReclaimed?: number }>(answer).SpaceReclaimed ?? 0;
 }

@@ -40,11 +40,6 @@ test("a second roll-out is refused with the path of the lock", async (t) => {
   await (await lockRollout(path, 0)).release();
 });
 
-test("a missing flock is reported as such, not as an unusable state directory", async (t) => {
-  setPath(t, "/nonexistent");
-  await assert.rejects(lockRollout(lockPath(t), 0), isProblem("tool_missing", /Install util-linux/));
-});
-
 test("a signal to our process group does not end a flock that waits", async (t) => {
   const path = lockPath(t);
   const lock = await lockRollout(path, 0);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { namesToRemove } from "../../src/rollout/prune.ts";
+import { namesToRemove } from "../../src/rollout/versions.ts";
 
 const project = { name: "shop", images: ["shop-app"] };
 const commit = "shop-app:0123456789ab";
