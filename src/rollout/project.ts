@@ -402,16 +402,10 @@ export function withoutOwn<Known extends RolloutProject>(project: Known, own: st
  *
  * @throws ProblemError `service_unknown`
  */
-export function selectServices<Known extends RolloutService>(
-  {
-    project: { name, services },
-    own,
-  }: {
-    readonly project: { readonly name: string; readonly services: readonly Known[] };
-    readonly own: string | null;
-  },
+export function selectServices(
+  { project: { name, services }, own }: { readonly project: RolloutProject; readonly own: string | null },
   names: readonly string[],
-): readonly Known[] {
+): readonly RolloutService[] {
   const known = services.map((service) => service.name);
   const unknown = names.filter((one) => !known.includes(one));
   if (unknown.length === 0) return services.filter((one) => names.length === 0 || names.includes(one.name));

@@ -232,16 +232,11 @@ function outcomeText(one: ServiceOutcome): string {
   return [old === "" ? `${fresh} (first start)` : `${old} → ${fresh}`, ...times].join(", ");
 }
 
-/** No line of a report is wider, but for what builds and containers print. */
+/** No line of a report is wider, but for a long word, and for what builds and containers print. */
 const widest = 80;
 
-/** Breaks a line at spaces, and a word that is wider than a line anywhere. */
 function wrapped(text: string, indent: number = 8): readonly string[] {
-  const margin = " ".repeat(indent);
-  return wrapText(text, widest, margin).flatMap((line) => {
-    const pieces = line.trimStart().match(new RegExp(`.{1,${widest - indent}}`, "gu")) ?? [""];
-    return line.length <= widest ? [line] : pieces.map((piece) => margin + piece);
-  });
+  return wrapText(text, widest, " ".repeat(indent));
 }
 
 /** What a roll-out reports to the service whose deployment it is part of. */

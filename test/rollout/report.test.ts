@@ -79,8 +79,8 @@ const wide: readonly RolloutEvent[] = [
   },
 ];
 
-test("no line is wider than 80 columns", () => {
-  for (const line of linesOf(...wide)) assert.ok(line.length <= 80, line);
+test("no line is wider than 80 columns, but for a word, which can be copied", () => {
+  for (const line of linesOf(...wide)) assert.ok(line.length <= 80 || line.includes(longWord), line);
 });
 
 test("a failure is told in one line, which the history quotes", () => {
