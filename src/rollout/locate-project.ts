@@ -34,27 +34,18 @@ export async function locateProject(engine: Engine, target: ComposeTarget): Prom
   const directory = resolve(target.projectDirectory);
   const own = await findOwnContainer(engine);
   if (own === null) return { ...target, projectDirectory: directory };
-  const located = locateIn(own, target);
-  if (located.projectDirectory !== directory) await standIn(directory, located.projectDirectory);
-  return located;
+  const projectDirectory = hostPathOf(own.mounts, directory);
+  if (projectDirectory === null) {
+    const detail = `${directory} is not mounted from the host, so the engine cannot see it. In the compose file, under Hotpush's volumes, mount the repository at the path that it has on the host, such as "/srv/shop:/srv/shop", and set REPO_PATH to that path.`;
+    throw new ProblemError({ code: "repository_not_mounted", detail });
+  }
+  if (projectDirectory !== directory) await standIn(directory, projectDirectory);
+  const started = startedAs(own, target, projectDirectory);
+  return { ...target, projectDirectory, directoryHere: directory, ...started };
 }
 
 /** A path on the host, and the path in the container where it is mounted. */
 type MountedPath = Pick<ContainerMount, "source" | "target">;
-
-type OwnPaths = Pick<Container, "labels"> & { readonly mounts: readonly MountedPath[] };
-
-/**
- * The same, computed from the container's mounts and labels alone.
- *
- * @throws ProblemError `repository_not_mounted` if no mount holds the project
- */
-export function locateIn(own: OwnPaths, target: ComposeTarget): ComposeTarget {
-  const directoryHere = resolve(target.projectDirectory);
-  const projectDirectory = hostPathOf(own.mounts, directoryHere);
-  if (projectDirectory === null) throw notMounted(directoryHere);
-  return { ...target, projectDirectory, directoryHere, ...projectOf(own, target, projectDirectory) };
-}
 
 /** The path of `directory` on the host, which identifies a project. Without a mount it is `directory` itself. */
 export async function hostDirectoryOf(engine: Engine, directory: string): Promise<string> {
@@ -73,7 +64,7 @@ export function hostPathOf(mounts: readonly MountedPath[], path: string): string
  * If the project that Hotpush deploys has started it, the name and the files of that start are used: `docker compose
  * -p shop -f prod.yaml up` need not be repeated.
  */
-export function projectOf(
+function startedAs(
   { labels }: Pick<Container, "labels">,
   { files }: ComposeTarget,
   hostDirectory: string,
@@ -93,13 +84,8 @@ async function standIn(directory: string, hostDirectory: string): Promise<void> 
     await symlink(directory, hostDirectory);
   } catch (error) {
     if (await areSame(directory, hostDirectory)) return;
-    throw new ProblemError(
-      {
-        code: "repository_not_mounted",
-        detail: `The repository is ${hostDirectory} on the host, but ${directory} in this container, and no link to it can be made here. In the compose file, under Hotpush's volumes, write "${hostDirectory}:${hostDirectory}", and set REPO_PATH to ${hostDirectory}.`,
-      },
-      error,
-    );
+    const detail = `The repository is ${hostDirectory} on the host, but ${directory} in this container, and no link to it can be made here. In the compose file, under Hotpush's volumes, write "${hostDirectory}:${hostDirectory}", and set REPO_PATH to ${hostDirectory}.`;
+    throw new ProblemError({ code: "repository_not_mounted", detail }, error);
   }
 }
 
@@ -107,13 +93,6 @@ async function standIn(directory: string, hostDirectory: string): Promise<void> 
 async function areSame(directory: string, other: string): Promise<boolean> {
   const [one, two] = await Promise.all([stat(directory), stat(other).catch(() => null)]);
   return one.dev === two?.dev && one.ino === two.ino;
-}
-
-function notMounted(directory: string): ProblemError {
-  return new ProblemError({
-    code: "repository_not_mounted",
-    detail: `${directory} is not mounted from the host, so the engine cannot see it. In the compose file, under Hotpush's volumes, mount the repository at the path that it has on the host, such as "/srv/shop:/srv/shop", and set REPO_PATH to that path.`,
-  });
 }
 
 /**
