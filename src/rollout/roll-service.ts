@@ -469,10 +469,27 @@ export async function undoImageNames(
   }
 }
 
-/** Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose does. */
+/** Never resolves (RFC 2606), so the proxy refuses new requests while the old container finishes its own. */
+const nobody = "nobody.invalid";
+
+/**
+ * Stops and removes the containers of a service that has no replicas any more (`deploy.replicas: 0`), as compose
+ * does. If the proxy sends requests to them, it stops that first, and lets those in flight end.
+ */
 export async function removeService(on: ServiceRollout): Promise<ServiceOutcome> {
+  const { service, liveDirectory } = on;
   const leaving = await containersOf(on);
-  if (leaving.length === 0) return unchangedOutcome(on.service, leaving);
-  await removeOld({ ...on, liveDirectory: null }, leaving);
-  return outcomeOf(on.service, "removed", { old: leaving });
+  if (leaving.length === 0) return unchangedOutcome(service, leaving);
+  // A live file counts only if a roll-out has written it.
+  const isProxied = liveDirectory !== null && (await namesReceiving(on)).length > 0;
+  if (!isProxied) {
+    await removeOld({ ...on, liveDirectory: null }, leaving);
+    return outcomeOf(service, "removed", { old: leaving });
+  }
+  const write = () => switchLiveFiles(liveDirectory.path, service.name, [nobody]);
+  await timed(on, "switch", write, "no replicas any more: the proxy refuses its requests from now on");
+  const running = leaving.filter(({ status }) => status === "running");
+  const drainedMs = await drainOld(on, running);
+  await removeOld(on, leaving);
+  return outcomeOf(service, "removed", { old: leaving }, { drainedMs });
 }

@@ -55,6 +55,7 @@ onEngine("three replicas, each with a live file of its own", (env) => {
     assert.equal((await slow).status, 200, output);
     assert.match(output, /^ +app +removed +\S+ \(no replicas\)/m);
     assert.deepEqual(await project.containers("app"), []);
+    assert.deepEqual([...new Set(await live())], ["nobody.invalid"]);
     assert.equal((await fetch(project.origin)).status, 502);
     const again = await project.rollOut({ env: { REPLICAS: "0" } });
     assert.match(again.output, /^ +app +unchanged/m, again.output);
