@@ -45,6 +45,8 @@ const dryRunsAtOnce = 2;
 /** Ids whose files are gone are kept for long after that: a power cut may bring a file back. */
 const mostIds = 20_000;
 const linesPerMinute = 10;
+/** Fewer than a pruning deletes: in a flood, the history must not grow faster than it is pruned. */
+const mostUnpruned = 200;
 
 /**
  * Takes pushes from the spool of `front`, and records each once, as a deployment of its project. `front` may be in the hands
@@ -57,8 +59,9 @@ const linesPerMinute = 10;
 export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: boolean) {
   const { service, store, log, stopping } = shared;
   const directory = service.spoolPath;
-  /** The projects whose history has grown since it was pruned. */
+  /** The projects whose history has grown since it was pruned, and by how much together. */
   const grown = new Set<string>();
+  let grownBy = 0;
   let failure: string | null = null;
   let heardAtMs: number | null = null;
   let usesNotedAtMs = Number.NEGATIVE_INFINITY;
@@ -121,6 +124,8 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
         projects.find(name)?.queue.wake();
         grown.add(name);
       }
+      grownBy += offers.length;
+      if (grownBy >= mostUnpruned) prune();
     } catch (error) {
       const text = "Pushes in the spool could not be recorded; they are tried again";
       if (mayLog("spool.unrecorded")) log.error({ event: "spool.unrecorded", err: error }, text);
@@ -180,13 +185,14 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     return project ? isWanted(project, push) : listDeployments(store.of(name), { limit: 1 }).length > 0;
   }
 
-  /** Nothing may be deployed, and so be pruned after, for long. */
+  /** Nothing may be deployed, and so be pruned after, for long. One push need not wait for it. */
   function prune(): void {
     if (grown.size > 0)
       store.transaction(() => {
         for (const name of grown) pruneHistory(store.of(name));
       });
     grown.clear();
+    grownBy = 0;
     const sql = "SELECT max(seq) - min(seq) AS n FROM spooled";
     if (Number(store.get(sql)?.n ?? 0) < mostIds * 2) return;
     store.transaction(() =>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ProjectConfig } from "../../src/config/project-files.ts";
@@ -130,6 +130,16 @@ test("what is only for people is left out if it could steer a terminal", async (
   await until("it is recorded", () => count() === 1);
   const row = store.of("shop").get("SELECT repository, pusher, delivery_id FROM deployments");
   assert.deepEqual({ ...row }, { repository: null, pusher: null, delivery_id: null });
+});
+
+test("a flood of pushes makes the history no longer than what is kept", async (t) => {
+  const { spoolPath, store, isNoted } = start(t);
+  for (const count of [1_500, 1_500]) {
+    const ids = Array.from({ length: count }, () => put(spoolPath, good()));
+    await until("all are recorded", () => ids.every(isNoted), 60_000);
+    for (const id of ids) rmSync(join(spoolPath, `${id}.push`));
+  }
+  assert(countOf(store.of("shop"), "deployments") <= 1_300);
 });
 
 test("a thousand files that are none cost few lines", async (t) => {
