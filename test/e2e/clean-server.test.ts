@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { appendFile, cp, mkdir, writeFile } from "node:fs/promises";
+import { appendFile, cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sendHttp } from "../../src/platform/http.ts";
@@ -66,6 +66,8 @@ const skip = process.env.CI ? false : (obstacle ?? false);
 
 let server: CleanServer;
 const forms = new Map<Name, { readonly payloadUrl: string; readonly secret: string }>();
+/** The deployments of each project's push. */
+const pushed = new Map<Name, number>();
 
 before(async () => {
   if (skip) return;
@@ -113,6 +115,7 @@ for (const name of names) {
     try {
       await until("answers before it", answered(answersEach), withinMs);
       const id = await push(name, "2");
+      pushed.set(name, id);
       assert.equal(await until(`the end of deployment ${id}`, () => endOf(name, id), withinMs), "succeeded");
       const most = Math.max(...loads.map(({ answers }) => answers.length));
       await until("answers after it", answered(most + answersEach), withinMs);
@@ -129,6 +132,21 @@ for (const name of names) {
 }
 
 for (const name of names) {
+  test(`the push to ${name} leaves a receipt, which one flipped byte breaks`, { skip }, async () => {
+    const file = `/root/${name}.json`;
+    await succeed(`/srv/${name}`, `hotpush receipt ${pushed.get(name)} >${file} && hotpush verify ${file}`);
+    const receipt = JSON.parse(await readFile(server.file(file), "utf8"));
+    const { subject, predicate } = JSON.parse(Buffer.from(receipt.payload, "base64").toString());
+    const head = await succeed(`/srv/developer/${name}`, "git -c safe.directory='*' rev-parse HEAD");
+    assert.equal(subject[0].digest.gitCommit, head.trim());
+    assert.equal(predicate.requests.failed, 0);
+    assert.ok(predicate.requests.counted > 0);
+    const flipped = Buffer.from(receipt.payload, "base64");
+    flipped[100] = (flipped[100] ?? 0) ^ 1;
+    await writeFile(server.file(file), JSON.stringify({ ...receipt, payload: flipped.toString("base64") }));
+    assert.equal((await server.type(`/srv/${name}`, `hotpush verify ${file}`)).code, 1);
+  });
+
   test(`the doctor finds nothing at ${name} that its owner did not cause`, { skip }, async () => {
     const { stdout } = await server.type(`/srv/${name}`, "hotpush doctor --json");
     const { checks } = JSON.parse(stdout) as { readonly checks: readonly DoctorCheck[] };
