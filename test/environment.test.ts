@@ -22,7 +22,7 @@ test("every file that starts a program or reads the environment imports that of 
 
 /** Run by tests with an environment that they made, or runs them. */
 function isProgram(path: string): boolean {
-  const programs = ["lab/hotpush.ts", "run.ts"];
+  const programs = ["lab/hotpush.ts", "harness/planted-machine.ts", "run.ts"];
   return programs.includes(relative(import.meta.dirname, path));
 }
 
