@@ -17,6 +17,7 @@ import { reportEnding } from "./outbox.ts";
 export const deploymentsSchema: Schema = {
   file: "hotpush.db",
   checkedTable: "deployments",
+  migrations: [],
   tables: `CREATE TABLE deployments (
       id             INTEGER PRIMARY KEY AUTOINCREMENT,
       project        TEXT NOT NULL,

@@ -106,11 +106,13 @@ export interface Schema {
   readonly file: string;
   /** What a new database gets. Each start also compares the database with them. */
   readonly tables: string;
+  /** Step N, counted from 1, takes a database from version N to N + 1 (`PRAGMA user_version`). A released step never changes. */
+  readonly migrations: readonly string[];
   /** The table whose indexes are checked at each start: one that is wrong loses what waits in it. */
   readonly checkedTable: string;
 }
 
-const codes = {
+export const codes = {
   busy: 5,
   ioError: 10,
   corrupt: 11,
@@ -156,14 +158,14 @@ const busyTimeoutMs = 2_000;
  * lock by itself, unless waiting could end in a deadlock: if two instances switch a new database to WAL at the same moment,
  * both hold a shared lock, and one of them is refused at once.
  */
-function openDatabase(path: string, schema: Schema): DatabaseSync {
+export function openDatabase(path: string, schema: Schema): DatabaseSync {
   const deadlineMs = performance.now() + busyTimeoutMs;
   for (;;) {
     const database = new DatabaseSync(path, { timeout: busyTimeoutMs });
     try {
       // With FULL, each commit is synced, so what was acknowledged survives a power cut. With NORMAL it does not.
       database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
-      makeTables(database, schema);
+      migrate(database, schema);
       return database;
     } catch (error) {
       database.close();
@@ -173,18 +175,18 @@ function openDatabase(path: string, schema: Schema): DatabaseSync {
   }
 }
 
-/** Of the schema, as `PRAGMA user_version` has it. A release that changes it takes a database of the version before along. */
-const schemaVersion = 1;
-
-function makeTables(database: DatabaseSync, { file, tables }: Schema): void {
-  database.exec("BEGIN IMMEDIATE");
-  const version = Number(database.prepare("PRAGMA user_version").get()?.user_version);
-  if (version < 0) throw damaged(`its version is ${version}`);
-  if (version > schemaVersion) {
-    const detail = `${file} has version ${version}, and this Hotpush uses version ${schemaVersion}. Start the Hotpush that made it.`;
+function migrate(database: DatabaseSync, { file, tables, migrations }: Schema): void {
+  const versionOf = () => Number(database.prepare("PRAGMA user_version").get()?.user_version);
+  const latest = migrations.length + 1;
+  if (versionOf() < 0) throw damaged(`its version is ${versionOf()}`);
+  if (versionOf() > latest) {
+    const detail = `${file} has version ${versionOf()}, and this Hotpush uses version ${latest}. Start the Hotpush that made it.`;
     throw new ProblemError({ code: "state_unusable", detail });
   }
-  if (version === 0) database.exec(`${tables}; PRAGMA user_version = ${schemaVersion}`);
+  database.exec("BEGIN IMMEDIATE");
+  const version = versionOf();
+  for (const step of version === 0 ? [tables] : migrations.slice(version - 1)) database.exec(step);
+  if (version < latest) database.exec(`PRAGMA user_version = ${latest}`);
   database.exec("COMMIT");
 }
 
