@@ -17,14 +17,14 @@ const lastLinesMs = 1_000;
 export function openLog(level: LogLevel): Log {
   const output = destination({ fd: 1, sync: false, maxLength: bufferBytes });
   let dropped = 0;
-  output.on("drop", () => {
-    dropped += 1;
-  });
-  output.on("drain", () => {
-    if (dropped === 0) return;
+  const sayDropped = () => {
     const count = dropped;
     dropped = 0;
     log.warn({ event: "log.dropped", count }, `${count} log lines were dropped: nobody read the output`);
+  };
+  output.on("drop", () => {
+    if (dropped === 0) output.once("drain", sayDropped);
+    dropped += 1;
   });
   let isBroken = false;
   output.on("error", () => {

@@ -44,7 +44,7 @@ export async function startFront(options: FrontOptions): Promise<RunningFront> {
     trustedProxies: service.trustedProxies,
     findFault: () =>
       stopping.aborted ? "The service is stopping." : (options.findFault() ?? spool.findFault()),
-    isStopping: () => stopping.aborted,
+    stopping,
     log,
   });
   const page = service.pageUrl && (await makePage(service, service.pageUrl, log));

@@ -32,7 +32,7 @@ export async function startReceiver(scope: Scope) {
     bodyLimitBytes,
     trustedProxies: new BlockList(),
     findFault: () => null,
-    isStopping: () => false,
+    stopping: new AbortController().signal,
     log,
   });
   await once(receiver.listen({ host: "127.0.0.1", port: 0 }), "listening");

@@ -64,7 +64,8 @@ export interface ReceiverOptions {
   readonly trustedProxies: BlockList;
   /** What is wrong with the service, or null. /health answers it to strangers. */
   readonly findFault: () => string | null;
-  readonly isStopping: () => boolean;
+  /** Aborted when the service stops: then each answer closes its connection. */
+  readonly stopping: AbortSignal;
   readonly log: Log;
 }
 
@@ -77,7 +78,7 @@ interface Receiver extends ReceiverOptions {
 
 /** Makes the HTTP server: webhooks, /health and nothing else. It does not listen yet. */
 export function createReceiver(options: ReceiverOptions): Server {
-  const { trustedProxies, findFault, isStopping } = options;
+  const { trustedProxies, findFault, stopping } = options;
   const deliveryLog = createDeliveryLog(options.log);
   const arriving = { heldBytes: 0, drops: new Set<() => void>() };
   const receiver: Receiver = { ...options, deliveryLog, arriving, keys: new WeakMap() };
@@ -92,7 +93,7 @@ export function createReceiver(options: ReceiverOptions): Server {
       : project
         ? await answerDelivery(receiver, project, request, clientAddress(request, trustedProxies))
         : healthAnswer(findFault());
-    if (answer) sendAnswer(response, answer, isStopping());
+    if (answer) sendAnswer(response, answer, stopping.aborted);
   });
 }
 
