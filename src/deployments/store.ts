@@ -16,7 +16,6 @@ import { reportEnding } from "./outbox.ts";
 /** The record of deployments. */
 export const deploymentsSchema: Schema = {
   file: "hotpush.db",
-  checkedTable: "deployments",
   migrations: [],
   tables: `CREATE TABLE deployments (
       id             INTEGER PRIMARY KEY AUTOINCREMENT,

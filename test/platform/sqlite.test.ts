@@ -10,7 +10,6 @@ const columns = ["n INTEGER", "name TEXT", "age INTEGER"];
 function schemaOf(version: number) {
   return {
     file: "a.db",
-    checkedTable: "people",
     tables: `CREATE TABLE people (${columns.slice(0, version).join(", ")}) STRICT`,
     migrations: columns.slice(1, version).map((column) => `ALTER TABLE people ADD COLUMN ${column}`),
   };
