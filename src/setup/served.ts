@@ -21,6 +21,7 @@ const otherProtocols: readonly number[] = [
 
 /** What a person says of a port that Caddy does not serve. */
 const none = "none";
+const asChosen = "as you chose";
 
 /** A port that a person chose a place for, or the only one of the service. */
 export interface GivenPlace {
@@ -134,9 +135,14 @@ export function planServed(services: SetupServices, options: ServedOptions): Ser
     published,
   );
   const web = all.filter(({ reason }) => reason === null);
-  const [main, ...others] = mainFirst(web.length > 0 ? web : builtService(services), services, name);
-  // A tool of an administrator, or what another proxy serves, stays private.
-  const isKept = ({ endpoint, host }: JudgedPort) => host === null && isPrivate(endpoint);
+  const isDeclined = ({ endpoint: { service, port } }: JudgedPort) =>
+    places.some((one) => one.host === none && one.service === service && (one.port ?? port) === port);
+  const built = web.length > 0 ? [] : builtService(services);
+  const candidates = [...web, ...built.filter((one) => !isDeclined(one))];
+  const [main, ...others] = mainFirst(candidates, services, name);
+  // A tool of an administrator, or what another proxy serves, stays private. Below an address there are no names.
+  const isKept = ({ endpoint, host }: JudgedPort) =>
+    host === null && (isPrivate(endpoint) || !URL.canParse(`http://app.${name}`));
   const upstreams: Upstream[] = [];
   for (const { endpoint, host } of main ? [main, ...others.filter((one) => !isKept(one))] : []) {
     const isBuilt = endpoint.published.length > 0 && services[endpoint.service]?.build !== undefined;
@@ -144,9 +150,19 @@ export function planServed(services: SetupServices, options: ServedOptions): Ser
     upstreams.push({ endpoint, host: hostOf(endpoint, host, upstreams, name), isInDoubt: !isSure });
   }
   const kept = others.filter(isKept).map((one): LeftPort => {
-    return { ...one, reason: `it is published to ${one.endpoint.published[0]?.address} only` };
+    const { service, port, published } = one.endpoint;
+    const reason = isPrivate(one.endpoint)
+      ? `it is published to ${published[0]?.address} only`
+      : `${name} has no host names below it (hotpush init --at ${service}:${port}=<host name>)`;
+    return { ...one, reason };
   });
-  const left = [...kept, ...all.filter((one): one is LeftPort => one.reason !== null)];
+  const isListed = ({ endpoint: { service, port } }: JudgedPort) =>
+    all.some(({ endpoint }) => endpoint.service === service && endpoint.port === port);
+  // The next run finds it in the site, as any other choice.
+  const declined = built
+    .filter((one) => isDeclined(one) && !isListed(one))
+    .map((one): LeftPort => ({ ...one, host: none, reason: asChosen }));
+  const left = [...kept, ...all.filter((one): one is LeftPort => one.reason !== null), ...declined];
   refuseCaddysPorts(left, caddyPorts);
   return { upstreams, left, changes: changesOf(services, upstreams, left) };
 }
@@ -198,8 +214,7 @@ function withChosenPlace(
 ): readonly JudgedPort[] {
   const isMeant = ({ endpoint }: JudgedPort) =>
     endpoint.service === service && endpoint.protocol === "tcp" && (port ?? endpoint.port) === endpoint.port;
-  if (host === none)
-    return before.map((one) => (isMeant(one) ? { ...one, host, reason: "as you chose" } : one));
+  if (host === none) return before.map((one) => (isMeant(one) ? { ...one, host, reason: asChosen } : one));
   const own = before.filter(isMeant);
   const chosen = port ?? onlyPort(own, service, services[service] ?? {});
   const found = own.find(({ endpoint }) => endpoint.port === chosen)?.endpoint;
@@ -411,9 +426,10 @@ export function notesOf(
   return [
     ...(upstreams.length > 0 ? [] : [nothing]),
     ...upstreams.map((one) => upstreamNote(one, services, name)),
-    ...Array.from(kept, ([key, group]) => {
+    ...Array.from(kept).flatMap(([key, group]) => {
       const [service, reason] = key.split("\n");
       const ports = group.flatMap(({ endpoint }) => endpoint.published);
+      if (ports.length === 0) return [];
       const [noun, verb] = ports.length === 1 ? ["Port", "stays"] : ["Ports", "stay"];
       return `${noun} ${publishedText(ports)} of ${service} ${verb} published: ${reason}.`;
     }),

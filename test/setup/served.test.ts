@@ -18,6 +18,7 @@ import {
   type ServedOptions,
   serviceAfter,
 } from "../../src/setup/served.ts";
+import { placesIn, siteText } from "../../src/setup/sites.ts";
 import { listenHere } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { noChoices, publicProjects } from "./public-projects.ts";
@@ -230,6 +231,16 @@ for (const [claim, ended, expected] of [
     ["nginx:80 app.example.org"],
   ],
   [
+    "below an address there are no names, so other services stay as they are",
+    () => ends(monorepo, { name: "203.0.113.5" }),
+    ["web:3000 203.0.113.5", "admin:3002 stays", "api:3001 stays"],
+  ],
+  [
+    "unless a person names one",
+    () => ends(monorepo, { name: "[2001:db8::5]" }, "admin=admin.org"),
+    ["web:3000 [2001:db8::5]", "admin:3002 admin.org", "api:3001 stays"],
+  ],
+  [
     "UDP, and a service that Caddy cannot reach, stay as they are",
     () => ends(unreachable),
     ["game:3000 stays", "host:9000 stays", "vpn:8081 stays"],
@@ -289,6 +300,22 @@ test("a project without published ports has its one service with build:", (t) =>
   assert.deepEqual(ends(unknown), []);
   const plan = planServed({ app, db }, noChoices);
   assert.deepEqual(questionsOf([], plan)[0]?.proposal, "app.example.org");
+});
+
+test("an only service with build: for which a person says none is never served", () => {
+  const site = { project: "shop", name, hasCertificate: true };
+  for (const app of [
+    service([["8080", 8080]], { build, expose: ["8080"] }),
+    service([], { build, expose: ["8080"] }),
+  ]) {
+    const places = [parsePlace("app=none") ?? assert.fail()];
+    const plan = planServed({ app }, { ...noChoices, places });
+    assert.deepEqual(plan.upstreams, []);
+    assert.equal(plan.left.length, 1);
+    const next = { ...noChoices, places: placesIn(siteText(plan, site), name, name) };
+    assert.deepEqual(planServed({ app }, next).upstreams, []);
+    assert.doesNotMatch(notesOf({ app }, name, plan).join("\n"), /Ports? {2}of/);
+  }
 });
 
 /** Our compose file for a public project, without its comment. */
