@@ -236,7 +236,7 @@ function refuseName(name: string, known: string | null, others: ReadonlyMap<stri
   const choose = "Choose another name: hotpush init --project <name>";
   if (known !== null && name !== known) {
     throw new SetupError(
-      `This checkout is the project ${known} already. To rename it, remove it first: hotpush remove ${known}`,
+      `This checkout is the project ${known} already. To rename it, remove it first: hotpush remove --project ${known}`,
     );
   }
   if (other !== undefined) throw new SetupError(`${name} is the project in ${other}. ${choose}`);

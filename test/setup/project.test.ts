@@ -94,7 +94,7 @@ test("a project has the name of its repository, with the owner's if that is take
   for (const [options, says] of [
     [{ given: "shop", others }, /shop is the project in \/srv\/other\/shop/],
     [{ given: "caddy" }, /caddy is a name of the server/],
-    [{ given: "store", known: "shop" }, /is the project shop already/],
+    [{ given: "store", known: "shop" }, /is the project shop already.*: hotpush remove --project shop$/],
   ] as const)
     assert.throws(() => chooseProjectName({ ...alone, path: "octo/shop", ...options }), says);
 });
