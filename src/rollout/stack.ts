@@ -430,7 +430,7 @@ async function undoService(
   old: SwarmService | undefined,
   running: VersionImage | undefined,
 ): Promise<void> {
-  const { engine, signal } = rollout;
+  const { engine } = rollout;
   const { name, image, isBuilt, mayEnd, replacement } = service;
   if (isBuilt && running && running.id !== running.tag && !isNamedByCommit(image))
     await tagImage(engine, running.id, image);
@@ -439,9 +439,9 @@ async function undoService(
   if (definitionOf(now) === definitionOf(old)) return;
   const back = async () => {
     await engine.post(`/services/${now.ID}/update?version=${now.Version.Index}&rollback=previous`, now.Spec);
-    // After a request to stop there is no time to watch: Swarm goes on by itself.
-    const isDone = !signal.aborted && (await endOfUpdate(rollout, service)) === "rollback_completed";
-    return isDone ? "done" : "asked for, and Swarm goes on";
+    // A request to stop ends the wait, and Swarm goes on by itself: a second roll back would bring the new version again.
+    const end = await endOfUpdate(rollout, service).catch(() => null);
+    return end === "rollback_completed" ? "done" : "asked for, and Swarm goes on";
   };
   await timed({ ...rollout, service }, "roll back", back, (how) => `to the old version: ${how}`);
 }

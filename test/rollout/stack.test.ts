@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import { parse } from "yaml";
 import type { ComposeService } from "../../src/platform/compose.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
 import {
   chooseEngine,
   deployInput,
@@ -242,6 +243,30 @@ test("a job is not rolled back when another service fails, and the change in bet
   const { rollout, posted } = rolloutOn("222222222222");
   await undoStack(rollout, before, {});
   assert.deepEqual(posted, ["/services/app/update?version=1&rollback=previous"]);
+});
+
+test("a stop while Swarm goes back advises no second roll back, which goes forward", async () => {
+  const before = await readStackState(rolloutOn("111111111111").rollout);
+  const { rollout: asked, posted } = rolloutOn("222222222222");
+  const stopping = new AbortController();
+  const events: RolloutEvent[] = [];
+  const engine = {
+    ...asked.engine,
+    async get(path: string) {
+      const isBack = posted.length > 0;
+      if (isBack) stopping.abort();
+      const status = isBack ? { UpdateStatus: { State: "rollback_started" } } : {};
+      const listed = [{ ...serviceOf("app", "222222222222"), ...status }];
+      return Buffer.from(JSON.stringify(answerTo(path, listed)));
+    },
+  };
+  const report = (event: RolloutEvent) => void events.push(event);
+  await undoStack({ ...asked, engine, signal: stopping.signal, report }, before, {});
+  assert.equal(posted.length, 1);
+  assert.deepEqual(
+    events.map((event) => [event.event, "detail" in event && event.detail]),
+    [["step", "to the old version: asked for, and Swarm goes on"]],
+  );
 });
 
 /** A roll-out that was asked to stop, so it does not wait, on an engine whose services run the images of `commit`. */
