@@ -34,7 +34,7 @@ const files = [
 ];
 
 /** @returns a line for each misspelled word of `text` */
-export function misspelledIn(file: string, text: string): readonly string[] {
+function misspelledIn(file: string, text: string): readonly string[] {
   return text.split("\n").flatMap((line, index) =>
     spellings.flatMap(([wrong, right]) => {
       const found = wrong.exec(line)?.[0];

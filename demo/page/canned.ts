@@ -133,7 +133,7 @@ const failure: Parameters<typeof cannedDeployment>[0] = {
   },
 };
 
-export function cannedRequests(project: string, requests: number): readonly SiteRequests[] {
+function cannedRequests(project: string, requests: number): readonly SiteRequests[] {
   const before = Math.round(requests * 0.62);
   const after = requests - Math.round(requests * 0.62);
   return [
@@ -192,12 +192,7 @@ export function cannedProject(
   };
 }
 
-export function liveOf({
-  commit,
-  subject,
-  author,
-  liveAt,
-}: DeploymentJson): NonNullable<ProjectJson["live"]> {
+function liveOf({ commit, subject, author, liveAt }: DeploymentJson): NonNullable<ProjectJson["live"]> {
   return { commit, subject, author, since: liveAt };
 }
 

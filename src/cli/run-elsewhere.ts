@@ -12,7 +12,7 @@ import { refuse } from "./command.ts";
 import { directoriesAround, statePathOf } from "./service-access.ts";
 
 /** Where `hotpush up` writes down which server was set up from this machine. */
-export function clientFileOf({ XDG_CONFIG_HOME, HOME }: NodeJS.ProcessEnv): string {
+function clientFileOf({ XDG_CONFIG_HOME, HOME }: NodeJS.ProcessEnv): string {
   return join(XDG_CONFIG_HOME || join(HOME || "/", ".config"), "hotpush/client.env");
 }
 

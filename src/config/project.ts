@@ -124,7 +124,7 @@ export function readCommitStatus(
   return Object.freeze({ ...repository, token: makeSecret(token) });
 }
 
-export const targetKinds = ["webhook", "slack", "discord", "ntfy", "apprise"] as const;
+const targetKinds = ["webhook", "slack", "discord", "ntfy", "apprise"] as const;
 
 /** Where notifications go: a line of the file that NOTIFY_FILE names. */
 export interface NotifyTarget {

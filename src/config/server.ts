@@ -6,8 +6,6 @@ export const serverComposeProject = "hotpush";
 export const serverServices = { caddy: "caddy", front: "front", run: "run" } as const;
 /** Caddy's own network. It sorts before those of the projects, so that it stays Caddy's gateway. */
 export const serverNetwork = "hotpush";
-/** The only network of `front`, without a way out. */
-export const frontNetwork = "hotpush-front";
 /** Where Caddy and `run` see the live directory. */
 export const liveMount = "/run/live";
 /** Caddy's admin API is on this socket in the live directory. */

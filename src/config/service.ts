@@ -18,7 +18,7 @@ export type LogLevel = ServiceSettings["logLevel"];
  *
  * @param faults gets a sentence for each error; the settings may only be used if there is none
  */
-export function readServiceSettings(env: Environment, faults: string[]) {
+function readServiceSettings(env: Environment, faults: string[]) {
   const values = readVariables(serviceVariables, env, faults);
   return Object.freeze({
     port: values.WEBHOOK_PORT,

@@ -37,7 +37,7 @@ export type Branch = (typeof branches)[number];
 
 export const branches = ["main", "master"] as const;
 export const notifyOns = ["failures", "all"] as const;
-export const logLevels = ["debug", "info", "warn", "error"] as const;
+const logLevels = ["debug", "info", "warn", "error"] as const;
 
 const path = { expected: "an absolute path", read: absolutePath };
 const directory = { ...path, expected: "the absolute path of a directory" };

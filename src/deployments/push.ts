@@ -65,7 +65,7 @@ export interface FrontAnswers {
 }
 
 /** The id of a push in the spool. */
-export const spoolId = /^[0-9a-f]{32}$/;
+const spoolId = /^[0-9a-f]{32}$/;
 
 /** The name of a push's file in the spool. While it is written, `.new` follows. */
 export function spoolName(id: string): string {
@@ -118,7 +118,7 @@ export function isPlainRepository(name: unknown): name is string {
 }
 
 /** The member of a body that makes its push a dry run. It is signed with the rest, and no git host sends it. */
-export const dryRunMember = '"hotpush":{"dryRun":true}';
+const dryRunMember = '"hotpush":{"dryRun":true}';
 
 /**
  * Reads the marker of a dry run. Anything else in its place is malformed and not an ordinary push: its author meant that

@@ -14,7 +14,7 @@ import { type Deployment, type DeploymentState, isFinished, transitions } from "
 import { reportEnding } from "./outbox.ts";
 
 /** The record of deployments. */
-export const deploymentsSchema: Schema = {
+const deploymentsSchema: Schema = {
   file: "hotpush.db",
   migrations: [],
   tables: `CREATE TABLE deployments (
@@ -334,7 +334,7 @@ export interface Total {
 }
 
 /** The upper ends of the histograms' buckets. */
-export const bucketSeconds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800] as const;
+const bucketSeconds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800] as const;
 
 /**
  * How a deployment ended, in the words of OpenTelemetry's conventions for CI/CD (`cicd.pipeline.result`).

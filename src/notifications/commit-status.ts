@@ -165,7 +165,7 @@ const notThere: SendOutcome = {
 };
 
 /** What a commit of a deployment shows. */
-export function statusOf(message: Message, commit: string): StatusOnCommit {
+function statusOf(message: Message, commit: string): StatusOnCommit {
   const { ref, project, state } = message.report.deployment;
   const branch = ref.replace(/^refs\/heads\//, "");
   const { link } = message;

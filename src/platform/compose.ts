@@ -363,7 +363,6 @@ export interface ComposeHook {
 
 /** How Swarm replaces the tasks of a service. */
 export interface ComposeUpdateConfig {
-  readonly parallelism?: number;
   readonly delay?: string;
   readonly monitor?: string;
   readonly order?: "start-first" | "stop-first";

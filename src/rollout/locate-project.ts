@@ -178,7 +178,7 @@ export function projectOnServer({ name, networks = {}, services }: ComposeModel)
  *
  * @returns null if there is no server
  */
-export async function findServerState(engine: Engine): Promise<ServerState | null> {
+async function findServerState(engine: Engine): Promise<ServerState | null> {
   const containers = await listContainers(engine, serverComposeProject);
   const [run, caddy] = [serverServices.run, serverServices.caddy].map((name) =>
     containers.find(({ service }) => service === name),

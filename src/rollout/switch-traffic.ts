@@ -26,7 +26,7 @@ import { timed } from "./report.ts";
  *
  * @returns the names in the order of the files; empty if nothing was switched yet
  */
-export async function readLiveFiles(directory: string, service: string): Promise<readonly string[]> {
+async function readLiveFiles(directory: string, service: string): Promise<readonly string[]> {
   const names: string[] = [];
   for (const file of await liveFiles(directory, service)) {
     names.push((await readFile(join(directory, file), "utf8")).trim());

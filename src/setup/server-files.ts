@@ -126,7 +126,7 @@ function remotePath({ remote, remoteUrl, root }: SetupProject): string | null {
 }
 
 /** Directories of a machine with checkouts in them. `run` has those that exist, at their own paths. */
-export const usualCheckoutPaths: readonly string[] = ["/srv", "/opt", "/home", "/root", "/var/www"];
+const usualCheckoutPaths: readonly string[] = ["/srv", "/opt", "/home", "/root", "/var/www"];
 
 /**
  * The text of the server's compose.yaml.

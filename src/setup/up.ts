@@ -332,7 +332,7 @@ async function hasImageFor(architecture: string, env: NodeJS.ProcessEnv): Promis
   return found === `${architecture} ${sourcesDigest()}`;
 }
 
-export function checkoutOf(name: string): string {
+function checkoutOf(name: string): string {
   return `/srv/${name}`;
 }
 

@@ -95,7 +95,7 @@ export function makePlace(scope: Scope, within: string = temporaryDirectory(scop
 }
 
 /** A port at which nothing listens, for this test only. */
-export const unusedPort = await freePort();
+const unusedPort = await freePort();
 
 function settingsOf({ repoPath, statePath }: Place): string {
   const values = {

@@ -100,7 +100,7 @@ export function mountImage(scope: Scope, imagePath: string): string {
 }
 
 /** Mounts an image file, as after a power cut, lets `look` read it, and unmounts it. */
-export function whileMounted<Result>(imagePath: string, look: (path: string) => Result): Result {
+function whileMounted<Result>(imagePath: string, look: (path: string) => Result): Result {
   const path = mount(["-o", "loop", imagePath]);
   try {
     return look(path);

@@ -156,7 +156,6 @@ async function run([program = "true", ...args]: readonly string[]): Promise<numb
     BRANCH: "master",
     HOTPUSH_SERVER: "https://hotpush.example.com",
     HOTPUSH_TOKEN_FILE: join(own, "variables/.env"),
-    HOTPUSH_ENGINE: "swarm",
     GIT_CONFIG_GLOBAL: join(home, ".gitconfig"),
     COMPOSE_FILE: join(own, "server/compose.yaml"),
     COMPOSE_PROJECT_NAME: "hotpush",

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { WholeStatusJson } from "../../src/calls/shapes.ts";
 import {
-  frontNetwork,
   projectNetwork,
   type ServerFiles,
   type ServerState,
@@ -74,7 +73,7 @@ export async function startServer(labEnv: NodeJS.ProcessEnv, image?: string) {
     },
     /** Waits until Caddy is on the networks of just these projects. */
     async untilJoined(names: readonly string[], withinMs?: number) {
-      const wanted = [serverNetwork, frontNetwork, ...names.map(projectNetwork)].sort().join();
+      const wanted = [serverNetwork, ...["front", ...names].map(projectNetwork)].sort().join();
       const isJoined = async () => (await caddyNetworks().catch(() => [])).join() === wanted;
       await until(`Caddy on the networks ${wanted}`, isJoined, withinMs);
     },
