@@ -25,17 +25,21 @@ export function imagesFor(store: Store, { trigger }: Deployment): string {
 const mostBack = 200;
 
 /**
- * The images that stay back: those that were taken back or rolled back from. Of all that were tried, also those whose last
- * deployment failed, and those of the last that succeeded: they are live, or its script does not pull.
+ * The images that stay back: those that were taken back, or rolled back from before another one of their name succeeded. Of all
+ * that were tried, also those whose last deployment failed, and those of the last that succeeded: they are live, or its script
+ * does not pull.
  */
 function imagesBack(store: Store, which: "taken back" | "of all"): readonly string[] {
+  const succeeded = "FROM deployments WHERE project = $project AND state = 'succeeded'";
   const sql = `SELECT image FROM (
-      SELECT tried.*, (SELECT trigger FROM deployments WHERE project = $project AND state = 'succeeded'
-        AND queue_order > place ORDER BY queue_order LIMIT 1) AS next
+      SELECT *, min(iif(state = 'succeeded', place, NULL)) OVER (PARTITION BY substr(image, 1, instr(image, '@'))
+        ORDER BY place ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS replaced_at
       FROM (SELECT image.value AS image, max(queue_order) AS place, state, is_taken_back
         FROM deployments, json_each(images) AS image WHERE project = $project
-        AND state IN ('succeeded', 'failed', 'timed_out', 'cancelled') GROUP BY image.value) AS tried)
-    WHERE is_taken_back OR next = 'rollback' OR (? AND (state <> 'succeeded' OR next IS NULL))
+        AND state IN ('succeeded', 'failed', 'timed_out', 'cancelled') GROUP BY image.value))
+    WHERE is_taken_back OR EXISTS (SELECT 1 ${succeeded} AND trigger = 'rollback'
+        AND queue_order > place AND queue_order < coalesce(replaced_at, 9e18))
+      OR (? AND (state <> 'succeeded' OR place = (SELECT max(queue_order) ${succeeded})))
     ORDER BY place DESC LIMIT ${mostBack}`;
   return store.all(sql, Number(which === "of all")).map(({ image }) => String(image));
 }

@@ -132,6 +132,19 @@ test("a push rolls out what failed before, but nothing that was taken back; a pe
   assert.equal(imagesFor(store, { ...next, trigger: "manual" }), "newest");
 });
 
+test("an image that was rolled back from stays back, whatever else was deployed before", async (t) => {
+  const { store, find, push, request, run: end } = makeWatched(t);
+  push("succeeded", a);
+  assert.ok(await find(b));
+  end("succeeded");
+  // Of what runs already, nothing is pinned again.
+  store.transaction(() => recordRequest(store, { trigger: "catch-up", ref, commit, images: [] }));
+  end("succeeded");
+  request("rollback");
+  end("succeeded");
+  assert.equal(await find(b), null);
+});
+
 test("a registry that does not answer is logged once and reported, until it answers", async (t) => {
   const { read, find, report, logged, push } = makeWatched(t);
   push("succeeded");
