@@ -273,9 +273,11 @@ export function recordRequest(store: Store, request: DeploymentRequest): Deploym
 
 /**
  * Supersedes what waits for the same branch, and gives `newest` the first of their places: no branch starves. What a person
- * has asked for is superseded only by a person: whoever can send pushes cannot take it back.
+ * has asked for is superseded only by a person: whoever can send pushes cannot take it back. New images supersede nothing: they
+ * are for the commit that is live.
  */
 function supersedeWaiting(store: Store, newest: Deployment): void {
+  if (newest.trigger === "image") return;
   const isByPerson = newest.trigger === "manual" || newest.trigger === "rollback";
   const waits = `WHERE state IN ('queued', 'interrupted') AND project = $project AND ref = ? AND id <> ?
     ${isByPerson ? "" : `AND ${isUnasked}`}`;

@@ -247,6 +247,9 @@ export function createResolver(options: ResolverOptions): Resolver {
     const { checkSigned = null } = options;
     const reader = { env: withoutReplacements(checkout.environment), user: checkout.user };
     const read = (commit: string) => readCommit(checkout.repoPath, commit, reader);
+    const liveNow = trigger === "image" ? findLastGood(store) : null;
+    if (liveNow !== null && liveCommit(liveNow) !== pushed)
+      return skip(`${shortCommit(pushed)}, for which the images were found, is not live any more.`);
     // Of a roll back the images are on this machine, and newer images are deployed with the commit that is live.
     const found: FoundHead =
       trigger === "rollback" || trigger === "image"

@@ -188,6 +188,18 @@ test("new images go out with the commit that is live, and leave the rules about 
   assert.equal(await resolving.resolver.judgeHead(ref, third), "deploy");
 });
 
+test("new images wait behind what came meanwhile, and do not go back to the commit before it", async (t) => {
+  const resolving = makeResolving(t);
+  const first = await resolving.deployNew();
+  const second = resolving.project.commit();
+  const id = resolving.deliver(second);
+  // As if another instance had recorded the push just before.
+  resolving.request("image", first);
+  assert.equal(findDeployment(resolving.store, id)?.state, "queued");
+  assert.equal(await resolving.deploys(), second);
+  assert.equal((await resolving.next()).kind, "skipped");
+});
+
 test("with ALLOWED_SIGNERS no image is deployed that was found before it was set", async (t) => {
   const resolving = makeResolving(t, { checkSigned: async () => null });
   const commitId = await resolving.deployNew();
