@@ -102,6 +102,8 @@ async function answerRequest(
     });
     note(reply, statusOf(found.row));
     if (!isStream(reply)) return sendAnswer(response, jsonAnswer(statusOf(found.row), reply));
+    // Who has left meanwhile does not end what begins now.
+    if (response.destroyed) return;
     // A stream of events has no time-out: a script may be silent for long.
     request.socket.setTimeout(0);
     response.writeHead(200, { "content-type": reply.type });

@@ -46,8 +46,8 @@ export async function openServiceLog(
     );
   const placeOf = (event: ServiceLogEvent) => (event.event === "line" ? event.printedAt : null);
   return eventStream<ServiceLogEvent>(asked.format, log, placeOf, (textOf, signal) => {
-    // Each container waits for the reader.
-    const texts = new PassThrough().setMaxListeners(0);
+    // Each container waits for the reader. After it has left, nobody else takes an error, which would end the process.
+    const texts = new PassThrough().setMaxListeners(0).on("error", () => {});
     const send = async (event: ServiceLogEvent) => {
       if (!texts.write(textOf(event))) await once(texts, "drain", { signal });
     };

@@ -64,7 +64,8 @@ export function eventStream<Event extends object>(
     async write(response) {
       const leaving = new AbortController();
       response.once("close", () => leaving.abort());
-      const beat = isSse ? setInterval(() => response.write(":\n\n"), beatMs).unref() : undefined;
+      const keepOpen = () => response.writableEnded || response.write(":\n\n");
+      const beat = isSse ? setInterval(keepOpen, beatMs).unref() : undefined;
       try {
         await pipeline(read(textOf, leaving.signal), response);
       } catch (error) {
