@@ -200,8 +200,6 @@ function withoutDependencies(model: ComposeModel): string {
 /** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
 export interface ComposeTarget {
   readonly projectDirectory: string;
-  /** In a container: the path of that directory in the container, which may differ. */
-  readonly directoryHere?: string;
   readonly files: readonly string[];
   /** Set if it is not the name that compose derives from the files and the directory. */
   readonly projectName?: string;
@@ -374,7 +372,6 @@ export interface ComposeHealthcheck {
   readonly disable?: boolean;
   readonly interval?: string;
   readonly retries?: number;
-  readonly start_interval?: string;
   readonly start_period?: string;
   readonly timeout?: string;
 }

@@ -40,8 +40,7 @@ export async function locateProject(engine: Engine, target: ComposeTarget): Prom
     throw new ProblemError({ code: "repository_not_mounted", detail });
   }
   if (projectDirectory !== directory) await standIn(directory, projectDirectory);
-  const started = startedAs(own, target, projectDirectory);
-  return { ...target, projectDirectory, directoryHere: directory, ...started };
+  return { ...target, projectDirectory, ...startedAs(own, target, projectDirectory) };
 }
 
 /** A path on the host, and the path in the container where it is mounted. */

@@ -446,9 +446,9 @@ const runnerTools = { flock: "util-linux", mkfifo: "coreutils" } as const;
  *
  * @throws ProblemError `tool_missing`
  */
-export function checkTools(path: string = process.env.PATH ?? ""): void {
+export function checkTools(): void {
   for (const [program, from] of Object.entries(runnerTools)) {
-    if (findProgram(program, path) !== null) continue;
+    if (findProgram(program, process.env.PATH ?? "") !== null) continue;
     const detail = `${program} is not installed. Install the package ${from}.`;
     throw new ProblemError({ code: "tool_missing", detail });
   }

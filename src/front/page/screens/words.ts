@@ -62,8 +62,8 @@ const hour = 3_600_000;
 const day = 86_400_000;
 
 /** How long ago a moment was, in words: "12 minutes ago". The browser keeps it right. */
-export function ago(iso: string, nowMs = Date.now()): Markup {
-  return html`<time datetime="${iso}" title="${exactly(iso)}" data-ago>${agoText(nowMs - Date.parse(iso))}</time>`;
+export function ago(iso: string): Markup {
+  return html`<time datetime="${iso}" title="${exactly(iso)}" data-ago>${agoText(Date.now() - Date.parse(iso))}</time>`;
 }
 
 function agoText(ms: number): string {
