@@ -107,11 +107,12 @@ async function readContainers(
   signal: AbortSignal,
 ): Promise<void> {
   const isFollowing = follow === "true";
+  const first = since === undefined ? null : momentOf(since);
   // One that is started again is read on from its last line, when the reading before has ended.
   const readings = new Map<string, Promise<string | null>>();
   const read = (container: ServiceContainer, lines: string) => {
     const before = readings.get(container.id);
-    const reading = (before ?? Promise.resolve(since ?? null)).then((from) =>
+    const reading = (before ?? Promise.resolve(first)).then((from) =>
       readContainer(
         source,
         container,
@@ -191,10 +192,15 @@ async function readContainer(
   return last;
 }
 
-/** As the engine takes it: with a fraction of nine digits. */
+/** As the engine writes it before each line, so that texts can be compared: in UTC, with nine digits. */
+function momentOf(moment: string): string {
+  const fraction = /\.(\d+)/.exec(moment)?.[1] ?? "";
+  return `${new Date(moment).toISOString().slice(0, 19)}.${fraction.padEnd(9, "0")}Z`;
+}
+
+/** As the engine takes it. */
 function secondsOf(moment: string): string {
-  const fraction = /\.(\d+)/.exec(moment)?.[1] ?? "0";
-  return `${Math.floor(Date.parse(moment) / 1_000)}.${fraction.padEnd(9, "0")}`;
+  return `${Math.floor(Date.parse(moment) / 1_000)}${moment.slice(19, 29)}`;
 }
 
 const timed = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) /;
@@ -215,31 +221,39 @@ async function* linesIn(
   let printedAt = "";
   let rest = Buffer.alloc(0);
   const onLine = (line: string) => lines.push({ line: line.replace(/\r$/, ""), printedAt });
+  const take = ({ stream, bytes }: Frame) => {
+    const [head = "", time = printedAt] = timed.exec(bytes.toString("latin1", 0, timeBytes)) ?? [];
+    if (from !== null && time <= from) return;
+    printedAt = time;
+    const cutter = cutters.get(stream) ?? createLineCutter(onLine, redactor);
+    cutters.set(stream, cutter);
+    cutter.push(bytes.subarray(head.length));
+  };
   for await (const chunk of answer) {
     const { frames, rest: begun } = cut(Buffer.concat([rest, chunk]));
     rest = Buffer.from(begun);
-    for (const { stream, bytes } of frames) {
-      const [head = "", time = printedAt] = timed.exec(bytes.toString("latin1", 0, timeBytes)) ?? [];
-      if (from !== null && time <= from) continue;
-      printedAt = time;
-      const cutter = cutters.get(stream) ?? createLineCutter(onLine, redactor);
-      cutters.set(stream, cutter);
-      cutter.push(bytes.subarray(head.length));
-    }
+    for (const frame of frames) take(frame);
     yield* lines;
     lines = [];
   }
+  // The last line of a terminal may have no end.
+  if (cut === cutRaw) take({ stream: 1, bytes: rest });
   for (const cutter of cutters.values()) cutter.finish();
   yield* lines;
 }
 
-/** Of a container with a terminal: a line is a piece. */
+/** Of a container with a terminal: the engine writes the time of a long line before each piece of it. */
 function cutRaw(raw: Buffer): { readonly frames: readonly Frame[]; readonly rest: Buffer } {
   const frames: Frame[] = [];
   let at = 0;
-  for (let end = raw.indexOf("\n") + 1; end > 0; end = raw.indexOf("\n", at) + 1) {
-    frames.push({ stream: 1, bytes: raw.subarray(at, end) });
-    at = end;
+  for (;;) {
+    const end = raw.indexOf("\n", at) + 1;
+    const line = raw.subarray(at, end || raw.length);
+    const piece = line.indexOf(line.subarray(0, timeBytes), timeBytes);
+    if (piece <= 0 && end === 0) break;
+    const bytes = piece > 0 ? line.subarray(0, piece) : line;
+    frames.push({ stream: 1, bytes });
+    at += bytes.length;
   }
   const rest = raw.subarray(at);
   if (rest.length <= mostRawBytes) return { frames, rest };

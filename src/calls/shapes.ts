@@ -55,7 +55,11 @@ export const takes = {
     v.regex(/^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,99}$/, "This is no name of a service."),
   ),
   lines: number(0, 10_000, "`tail` must be a number from 0 to 10,000."),
-  moment: v.pipe(v.string(), v.isoTimestamp("A moment must be in ISO 8601.")),
+  moment: v.pipe(
+    v.string(),
+    v.isoTimestamp("A moment must be in ISO 8601."),
+    v.check((text) => !Number.isNaN(Date.parse(text)), "A moment must be in ISO 8601."),
+  ),
   reason: v.optional(v.pipe(v.string(), v.maxLength(1_000), personText(200)), ""),
   named: {
     name: v.pipe(v.string(noName), personText(60), v.string(), v.minLength(1, noName)),
