@@ -62,6 +62,8 @@ interface Source {
   /** The project's, as the engine's host has it. */
   readonly directory: string;
   readonly redactor: ProjectScript["redactor"];
+  /** The variables whose values commands print: a container may have got them. */
+  readonly secretNames: readonly string[];
 }
 
 interface ServiceContainer {
@@ -72,9 +74,10 @@ interface ServiceContainer {
 }
 
 async function sourceOf(project: Project): Promise<Source> {
-  const { environment, redactor } = project.script();
+  const { environment, redactor, secretCommands } = project.script();
   const directory = await project.hostDirectory(project.settings.repoPath);
-  return { dockerHost: environment.DOCKER_HOST, directory, redactor };
+  const secretNames = Object.keys(secretCommands);
+  return { dockerHost: environment.DOCKER_HOST, directory, redactor, secretNames };
 }
 
 const label = "com.docker.compose";
@@ -159,7 +162,7 @@ interface Reading {
  * @returns the time of the last one
  */
 async function readContainer(
-  { dockerHost, redactor }: Source,
+  { dockerHost, redactor, secretNames }: Source,
   { id, name: container }: ServiceContainer,
   { from, lines, isFollowing, isNew }: Reading,
   send: Send,
@@ -176,8 +179,10 @@ async function readContainer(
   let fault: string | null = null;
   try {
     const inspected = await inspectContainer(connectEngine(dockerHost), id);
+    const secrets = inspected ? secretsIn(inspected) : [];
+    const printed = secretNames.map((name) => valueIn(inspected?.environment ?? [], name));
     const answer = await openEngine(dockerHost, `/containers/${id}/logs?${query}`, signal);
-    for await (const line of linesIn(answer, from, redactor(inspected ? secretsIn(inspected) : []))) {
+    for await (const line of linesIn(answer, from, redactor([...secrets, ...printed]))) {
       if (!hasBegun) await note("begun");
       hasBegun = true;
       await send({ event: "line", container, ...line });
@@ -190,6 +195,10 @@ async function readContainer(
   }
   if (hasBegun) await note(fault === null ? "ended" : "unreadable", fault);
   return last;
+}
+
+function valueIn(environment: readonly string[], name: string): string {
+  return environment.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1) ?? "";
 }
 
 /** As the engine writes it before each line, so that texts can be compared: in UTC, with nine digits. */

@@ -117,32 +117,6 @@ test("the secrets of a container and of its project are hidden, also in two fram
   assert.equal((await command).stdout, "web-1 | it is ***, or\nweb-1 | ***\n");
 });
 
-test("a secret is hidden in a line that the engine cuts, also of a container with a terminal", async (t) => {
-  const env = ["DB_PASSWORD=of-the-container"];
-  const { engine, service } = await startWith(t, { ...web1, env, hasTerminal: true });
-  const command = hotpush(service, "logs", "--service", "web");
-  const { response } = await engine.log("aaa1");
-  const long = "x".repeat(100);
-  for (const piece of [`${long} of-the-con`, "tainer\n"]) response.write(logged(1, piece).subarray(8));
-  response.end(logged(2, "no line end").subarray(8));
-  assert.equal((await command).stdout, `web-1 | ${long} ***\nweb-1 | no line end\n`);
-});
-
-test("lines since a moment are all that are later, however the moment is written", async (t) => {
-  const { engine, service } = await startWith(t, web1);
-  const page = await startPage(t, service);
-  const path = "GET /api/projects/default/services/web/log?follow=false&format=ndjson&since=";
-  const moments = ["2026-11-26T12:00:01Z", "2026-11-26T14:00:01%2B02:00", "2026-11-26T12:00:01.000Z"];
-  for (const [index, moment] of moments.entries()) {
-    const asked = page.ask(`${path}${moment}`);
-    const { query, response } = await engine.log("aaa1", index);
-    assert.equal(query.get("since"), `${Date.parse("2026-11-26T12:00:01Z") / 1_000}.000000000`);
-    response.end(Buffer.concat([logged(1, "had\n"), logged(1.5, "new\n")]));
-    assert.match((await asked).text, /^[^\n]*"new"[^\n]*\n$/, moment);
-  }
-  assert.equal((await page.ask(`${path}2026-11-26T12:00:01%2B02`)).status, 422);
-});
-
 test("a reader that has stopped misses nothing when it goes on", async (t) => {
   const { engine, service } = await startWith(t, web1);
   const command = await startCommand(t, service, "logs", "--service", "web", "-f", "--json");

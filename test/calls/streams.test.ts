@@ -80,7 +80,11 @@ test("a reader that leaves before the answer begins leaves nothing that looks at
   const project = {
     name: "default",
     settings: { repoPath: directory },
-    script: () => ({ environment: env, redactor: () => ({ text: String, beginning: String }) }),
+    script: () => ({
+      environment: env,
+      redactor: () => ({ text: String, beginning: String }),
+      secretCommands: {},
+    }),
     async hostDirectory() {
       asked.resolve();
       return await answered.promise;
