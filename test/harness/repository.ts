@@ -90,8 +90,7 @@ export interface GpgKey extends SigningKey {
   readonly revoke: () => string;
 }
 
-/** @param expires when it expires, as gpg takes it; `2y` if not given */
-export function makeGpgKey(scope: Scope, expires = "2y"): GpgKey {
+export function makeGpgKey(scope: Scope): GpgKey {
   const home = temporaryDirectory(scope);
   const gpg = (args: readonly string[], input = "") =>
     execFileSync("gpg", ["--homedir", home, "--batch", "--quiet", "--pinentry-mode", "loopback", ...args], {
@@ -107,7 +106,7 @@ export function makeGpgKey(scope: Scope, expires = "2y"): GpgKey {
     "Git Host <noreply@git.example>",
     "ed25519",
     "sign",
-    expires,
+    "2y",
   ]);
   const listed = gpg(["--with-colons", "--list-keys"]);
   const fingerprint = /^fpr:+([0-9A-F]{40}):/m.exec(listed)?.[1] ?? "";
