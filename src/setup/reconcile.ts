@@ -310,7 +310,8 @@ function filesNamingContainers(livePath: string, project: string) {
     .map((name) => {
       const path = join(directory, name);
       // `web` for the file of its second replica, `web.2`.
-      const alias = serviceAlias(name.replace(/\.\d+$/, ""), project);
+      const service = name.replace(/\.\d+$/, "");
+      const alias = serviceAlias(names.includes(service) ? service : name, project);
       return { path, text: readLiveFile(path), alias };
     })
     .filter(({ text }) => /^[a-zA-Z0-9][\w.-]*$/.test(text) && !/\.(?:internal|invalid)$/.test(text));

@@ -271,6 +271,12 @@ test("all replicas of a service have its name", async (t) => {
   assert.equal(read("web.2"), "web.shop.containers.internal");
 });
 
+test("a service whose own name ends like a replica's has its own name", async (t) => {
+  const { renew, read } = makeLiveFiles(t, { "api-v1.2": "shop-api-v1.2-1" });
+  await renew();
+  assert.equal(read("api-v1.2"), "api-v1.2.shop.containers.internal");
+});
+
 test("if no file names a container, the engine is not asked", async (t) => {
   const { renew, read, asked } = makeLiveFiles(t, {
     web: "web.shop.containers.internal",
