@@ -299,9 +299,12 @@ for (const [id, act] of Object.entries(clicks)) byId(id).addEventListener("click
 let waiting = [];
 /** Where the reader goes on. */
 let place = /** @type {number | string | undefined} */ (undefined);
+/** The time of each container's last line, and as it was when the connection began. */
+const lastOf = /** @type {Map<string, string>} */ (new Map());
+let known = new Map(lastOf);
 let source = /** @type {EventSource | null} */ (null);
 let awakeMs = Date.now();
-const [lookMs, sleptMs, againMs] = [2_000, 20_000, 1_000];
+const [lookMs, sleptMs, againMs, overlapMs] = [2_000, 20_000, 1_000, 10_000];
 
 function follow() {
   connect();
@@ -316,20 +319,29 @@ function follow() {
 function connect() {
   source?.close();
   if (!isRunning) return;
-  const from = place ?? lines.at(-1)?.endByte;
+  known = new Map(lastOf);
+  // Containers are read side by side, so one may be behind: what is known comes twice, and is left out.
+  const overlap = () => new Date(Date.parse(String(place)) - overlapMs).toISOString();
+  const from = typeof place === "string" ? overlap() : (place ?? lines.at(-1)?.endByte);
   const query = from === undefined ? "" : `?${section.dataset.place}=${from}`;
   source = new EventSource(section.dataset.events + query);
   source.addEventListener("open", () => showConnection(true));
   source.addEventListener("message", ({ data }) => take(JSON.parse(data)));
   source.addEventListener("error", ({ target }) => {
     showConnection(false);
-    // It comes again by itself, unless it was refused: Hotpush may be away.
-    if (source === target && source.readyState === EventSource.CLOSED) setTimeout(connect, againMs);
+    if (source !== target) return;
+    // It comes again by itself, to the byte, unless it was refused: Hotpush may be away.
+    if (section.dataset.place === "since") source.close();
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, againMs);
   });
 }
 
 function take({ event, line, endByte, printedAt = null, deployment, container, state, detail }) {
   if (event !== "deployment") {
+    if (container && event === "line") {
+      if (printedAt <= (known.get(container) ?? "")) return;
+      lastOf.set(container, printedAt);
+    }
     place = endByte ?? printedAt ?? place;
     // A colour that a line leaves on is that of its container alone.
     const shown = event === "line" ? `| ${line.slice(line.lastIndexOf("\r") + 1)}\u001b[0m` : "";
