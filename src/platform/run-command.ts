@@ -53,6 +53,7 @@ export async function runCommand(command: Command): Promise<CommandEnding> {
     detached: true,
     stdio: ["pipe", "pipe", "pipe", ...(held === undefined ? [] : [held])],
   });
+  endFlood(child);
   const output: string[] = [];
   const lastLines: string[] = [];
   const keep = (line: string) => {
@@ -175,10 +176,30 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
+/** More than any program here has to say. */
+const [longestLineBytes, mostBytes] = [16 * 1024 ** 2, 256 * 1024 ** 2];
+
+/** Ends a program that fills the memory: that of another user may print without an end, as may a hook of theirs in git. */
+function endFlood(child: ChildProcess): void {
+  for (const stream of [child.stdout, child.stderr]) {
+    let [lineBytes, bytes] = [0, 0];
+    stream?.on("data", (chunk: Buffer) => {
+      const end = chunk.lastIndexOf("\n") + 1;
+      lineBytes = chunk.length - end + (end === 0 ? lineBytes : 0);
+      bytes += chunk.length;
+      if (lineBytes <= longestLineBytes && bytes <= mostBytes) return;
+      killGroup(child);
+      // What has left the group could go on.
+      stream.destroy();
+    });
+  }
+}
+
 async function readLines(stream: Readable | null, onLine: (line: string) => void): Promise<void> {
   if (!stream) return;
-  for await (const line of createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }))
-    onLine(line);
+  const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY });
+  stream.once("close", () => lines.close());
+  for await (const line of lines) onLine(line);
 }
 
 const shortages: readonly (string | undefined)[] = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"];

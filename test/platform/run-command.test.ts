@@ -33,6 +33,19 @@ test("on the time-out the whole process group is killed", async () => {
   await until(`the end of process ${pid}`, () => isGone(pid));
 });
 
+test("a program that prints without an end is ended, and fills no memory", async () => {
+  const flood = "setsid sh -c 'head -c 60000000 /dev/zero | tr \"\\0\" x' ; sleep 60";
+  for (const script of [`${flood} >&2`, flood]) {
+    let length = 0;
+    const onLine = (line: string) => {
+      length = Math.max(length, line.length);
+    };
+    const ending = await runCommand({ argv: sh(script), timeoutMs: 50_000, onLine });
+    assert.deepEqual([ending.kind, length < 20_000_000], ["exited", true]);
+    assert.ok(ending.kind === "exited" && ending.code !== 0);
+  }
+});
+
 test("an abort ends it", async () => {
   const stopping = new AbortController();
   const running = runCommand({ argv: ["sleep", "60"], timeoutMs: 60_000, signal: stopping.signal });
