@@ -104,7 +104,7 @@ onEngine("the requests of a roll-out, and the guard of a new version", (env) => 
     assert.equal(code, 1, output);
     assert.match(
       failureIn(output),
-      /is worse than the one before: \d+ of \d+ requests went wrong \(9\d(?:\.\d)? %\), before 0 of/,
+      /is worse than the one before: \d+ of \d+ requests went wrong \([5-9]\d(?:\.\d)? %\), before 0 of/,
     );
     const times = load.failures.map(({ atMs }) => atMs);
     const lastedMs = Math.max(...times) - Math.min(...times);
