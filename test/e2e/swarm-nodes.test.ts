@@ -16,6 +16,7 @@ const port = 8080;
 /** Between two requests of a client. */
 const pauseMs = 300;
 const answersAround = 30;
+const started: Load[] = [];
 
 onOwnEngine("together", "a Swarm of three nodes, with Caddy on each", (labEnv) => {
   let nodes: SwarmNodes;
@@ -37,6 +38,8 @@ onOwnEngine("together", "a Swarm of three nodes, with Caddy on each", (labEnv) =
     await mkdir(join(stack.directory, "caddy"));
   });
   after(async () => {
+    // Those of a test that failed would go on for ever.
+    await Promise.all(started.map((load) => load.stop()));
     await stack?.remove();
     registry?.close();
     await nodes?.remove();
@@ -204,6 +207,7 @@ async function versionAt(origin: string): Promise<string> {
 
 async function loadOn(origins: readonly string[]): Promise<readonly Load[]> {
   const loads = origins.map((origin) => startLoad(origin, pauseMs));
+  started.push(...loads);
   await until("answers", () => loads.every((load) => load.answers.length > answersAround));
   return loads;
 }
