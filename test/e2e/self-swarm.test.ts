@@ -52,7 +52,7 @@ onOwnEngine("one stack", "Hotpush as a service of the stack that it deploys", (e
     assert.deepEqual(versions, ["first", "second"]);
     assert.match(await (await fetch(stack.origin)).text(), /^first /);
     assert.deepEqual(await stack.instances(), before);
-    await logged(/deploy +[\d.]+ m?s {2}stack \S+, without hotpush, which runs this$/m);
+    await logged(/deploy +[\d.]+ m?s {2}stack \S+, without hotpush, which runs this/);
   });
 
   test("a deployment leaves Hotpush alone, though its part of the file has changed", async () => {
