@@ -20,8 +20,9 @@ export interface HeldConnections {
   readonly spaces?: number;
   /** The interval of additional spaces. */
   readonly dripMs?: number;
-  /** The interval between two opened connections. */
+  /** The least interval between two opened connections: a flood that was held up does not catch up in a burst. */
   readonly openEveryMs?: number;
+  /** How long after its end a connection is replaced. */
   readonly reopenMs: number;
 }
 
@@ -93,19 +94,29 @@ function holdConnections({
 }: HeldConnections): void {
   const sent = Buffer.concat([Buffer.from(beginning), Buffer.alloc(spaces, " ")]);
   let opened = 0;
+  let toOpen = clients;
   function open(): void {
     opened += 1;
+    toOpen -= 1;
     const socket = connect({ port, host: "127.0.0.1" });
     const drip = dripMs === undefined ? undefined : setInterval(() => socket.write(" "), dripMs);
     socket.on("error", () => {});
     socket.on("close", () => {
       clearInterval(drip);
-      setTimeout(open, reopenMs);
+      setTimeout(() => {
+        toOpen += 1;
+      }, reopenMs);
     });
     socket.resume();
     if (sent.length > 0) socket.write(sent);
   }
-  for (let index = 0; index < clients; index += 1) setTimeout(open, index * openEveryMs);
+  const mostAtOnce = Math.max(1, Math.floor(1 / openEveryMs));
+  setInterval(
+    () => {
+      for (let count = Math.min(toOpen, mostAtOnce); count > 0; count -= 1) open();
+    },
+    Math.max(1, openEveryMs),
+  );
   setInterval(() => console.log(opened), 20);
 }
 
