@@ -72,6 +72,7 @@ test("from nothing to a pushed-to project with one command, and again", {
   const clock = startClock();
   const first = await laptop.hotpush([...args, "--page", `https://${page}`], clock.see);
   assert.equal(first.code, 0, first.output);
+  assert.doesNotMatch(first.output, /test\s+push\s+to\s+\S+\s+failed|cannot\s+read\s+the\s+remote/);
   assert.equal(await versionAt(server), "1");
   await push(server, host, 2);
   await until("version 2", async () => (await versionAt(server)) === "2", withinMs);
@@ -132,6 +133,7 @@ async function addSecondProject(t: TestContext, { server, laptop }: Pick<Started
   host.addKey(key);
   const { code, output } = await laptop.hotpush(args);
   assert.equal(code, 0, output);
+  assert.match(output, /ssh root@\S+\s+grep\s+\^WEBHOOK_SECRET=/);
   assert.equal(await versionAt(server, other), "7");
   const { stdout: line } = await server.type("/", "grep ^WEBHOOK_SECRET= /etc/hotpush/projects/blog.env");
   const ofBlog = ["--project", "blog", "--json"];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, globSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { hasSucceeded } from "../../src/platform/run-command.ts";
@@ -9,10 +9,8 @@ import { askRemote } from "../../src/setup/deploy-key.ts";
 import { type ConnectedProject, makeConnectedProject, signingToken } from "../harness/connected-project.ts";
 import { hostToken } from "../harness/fake-git-host.ts";
 import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";
-import { launcher, noServer, openTestTerminal, runCli } from "../harness/hotpush.ts";
-import { makeMachine } from "../harness/machine.ts";
+import { launcher, noServer, runCli } from "../harness/hotpush.ts";
 import { needs, nobody } from "../harness/requirements.ts";
-import { startSshServer } from "../harness/sshd.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 const hosts = Object.keys(hostDescriptions) as readonly HostName[];
@@ -115,13 +113,6 @@ test("a token file that others can read is refused, and HOTPUSH_TOKEN_FILE is no
   assert.deepEqual(host.calls, []);
 });
 
-test("--token-file - reads the token from standard input", async (t) => {
-  const { host, repository, server } = await makeConnectedProject(t, "gitea");
-  const options = { cwd: repository.directory, env: server.env, input: `${hostToken}\n` };
-  await runCli(["connect", "--repository", host.address, "--token-file", "-"], options);
-  assert.deepEqual([host.hooks.length, host.keys.length, host.faults], [1, 1, []]);
-});
-
 test("gh's own token is used for GitHub", async (t) => {
   const project = await makeConnectedProject(t, "github");
   const bin = temporaryDirectory(t);
@@ -135,17 +126,6 @@ test("gh's own token is used for GitHub", async (t) => {
   });
   assert.equal(code, 0, stdout);
   assert.deepEqual([project.host.hooks.length, project.host.keys.length], [1, 1]);
-});
-
-test("a token that is typed is not shown", needs("tmux"), async (t) => {
-  const { host, server, repository } = await makeConnectedProject(t, "gitea");
-  const terminal = openTestTerminal(t, server.env);
-  terminal.type(`cd ${repository.directory}; clear; hotpush connect --repository ${host.address}`);
-  await terminal.waitFor(/Token \(it is not shown\):/);
-  terminal.type(hostToken);
-  await terminal.waitFor(/a test push to .+ failed/);
-  assert.ok(!terminal.raw().includes(hostToken));
-  assert.deepEqual([host.hooks.length, host.keys.length], [1, 1]);
 });
 
 test("the owner of a checkout sees no variable of root", needs("otherUser"), async (t) => {
@@ -163,36 +143,6 @@ test("the owner of a checkout sees no variable of root", needs("otherUser"), asy
   const seen = readFileSync(join(seenBy, "env"), "utf8");
   assert.match(seen, /^GIT_TERMINAL_PROMPT=0$/m);
   assert.ok(!seen.includes(hostToken));
-});
-
-test("git reads the remote with the key, and a signed dry run says that pushes arrive", async (t) => {
-  const ssh = await startSshServer(t, join(temporaryDirectory(t), "ssh"));
-  const project = await makeConnectedProject(t, "gitea");
-  const { repository, host, keyPath, server } = project;
-  const machine = makeMachine(t);
-  machine.addProject("shop", repository.directory, { WEBHOOK_SECRET: signingToken });
-  const url = (await machine.start("all")).urlOf("shop").replace("127.0.0.1", "0.0.0.0");
-  const settings = { WEBHOOK_SECRET: signingToken, WEBHOOK_URL: url, HOTPUSH_GIT_HOST: "gitea" };
-  server.addProject("shop", repository.directory, settings);
-  repository.write("deploy.sh", "#!/bin/sh\n");
-  chmodSync(join(repository.directory, "deploy.sh"), 0o755);
-  repository.commit();
-  const remote = `ssh://${process.env.USER ?? "root"}@127.0.0.1:${ssh.port}${repository.directory}`;
-  repository.git("remote", "set-url", "origin", remote);
-  host.onDone = () => writeFileSync(ssh.authorizedKeys, host.keys.map(({ key }) => `${key}\n`).join(""));
-  // The home of this user has neither the key of this ssh server, nor may it get it.
-  const bin = temporaryDirectory(t);
-  const known = `-o UserKnownHostsFile=${join(bin, "known")} -o StrictHostKeyChecking=accept-new -F /dev/null`;
-  writeScript(join(bin, "ssh"), `#!/bin/sh\nexec /usr/bin/ssh ${known} "$@"\n`);
-  const cwd = repository.directory;
-  const tokenFile = tokenFileOf(t);
-  const env = { ...server.env, PATH: `${bin}:${process.env.PATH}` };
-  const { stdout, stderr, code } = await runCli(args(project, tokenFile), { cwd, env });
-  assert.equal(code, 0, stdout + stderr);
-  assert.doesNotMatch(stdout, /cannot read the remote/);
-  assert.equal(statSync(keyPath).mode & 0o777, 0o600);
-  await runCli([...args(project, tokenFile), "--remove"], { cwd, env });
-  assert.throws(() => repository.git("ls-remote", "origin"));
 });
 
 function args({ host }: ConnectedProject, tokenFile: string): readonly string[] {

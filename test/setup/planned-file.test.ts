@@ -16,19 +16,13 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 const fixed = (name: string, value: string) => ({ name, value, isOpen: false });
 const open = (name: string, value: string) => ({ name, value, isOpen: true });
 
-test("missing variables are added at the end, and every present line stays", () => {
-  const before = "# mine\nexport A=\"1 2\"\n\nB='x'";
-  const after = withSettings(before, [fixed("REPO_PATH", "/srv/shop")]);
-  assert.equal(after, `${before}\nREPO_PATH=/srv/shop\n`);
-  assert.equal(withSettings(after, [fixed("REPO_PATH", "/srv/shop")]), after, "once is enough");
-  const more = withSettings(after, [fixed("MORE", "1")]);
-  assert.equal(more, `${after}MORE=1\n`);
-});
-
-test("a wrong value is replaced in place, and a person's choice stays", () => {
-  const before = "REPO_PATH=/old\nSITE=shop.example.org\nEMPTY=\n";
-  const after = withSettings(before, [fixed("REPO_PATH", "/new"), open("SITE", ":80"), open("EMPTY", "1")]);
-  assert.equal(after, "REPO_PATH=/new\nSITE=shop.example.org\nEMPTY=1\n");
+test("a wrong value is replaced in place, a missing one is added, and a person's lines and choices stay", () => {
+  const before = '# mine\nexport A="1 2"\nREPO_PATH=/old\nSITE=shop.example.org\n\nEMPTY=';
+  const settings = [fixed("REPO_PATH", "/new"), open("SITE", ":80"), open("EMPTY", "1"), fixed("MORE", "2")];
+  const after = withSettings(before, settings);
+  const expected = before.replace("/old", "/new").replace("EMPTY=", "EMPTY=1");
+  assert.equal(after, `${expected}\nMORE=2\n`);
+  assert.equal(withSettings(after, settings), after);
 });
 
 test("every value is read back as it was written", () => {

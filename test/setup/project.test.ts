@@ -54,26 +54,17 @@ test("the remote of a repository is origin, else the first one, else none", asyn
   assert.equal(await readRemoteUrl(temporaryDirectory(t)), null);
 });
 
-test("the branch to deploy is the one that the HEAD of the remote names", async (t) => {
+test("the branch to deploy is the one that the HEAD of the remote names, or named at the clone", async (t) => {
   const remote = makeRepository(t, "remote");
   remote.commit();
-  const { directory, git } = makeRepository(t);
-  git("remote", "add", "origin", remote.directory);
-  assert.equal(await readRemoteBranch(directory), "main");
+  const directory = join(temporaryDirectory(t), "clone");
+  remote.git("clone", "--quiet", remote.directory, directory);
   remote.git("switch", "--quiet", "--create", "x/HEAD");
   assert.equal(await readRemoteBranch(directory), null);
   remote.git("switch", "--quiet", "--create", "master");
   assert.equal(await readRemoteBranch(directory), "master");
-});
-
-test("if the remote does not answer, its branch is the one that git clone found", async (t) => {
-  const remote = makeRepository(t, "remote");
-  remote.git("switch", "--quiet", "--create", "master");
-  remote.commit();
-  const directory = join(temporaryDirectory(t), "clone");
-  remote.git("clone", "--quiet", remote.directory, directory);
   rmSync(remote.directory, { recursive: true });
-  assert.equal(await readRemoteBranch(directory), "master");
+  assert.equal(await readRemoteBranch(directory), "main");
 });
 
 test("a project has the name of its repository, with the owner's if that is taken", () => {

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { statePathOf } from "../../src/cli/service-access.ts";
 import { isUserKnown } from "../../src/setup/machine.ts";
 import { chooseProject, findProjectAround, findServer, type Server } from "../../src/setup/server.ts";
 import { makeServer } from "../harness/machine.ts";
@@ -31,12 +30,6 @@ test("a named project must be there", (t) => {
   assert.throws(() => chooseProject(server, outer, "shop"), /no project shop.+ are: inner, outer\./);
   assert.throws(() => chooseProject(server, outer, "../inner"), /There is no project/);
   assert.equal(chooseProject(server, "/", undefined), null);
-});
-
-test("commands call the server, unless the environment names another state", (t) => {
-  const { env, server } = makeProjects(t);
-  assert.equal(statePathOf(env), server.state.run);
-  assert.equal(statePathOf({ ...env, STATE_PATH: "/given" }), "/given");
 });
 
 test("a user is unknown only if run has no such line in /etc/passwd", async (t) => {

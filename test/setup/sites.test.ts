@@ -3,29 +3,13 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
-import { overrideText } from "../../src/setup/checkout-files.ts";
-import { planServed, questionsOf } from "../../src/setup/served.ts";
-import { serverCaddyfile } from "../../src/setup/server-files.ts";
+import { planServed } from "../../src/setup/served.ts";
 import { placesIn, planPage, refuseTakenNames, siteText } from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-import { noChoices, publicProjects } from "./public-projects.ts";
+import { noChoices } from "./public-projects.ts";
 
 const tool = { ports: [{ target: 8080, published: "8080" }] };
 const site = { project: "shop", name: noChoices.name, hasCertificate: true };
-
-for (const { name, services } of publicProjects) {
-  test(`${name}: a second run reads the first one's files, changes nothing and asks less`, () => {
-    const first = planServed(services, noChoices);
-    const siteBefore = siteText(first, site);
-    const overrideBefore = overrideText("shop", first.changes);
-    const places = placesIn(siteBefore, noChoices.name, noChoices.name);
-    const again = { ...noChoices, places };
-    const second = planServed(services, again);
-    assert.equal(siteText(second, site), siteBefore);
-    assert.equal(overrideText("shop", second.changes), overrideBefore);
-    assert.deepEqual(questionsOf(places, second), []);
-  });
-}
 
 test("a site has the deliveries at the project's name, and each service at its own", () => {
   const services = { app: { ports: [{ target: 4000, published: "4000" }] }, adminer: tool };
@@ -52,13 +36,6 @@ test("without a page at the project's name, only its webhook is there", () => {
   assert.match(text, /^http:\/\/app\.example\.org \{\n\timport deliveries shop\n\thandle \{/m);
 });
 
-test("a port that a person left published stays so at the next run", () => {
-  const services = { app: { ports: [{ target: 4000, published: "4000" }] }, adminer: tool };
-  const place = { service: "adminer", port: 8080, host: "none" };
-  const text = siteText(planServed(services, { ...noChoices, places: [place] }), site);
-  assert.deepEqual(placesIn(text, site.name, site.name).at(-1), place);
-});
-
 test("a new host name of the project drops the names that were below the former one", () => {
   const text =
     "a.org {\n\timport service p web 80\n}\nx.a.org {\n\timport service p x 81\n}\nb.org, c.org {\n\timport service p y 82\n}\n";
@@ -77,16 +54,13 @@ const place = {
 };
 
 test("the page gets a site of its own, with a certificate if Caddy can have one", () => {
-  const text = planPage(pageUrl, place).site.make(null);
-  assert.match(text, /^hotpush\.example\.org \{\n\timport page\n\}$/m);
-  assert.match(
-    serverCaddyfile(),
-    /^\(page\) \{[^}]+reverse_proxy front\.hotpush\.containers\.internal:9001 /m,
-  );
-  const behind = planPage(pageUrl, { ...place, ports: { http: 8080, https: 8443 } }).site.make(null);
-  assert.match(behind, /^http:\/\/hotpush\.example\.org \{$/m);
-  const local = planPage(new URL("http://localhost"), place).site.make(null);
-  assert.match(local, /^http:\/\/localhost \{$/m);
+  const behind = { ...place, ports: { http: 8080, https: 8443 } };
+  for (const [url, at, first] of [
+    [pageUrl, place, "hotpush.example.org {"],
+    [pageUrl, behind, "http://hotpush.example.org {"],
+    [new URL("http://localhost"), place, "http://localhost {"],
+  ] as const)
+    assert.ok(planPage(url, at).site.make(null).includes(`\n${first}\n\timport page\n}\n`), first);
 });
 
 test("an address at a port that Caddy does not have is refused, with the right one", () => {

@@ -8,16 +8,8 @@ const values = { payloadUrl: "https://shop.example.org/webhook", secret: "5ec2e7
 
 test("each form has the URL and the secret", () => {
   for (const name of gitHostNames) {
-    const { fields, way } = webhookForm(name, null, values);
-    assert.ok(
-      fields.some(([, value]) => value === values.payloadUrl),
-      name,
-    );
-    assert.ok(
-      fields.some(([, value]) => value === values.secret),
-      name,
-    );
-    assert.ok(way.includes("ook"), way);
+    const shown = webhookForm(name, null, values).fields.map(([, value]) => value);
+    for (const value of Object.values(values)) assert.ok(shown.includes(value), name);
   }
 });
 
@@ -36,10 +28,6 @@ for (const [name, url, address] of [
     assert.equal(webhookForm(name, parseRemoteUrl(url), values).address, address);
   });
 }
-
-test("without a remote there is no URL, only the way through the menus", () => {
-  assert.equal(webhookForm("github", null, values).address, null);
-});
 
 for (const [host, path, name] of [
   ["github", "octo/shop", "octo/shop"],
