@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { operatorSocketPath } from "../src/config/server.ts";
 import { launcher } from "../test/harness/hotpush.ts";
 import { freePort } from "../test/harness/listen.ts";
 import { makeMachine, type Role } from "../test/harness/machine.ts";
-import { proportionalBytesOf } from "../test/harness/processes.ts";
 import { makeProject } from "../test/harness/repository.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../test/harness/temporary.ts";
 import {
@@ -260,4 +260,10 @@ function startTarget(role: Role, startMs: number): Target {
 
 function commandOf(role: Role): string {
   return role === "all" ? "hotpush" : `hotpush ${role}`;
+}
+
+/** What a process takes of the machine's memory: of what it shares with others, only its part. */
+function proportionalBytesOf(pid: number | undefined): number {
+  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
+  return Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1]) * 1024;
 }

@@ -1,10 +1,10 @@
-import type { ChildProcess } from "node:child_process";
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import type { Scope } from "./temporary.ts";
 import "./environment.ts";
+import type { Scope } from "./temporary.ts";
+import { until } from "./until.ts";
 
 export interface LogLine {
   readonly event?: string;
@@ -14,19 +14,11 @@ export interface LogLine {
   readonly [name: string]: unknown;
 }
 
-interface Waiter {
-  readonly matches: (line: LogLine) => boolean;
-  readonly resolve: (line: LogLine) => void;
-}
-
-const longestWaitMs = 60_000;
-
 /** Reads the JSON log of a service as it is written, and lets a test wait for a line. */
 export class LogReader {
   readonly lines: LogLine[] = [];
   /** Lines of standard output that are not JSON, and all of standard error. */
   readonly otherText: string[] = [];
-  readonly #waiters = new Set<Waiter>();
 
   constructor(child: ChildProcess) {
     if (child.stdout) createInterface(child.stdout).on("line", (text) => this.#take(text));
@@ -35,24 +27,9 @@ export class LogReader {
 
   /** The first line that matches, past or future. */
   waitFor(matches: (line: LogLine) => boolean): Promise<LogLine> {
-    const known = this.lines.find(matches);
-    if (known) return Promise.resolve(known);
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        const seen = [...this.lines.slice(-20).map((line) => JSON.stringify(line)), ...this.otherText].join(
-          "\n",
-        );
-        reject(
-          new Error(`the line waited for did not come within ${longestWaitMs} ms; the last were:\n${seen}`),
-        );
-      }, longestWaitMs);
-      this.#waiters.add({
-        matches,
-        resolve: (line) => {
-          clearTimeout(timer);
-          resolve(line);
-        },
-      });
+    return until("a line of the log", () => this.lines.find(matches)).catch((error: Error) => {
+      const seen = this.lines.slice(-20).map((line) => JSON.stringify(line));
+      throw new Error([error.message, ...seen, ...this.otherText].join("\n"));
     });
   }
 
@@ -70,16 +47,8 @@ export class LogReader {
 
   #take(text: string): void {
     const line = parsed(text);
-    if (!line) {
-      this.otherText.push(text);
-      return;
-    }
-    this.lines.push(line);
-    for (const waiter of this.#waiters) {
-      if (!waiter.matches(line)) continue;
-      this.#waiters.delete(waiter);
-      waiter.resolve(line);
-    }
+    if (line) this.lines.push(line);
+    else this.otherText.push(text);
   }
 }
 
@@ -113,31 +82,13 @@ export function memoryOf(pid: number | undefined): { residentBytes: number; peak
   return { residentBytes: bytesOf("VmRSS"), peakBytes: bytesOf("VmHWM") };
 }
 
-/** What a process takes of the machine's memory: of what it shares with others, only its part. */
-export function proportionalBytesOf(pid: number | undefined): number {
-  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
-  return Number(/^Pss:\s+(\d+) kB$/m.exec(rollup)?.[1]) * 1024;
-}
-
 /**
  * A prefix that makes system calls of a command fail, in the syntax of strace's `inject`, such as
  * `fsync:error=EIO:when=3`. The main thread writes the database and starts scripts; the others, which write the spool, are
  * traced only with `-f`, and each counts for itself. The service stays a child of ours (-D).
  */
 export function straced(fault: string, ...options: readonly "-f"[]): string[] {
-  const [calls] = fault.split(":");
-  return [
-    "strace",
-    "-D",
-    ...options,
-    "-qq",
-    "-o",
-    "/dev/null",
-    "-e",
-    `trace=${calls}`,
-    "-e",
-    `inject=${fault}`,
-  ];
+  return ["strace", "-D", ...options, "-qq", ...injecting(fault)];
 }
 
 /** Makes system calls of a running process fail, as `straced` does, until the returned function is called. */
@@ -147,8 +98,7 @@ export async function injectFault(
   fault: string,
   ...threads: readonly "-f"[]
 ): Promise<() => Promise<void>> {
-  const [calls] = fault.split(":");
-  const options = [...threads, "-o", "/dev/null", "-e", `trace=${calls}`, "-e", `inject=${fault}`];
+  const options = [...threads, ...injecting(fault)];
   const tracer = spawn("strace", ["-p", String(pid), ...options], { stdio: ["ignore", "ignore", "pipe"] });
   const ended = once(tracer, "exit");
   scope.after(() => tracer.kill("SIGKILL"));
@@ -158,6 +108,10 @@ export async function injectFault(
     tracer.kill("SIGTERM");
     await ended;
   };
+}
+
+function injecting(fault: string): string[] {
+  return ["-o", "/dev/null", "-e", `trace=${fault.split(":")[0]}`, "-e", `inject=${fault}`];
 }
 
 const every = Number(process.env.HOTPUSH_TEST_EVERY ?? 1);
@@ -170,16 +124,8 @@ export function triedCalls(last: number): readonly number[] {
   return calls.filter((call) => call % every === offset);
 }
 
-/** A process, as /proc has it. */
-export interface ProcessEntry {
-  readonly pid: number;
-  readonly parent: number;
-  readonly group: number;
-  readonly command: string;
-}
-
 /** All processes that this one can see. */
-export function readProcesses(): readonly ProcessEntry[] {
+export function readProcesses() {
   const pids = readdirSync("/proc").map(Number).filter(Number.isSafeInteger);
   return pids.flatMap((pid) => {
     try {

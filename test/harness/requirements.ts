@@ -1,68 +1,51 @@
 import "./environment.ts";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmdirSync } from "node:fs";
+import { mkdtempSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+
+interface Requirement {
+  readonly isThere: () => boolean;
+  readonly reason: string;
+}
 
 /** Requirements that not every machine meets. */
 const probes = {
   mount: { isThere: canMount, reason: "it mounts file systems, which takes root" },
-  ext4: { isThere: () => runs("mkfs.ext4", "-V"), reason: "it needs mkfs.ext4, of the package e2fsprogs" },
-  root: {
-    isThere: () => process.getuid?.() === 0,
-    reason: "it attaches to a running process, which takes root",
-  },
+  root: { isThere: () => process.getuid?.() === 0, reason: "it does what only root may" },
   otherUser: {
     isThere: canBeAnother,
     reason: "it runs this checkout as another user, who must be able to read it",
   },
-  tmux: { isThere: () => runs("tmux", "-V"), reason: "it needs tmux" },
-  zsh: { isThere: () => runs("zsh", "--version"), reason: "it needs zsh" },
-  fish: { isThere: () => runs("fish", "--version"), reason: "it needs fish" },
-  strace: { isThere: () => runs("strace", "-qq", "-o", "/dev/null", "true"), reason: "it needs strace" },
-  fail2ban: {
-    isThere: () => runs("fail2ban-regex", "--version"),
-    reason: "it needs fail2ban-regex, of the package fail2ban",
-  },
-  shellcheck: { isThere: () => runs("shellcheck", "--version"), reason: "it needs shellcheck" },
-  nginx: { isThere: () => runs("nginx", "-v"), reason: "it needs nginx, of the package nginx-light" },
-  openssl: { isThere: () => runs("openssl", "version"), reason: "it needs openssl" },
-  sshd: {
-    isThere: () => existsSync("/usr/sbin/sshd"),
-    reason: "it needs sshd, of the package openssh-server",
-  },
+  sshd: program("sshd, of the package openssh-server", "test", "-x", "/usr/sbin/sshd"),
+  ext4: program("mkfs.ext4, of the package e2fsprogs", "mkfs.ext4", "-V"),
+  tmux: program("tmux", "tmux", "-V"),
+  zsh: program("zsh", "zsh", "--version"),
+  fish: program("fish", "fish", "--version"),
+  strace: program("strace", "strace", "-qq", "-o", "/dev/null", "true"),
+  fail2ban: program("fail2ban-regex, of the package fail2ban", "fail2ban-regex", "--version"),
+  shellcheck: program("shellcheck", "shellcheck", "--version"),
   // Version 250 is the first that judges a unit of a file.
-  systemd: {
-    isThere: () => runs("systemd-analyze", "security", "--offline=yes", "--help"),
-    reason: "it needs systemd-analyze 250 or newer",
-  },
-  prometheus: {
-    isThere: () => runs("prometheus", "--version") && runs("promtool", "--version"),
-    reason: "it needs prometheus and promtool, of the package prometheus",
-  },
-  age: { isThere: () => runs("age", "--version"), reason: "it needs age" },
-  gitLfs: { isThere: () => runs("git", "lfs", "version"), reason: "it needs git-lfs" },
-  prlimit: { isThere: () => runs("prlimit", "--version"), reason: "it needs prlimit, of util-linux" },
-} as const;
+  systemd: program("systemd-analyze 250", "systemd-analyze", "security", "--offline=yes", "--help"),
+  prometheus: program("prometheus", "promtool", "--version"),
+  age: program("age", "age", "--version"),
+  gitLfs: program("git-lfs", "git", "lfs", "version"),
+  prlimit: program("prlimit, of util-linux", "prlimit", "--version"),
+} as const satisfies Readonly<Record<string, Requirement>>;
+
+function program(name: string, ...command: readonly [string, ...string[]]): Requirement {
+  return { isThere: () => runs(...command), reason: `it needs ${name}` };
+}
 
 /** Requirements that may be missing even if CI is set. */
-const dispensable: readonly string[] = [
-  "otherUser",
-  "systemd",
-  "tmux",
-  "zsh",
-  "fish",
-  "prometheus",
-  "gitLfs",
-  "age",
-];
+const dispensable = /^(?:otherUser|systemd|tmux|zsh|fish|prometheus|gitLfs|age)$/;
 
 /**
  * Options of `test` that skip it if a requirement is missing. If CI is set, a requirement that could be installed is not
  * skipped: the test fails.
  */
 export function needs(...names: readonly (keyof typeof probes)[]): { readonly skip: string | false } {
-  const mayBeMissing = names.filter((name) => dispensable.includes(name) || !process.env.CI);
+  const mayBeMissing = names.filter((name) => dispensable.test(name) || !process.env.CI);
   return {
     skip: mayBeMissing.map((name) => probes[name]).find(({ isThere }) => !isThere())?.reason ?? false,
   };

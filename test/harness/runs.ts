@@ -5,6 +5,7 @@ import { pino } from "pino";
 import { makeSecret } from "../../src/config/secret.ts";
 import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
 import { mainRefs } from "../../src/deployments/push.ts";
+import { toDeployment } from "../../src/deployments/store.ts";
 import { createRunner, type RunnerOptions } from "../../src/runner/runner.ts";
 import { createProjectScript, type ScriptSources } from "../../src/runner/script.ts";
 import { testSecret } from "./delivery.ts";
@@ -72,35 +73,9 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions & 
 
 /** A deployment that is running, as the queue hands it to the runner. */
 export function deploymentWith(id: number): Deployment {
-  return {
-    id,
-    project: "default",
-    skipReason: null,
-    waitReason: null,
-    trigger: "push",
-    ref: "refs/heads/main",
-    before: null,
-    commit: commitOf(String(id)),
-    checkedOutCommit: null,
-    subject: null,
-    author: null,
-    pusher: null,
-    requestedBy: null,
-    cancelledBy: null,
-    repository: null,
-    host: null,
-    deliveryId: null,
-    state: "running",
-    attempts: 1,
-    supersededBy: null,
-    exitCode: null,
-    problem: null,
-    requests: null,
-    liveAtMs: null,
-    createdAtMs: Date.now(),
-    startedAtMs: Date.now(),
-    finishedAtMs: null,
-  };
+  const commit = commitOf(String(id));
+  const fields = { id, trigger: "push", ref: "refs/heads/main", commit, state: "running", attempts: 1 };
+  return toDeployment({ ...fields, project: "default" });
 }
 
 function takeLine(text: string, lines: string[]): void {
