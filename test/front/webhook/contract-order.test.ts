@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { githubDelivery, githubPush, sign } from "../../harness/delivery.ts";
+import { deliver, githubDelivery, githubPush, sign, withHeader } from "../../harness/delivery.ts";
 import { assertProblem } from "../../harness/problems.ts";
 import { exchange } from "../../harness/raw-http.ts";
 import { recordedDeliveryCount } from "../../harness/records.ts";
@@ -77,9 +77,9 @@ function signatureLines({ signature, body }: Draft): string[] {
   return [`X-Hub-Signature-256: sha256=${sign(body, secret)}`];
 }
 
-for (const [index, fault] of faults.entries()) {
-  const [name, status, says] = fault;
-  test(`${name} (${says}) is reported before every later check`, async () => {
+test("each fault is reported before every later check, and with none the push is accepted", async () => {
+  for (const [index, fault] of faults.entries()) {
+    const [, status, says] = fault;
     for (const spoils of [[fault], faults.slice(index), [fault, ...faults.slice(-2)]]) {
       const { replies } = await exchange(service.port, compose(spoils), { replyCount: 1 });
       if (status === 200) assert.equal(JSON.parse(replies[0]?.body ?? "").status, says);
@@ -90,9 +90,11 @@ for (const [index, fault] of faults.entries()) {
         [status, challenge],
       );
     }
-    assert.equal(recordedDeliveryCount(service.statePath), 0);
-  });
-}
+  }
+  assert.equal(recordedDeliveryCount(service.statePath), 0);
+  const { replies } = await exchange(service.port, compose([]), { replyCount: 1 });
+  assert.equal(replies[0]?.status, 202);
+});
 
 test("nothing of the body, the event or the repository shows before the signature is compared", async (t) => {
   const strict = await startService(t, { env: { REPOSITORY: "octo/app", DEPLOY_TIMEOUT: "1m" } });
@@ -100,33 +102,17 @@ test("nothing of the body, the event or the repository shows before the signatur
   const deliveries = [
     githubPush({}, wrong),
     githubPush({ ref: "refs/heads/develop" }, wrong),
-    githubPush({ repository: "octo/app" }, wrong),
     githubPush({ repository: "evil/app" }, wrong),
     githubDelivery("ping", "{}", wrong),
     githubDelivery("nonsense", "no json", wrong),
-    githubDelivery("push", Buffer.from([0xff]), wrong),
-    {
-      ...githubPush(),
-      headers: { ...githubPush().headers, "x-hub-signature-256": `sha256=${"0".repeat(63)}` },
-    },
+    withHeader(githubPush(), "x-hub-signature-256", `sha256=${"0".repeat(63)}`),
   ];
   const answers = new Set<string>();
-  for (const { port } of [service, strict]) {
-    for (const { headers, body } of deliveries) {
-      const response = await fetch(`http://127.0.0.1:${port}/webhook`, {
-        method: "POST",
-        headers,
-        body: body as string,
-      });
-      const fields = [...response.headers].filter(([name]) => name !== "date" && name !== "content-length");
-      const text = (await response.text()).replace(/urn:uuid:[0-9a-f-]+/, "");
-      answers.add(JSON.stringify([response.status, fields, text]));
+  for (const { url } of [service, strict])
+    for (const delivery of deliveries) {
+      const { status, headers, json } = await deliver(url, delivery);
+      const fields = [...headers].filter(([name]) => name !== "date" && name !== "content-length");
+      answers.add(JSON.stringify([status, fields, { ...json, instance: "" }]));
     }
-  }
   assert.equal(answers.size, 1, [...answers].join("\n"));
-});
-
-test("with everything right the same request is accepted", async () => {
-  const { replies } = await exchange(service.port, compose([]), { replyCount: 1 });
-  assert.equal(replies[0]?.status, 202);
 });

@@ -20,50 +20,25 @@ const json = "application/json; charset=utf-8";
 const oldSecret = "the secret that was before this one, 2025";
 const shared = await startService({ after }, { env: { REPOSITORY: "octo/app" } });
 
-test("a push to main answers 202 running, and one that comes meanwhile 202 queued", async (t) => {
+test("a push answers 202 running or queued, and 200 duplicate until it has failed", async (t) => {
   const service = await startService(t, { script: waitingScript });
-  const first = randomCommit();
-  const second = randomCommit();
-  const running = await deliver(service.url, githubPush({ after: first }));
-  const queued = await deliver(service.url, githubPush({ after: second, before: first }));
-  const ref = "refs/heads/main";
-  assert.equal(running.status, 202);
-  assert.equal(queued.status, 202);
-  assert.deepEqual(running.json, {
-    status: "accepted",
-    deployment: { id: 1, ref, commit: first, state: "running" },
-  });
-  assert.deepEqual(queued.json, {
-    status: "accepted",
-    deployment: { id: 2, ref, commit: second, state: "queued" },
-  });
-  assertHeaders(running, json);
-  letGo(service.repoPath);
-  await service.log.waitForEnding(2);
-});
-
-test("the same delivery again answers 200 duplicate while it is running, queued and succeeded", async (t) => {
-  const service = await startService(t, { script: waitingScript });
-  const first = randomCommit();
-  const second = randomCommit();
+  const [first, second] = [randomCommit(), randomCommit()];
   const pushes = [githubPush({ after: first }), githubPush({ after: second, before: first })];
-  for (const push of pushes) assert.equal((await deliver(service.url, push)).status, 202);
-  for (const [index, state] of ["running", "queued"].entries()) {
-    const again = await deliver(
-      service.url,
-      withHeader(pushes[index] as Delivery, "x-github-delivery", `other-${index}`),
-    );
-    assert.equal(again.status, 200);
-    assert.equal(again.json.status, "duplicate");
-    assert.equal(again.json.deployment?.state, state);
-    assert.equal(again.json.deployment?.id, index + 1);
-    assertHeaders(again, json);
-  }
+  const expected = [
+    { id: 1, ref: "refs/heads/main", commit: first, state: "running" },
+    { id: 2, ref: "refs/heads/main", commit: second, state: "queued" },
+  ];
+  for (const status of ["accepted", "duplicate"])
+    for (const [index, push] of pushes.entries()) {
+      const reply = await deliver(service.url, withHeader(push, "x-github-delivery", status));
+      assert.equal(reply.status, status === "accepted" ? 202 : 200);
+      assert.deepEqual([reply.json.status, reply.json.deployment], [status, expected[index]]);
+      assertHeaders(reply, json);
+    }
   letGo(service.repoPath);
   await service.log.waitForEnding(2);
   const late = await deliver(service.url, pushes[1] as Delivery);
-  assert.equal(late.status, 200);
-  assert.equal(late.json.deployment?.state, "succeeded");
+  assert.deepEqual([late.status, late.json.deployment?.state], [200, "succeeded"]);
   assert.match(late.json.detail ?? "", /hotpush deploy/);
   assert.equal(readDeployments(service.statePath).length, 2);
 });
@@ -86,18 +61,13 @@ test("redelivering a push whose deployment failed answers 202 and runs it again"
 });
 
 const ignored: readonly [string, Delivery][] = [
-  ["other_branch", githubPush({ ref: "refs/heads/develop" })],
   ["other_branch", githubPush({ ref: "refs/heads/main2" })],
   ["other_branch", githubPush({ ref: "refs/heads/Main" })],
   ["other_branch", githubPush({ ref: "refs/heads/main\n" })],
-  ["other_branch", githubPush({ ref: "refs/remotes/origin/main" })],
   ["other_branch", githubPush({ ref: "main" })],
   ["tag", githubPush({ ref: "refs/tags/main" })],
   ["branch_deleted", githubPush({ deleted: true, after: noCommit })],
-  ["branch_deleted", githubPush({ after: "0".repeat(64) })],
-  ["other_repository", githubPush({ repository: "octo/other" })],
   ["other_repository", githubPush({ repository: "evil/octo/app" })],
-  ["other_event", githubDelivery("pull_request", '{"action":"opened"}')],
   ["other_event", githubDelivery("", "{}")],
 ];
 
@@ -112,17 +82,13 @@ test("what is not to be deployed answers 200 ignored, with the reason", async ()
 });
 
 const gitlabEvent = { "content-type": "application/json", "x-gitlab-event": "Push Hook" };
-const form = "application/x-www-form-urlencoded";
-/** What contract-order.test.ts has not. */
+const depth = 1_000_000;
+/** What contract-order.test.ts and the recorded deliveries have not. */
 const refused: readonly [HttpProblemCode, Delivery, ...string[]][] = [
   ["signature_unsupported", { headers: { ...gitlabEvent, "x-gitlab-token": "some-token" }, body: "{}" }],
-  ["invalid_json", githubDelivery("push", "")],
   ["invalid_json", githubDelivery("push", "\ufeff{}")],
-  ["invalid_payload", githubDelivery("push", "[]"), "pointer"],
-  ["invalid_payload", githubDelivery("push", "null"), "pointer"],
-  ["invalid_payload", githubDelivery("push", "{}"), "pointer"],
+  ["invalid_payload", githubDelivery("push", `${"[".repeat(depth)}${"]".repeat(depth)}`), "pointer"],
   ["invalid_payload", githubPush({ after: "A".repeat(40) }), "pointer"],
-  ["unsupported_media_type", withHeader(githubPush(), "content-type", form)],
   ["unsupported_media_type", withHeader(githubPush(), "content-type", ";")],
 ];
 

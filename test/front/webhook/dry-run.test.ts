@@ -1,20 +1,11 @@
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, unlinkSync } from "node:fs";
+import { chmodSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { readDryRun, withoutDryRun } from "../../../src/deployments/push.ts";
-import {
-  type Delivery,
-  deliver,
-  githubDelivery,
-  githubPush,
-  noCommit,
-  randomCommit,
-} from "../../harness/delivery.ts";
+import { type Delivery, deliver, githubDelivery, githubPush, randomCommit } from "../../harness/delivery.ts";
 import { readRecorded } from "../../harness/records.ts";
 import { letGo, type RunningService, startService, waitingScript } from "../../harness/service.ts";
-
-const touching = '#!/bin/sh\ntouch "$REPO_PATH/ran"\n';
 
 /** The same push with the marker at its end, as `hotpush send --dry-run` sends it. */
 function dry({ body }: Delivery): Delivery {
@@ -37,63 +28,37 @@ async function wouldOf(
   return (json as unknown as { would: Record<string, Record<string, unknown>> }).would;
 }
 
-test("a dry run says that the push would be deployed now, records nothing and runs nothing", async (t) => {
-  const service = await startService(t, { script: touching });
+test("a dry run says what the push would do now, records nothing and runs nothing", async (t) => {
+  const service = await startService(t, { script: waitingScript });
   const after = randomCommit();
   const would = await wouldOf(service, dry(githubPush({ after })));
   assert.deepEqual(would, { deploy: { ref: "refs/heads/main", commit: after, when: "now" } });
-  assert.equal(countRows(service), 0);
-  assert.equal(existsSync(join(service.repoPath, "ran")), false);
-  const real = await deliver(service.url, githubPush());
-  assert.equal(real.json.deployment?.id, 1, "not even a number was taken");
-  await service.log.waitForEnding(1);
   assert.equal((await service.log.waitFor(({ event }) => event === "delivery.dry_run")).would, "deploy");
-});
-
-test("while a deployment runs, the push would come after it", async (t) => {
-  const service = await startService(t, { script: waitingScript });
+  assert.equal(countRows(service), 0);
   const { json } = await deliver(service.url, githubPush());
-  const would = await wouldOf(service, dry(githubPush()));
-  assert.equal(would.deploy?.when, "after");
-  assert.deepEqual(would.deploy?.after, { ...json.deployment, state: "running" });
+  assert.equal(json.deployment?.id, 1, "not even a number was taken");
+  const next = await wouldOf(service, dry(githubPush()));
+  assert.equal(next.deploy?.when, "after");
+  assert.deepEqual(next.deploy?.after, { ...json.deployment, state: "running" });
   assert.equal(countRows(service), 2, "the running one and its delivery");
   letGo(service.repoPath);
   await service.log.waitForEnding(1);
 });
 
-test("a dry run of what is not deployed says that it would be ignored, and why", async (t) => {
+test("a dry run says that a push would be ignored, or fail, and why", async (t) => {
   const service = await startService(t, { env: { REPOSITORY: "octo/app" } });
   for (const [fields, reason] of [
     [{ ref: "refs/heads/next" }, "other_branch"],
-    [{ ref: "refs/tags/v1" }, "tag"],
-    [{ deleted: true, after: noCommit }, "branch_deleted"],
     [{ repository: "octo/other" }, "other_repository"],
   ] as const)
     assert.equal((await wouldOf(service, dry(githubPush(fields)))).ignore?.reason, reason);
-});
-
-test("a script that cannot be started is reported with its problem", async (t) => {
-  const service = await startService(t);
   const script = join(service.repoPath, "deploy.sh");
   chmodSync(script, 0o644);
   assert.equal((await wouldOf(service, dry(githubPush()))).fail?.code, "script_not_executable");
   unlinkSync(script);
-  const would = await wouldOf(service, dry(githubPush()));
-  assert.equal(would.fail?.code, "script_missing");
-  assert.match(String(would.fail?.detail), /deploy\.sh does not exist/);
-});
-
-test("a marker that is not whole is refused: it is neither a dry run nor a push", async (t) => {
-  const service = await startService(t);
-  for (const hotpush of [
-    { dryRun: "true" },
-    { dryRun: 1 },
-    { dryrun: true },
-    true,
-    null,
-    [],
-    { dryRun: true, more: 1 },
-  ]) {
+  assert.equal((await wouldOf(service, dry(githubPush()))).fail?.code, "script_missing");
+  // What is not whole is neither a dry run nor a push.
+  for (const hotpush of [{ dryRun: "true" }, { dryrun: true }, null, { dryRun: true, more: 1 }]) {
     const { status, json } = await deliver(service.url, githubPush({ hotpush }));
     assert.deepEqual([status, json.code, json.pointer], [422, "invalid_payload", "/hotpush"]);
   }

@@ -1,19 +1,11 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { closeSync, constants, openSync } from "node:fs";
-import { Socket } from "node:net";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { deliver, githubPush } from "../../harness/delivery.ts";
-import { freePort } from "../../harness/listen.ts";
 import { memoryOf } from "../../harness/processes.ts";
 import { exchange, onTheWire } from "../../harness/raw-http.ts";
-import { spawnService, startService } from "../../harness/service.ts";
-import { temporaryDirectory, writeScript } from "../../harness/temporary.ts";
-import { until } from "../../harness/until.ts";
+import { untilDeployment } from "../../harness/records.ts";
+import { startService } from "../../harness/service.ts";
 
-const longestReadMs = 30_000;
 const forged = '{"level":"info","event":"forged","msg":"all is well"}';
 const hostile = [
   `\n${forged}\n`,
@@ -62,72 +54,26 @@ test("no delivery id, branch, repository or output of a script can forge a line 
   assert.deepEqual(ids, new Set([null, "72d3162e-cc78-11e3-81ab-4c9367dc0958"]));
 });
 
-/** Starts the service with redirected output. @returns its address once it answers */
-async function startRedirected(t: Parameters<typeof startService>[0], redirection: string, script: string) {
-  const repoPath = temporaryDirectory(t);
-  writeScript(join(repoPath, "deploy.sh"), script);
-  const port = await freePort();
-  const { child } = spawnService(t, {
-    env: { WEBHOOK_PORT: String(port), NODE_OPTIONS: "--max-semi-space-size=4" },
-    statePath: join(repoPath, "state"),
-    repoPath,
-    wrapper: ["/bin/sh", "-c", `exec "$0" "$@" ${redirection}`],
-  });
-  const url = `http://127.0.0.1:${port}`;
-  await until("an answer", () => isWell(url));
-  return { url, child };
-}
-
-/** False if nothing listens yet. */
-async function isWell(url: string): Promise<boolean> {
-  const response = await fetch(`${url}/health`).catch(() => null);
-  return response?.status === 200;
-}
-
 const talkativeScript = `#!/bin/sh
 line=$(printf '%01000d' 0)
 yes "$line" | head -n 30000
-touch done
 `;
 
 test("a reader that stops reading costs lines and no more than some memory", async (t) => {
-  const fifo = join(temporaryDirectory(t), "fifo");
-  execFileSync("mkfifo", [fifo]);
-  // A reader that has it open without reading.
-  const idle = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK);
-  t.after(() => closeSync(idle));
-  const { url, child } = await startRedirected(t, `>"${fifo}"`, talkativeScript);
+  const service = await startService(t, { script: talkativeScript });
+  const { child, log, statePath, url } = service;
   const before = memoryOf(child.pid);
+  child.stdout?.pause();
   // 30 MB of output: the pipe takes 64 KiB of it, the buffer 4 MiB.
-  const push = githubPush();
-  await deliver(url, push);
-  await until(
-    "the end of the deployment",
-    async () => (await deliver(url, push)).json.deployment?.state === "succeeded",
-  );
+  await deliver(url, githubPush());
+  await untilDeployment(statePath, 1, ({ state }) => state === "succeeded");
   assert.equal((await deliver(url, githubPush({ ref: "refs/heads/x" }))).status, 200);
   const { residentBytes, peakBytes } = memoryOf(child.pid);
   t.diagnostic(
     `from ${before.residentBytes >> 20} to ${residentBytes >> 20} MiB, peak ${peakBytes >> 20} MiB`,
   );
   assert(peakBytes - before.residentBytes < 64 * 1024 ** 2);
-  const lines = await readUntil(fifo, "log.dropped");
-  assert.match(lines.at(-1) ?? "", /"event":"log.dropped","count":\d+/);
-  for (const line of lines) JSON.parse(line);
+  child.stdout?.resume();
+  assert(Number((await log.waitFor(({ event }) => event === "log.dropped")).count) > 0);
+  assert.deepEqual(log.otherText, [], "every line is whole");
 });
-
-/** The lines that are in the pipe at `path` and those that come, up to the first with `part` in it. */
-async function readUntil(path: string, part: string): Promise<readonly string[]> {
-  const pipe = new Socket({ fd: openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), writable: false });
-  const signal = AbortSignal.timeout(longestReadMs);
-  const lines: string[] = [];
-  try {
-    for await (const line of createInterface({ input: pipe, signal })) {
-      lines.push(line);
-      if (line.includes(part)) return lines;
-    }
-  } finally {
-    pipe.destroy();
-  }
-  assert.fail(`${part} is not in the ${lines.length} lines that came within ${longestReadMs} ms`);
-}

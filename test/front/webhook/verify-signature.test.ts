@@ -19,25 +19,18 @@ const githubDigest = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b
 const secret = fc.string({ minLength: 1, maxLength: 100, unit: "binary" });
 const bodyBytes = fc.uint8Array({ minLength: 1, maxLength: 2_000 });
 
-const malformedHex: Readonly<Record<string, string>> = {
-  "an empty one": "",
-  "a prefix alone": "sha256=",
-  "SHA-1": `sha1=${githubDigest.slice(0, 40)}`,
-  "a digit short": `sha256=${githubDigest.slice(1)}`,
-  "a digit long": `sha256=${githubDigest}0`,
-  "padded with a space": `sha256= ${githubDigest}`,
-  "ended by a newline": `sha256=${githubDigest}\n`,
-  "64 letters of two bytes": `sha256=${"é".repeat(64)}`,
-  "two of the same name": `sha256=${githubDigest}, sha256=${githubDigest}`,
-};
+const malformedHex = [
+  "sha256=",
+  `sha1=${githubDigest.slice(0, 40)}`,
+  `sha256=${githubDigest.slice(1)}`,
+  `sha256=${githubDigest}\n`,
+  `sha256=${"é".repeat(64)}`,
+  `sha256=${githubDigest}, sha256=${githubDigest}`,
+];
 
 test("hex that is not whole is malformed, and none is missing", () => {
-  for (const [what, value] of Object.entries(malformedHex))
-    assert.equal(readSignature({ "x-hub-signature": value }, ["x-hub-signature"]).kind, "malformed", what);
-  assert.equal(
-    readSignature({ "x-gogs-signature": `sha256=${githubDigest}` }, ["x-gogs-signature"]).kind,
-    "malformed",
-  );
+  for (const value of malformedHex)
+    assert.equal(readSignature({ "x-hub-signature": value }, ["x-hub-signature"]).kind, "malformed", value);
   assert.equal(readSignature({}, ["x-gogs-signature", "webhook-signature"]).kind, "missing");
   assert.deepEqual(
     readSignature({ "x-gogs-signature": githubDigest.toUpperCase() }, ["x-gogs-signature"]),
@@ -50,13 +43,11 @@ test("if several headers carry a body's signature, each must be right, with one 
   const right = hmac("older", githubBody);
   for (const [digests, expected] of [
     [[githubDigest], "current"],
-    [[githubDigest, githubDigest], "current"],
     [[right], "previous"],
     [[githubDigest, wrong], null],
     [[wrong, githubDigest], null],
     [[githubDigest, right], null],
     [[], null],
-    [[`${githubDigest}00`], null],
     [[githubDigest.slice(0, 32)], null],
   ] as const)
     assert.equal(verdict(bodySignature(...digests), [githubSecret, "older"], githubBody), expected);
@@ -82,17 +73,11 @@ const right = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
 const nearMiss = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OA=";
 
 const malformedStandard: Readonly<Record<string, IncomingHttpHeaders>> = {
-  "an empty signature": { "webhook-signature": "" },
   "signatures of other versions alone": { "webhook-signature": "v1a,bm90IG91cnM= v2,x" },
-  "a version without a signature": { "webhook-signature": "v1," },
   "a digest that is too short": { "webhook-signature": "v1,g0hM9SsE+OTPJTGt" },
   "base64 without its padding": { "webhook-signature": right.slice(0, -1) },
-  hex: { "webhook-signature": `v1,${"a".repeat(64)}` },
   "one malformed signature beside a right one": { "webhook-signature": `v1,x ${right}` },
-  "two signature headers": { "webhook-signature": `${right}, ${right}` },
-  "no id": { "webhook-id": undefined },
   "an id with a full stop": { "webhook-id": "msg.1614265330" },
-  "no timestamp": { "webhook-timestamp": undefined },
   "a timestamp with a full stop": { "webhook-timestamp": "1614265330.5" },
   "a timestamp beyond exact numbers": { "webhook-timestamp": "1".repeat(16) },
 };
@@ -106,13 +91,6 @@ test("of several signatures of Standard Webhooks one right one is enough, and it
   const list = `v1a,bm90IG91cnM= ${nearMiss} v2,anything ${right}`;
   assert.equal(verdict(standard({ "webhook-signature": list }), [standardSecret], standardBody), "current");
   assert.equal(verdict(standard({ "webhook-signature": nearMiss }), [standardSecret], standardBody), null);
-  const gitlab = standard({
-    "webhook-id": "3f1b6a1e-0000-4000-8000-000000000001",
-    "webhook-timestamp": "1700000000",
-    "webhook-signature": "v1,VsBK6JzScVPSc2z35OtfOQYUZnmI88CrmZt9qP6+OX8=",
-  });
-  const secret = "whsec_dGVzdHRlc3R0ZXN0dGVzdHRlc3R0ZXN0dGVzdHRlc3Q=";
-  assert.equal(verdict(gitlab, [secret], '{"object_kind":"push"}'), "current");
 });
 
 test("a Standard Webhooks timestamp is taken within five minutes of our clock, both ways", () => {

@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { METHODS } from "node:http";
+import { connect } from "node:net";
+import { after, test } from "node:test";
+import { deliver, githubDelivery, githubPush } from "../../harness/delivery.ts";
+import { assertHeaders, assertProblem } from "../../harness/problems.ts";
+import { asChunks, exchange, onTheWire, parseReplies, type RawReply } from "../../harness/raw-http.ts";
+import { recordedDeliveryCount } from "../../harness/records.ts";
+import { startService } from "../../harness/service.ts";
+
+const limitBytes = 1024 ** 2;
+const service = await startService({ after }, { env: { WEBHOOK_BODY_LIMIT: "1 MiB" } });
+const chunked = "Transfer-Encoding: chunked";
+
+async function firstReply(bytes: string): Promise<RawReply> {
+  const { replies } = await exchange(service.port, bytes, { replyCount: 1 });
+  return replies[0] ?? assert.fail("no answer");
+}
+
+/** How many deliveries `act` puts on disk. Earlier ones are there before a later push of our own. */
+async function recordedBy(act: () => Promise<void>): Promise<number> {
+  const before = recordedDeliveryCount(service.statePath);
+  await act();
+  assert.equal((await deliver(service.url, githubPush())).status, 202);
+  return recordedDeliveryCount(service.statePath) - before - 1;
+}
+
+test("nothing but its path to the letter is the webhook's, however well it is signed", async () => {
+  const targets = ["/", "/%77ebhook", "//webhook", "/webhook/", "/a/../webhook", "/WEBHOOK", "/webhook%00"];
+  for (const target of [...targets, "/webhook#x", "http://hotpush.test/webhook", "/health/", "/__proto__"])
+    assertProblem(await firstReply(onTheWire(githubPush(), { target })), "not_found");
+});
+
+test("every method but its own is refused on a path with 405 and what is allowed", async () => {
+  for (const [target, allowed] of [
+    ["/webhook", "POST"],
+    ["/health", "GET, HEAD"],
+  ] as const)
+    for (const method of METHODS.filter((name) => !`${allowed}, HEAD, CONNECT`.includes(name))) {
+      const reply = await firstReply(onTheWire(githubPush(), { method, target }));
+      assertProblem(reply, "method_not_allowed");
+      assert.equal(reply.headers.get("allow"), allowed, method);
+    }
+});
+
+test("/health answers ok and nothing else, with a query as without", async () => {
+  for (const target of ["/health", "/health?from=probe"]) {
+    const response = await fetch(`${service.url}${target}`);
+    assert.equal(response.status, 200);
+    assert.deepEqual(await response.json(), { status: "ok" });
+    assertHeaders(response, "application/json; charset=utf-8");
+  }
+});
+
+/** A real push, blown up to `bytes` with white space, which JSON allows. */
+function pushOf(bytes: number) {
+  const { body } = githubPush();
+  return githubDelivery("push", Buffer.concat([Buffer.from(body), Buffer.alloc(bytes - body.length, " ")]));
+}
+
+test("a push of WEBHOOK_BODY_LIMIT is accepted, and one byte more refused, also in chunks", async () => {
+  assert.equal((await deliver(service.url, pushOf(limitBytes))).status, 202);
+  const large = pushOf(limitBytes + 1);
+  const reply = await deliver(service.url, large);
+  assertProblem({ ...reply, body: reply.json }, "payload_too_large");
+  assert.equal(reply.headers.get("connection"), "close");
+  assert.match(reply.json.detail ?? "", /1 MiB.*WEBHOOK_BODY_LIMIT/);
+  const head = onTheWire({ ...large, body: "" }, { framing: [chunked] });
+  assertProblem(await firstReply(head + asChunks(String(large.body))), "payload_too_large");
+});
+
+test("a sender that reads only when it has sent everything sees the 413 too", async () => {
+  const large = pushOf(25 * limitBytes);
+  const socket = connect({ port: service.port, host: "127.0.0.1" });
+  socket.pause();
+  const head = onTheWire({ ...large, body: "" }, { framing: [`Content-Length: ${large.body.length}`] });
+  await new Promise<void>((resolve, reject) => {
+    socket.on("error", reject);
+    socket.write(head);
+    socket.write(large.body, () => resolve());
+  });
+  const text = (await socket.setEncoding("utf8").toArray()).join("");
+  assertProblem(parseReplies(text).replies[0] as never, "payload_too_large");
+});
+
+test("a body in pieces of one byte counts with what each piece takes in memory", async () => {
+  const head = onTheWire({ ...githubPush(), body: "" }, { framing: [chunked] });
+  // 200 kB, but 100 MB of chunks in memory.
+  const { replies, isClosed } = await exchange(service.port, head + "1\r\nx\r\n".repeat(200_000));
+  assertProblem(replies[0] as never, "overloaded");
+  assert(isClosed);
+});
+
+test("two signature headers are refused, whichever of them is right", async () => {
+  const { headers, body } = githubPush();
+  const { "x-hub-signature-256": right = "", ...others } = headers;
+  const wrong = `sha256=${"0".repeat(64)}`;
+  const sent = await recordedBy(async () => {
+    for (const pair of [
+      [right, wrong],
+      [wrong, right],
+      [right, right],
+    ]) {
+      const extra = pair.map((value) => `X-Hub-Signature-256: ${value}`);
+      assertProblem(await firstReply(onTheWire({ headers: others, body }, { extra })), "signature_invalid");
+    }
+    const inQuery = onTheWire({ headers: others, body }, { target: `/webhook?x-hub-signature-256=${right}` });
+    assertProblem(await firstReply(inQuery), "signature_missing");
+  });
+  assert.equal(sent, 0);
+});
+
+/** The lines about the length of the body, which goes out as it is or in chunks. */
+const ambiguous: readonly (readonly [string, ...string[]])[] = [
+  ["Content-Length: LENGTH", chunked],
+  [chunked, "Content-Length: LENGTH"],
+  ["Content-Length: LENGTH", "Content-Length: 0"],
+  ["Content-Length: +LENGTH"],
+  ["Transfer-Encoding: chunked, gzip"],
+  ["Transfer-Encoding: xchunked"],
+  ["Transfer-Encoding : chunked"],
+  ["X-Folded: a", " Transfer-Encoding: chunked", "Content-Length: LENGTH"],
+  ["X-Bare: a\nContent-Length: LENGTH"],
+  ["X-Nul: a\0b", "Content-Length: LENGTH"],
+  ["Host: other.test", "Content-Length: LENGTH"],
+];
+
+test("what two programs may read in two ways is refused, and a push behind it is not read", async () => {
+  const recorded = await recordedBy(async () => {
+    for (const lines of ambiguous) {
+      const push = githubPush();
+      const framing = lines.map((line) => line.replace("LENGTH", String(push.body.length)));
+      const body = lines[0].startsWith("Transfer") ? asChunks(String(push.body)) : String(push.body);
+      const wire = onTheWire(githubPush()) + onTheWire({ ...push, body: "" }, { framing }) + body;
+      const { replies, isClosed } = await exchange(service.port, wire + onTheWire(githubPush()));
+      assert.deepEqual([replies.length, replies[0]?.status, isClosed], [2, 202, true], framing.join());
+      assertProblem(replies[1] as never, "malformed_request");
+    }
+  });
+  assert.equal(recorded, ambiguous.length, "what came before is recorded");
+});
+
+test("what is not HTTP/1 is refused and closed", async () => {
+  const tls = `\x16\x03\x01\x00\xf1${"\x03".repeat(240)}`;
+  for (const bytes of ["GET /health\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "SSH-2.0-x\r\n", tls]) {
+    const { replies, isClosed } = await exchange(service.port, Buffer.from(bytes, "latin1"));
+    assertProblem(replies[0] as never, "malformed_request");
+    assert.deepEqual([replies.length, isClosed], [1, true]);
+  }
+});
+
+test("a body in chunks is taken, with extensions and a trailer that counts for nothing", async () => {
+  const push = githubPush();
+  const chunk = `${push.body.length.toString(16)};name=value\r\n${push.body}\r\n`;
+  const head = onTheWire({ ...push, body: "" }, { framing: [chunked] });
+  const reply = await firstReply(`${head}${chunk}0\r\nX-Hub-Signature-256: sha256=abc\r\n\r\n`);
+  assert.equal(reply.status, 202);
+});
