@@ -20,7 +20,7 @@ import {
 } from "#platform/files";
 import { controllerOf, readForeignFile } from "#platform/foreign-files";
 import { neverAsk, refusesOwner, runGit, withoutReplacements } from "#platform/git";
-import { type Argv, type CommandEnding, hasSucceeded, isShortage, runCommand } from "#platform/run-command";
+import { type Argv, type CommandEnding, hasSucceeded, runCommand } from "#platform/run-command";
 import { printable } from "#platform/terminal";
 import { type Problem, ProblemError } from "#problems";
 import {
@@ -472,8 +472,7 @@ export async function printSecrets(
 ): Promise<Printed | Extract<Start, { kind: "refused" | "try-again" }>> {
   const values: Record<string, string> = {};
   for (const [name, argv] of Object.entries(secretCommands)) {
-    const running = runCommand({ argv, cwd: "/", env, user, timeoutMs, signal });
-    const ending = await running.catch((error: unknown) => notStarted(error));
+    const ending = await runCommand({ argv, cwd: "/", env, user, timeoutMs, signal });
     if (ending.kind === "aborted") return { kind: "try-again", detail: `${argv[0]} was stopped.` };
     const fault = faultOf(ending, timeoutMs);
     if (fault !== null || ending.kind !== "exited") {
@@ -490,12 +489,6 @@ export async function printSecrets(
   return { kind: "printed", values };
 }
 
-/** Of a program that may not be executed; a shortage of the machine passes. */
-function notStarted(error: unknown): CommandEnding {
-  if (isShortage(error)) throw error;
-  return { kind: "exited", code: 126, output: "", lastLines: [(error as Error).message] };
-}
-
 /** The end of a sentence; null if there is a value. What it printed to its standard output may be part of one. */
 function faultOf(ending: CommandEnding, timeoutMs: number): string | null {
   if (ending.kind === "not_found") return "is not installed";
@@ -505,6 +498,6 @@ function faultOf(ending: CommandEnding, timeoutMs: number): string | null {
   const complaint = lastLines.filter((line) => line.trim() !== "" && !printed.includes(line)).at(-1);
   if (code !== 0) return `ended with exit code ${code}: ${complaint ?? "it gave no reason"}`;
   if (output === "") return "printed nothing";
-  if (output.includes("\0")) return "printed a zero byte, which no variable can hold";
-  return Buffer.byteLength(output) > longestValue ? "printed more than 64 KiB" : null;
+  const isUsable = !output.includes("\0") && Buffer.byteLength(output) <= longestValue;
+  return isUsable ? null : "printed what no variable can hold: a zero byte, or more than 64 KiB";
 }

@@ -15,15 +15,15 @@ export function makeProject(scope: Scope) {
   git(root, "init", "--quiet", "--bare", "--initial-branch=main", remotePath);
   git(root, "clone", "--quiet", remotePath, workPath);
   git(workPath, "switch", "--quiet", "--orphan", "main");
-  /** Pushes a commit with this message and these files to the remote and gives its id. */
-  const push = (message: string, files: Readonly<Record<string, string>> = {}) => {
+  /** Pushes a commit with this message and these files to the remote, signed if there is a key, and gives its id. */
+  const push = (message: string, files: Readonly<Record<string, string>> = {}, key?: SigningKey | null) => {
     for (const [name, text] of Object.entries(files)) {
       mkdirSync(dirname(join(workPath, name)), { recursive: true });
       writeFileSync(join(workPath, name), text);
     }
     git(workPath, "add", "--all");
-    git(workPath, "commit", "--quiet", "--allow-empty", "--message", message);
-    git(workPath, "push", "--quiet", "origin", "main");
+    git(workPath, ...(key?.gitOptions ?? []), "commit", "--quiet", "--allow-empty", "--message", message);
+    git(workPath, "push", "--quiet", "--force", "origin", "main");
     return git(workPath, "rev-parse", "HEAD");
   };
   /** The same with an empty commit. */
@@ -32,7 +32,7 @@ export function makeProject(scope: Scope) {
   git(root, "clone", "--quiet", remotePath, repoPath);
   const script = (text: string) => void writeScript(join(repoPath, "deploy.sh"), text);
   script("#!/bin/sh\nexit 0\n");
-  return { remotePath, repoPath, commit, push, script };
+  return { remotePath, repoPath, workPath, commit, push, script };
 }
 
 /** Runs git in `directory`, with an identity to commit with. */

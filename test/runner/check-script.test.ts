@@ -1,16 +1,53 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { checkScript } from "../../src/runner/script.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
-import { becomeNobody, needs } from "../harness/requirements.ts";
+import { becomeNobody, needs, nobody } from "../harness/requirements.ts";
 import { quickScript, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { type Place, placeFaults, scriptFaults } from "./script-faults.ts";
+import { type Place, type ScriptFault, scriptFaults } from "./script-faults.ts";
 
 const asRoot = { skip: process.getuid?.() === 0 ? false : "it takes root to give files to another user" };
+
+/** What can be wrong with the directory for the script's logs, at `path`. */
+const logFaults: Readonly<Record<string, (path: string) => void>> = {
+  "a link": (path) => symlinkSync("..", path),
+  "a directory of another user": (path) => {
+    mkdirSync(path);
+    chownSync(path, nobody, nobody);
+  },
+  "a directory to which all may write": (path) => {
+    mkdirSync(path);
+    chmodSync(path, 0o777);
+  },
+};
+
+const faults: readonly (Omit<ScriptFault, "code"> & { readonly code?: ScriptFault["code"] })[] = [
+  { name: "a sound script", make() {} },
+  ...scriptFaults,
+  {
+    name: "no repository",
+    code: "repository_missing",
+    make: ({ repoPath }) => rmSync(repoPath, { recursive: true }),
+  },
+  {
+    name: "a git repository of another user",
+    code: "repository_dubious_ownership",
+    make({ repoPath }) {
+      execFileSync("git", ["-C", repoPath, "init", "--quiet"]);
+      execFileSync("chown", ["-R", String(nobody), repoPath]);
+    },
+  },
+  ...Object.entries(logFaults).map(([name, make]) => ({
+    name: `${name} for the script's logs`,
+    code: "temporary_directory_unusable" as const,
+    make: ({ temporaryPath }: Place) => make(join(temporaryPath, `hotpush-${process.getuid?.()}`)),
+  })),
+];
 
 test("each fault that keeps a script from starting is named", asRoot, async (t) => {
   const { TMPDIR } = process.env;
@@ -19,9 +56,7 @@ test("each fault that keeps a script from starting is named", asRoot, async (t) 
     else process.env.TMPDIR = TMPDIR;
   });
   // All before the first change of TMPDIR, in which they would be.
-  const sound = { name: "a sound script", code: undefined, make() {} };
-  const faults = [sound, ...scriptFaults, ...placeFaults].map((fault) => ({ ...fault, place: makePlace(t) }));
-  for (const { name, code, make, place } of faults) {
+  for (const { name, code, make, place } of faults.map((fault) => ({ ...fault, place: makePlace(t) }))) {
     process.env.TMPDIR = place.temporaryPath;
     make(place);
     const environment = { PATH: process.env.PATH ?? "", HOME: place.root };
@@ -30,24 +65,16 @@ test("each fault that keeps a script from starting is named", asRoot, async (t) 
   }
 });
 
-for (const [name, code, make] of [
-  [
-    "a repository that nobody else may enter",
-    "repository_not_accessible",
-    (place: Place) => chmodSync(place.repoPath, 0o700),
-  ],
-  [
-    "a script that may not be read",
-    "script_not_readable",
-    (place: Place) => chmodSync(place.scriptPath, 0o711),
-  ],
+for (const [name, code, mode] of [
+  ["repoPath", "repository_not_accessible", 0o700],
+  ["scriptPath", "script_not_readable", 0o711],
 ] as const)
   test(
-    `${name} is reported at start and at the run, until it is put right`,
+    `${code} is reported at start and at the run, until it is put right`,
     needs("otherUser"),
     async (t) => {
       const place = makePlace(t);
-      make(place);
+      chmodSync(place[name], mode);
       const service = await startService(t, {
         statePath: join(place.root, "state"),
         repoPath: place.root,
@@ -59,7 +86,7 @@ for (const [name, code, make] of [
       await deliver(service.url, push);
       const failed = await untilDeployment(service.statePath, 1, ({ state }) => state === "failed");
       assert.equal(failed.problem?.code, code);
-      for (const path of [place.repoPath, place.scriptPath]) chmodSync(path, 0o755);
+      chmodSync(place[name], 0o755);
       await deliver(service.url, push);
       await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
     },

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { childEnvironment } from "../../src/runner/script.ts";
@@ -81,14 +80,15 @@ test("no child of the service has the secret, not even a long-lived one", async 
   }
 });
 
-test("the deployment is in the arguments and in the environment", async (t) => {
-  const service = await startService(t, {
-    script: '#!/bin/sh\necho "$# $1 $2"\nenv | grep -E "^(DEPLOY|REPO)_" | sort\n',
-  });
+test("the script has its deployment in arguments and environment, and no input", async (t) => {
+  const script = 'pwd; readlink /proc/$$/fd/0; echo "$# $1 $2"; env | grep -E "^(DEPLOY|REPO)_" | sort';
+  const service = await startService(t, { script: `#!/bin/sh\n${script}\n` });
   const after = randomCommit();
   await deliver(service.url, githubPush({ ref: "refs/heads/master", after }));
   await service.log.waitForEnding(1);
   assert.deepEqual(service.log.outputOf(1), [
+    service.repoPath,
+    "/dev/null",
     `2 refs/heads/master ${after}`,
     "DEPLOY_BRANCH=master",
     `DEPLOY_COMMIT=${after}`,
@@ -114,26 +114,7 @@ test("only the commit id of a payload full of shell tricks reaches the script", 
   await deliver(service.url, push);
   await service.log.waitForEnding(1);
   assert.ok(!service.log.outputOf(1).join("\n").includes("canary"));
-  assert.deepEqual(
-    readdirSync(service.repoPath).filter((name) => name === "canary"),
-    [],
-  );
-});
-
-test("the script starts in the repository with only the descriptors 0 to 3", async (t) => {
-  const service = await startService(t, {
-    script: "#!/bin/sh\npwd\nls /proc/$$/fd\nreadlink /proc/$$/fd/0\n",
-  });
-  await deliver(service.url, githubPush());
-  await service.log.waitForEnding(1);
-  const [directory, ...rest] = service.log.outputOf(1);
-  assert.equal(directory, service.repoPath);
-  // dash holds the script itself open as 10; what this very test was started with is not the service's doing.
-  const known = new Set(["10", ...descriptorsOfAnyChild().filter((fd) => Number(fd) > 3)]);
-  assert.deepEqual(
-    rest.filter((line) => !known.has(line)),
-    ["0", "1", "2", "3", "/dev/null"],
-  );
+  assert.ok(!existsSync(join(service.repoPath, "canary")));
 });
 
 test("a project's secrets replace nothing that is passed, and nothing else replaces them", () => {
@@ -145,22 +126,9 @@ test("a project's secrets replace nothing that is passed, and nothing else repla
   assert.equal(Object.hasOwn(passed, "WEBHOOK_SECRET_OLD"), false);
 });
 
-test("git fails at once instead of asking for a password", async (t) => {
-  const runner = createTestRunner(t);
-  const script =
-    "#!/bin/sh\ngit -c credential.helper= credential fill <<END\nprotocol=https\nhost=git.example\n\nEND\n";
-  const ending = await runner.run(script);
-  assert.equal(ending.state, "failed");
-  assert.match(runner.log(), /could not read Username|terminal prompts disabled/);
-});
-
 function namesIn(lines: readonly string[]): string[] {
   return lines
     .map((line) => line.slice(0, line.indexOf("=")))
     .filter((name) => !shellsOwn.has(name))
     .sort();
-}
-
-function descriptorsOfAnyChild(): readonly string[] {
-  return spawnSync("ls", ["/proc/self/fd"], { encoding: "utf8" }).stdout.split("\n");
 }

@@ -34,14 +34,18 @@ test("a script that floods its output blocks neither /health nor fills memory", 
   assert.ok(logBytes(logPath(service.statePath, 1)) <= 16 * mebibyte + 300_000);
 });
 
-test("lines are logged as they come, with the deployment's id, even an unfinished one", async (t) => {
-  const service = await startService(t, {
-    script: "#!/bin/sh\nprintf 'one\\n\\ntwo'\nprintf ' and a half' >&2\n",
-  });
+test("lines are logged as they come, even an unfinished one, and steps in their order", async (t) => {
+  const printed = "==> Pull\\n ==> no step\\n==>none\\n==> \\n==> Build the image \\n\\ntwo";
+  const script = `#!/bin/sh\nprintf '${printed}'\nprintf ' and a half' >&2\n`;
+  const service = await startService(t, { script });
   await deliver(service.url, githubPush());
   await service.log.waitForEnding(1);
-  assert.deepEqual(service.log.outputOf(1), ["one", "", "two and a half"]);
-  assert.equal(readLog(service.statePath, 1), "one\n\ntwo and a half\n");
+  const lines = ["==> Pull", " ==> no step", "==>none", "==> ", "==> Build the image ", "", "two and a half"];
+  assert.deepEqual(service.log.outputOf(1), lines);
+  assert.equal(readLog(service.statePath, 1), `${lines.join("\n")}\n`);
+  const logged = service.log.lines.filter(({ event }) => event === "deployment.step").map(({ step }) => step);
+  assert.deepEqual(logged, ["Pull", "Build the image"]);
+  assert.deepEqual(readSteps(service.statePath, 1), ["1: Pull", "1: Build the image"]);
 });
 
 test("line ends, colours and control characters are only in the log file", async (t) => {
@@ -51,17 +55,6 @@ test("line ends, colours and control characters are only in the log file", async
   );
   assert.deepEqual(runner.lines, ["one", "red", "bell ", "50% 100%"]);
   assert.equal(runner.log(), "one\r\n\u001b[31mred\u001b[0m\n\u001b]0;title\u0007bell\u0007\n50%\r100%\n");
-});
-
-test("steps are found, logged and stored in order", async (t) => {
-  const script =
-    "#!/bin/sh\necho '==> Pull'\necho ' ==> no step'\necho '==>none'\necho '==> '\necho '==> Build the image '\n";
-  const service = await startService(t, { script });
-  await deliver(service.url, githubPush());
-  await service.log.waitForEnding(1);
-  const logged = service.log.lines.filter(({ event }) => event === "deployment.step").map(({ step }) => step);
-  assert.deepEqual(logged, ["Pull", "Build the image"]);
-  assert.deepEqual(readSteps(service.statePath, 1), ["1: Pull", "1: Build the image"]);
 });
 
 test("output at the very end is in the log", async (t) => {

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
-import { githubPush } from "../harness/delivery.ts";
-import { hotpush } from "../harness/hotpush.ts";
-import type { RunningRole } from "../harness/machine.ts";
+import { test } from "node:test";
+import { hotpush, untilAnswering } from "../harness/hotpush.ts";
 import { pushTo, waitsForGo } from "../harness/machine.ts";
-import { giveTo, makeSharedMachine, type Owner } from "../harness/owners.ts";
+import { giveTo, makeSharedMachine } from "../harness/owners.ts";
 import { readDeployments } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import { writeScript } from "../harness/temporary.ts";
@@ -15,50 +13,45 @@ import { until } from "../harness/until.ts";
 
 const asRoot = needs("mount", "otherUser");
 
-test("a script runs as the owner of its checkout, with all groups of that user", asRoot, async (t) => {
-  const machine = makeSharedMachine(t);
-  const print = [
-    "id -u; id -g; id -G",
-    'echo "$HOME $USER $LOGNAME"',
-    'echo "$STATE_PATH"',
-    'echo "$BUILDX_CONFIG"',
-    "grep CapEff /proc/self/status",
-    'echo "to /dev/stderr" >/dev/stderr',
-    'echo own >"$DEPLOY_LOG" && echo "$DEPLOY_LOG"',
-    "touch built",
-  ];
-  const alice = machine.addOwner("alice", print.join("\n"));
-  const service = await machine.start();
-  await pushTo(service, "alice");
-  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
-  const { uid, home } = alice;
-  const own = join(machine.temporaryPath, `hotpush-${uid}`);
-  const [user, group, groups, ...rest] = service.log.outputOf(1);
-  assert.deepEqual([user, group], [String(uid), String(uid)]);
-  assert.deepEqual(groups?.split(" ").map(Number).sort(), [uid, machine.dockerGid, machine.commonGid]);
-  assert.deepEqual(rest, [
-    `${home} alice alice`,
-    join(machine.serverStatePath, "projects/alice"),
-    join(own, "buildx"),
-    "CapEff: 0000000000000000",
-    "to /dev/stderr",
-    join(own, "deploy-1.log"),
-  ]);
-  assert.equal(statSync(join(alice.repoPath, "built")).uid, uid);
-  assert.deepEqual(accessOf(join(machine.serverStatePath, "projects/alice")), { uid, mode: 0o700 });
-  assert.deepEqual(accessOf(own), { uid, mode: 0o700 });
-});
-
-test("a command for a secret runs as the owner of the checkout", asRoot, async (t) => {
-  const machine = makeSharedMachine(t);
-  const alice = machine.addOwner("alice", 'echo "$WHO"');
-  writeFileSync(join(machine.secretsPath, "alice.env"), "WHO=!sh -c 'id -u; echo $HOME'\n", { mode: 0o600 });
-  const service = await machine.start();
-  await pushTo(service, "alice");
-  await service.log.waitForEnding(1);
-  // A line of fewer than 12 bytes is not redacted.
-  assert.deepEqual(service.log.outputOf(1), [String(alice.uid), "***"]);
-});
+test(
+  "a script and its secrets' commands run as the owner of the checkout, with all groups",
+  asRoot,
+  async (t) => {
+    const machine = makeSharedMachine(t);
+    const print = [
+      "id -u; id -g; id -G",
+      'echo "$HOME $USER $LOGNAME"',
+      'echo "$STATE_PATH"',
+      'echo "$BUILDX_CONFIG"',
+      "grep CapEff /proc/self/status",
+      'echo "to /dev/stderr" >/dev/stderr',
+      'echo own >"$DEPLOY_LOG" && echo "$DEPLOY_LOG"',
+      'echo "$WHO"; touch built',
+    ];
+    const alice = machine.addOwner("alice", print.join("\n"));
+    writeFileSync(join(machine.secretsPath, "alice.env"), "WHO=!id -u\n", { mode: 0o600 });
+    const service = await machine.start();
+    await pushTo(service, "alice");
+    assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+    const { uid, home } = alice;
+    const own = join(machine.temporaryPath, `hotpush-${uid}`);
+    const [user, group, groups, ...rest] = service.log.outputOf(1);
+    assert.deepEqual([user, group], [String(uid), String(uid)]);
+    assert.deepEqual(groups?.split(" ").map(Number).sort(), [uid, machine.dockerGid, machine.commonGid]);
+    assert.deepEqual(rest, [
+      `${home} alice alice`,
+      join(machine.serverStatePath, "projects/alice"),
+      join(own, "buildx"),
+      "CapEff: 0000000000000000",
+      "to /dev/stderr",
+      join(own, "deploy-1.log"),
+      String(uid),
+    ]);
+    assert.equal(statSync(join(alice.repoPath, "built")).uid, uid);
+    assert.deepEqual(accessOf(join(machine.serverStatePath, "projects/alice")), { uid, mode: 0o700 });
+    assert.deepEqual(accessOf(own), { uid, mode: 0o700 });
+  },
+);
 
 test("a script cannot read what belongs to other projects or to the service", asRoot, async (t) => {
   const machine = makeSharedMachine(t);
@@ -122,7 +115,7 @@ test("without SERVER_STATE_PATH an owner's state is in that user's home", asRoot
 
 test("an owner who is not in /etc/passwd is a problem that says what to do", asRoot, async (t) => {
   const machine = makeSharedMachine(t);
-  const alice = machine.addOwner("alice", "echo ran");
+  machine.addOwner("alice", "echo ran");
   const service = await machine.start({ known: [] });
   const logged = await service.log.waitFor(({ event }) => event === "script.unusable");
   assert.equal(logged.code, "owner_unusable");
@@ -130,9 +123,6 @@ test("an owner who is not in /etc/passwd is a problem that says what to do", asR
   await service.log.waitForEnding(1);
   const [deployment] = readDeployments(service.statePath);
   assert.equal(deployment?.problem?.code, "owner_unusable");
-  const said = `belongs to uid ${alice.uid}, and /etc/passwd has no such user`;
-  assert.ok(deployment?.problem?.detail?.includes(said), deployment?.problem?.detail ?? "");
-  assert.match(deployment?.problem?.detail ?? "", /docker compose up -d --force-recreate run/);
   assert.deepEqual(service.log.outputOf(1), []);
 });
 
@@ -144,8 +134,7 @@ test("a checkout that its owner cannot enter or run is a problem that says so", 
   chownSync(script, 0, 0);
   for (const [id, path, mode] of [
     [1, script, 0o700],
-    [2, script, 0o744],
-    [3, join(machine.root, "srv"), 0o700],
+    [2, join(machine.root, "srv"), 0o700],
   ] as const) {
     chmodSync(path, mode);
     await pushTo(service, "alice");
@@ -175,57 +164,29 @@ test("a checkout that changes hands is deployed as its new owner", asRoot, async
   assert.equal(statSync(versions).uid, bob.uid);
 });
 
-test("a script of another user is cancelled, and its children with it", asRoot, async (t) => {
-  const { service, alice } = await startWaiting(t);
-  const { code, stderr } = await hotpush(service, "cancel", "--project", "alice");
-  assert.equal(code, 0, stderr);
-  await service.log.waitForEnding(1);
-  await until("its processes are gone", () => processesOf(alice.uid) === 0);
-});
-
-test("a script of another user is adopted by the next service", asRoot, async (t) => {
-  const { machine, service, alice } = await startWaiting(t);
+test("a script of another user is adopted and cancelled, and its children with it", asRoot, async (t) => {
+  const machine = makeSharedMachine(t);
+  const alice = machine.addOwner("alice", `sleep 600 &\necho begin\n${waitsForGo}`);
+  const idsOfAlice = () =>
+    spawnSync("pgrep", ["--uid", String(alice.uid)], { encoding: "utf8" })
+      .stdout.split("\n")
+      .filter(Boolean);
+  t.after(() => idsOfAlice().map((pid) => process.kill(Number(pid), "SIGKILL")));
+  const service = await machine.start();
+  await pushTo(service, "alice");
+  await service.log.waitFor(({ msg }) => msg === "begin");
   await service.end("SIGKILL");
-  assert.ok(processesOf(alice.uid) > 0);
+  assert.ok(idsOfAlice().length > 0);
   const next = await machine.start();
   await next.log.waitFor(({ event }) => event === "deployment.adopted");
-  writeFileSync(join(alice.repoPath, "go"), "");
-  assert.equal((await next.log.waitForEnding(1)).event, "deployment.succeeded");
-  assert.deepEqual(next.log.outputOf(1).at(-1), `end ${alice.uid}`);
+  await untilAnswering(next);
+  const { code, stderr } = await hotpush(next, "cancel", "--project", "alice");
+  assert.equal(code, 0, stderr);
+  assert.equal((await next.log.waitForEnding(1)).event, "deployment.cancelled");
+  await until("its processes are gone", () => idsOfAlice().length === 0);
 });
-
-/** A service whose script runs until there is a file `go`. */
-async function startWaiting(t: TestContext, settings = {}) {
-  const machine = makeSharedMachine(t);
-  const script = `sleep 600 &\necho begin\n${waitsForGo}\nkill $!\necho "end $(id -u)"`;
-  const alice = machine.addOwner("alice", script, settings);
-  t.after(() => endProcessesOf(alice));
-  const service = await machine.start();
-  await pushTo(service, "alice", githubPush());
-  await service.log.waitFor(({ msg }) => msg === "begin");
-  return { machine, service: service as RunningRole, alice };
-}
 
 function accessOf(path: string) {
   const { uid, mode } = statSync(path);
   return { uid, mode: mode & 0o7777 };
-}
-
-function processesOf(uid: number): number {
-  return idsOf(uid).length;
-}
-
-function idsOf(uid: number): readonly number[] {
-  try {
-    return execFileSync("pgrep", ["--uid", String(uid)], { encoding: "utf8" })
-      .trim()
-      .split("\n")
-      .map(Number);
-  } catch {
-    return [];
-  }
-}
-
-function endProcessesOf({ uid }: Owner): void {
-  for (const pid of idsOf(uid)) process.kill(pid, "SIGKILL");
 }

@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { findProcessesOf, runDirectory, startSupervisor } from "../../src/runner/supervisor.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { until } from "../harness/until.ts";
 
 test("a supervisor whose service dies before its go-ahead starts no script", (t) => {
   const { directory, script, mark } = makeRun(t);
@@ -21,14 +20,6 @@ test("a supervisor whose service dies before its go-ahead starts no script", (t)
   });
   assert.match(stdout, /^ready\n/);
   assert.equal(status, 75);
-  assert.ok(!existsSync(mark));
-});
-
-test("a dismissed supervisor ends without a script", async (t) => {
-  const { directory, script, mark } = makeRun(t);
-  const supervisor = await startSupervisor({ ...started(t), directory, command: [script] });
-  await supervisor.dismiss();
-  assert.throws(() => process.kill(supervisor.pid, 0), /ESRCH/);
   assert.ok(!existsSync(mark));
 });
 
@@ -50,20 +41,6 @@ test("a run's processes are found by all marks in their environment, with comman
   await startMarked(t, { DEPLOY_ID: "70001", REPO_PATH: "/srv/another" });
   await startMarked(t, { NOT_DEPLOY_ID: "70001", REPO_PATH: repoPath });
   assert.deepEqual(findProcessesOf(70_001, repoPath), [{ pid, group: pid, command: "sleep 600" }]);
-});
-
-test("a zombie does not belong to a run", async (t) => {
-  // It dies when its parent is no shell any more: that might notice.
-  const child = 'until read -r name </proc/$PPID/comm && [ "$name" = sleep ]; do :; done';
-  const text = `sh -c '${child}' & echo $!; exec sleep 600`;
-  const parent = spawn("sh", ["-c", text], {
-    env: { PATH: process.env.PATH, DEPLOY_ID: "70003", REPO_PATH: repoPath },
-  });
-  t.after(() => parent.kill("SIGKILL"));
-  const [chunk] = await once(parent.stdout, "data");
-  const isFound = () => findProcessesOf(70_003, repoPath).some(({ pid }) => pid === Number(chunk));
-  await until("the child is dead", () => !isFound());
-  process.kill(Number(chunk), 0);
 });
 
 /** A run whose script leaves a mark. */
