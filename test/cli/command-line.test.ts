@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { symlinkSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { noServer } from "../harness/hotpush.ts";
-import { startService } from "../harness/service.ts";
+import { launcher, noServer, runCli, startAnswering } from "../harness/hotpush.ts";
+import { makeProject } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-
-const launcher = fileURLToPath(new URL("../../bin/hotpush", import.meta.url));
 
 const nothingHere = {
   PATH: process.env.PATH,
@@ -71,14 +69,19 @@ test("the launcher works through a link, from anywhere", (t) => {
   assert.equal(status, 0);
 });
 
-test("a deploy script has hotpush last in its PATH, and the service's STATE_PATH", async (t) => {
-  const script = '#!/bin/sh\necho "$PATH"\necho "$STATE_PATH"\nhotpush rollout --help\n';
-  const service = await startService(t, { script });
-  const { json } = await deliver(service.url, githubPush());
-  const id = json.deployment?.id ?? 0;
-  assert.equal((await service.log.waitForEnding(id)).event, "deployment.succeeded");
-  const [path = "", statePath, usage = ""] = service.log.outputOf(id);
+test("a deploy script has hotpush last in its PATH, and one that deploys does not wait for it", async (t) => {
+  const script =
+    '#!/bin/sh\necho "$PATH"\necho "$STATE_PATH"\nhotpush rollout --help\n[ "$DEPLOY_ID" != 1 ] || hotpush deploy\n';
+  const project = makeProject(t);
+  project.script(script);
+  const service = await startAnswering(t, { repoPath: project.repoPath });
+  await deliver(service.url, githubPush());
+  assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
+  const [path = "", statePath, usage = ""] = service.log.outputOf(1);
   assert.ok(path.endsWith(`:${join(launcher, "..")}`), path);
   assert.equal(statePath, service.statePath);
   assert.match(usage, /^Usage: hotpush rollout/);
+  writeFileSync(join(service.repoPath, ".env"), `STATE_PATH=${service.statePath}\n`);
+  const { code } = await runCli(["status"], { cwd: service.repoPath });
+  assert.equal(code, 0, "STATE_PATH is read from the .env of the working directory, as by the service");
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type CliOptions, openTestTerminal, runCli } from "../harness/hotpush.ts";
@@ -66,11 +66,7 @@ function makeDocker(t: TestContext, services: object | null): string {
   return bin;
 }
 
-/** What differs from the commit, also of files that git ignores. */
-function changesIn({ git, directory }: TestRepository): string {
-  const env = join(directory, ".env");
-  return git("status", "--porcelain", "--ignored") + (existsSync(env) ? readFileSync(env, "utf8") : "");
-}
+const edgePorts = [{ mode: "ingress", target: 443, published: ports.HTTPS_PORT, protocol: "tcp" }];
 
 test("init says what it found, what it writes, and what happens to each published port", async (t) => {
   const port = (target: number, published: string) => ({
@@ -129,70 +125,64 @@ test(
   },
 );
 
-test("a compose file whose directory compose takes for the project's is refused", async (t) => {
-  const { repository, init } = makeProject(t);
-  repository.write(".gitignore", ".env\n");
-  repository.write(".env", "COMPOSE_FILE=deploy/compose.yaml\n");
-  const before = changesIn(repository);
-  const { code, stderr } = await init(["--yes"]);
-  assert.equal(code, 1);
-  assert.match(stderr, /COMPOSE_FILE in \.env names deploy\/compose\.yaml first/);
-  assert.equal(changesIn(repository), before);
-});
+/** What init refuses: the project's services, what a person did to it, the options, and the reason. */
+const refusals: readonly (readonly [
+  what: string,
+  services: object | null,
+  args: readonly string[],
+  reason: RegExp,
+  change?: (repository: TestRepository) => void,
+])[] = [
+  ["a project without a compose file", null, url, /no compose file in .*: \S+ begins with the commands/],
+  ["a service that is called as ours", { services: { hotpush: {} } }, url, /has a service called hotpush/],
+  ["no address and nobody to ask", model, [], /hotpush init --url https:/],
+  ["a service that is not there", model, [...url, "--at", "app=app.org"], /app/],
+  [
+    "a proxy with certificates of its own",
+    { services: { ...model.services, edge: { image: "traefik:v3", ports: edgePorts } } },
+    url,
+    /^hotpush: edge publishes port 48181, /,
+  ],
+  [
+    "a compose file whose directory compose takes for the project's",
+    model,
+    url,
+    /COMPOSE_FILE in \.env names deploy\/compose\.yaml first/,
+    ({ write }) => {
+      write(".gitignore", ".env\n");
+      write(".env", "COMPOSE_FILE=deploy/compose.yaml\n");
+    },
+  ],
+  [
+    "a link in the place of a file",
+    model,
+    url,
+    /\.env is a link or a directory/,
+    ({ directory }) => symlinkSync("/nonexistent/secrets", join(directory, ".env")),
+  ],
+];
 
-test("a project without a compose file is refused, with the example that exists for it", async (t) => {
-  const { repository, init } = makeProject(t, null);
-  const before = changesIn(repository);
-  const { code, stderr } = await init(["--yes"]);
-  assert.equal(code, 1);
-  const path = /There is no compose file in .*: (\S+) begins with the commands/.exec(
-    stderr.replace(/\s+/g, " "),
-  )?.[1];
-  assert.ok(existsSync(path ?? ""), stderr);
-  assert.equal(changesIn(repository), before);
-});
-
-test("a proxy with certificates of its own is refused, unless the person gives its service an address", async (t) => {
-  const edgePorts = [{ mode: "ingress", target: 443, published: ports.HTTPS_PORT, protocol: "tcp" }];
-  const { repository, init } = makeProject(t, {
-    services: { ...model.services, edge: { image: "traefik:v3", ports: edgePorts } },
+for (const [what, services, args, reason, change = () => {}] of refusals)
+  test(`init refuses ${what}, and writes nothing`, async (t) => {
+    const { repository, init } = makeProject(t, services);
+    change(repository);
+    const before = repository.git("status", "--porcelain", "--ignored");
+    const { code, stderr } = await init(["--yes", ...args]);
+    assert.deepEqual([code, reason.test(stderr.replace(/\s+/g, " "))], [1, true], stderr);
+    assert.equal(repository.git("status", "--porcelain", "--ignored"), before);
   });
-  const before = changesIn(repository);
-  const { code, stderr } = await init(["--yes", ...url]);
-  assert.equal(code, 1);
-  assert.match(stderr.replace(/\s+/g, " "), /^hotpush: edge publishes port 48181, .* (\S+compose\.yaml) /);
-  assert.equal(changesIn(repository), before);
-});
 
-test("a link in the place of a file is refused, and nothing is written", async (t) => {
-  const { repository, init } = makeProject(t);
-  const outside = join(temporaryDirectory(t), "secrets");
-  writeFileSync(outside, "");
-  symlinkSync(outside, join(repository.directory, ".env"));
-  const { code, stderr } = await init(["--yes", ...url]);
-  assert.equal(code, 1);
-  assert.match(stderr, /\.env is a link or a directory/);
-  assert.equal(readFileSync(outside, "utf8"), "");
-  assert.equal(existsSync(join(repository.directory, "deploy.sh")), false);
-});
-
-test("init says what it cannot set up", async (t) => {
+test("init says what it cannot set up, also in compose's words", async (t) => {
   const nowhere = await runCli(["init"], { cwd: temporaryDirectory(t) });
   assert.deepEqual([nowhere.code, /is not in a git checkout/.test(nowhere.stderr)], [1, true]);
-  const twice = makeProject(t, { services: { hotpush: {}, ...model.services } });
-  assert.match((await twice.init()).stderr, /has a service called hotpush/);
-  const remote = makeProject(t);
-  const { stderr } = await remote.init(url, { env: { ...remote.env, DOCKER_HOST: "tcp://10.0.0.1:2376" } });
-  assert.match(stderr, /run this on the server itself/);
-  const unknown = makeProject(t);
-  assert.match((await unknown.init(["--yes"])).stderr, /hotpush init --url https:/);
-  assert.match((await unknown.init([...url, "--at", "app=app.org"])).stderr, /app/);
-  assert.equal((await unknown.init(["--host", "sourceforge"])).code, 2);
-  assert.equal((await unknown.init(["--url", "ftp://x"])).code, 2);
-});
-
-test("a project that compose refuses is reported in compose's words", async (t) => {
   const { init, env } = makeProject(t);
+  const { stderr } = await init(url, { env: { ...env, DOCKER_HOST: "tcp://10.0.0.1:2376" } });
+  assert.match(stderr, /run this on the server itself/);
+  for (const args of [
+    ["--host", "sourceforge"],
+    ["--url", "ftp://x"],
+  ])
+    assert.equal((await init(args)).code, 2);
   const docker = join(env.PATH.split(":")[0] ?? "", "docker");
   const failing =
     'case "$*" in *config*) echo "services.web.image must be a string" >&2; exit 15 ;; *"compose version"*) echo 2.40.3 ;; esac';
@@ -200,5 +190,4 @@ test("a project that compose refuses is reported in compose's words", async (t) 
   assert.match((await init()).stderr, /services\.web\.image must be a string$/m);
   writeScript(docker, "#!/bin/sh\necho 2.20.0\n");
   assert.match((await init()).stderr, /Docker Compose is 2\.20\.0 here; 2\.24\.4 or newer is needed/);
-  chmodSync(docker, 0o755);
 });

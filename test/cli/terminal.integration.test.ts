@@ -16,23 +16,23 @@ while [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done
 echo done
 `;
 
-test("on a terminal of 80 columns no line wraps, and states have colours", needs("tmux"), async (t) => {
-  const { service, terminal } = await start(t);
-  letGo(service.repoPath);
-  await deliver(service.url, githubPush());
-  await service.log.waitForEnding(1);
-  terminal.type("clear; hotpush status; hotpush history; hotpush cancel; hotpush --help; echo over");
-  await terminal.waitFor(/^over$/m);
-  assert.match(terminal.raw(), colours);
-  assert.deepEqual(wrapped(terminal), []);
-});
-
-test("NO_COLOR and a dumb terminal switch colours off", needs("tmux"), async (t) => {
-  const { terminal } = await start(t);
-  terminal.type("clear; NO_COLOR=1 hotpush status; TERM=dumb hotpush status; echo over");
-  await terminal.waitFor(/^over$/m);
-  assert.doesNotMatch(terminal.raw(), colours);
-});
+test(
+  "no line wraps at 80 columns; states have colours, unless NO_COLOR or TERM says no",
+  needs("tmux"),
+  async (t) => {
+    const { service, terminal } = await start(t);
+    letGo(service.repoPath);
+    await deliver(service.url, githubPush());
+    await service.log.waitForEnding(1);
+    terminal.type("clear; NO_COLOR=1 hotpush status; TERM=dumb hotpush status; echo over");
+    await terminal.waitFor(/^over$/m);
+    assert.doesNotMatch(terminal.raw(), colours);
+    terminal.type("clear; hotpush status; hotpush history; hotpush cancel; hotpush --help; echo over");
+    await terminal.waitFor(/^over$/m);
+    assert.match(terminal.raw(), colours);
+    assert.deepEqual(wrapped(terminal), []);
+  },
+);
 
 test(
   "following shows steps and progress, and a script cannot steer the terminal",
@@ -61,29 +61,20 @@ test(
   },
 );
 
-for (const command of ["deploy", "logs -f"]) {
-  test(
-    `Ctrl-C in hotpush ${command} leaves the terminal clean and the deployment alone`,
-    needs("tmux"),
-    async (t) => {
-      const { service, terminal } = await start(t);
-      if (command === "logs -f") await deliver(service.url, githubPush());
-      terminal.type(`clear; hotpush ${command}; echo exit $?`);
-      await terminal.waitFor(/^Deployment 1: Build, for/m);
-      terminal.press("C-c");
-      await terminal.waitFor(/^exit 130\nready>/m);
-      const lines = terminal.screen();
-      const [before, said, exit, prompt] = lines.slice(-4);
-      assert.match(before ?? "", /a return$/, lines.join("\n"));
-      assert.match(said ?? "", /^(?:\^C)?Deployment 1 goes on\. See it with: hotpush logs -f 1$/);
-      assert.deepEqual([exit, prompt?.trim()], ["exit 130", "ready>"]);
-      terminal.type("clear; echo typed");
-      await terminal.waitFor(/^typed$/m);
-      letGo(service.repoPath);
-      assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
-    },
-  );
-}
+test("Ctrl-C leaves the terminal clean and the deployment alone", needs("tmux"), async (t) => {
+  const { service, terminal } = await start(t);
+  terminal.type("clear; hotpush deploy; echo exit $?");
+  await terminal.waitFor(/^Deployment 1: Build, for/m);
+  terminal.press("C-c");
+  await terminal.waitFor(/^exit 130\nready>/m);
+  const lines = terminal.screen();
+  const [before, said, exit, prompt] = lines.slice(-4);
+  assert.match(before ?? "", /a return$/, lines.join("\n"));
+  assert.match(said ?? "", /^(?:\^C)?Deployment 1 goes on\. See it with: hotpush logs -f 1$/);
+  assert.deepEqual([exit, prompt?.trim()], ["exit 130", "ready>"]);
+  letGo(service.repoPath);
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+});
 
 test("on a terminal a secret is shown in one line, so that it can be copied", needs("tmux"), async (t) => {
   const { service, terminal } = await start(t);
