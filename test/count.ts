@@ -2,21 +2,16 @@ import { globSync, readFileSync } from "node:fs";
 
 /** Prints how many code lines and files each folder has. Blank lines, comments and other languages do not count. */
 for (const root of ["src", "test"]) {
-  const folders = new Map<string, { lines: number; files: number }>();
-  for (const path of globSync(`${root}/**/*.{ts,js,css}`)) {
-    const [, folder, ...rest] = path.split("/");
-    const name = rest.length === 0 ? "" : `/${folder}`;
-    const counted = folders.get(name) ?? { lines: 0, files: 0 };
-    counted.lines += countLines(readFileSync(path, "utf8"));
-    counted.files += 1;
-    folders.set(name, counted);
-  }
-  for (const [name, counted] of [...folders].sort()) print(`${root}${name}`, counted);
-  const all = [...folders.values()];
-  print(`all of ${root}`, {
-    lines: all.reduce((sum, { lines }) => sum + lines, 0),
-    files: all.reduce((sum, { files }) => sum + files, 0),
+  const all = globSync(`${root}/**/*.{ts,js,css}`).map((path) => {
+    const lines = countLines(readFileSync(path, "utf8"));
+    return { folder: path.split("/").slice(0, -1).slice(0, 2).join("/"), lines };
   });
+  const folders = [...Map.groupBy(all, ({ folder }) => folder)];
+  for (const [name, files] of [...folders.sort(), [`all of ${root}`, all] as const]) {
+    const lines = files.reduce((sum, file) => sum + file.lines, 0);
+    const text = `${name.padEnd(24)}${String(lines).padStart(7)} lines`;
+    process.stdout.write(`${text}${String(files.length).padStart(5)} files\n`);
+  }
 }
 
 function countLines(text: string): number {
@@ -29,10 +24,4 @@ function countLines(text: string): number {
     if (isInComment || startsComment) isInComment = !line.includes("*/");
   }
   return count;
-}
-
-function print(name: string, { lines, files }: { readonly lines: number; readonly files: number }): void {
-  process.stdout.write(
-    `${name.padEnd(24)}${String(lines).padStart(7)} lines${String(files).padStart(5)} files\n`,
-  );
 }

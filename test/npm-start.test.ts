@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { testSecret } from "./harness/delivery.ts";
 import { LogReader } from "./harness/processes.ts";
+import { serviceEnvironment } from "./harness/service.ts";
 import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
 test("a signal to npm start stops the service, with a clean shutdown", async (t) => {
@@ -13,12 +14,10 @@ test("a signal to npm start stops the service, with a clean shutdown", async (t)
   const npm = spawn("npm", ["--silent", "start"], {
     cwd: join(import.meta.dirname, ".."),
     env: {
-      ...process.env,
-      WEBHOOK_PORT: "0",
-      WEBHOOK_HOST: "127.0.0.1",
+      ...serviceEnvironment(),
       WEBHOOK_SECRET: testSecret,
       REPO_PATH: repoPath,
-      STATE_PATH: join(temporaryDirectory(t), "state"),
+      STATE_PATH: join(repoPath, "state"),
     },
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,

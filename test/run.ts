@@ -5,7 +5,7 @@
  *
  * If TEST_RESULTS names a file, the counts go there: `<passed> <failed> <skipped>`, then a line per flaky file.
  */
-import { appendFileSync, globSync, writeFileSync } from "node:fs";
+import { globSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type EventData, run } from "node:test";
 import { spec } from "node:test/reporters";
@@ -27,11 +27,9 @@ interface FileResult {
   readonly failed: number;
   readonly skipped: number;
   readonly durationMs: number;
-  readonly retry: Retry;
+  /** Failed requests must not happen even once; what reached a time-out would only take as long again. */
+  readonly mayTryAgain: boolean;
 }
-
-/** Failed requests must not happen even once; what reached a time-out would only take as long again. */
-type Retry = "allowed" | "pointless" | "forbidden";
 
 process.exitCode = await main(process.argv.slice(2));
 
@@ -65,15 +63,20 @@ async function main([name = "", ...words]: readonly string[]): Promise<number> {
   }
 }
 
-function filesOf({ patterns, exclude, first }: Suite, words: readonly string[]): readonly string[] {
+function filesOf({ patterns, exclude = [], first }: Suite, words: readonly string[]): readonly string[] {
+  const parts = partsOf(first);
   const place = (file: string) => {
-    const index = first.findIndex((part) => file.includes(part));
-    return index === -1 ? first.length : index;
+    const index = parts.findIndex((part) => file.includes(part));
+    return index === -1 ? parts.length : index;
   };
   return globSync([...patterns], { cwd: root, exclude: [...exclude] })
     .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
     .sort()
     .sort((a, b) => place(a) - place(b));
+}
+
+function partsOf(names: string | undefined): readonly string[] {
+  return names?.split(" ") ?? [];
 }
 
 /** Starts a Docker to test against, for all files; if there can be none, each test says why it is skipped. */
@@ -96,7 +99,8 @@ async function runLanes(
   suite: Suite,
   signal: AbortSignal,
 ): Promise<readonly FileResult[]> {
-  const isOf = (lane: readonly string[]) => (file: string) => lane.some((part) => file.includes(part));
+  const isOf = (lane: string | undefined) => (file: string) =>
+    partsOf(lane).some((part) => file.includes(part));
   const alone = files.filter(isOf(suite.alone));
   const inTurn = files.filter((file) => !alone.includes(file) && isOf(suite.inTurn)(file));
   const others = files.filter((file) => !alone.includes(file) && !inTurn.includes(file));
@@ -125,7 +129,7 @@ async function runFiles(
 async function runFile(file: string, signal: AbortSignal): Promise<FileResult> {
   const startedMs = performance.now();
   const none = { passed: 0, failed: 1, skipped: 0 };
-  if (signal.aborted) return { file, ...none, durationMs: 0, retry: "pointless" };
+  if (signal.aborted) return { file, ...none, durationMs: 0, mayTryAgain: false };
   const timeout = AbortSignal.timeout(fileTimeoutMs);
   const failures = new spec();
   failures.pipe(process.stdout, { end: false });
@@ -136,12 +140,12 @@ async function runFile(file: string, signal: AbortSignal): Promise<FileResult> {
     signal: AbortSignal.any([signal, timeout]),
   });
   let counts: Pick<FileResult, "passed" | "failed" | "skipped"> = none;
-  let retry: Retry = "allowed";
+  let mayTryAgain = true;
   tests.on("test:fail", (data) => {
     failures.write({ type: "test:fail", data });
     const error: Error & { failureType?: string } = data.details.error;
-    if (/requests? failed/.test(String(error.cause ?? error))) retry = "forbidden";
-    else if (error.failureType === "testTimeoutFailure" && retry === "allowed") retry = "pointless";
+    const hasLostRequests = /requests? failed/.test(String(error.cause ?? error));
+    if (hasLostRequests || error.failureType === "testTimeoutFailure") mayTryAgain = false;
   });
   tests.on("test:summary", (summary) => {
     if (summary.file !== undefined) counts = countsOf(summary);
@@ -149,8 +153,8 @@ async function runFile(file: string, signal: AbortSignal): Promise<FileResult> {
   for await (const _ of tests); // Read to its end: the events above are all that counts.
   await new Promise<void>((resolve) => failures.end(resolve));
   if (timeout.aborted) console.log(`${file} did not end within ${seconds(fileTimeoutMs)}, and was stopped.`);
-  if (timeout.aborted && retry === "allowed") retry = "pointless";
-  return { file, ...counts, durationMs: performance.now() - startedMs, retry };
+  const durationMs = performance.now() - startedMs;
+  return { file, ...counts, durationMs, mayTryAgain: mayTryAgain && !timeout.aborted };
 }
 
 function countsOf({ counts: { tests, passed, skipped, todo } }: EventData.TestSummary) {
@@ -174,9 +178,8 @@ async function passOnSecondTry(
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const hasFailed = first.filter(({ failed }) => failed > 0);
-  const failed = hasFailed.filter(({ retry }) => retry === "allowed").map(({ file }) => file);
+  const failed = hasFailed.filter(({ mayTryAgain }) => mayTryAgain).map(({ file }) => file);
   if (failed.length === 0 || hasFailed.length > mostSecondTries) return [];
-  if (hasFailed.some(({ retry }) => retry === "forbidden")) return [];
   console.log(`\nFailed, and run once more alone: ${failed.join(" ")}`);
   const second = await runFiles(failed, 1, signal);
   return second.filter((result) => result.failed === 0).map(({ file }) => file);
@@ -191,16 +194,8 @@ function report(suite: string, files: readonly FileResult[], flaky: readonly str
   const passed = sum("passed") + saved;
   const failed = sum("failed") - saved;
   const skipped = sum("skipped");
-  console.log(`\n${suite}: ${passed} passed, ${failed} failed, ${skipped} skipped${flakyText(flaky)}`);
-  const { TEST_RESULTS: results, GITHUB_STEP_SUMMARY: summary } = process.env;
+  const flakyText = flaky.length === 0 ? "" : `; flaky: ${flaky.join(", ")}`;
+  console.log(`\n${suite}: ${passed} passed, ${failed} failed, ${skipped} skipped${flakyText}`);
+  const { TEST_RESULTS: results } = process.env;
   if (results) writeFileSync(results, [`${passed} ${failed} ${skipped}`, ...flaky, ""].join("\n"));
-  if (summary)
-    appendFileSync(
-      summary,
-      `${suite}: ${passed} passed, ${failed} failed, ${skipped} skipped${flakyText(flaky)}\n\n`,
-    );
-}
-
-function flakyText(flaky: readonly string[]): string {
-  return flaky.length === 0 ? "" : `; flaky: ${flaky.join(", ")}`;
 }

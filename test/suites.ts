@@ -1,92 +1,46 @@
 /** Test files that belong together, by patterns of their paths, and the order in which they run. */
 export interface Suite {
   readonly patterns: readonly string[];
-  readonly exclude: readonly string[];
+  readonly exclude?: readonly string[];
   readonly filesAtATime: number;
   /** Parts of the names of the files that take longest, the longest first: if they begin early, they don't end last. */
-  readonly first: readonly string[];
+  readonly first?: string;
   /** Parts of the names of files that run one after the other, beside the others: they need what there is only once. */
-  readonly inTurn: readonly string[];
+  readonly inTurn?: string;
   /** Parts of the names of files that run when all others have ended, one after the other. */
-  readonly alone: readonly string[];
-  readonly needsEngine: boolean;
+  readonly alone?: string;
+  readonly needsEngine?: true;
 }
 
+/** Parts of names are separated by spaces. */
 export const suites: Readonly<Record<string, Suite>> = {
   unit: {
     patterns: ["test/**/*.test.ts"],
     exclude: ["**/*.integration.test.ts", "test/e2e/**", "test/faults/**", "test/fuzz/**"],
     filesAtATime: 4,
-    first: ["deployments/resolve", "webhook/answers", "doctor/signers", "deployments/queue", "test-command"],
-    inTurn: [],
-    alone: [],
-    needsEngine: false,
+    first: "deployments/resolve webhook/answers doctor/signers deployments/queue test-command",
   },
   integration: {
     patterns: ["test/**/*.integration.test.ts"],
-    exclude: [],
     filesAtATime: 4,
-    first: [
-      "log.browser",
-      "deployments/recovery",
-      "package",
-      "demo",
-      "output",
-      "deployments/stop",
-      "log-lines",
-      "catch-up",
-      "nginx",
-    ],
-    inTurn: [],
-    alone: [],
-    needsEngine: false,
+    first: "log.browser deployments/recovery package demo output deployments/stop log-lines catch-up nginx",
   },
   faults: {
     patterns: ["test/faults/**/*.test.ts", "test/fuzz/**/*.test.ts"],
-    exclude: [],
     filesAtATime: 3,
-    first: [
-      "faults/kill",
-      "idle-connections",
-      "body-floods",
-      "damaged-state",
-      "slow-senders",
-      "faults/start",
-      "io-error",
-    ],
-    inTurn: [],
-    alone: [],
-    needsEngine: false,
+    first: "faults/kill idle-connections body-floods damaged-state slow-senders faults/start io-error",
   },
-  fuzz: {
-    patterns: ["test/fuzz/**/*.test.ts"],
-    exclude: [],
-    filesAtATime: 2,
-    first: [],
-    inTurn: [],
-    alone: [],
-    needsEngine: false,
-  },
+  fuzz: { patterns: ["test/fuzz/**/*.test.ts"], filesAtATime: 2 },
   e2e: {
     patterns: ["test/e2e/**/*.test.ts"],
-    exclude: [],
     // They mostly wait, for health checks and requests that end.
     filesAtATime: 3,
-    first: [
-      "swarm-nodes",
-      "clean-server",
-      "rollout-swarm.",
-      "self-swarm",
-      "rollout-migration",
-      "rollout-recreate-failures",
-      "rollout-services",
-      "rollout-failures",
-      "rollout-interrupted",
-    ],
+    first:
+      "swarm-nodes clean-server rollout-swarm. self-swarm rollout-migration rollout-recreate-failures rollout-services rollout-failures rollout-interrupted",
     // An engine has only one server.
-    inTurn: ["e2e/server", "advice", "converge", "rollout-server"],
+    inTurn: "e2e/server advice converge rollout-server",
     // They kill the engine, or measure how long an app is away.
-    alone: ["server-networks", "without-engine"],
+    alone: "server-networks without-engine",
     needsEngine: true,
   },
 };

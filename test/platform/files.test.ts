@@ -1,46 +1,18 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import {
   appendFileSync,
-  chmodSync,
   closeSync,
-  copyFileSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
   writeFileSync,
 } from "node:fs";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { test } from "node:test";
-import { findProgram, replaceFile } from "../../src/platform/files.ts";
+import { replaceFile } from "../../src/platform/files.ts";
 import { cutPower, fillDisk, mountDisk, mountTmpfs } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
-
-test("a program is found as the system finds it: the first file that may be run", (t) => {
-  const directory = temporaryDirectory(t);
-  for (const name of ["closed", "first", "second"]) {
-    mkdirSync(join(directory, name));
-    copyFileSync("/bin/true", join(directory, name, "tool"));
-  }
-  chmodSync(join(directory, "closed/tool"), 0o644);
-  mkdirSync(join(directory, "directory/tool"), { recursive: true });
-  const before = process.cwd();
-  t.after(() => process.chdir(before));
-  process.chdir(join(directory, "second"));
-  for (const [names, found] of [
-    [["first", "second"], join(directory, "first/tool")],
-    [["closed", "directory", "second"], join(directory, "second/tool")],
-    [["closed", "second/tool"], null],
-    [["closed", ""], "tool"],
-  ] as const) {
-    const searchPath = names.map((name) => name && join(directory, name)).join(delimiter);
-    assert.equal(findProgram("tool", searchPath), found);
-    assert.equal(spawnSync("tool", { env: { PATH: searchPath } }).status === 0, found !== null);
-  }
-});
 
 const plain = { mode: 0o644, owner: null };
 

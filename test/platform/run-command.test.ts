@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { outputOf, runCommand } from "../../src/platform/run-command.ts";
+import { runCommand } from "../../src/platform/run-command.ts";
 import { isGone } from "../harness/processes.ts";
 import { until } from "../harness/until.ts";
 
@@ -16,11 +16,6 @@ test("the exit code, the standard output and the last lines of both outputs are 
   assert.ok(ending.kind === "exited");
   assert.deepEqual([ending.code, ending.output, [...ending.lastLines].sort()], [3, "one", ["one", "two"]]);
   assert.deepEqual(lines.sort(), ["one", "two"]);
-});
-
-test("arguments are never read by a shell", async () => {
-  const ending = await runCommand({ argv: ["printf", "%s", "$(id); rm -rf /"], timeoutMs: 10_000 });
-  assert.ok(ending.kind === "exited" && ending.output === "$(id); rm -rf /");
 });
 
 test("on the time-out the whole process group is killed", async () => {
@@ -46,21 +41,7 @@ test("a program that prints without an end is ended, and fills no memory", async
   }
 });
 
-test("an abort ends it", async () => {
-  const stopping = new AbortController();
-  const running = runCommand({ argv: ["sleep", "60"], timeoutMs: 60_000, signal: stopping.signal });
-  stopping.abort();
-  assert.equal((await running).kind, "aborted");
-});
-
 test("a program that is not installed is an ending, not a fault", async () => {
   const ending = await runCommand({ argv: ["no-such-program"], timeoutMs: 1_000 });
   assert.deepEqual(ending, { kind: "not_found", lastLines: [] });
-});
-
-test("outputOf gives the trimmed output of a success, and null for anything else", async () => {
-  assert.equal(await outputOf(sh("echo ' one '; echo two >&2"), {}), "one");
-  assert.equal(await outputOf(sh("echo one; exit 1"), {}), null);
-  assert.equal(await outputOf(["sleep", "60"], { timeoutMs: 100 }), null);
-  assert.equal(await outputOf(["no-such-program"], {}), null);
 });

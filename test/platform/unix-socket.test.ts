@@ -88,11 +88,9 @@ test(
 
 test("a link in the place of a socket is not followed, and a file is no socket", async (t) => {
   const directory = temporaryDirectory(t);
-  const [real, link, file] = ["real", "link", "file"].map((name) => join(directory, name)) as [
-    string,
-    string,
-    string,
-  ];
+  const real = join(directory, "real");
+  const link = join(directory, "link");
+  const file = join(directory, "file");
   const server = createServer((socket) => socket.end()).listen(real);
   t.after(() => server.close());
   symlinkSync(real, link);

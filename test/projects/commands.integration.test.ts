@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { DeploymentJson, ProjectJson, StatusJson, WholeStatusJson } from "../../src/calls/shapes.ts";
@@ -47,13 +47,6 @@ test("a checkout is found under another path too, as a container has it", needs(
   assert.equal((JSON.parse(String(json)) as StatusJson).project, "blog");
 });
 
-test("a command knows a project whose file was added in the moment before", async (t) => {
-  const { service, machine } = await startProjects(t, { blog: "true", docs: "true" });
-  machine.addProject("shop", makeCheckout(t, "true"));
-  const { code, stderr } = await hotpush(targetOf(service), "pause", "--project", "shop");
-  assert.deepEqual([code, stderr], [0, ""]);
-});
-
 test("without a project, status and history show all, and other commands say which there are", async (t) => {
   const { service } = await startProjects(t, { shop: "true", [longName]: "false" });
   for (const name of ["shop", longName]) await pushTo(service, name);
@@ -66,28 +59,17 @@ test("without a project, status and history show all, and other commands say whi
   const unknown = await hotpush(target, "deploy", "--project", "shap");
   assert.match(unknown.stderr, /There is no project shap\. The projects are: a-project.*, shop\./);
   const status = await hotpushJson<WholeStatusJson>(target, "status");
+  const history = await hotpushJson<{ deployments: DeploymentJson[] }>(target, "history");
   assert.deepEqual(
-    status.projects.map(({ name }) => name),
-    [longName, "shop"],
-  );
-  const { deployments } = await hotpushJson<{ deployments: DeploymentJson[] }>(target, "history");
-  assert.deepEqual(
-    deployments.map(({ project }) => project),
-    [longName, "shop"],
+    [...status.projects.map(({ name }) => name), ...history.deployments.map(({ project }) => project)],
+    [longName, "shop", longName, "shop"],
   );
   for (const command of ["status", "history", "projects"]) {
     for (const line of (await hotpush(target, command)).stdout.split("\n"))
       assert.ok(line.length <= 80, `${command}: ${line}`);
   }
-});
-
-test("the number of a deployment of another project is refused", async (t) => {
-  const { service } = await startProjects(t, { shop: "true", blog: "true" });
-  await pushTo(service, "shop");
-  await service.log.waitForEnding(1);
-  const target = targetOf(service);
   for (const command of ["logs", "cancel", "rollback"]) {
-    const { code, stderr } = await hotpush(target, command, "1", "--project", "blog");
+    const { code, stderr } = await hotpush(target, command, "1", "--project", longName);
     assert.deepEqual([code, /Deployment 1 is one of the project shop/.test(stderr)], [1, true], command);
   }
 });
@@ -130,19 +112,6 @@ test("two processes answer a push to a paused project like one", async (t) => {
   await until("front is missed", async () =>
     /\nFront {6}called .+, and not now: front is silent/.test(await status()),
   );
-});
-
-test("a project without its file deploys nothing, also by a command", async (t) => {
-  const { machine, service } = await startProjects(t, { shop: "true", blog: "true" });
-  const target = targetOf(service);
-  rmSync(join(machine.projectsPath, "shop.env"));
-  const isListed = /^shop /m;
-  await until("it is not listed", async () => !isListed.test((await hotpush(target, "projects")).stdout));
-  for (const command of ["deploy", "rollback"]) {
-    const { code, stderr } = await hotpush(target, command, "--project", "shop");
-    assert.deepEqual([code, /project shop was removed/.test(stderr)], [1, true], stderr);
-  }
-  assert.equal((await hotpushJson<StatusJson>(target, "status")).project, "blog");
 });
 
 test("projects shows what is live of each, and why one is not served", async (t) => {

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { ProjectConfig } from "../../src/config/project-files.ts";
 import { mainRefs } from "../../src/deployments/push.ts";
 import type { Log } from "../../src/log.ts";
 import type { Project, ProjectRegistry, Shared } from "../../src/projects/project.ts";
@@ -26,7 +25,6 @@ function start(t: TestContext, directory = temporaryDirectory(t), project: Parti
     find: () => project,
     faults: () => new Map([["shop", "is broken, so its pushes wait"]]),
     refresh() {},
-    list: () => [] as ProjectConfig[],
   } as unknown as ProjectRegistry;
   const shared = { service: { spoolPath }, store, log, stopping: stopping.signal } as unknown as Shared;
   const taking = takePushes(shared, registry, true);
@@ -79,9 +77,8 @@ test("an offered push is answered with its record, each time, and recorded once"
   const { spoolPath, taking, count } = start(t);
   const id = put(spoolPath, good());
   for (const pushes of [taking.record([id, id, newId()]), taking.record([id])]) {
-    assert(pushes);
     assert.deepEqual(
-      pushes.map((one) => [one.id, one.record?.kind]),
+      pushes?.map((one) => [one.id, one.record?.kind]),
       [[id, "accepted"]],
     );
   }
@@ -101,17 +98,16 @@ test("what is no push is refused for good, neither followed nor waited for, and 
     "a commit before that is none": { before: "HEAD~1" },
   }).map(([what, value]) => [what, put(spoolPath, { project, push: { ...push, ...value } })] as const);
   writeFileSync(join(directory, "good"), JSON.stringify(good()));
-  const made: Readonly<Record<string, (path: string) => void>> = {
+  const makers: Readonly<Record<string, (path: string) => unknown>> = {
     "a link to a good file": (path) => symlinkSync(join(directory, "good"), path),
-    "a link to itself": (path) => symlinkSync(path, path),
     "a link to a device": (path) => symlinkSync("/dev/zero", path),
-    "a FIFO": (path) => void execFileSync("mkfifo", [path]),
+    "a FIFO": (path) => execFileSync("mkfifo", [path]),
     "a directory": (path) => mkdirSync(path),
     "too much": (path) => writeFileSync(path, JSON.stringify({ ...good(), more: "x".repeat(20_000) })),
     "deep JSON": (path) => writeFileSync(path, "[".repeat(16_000)),
     nothing: (path) => writeFileSync(path, ""),
   };
-  const odd = Object.entries(made).map(([what, make]) => {
+  const odd = Object.entries(makers).map(([what, make]) => {
     const id = newId();
     make(join(spoolPath, `${id}.push`));
     return [what, id] as const;
@@ -130,23 +126,6 @@ test("what is only for people is left out if it could steer a terminal", async (
   await until("it is recorded", () => count() === 1);
   const row = store.of("shop").get("SELECT repository, pusher, delivery_id FROM deployments");
   assert.deepEqual({ ...row }, { repository: null, pusher: null, delivery_id: null });
-});
-
-test("a flood of pushes makes the history no longer than what is kept", async (t) => {
-  const { spoolPath, store, isNoted } = start(t);
-  for (const count of [1_500, 1_500]) {
-    const ids = Array.from({ length: count }, () => put(spoolPath, good()));
-    await until("all are recorded", () => ids.every(isNoted), 60_000);
-    for (const id of ids) rmSync(join(spoolPath, `${id}.push`));
-  }
-  assert(countOf(store.of("shop"), "deployments") <= 1_300);
-});
-
-test("a thousand files that are none cost few lines", async (t) => {
-  const { spoolPath, logged, isNoted } = start(t);
-  const ids = Array.from({ length: 1_000 }, () => put(spoolPath, "x"));
-  await until("all are settled", () => ids.every(isNoted), 60_000);
-  assert(logged.length <= 20, `${logged.length} lines`);
 });
 
 test("a dry run of what is no push says nothing", async (t) => {
@@ -179,18 +158,13 @@ test("of a flood of dry runs two run at once, and sixteen wait at most", async (
 });
 
 test("uses of one secret are written and looked at once, however many are noted in a call", (t) => {
-  let written = 0;
-  let looks = 0;
-  const noteSecretUse = () => {
-    written += 1;
-  };
-  const lookSoon = () => {
-    looks += 1;
-  };
+  const done: string[] = [];
+  const noteSecretUse = () => void done.push("written");
+  const lookSoon = () => void done.push("looked");
   const project = { noteSecretUse, lookSoon } as unknown as Project;
   const { taking } = start(t, temporaryDirectory(t), project);
   const use = { project: "shop", slot: "current", host: "github", deliveryId: null } as const;
   assert(taking.noteUses(Array.from({ length: 50 }, () => use)));
-  assert.deepEqual([written, looks], [1, 1]);
+  assert.deepEqual(done, ["written", "looked"]);
   assert(!taking.noteUses([use]), "the next one has to wait");
 });

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { inspectContainer } from "../../../src/platform/docker/containers.ts";
-import { connectEngine, type Engine } from "../../../src/platform/docker/engine.ts";
+import { type Engine, EngineRefusal } from "../../../src/platform/docker/engine.ts";
 import { diagnose } from "../../../src/platform/docker/health.ts";
 import { updateFailure } from "../../../src/rollout/stack.ts";
-import { listenAt } from "../../harness/listen.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const environment = [
@@ -29,8 +27,8 @@ test("the log and health output of a failed container hide its secrets", async (
   assert.deepEqual([health, logLine], [`  sick: ${redactedLog}`, `  ${redactedLog}`]);
 });
 
-test("the log of a failed task on any node does not show its secrets", async (t) => {
-  const engine = await engineWith(t, (path) => (path.startsWith("/tasks/") ? log : null));
+test("the log of a failed task on any node does not show its secrets", async () => {
+  const engine = engineWith((path) => (path.startsWith("/tasks/") ? log : null));
   const task = {
     ID: "t1",
     CreatedAt: "",
@@ -47,10 +45,7 @@ test("the log of a failed task on any node does not show its secrets", async (t)
 });
 
 /** An engine that knows one container, which has a secret in each place. */
-async function engineWithContainer(
-  t: TestContext,
-  healthOutputs: readonly string[] = [`sick: ${log}`],
-): Promise<Engine> {
+async function engineWithContainer(t: TestContext): Promise<Engine> {
   const directory = temporaryDirectory(t);
   const mounts = Object.entries({
     "/run/secrets/key": "secret of a mount\n",
@@ -63,25 +58,18 @@ async function engineWithContainer(
   const container = {
     Id: "abc",
     Name: "/shop-app-1",
-    Image: "sha256:1",
-    RestartCount: 0,
     Mounts: mounts,
-    Config: { Image: "shop-app", Labels: {}, Env: environment },
-    State: {
-      Status: "running",
-      ExitCode: 0,
-      StartedAt: "2026-01-01T00:00:00Z",
-      Health: { Status: "unhealthy", Log: healthOutputs.map((Output) => ({ Output })) },
-    },
+    Config: { Env: environment },
+    State: { Status: "running", Health: { Status: "unhealthy", Log: [{ Output: `sick: ${log}` }] } },
   };
-  return engineWith(t, (path) => (path.includes("/logs?") ? log : JSON.stringify(container)));
+  return engineWith((path) => (path.includes("/logs?") ? log : JSON.stringify(container)));
 }
 
-async function engineWith(t: TestContext, answer: (path: string) => string | null): Promise<Engine> {
-  const server = createServer(({ url = "" }, response) => {
-    const text = answer(url.replace(/^\/v[\d.]+/, ""));
-    response.writeHead(text === null ? 404 : 200).end(text ?? '{"message":"none"}');
-  });
-  const path = join(temporaryDirectory(t), "docker.sock");
-  return connectEngine(`unix://${await listenAt(t, server, path)}`);
+function engineWith(textOf: (path: string) => string | null): Engine {
+  const answer = async (path: string) => {
+    const text = textOf(path);
+    if (text === null) throw new EngineRefusal(404, "none");
+    return Buffer.from(text);
+  };
+  return { get: answer, post: answer, delete: answer };
 }

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { namesRegistry, removeContainer } from "../../../src/platform/docker/containers.ts";
 import { connectEngine } from "../../../src/platform/docker/engine.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { isProblem } from "../../harness/problems.ts";
@@ -30,21 +29,7 @@ test("a missing socket is reported with what to do", async () => {
   await assert.rejects(nowhere.get("/info"), isProblem("docker_unreachable", /Mount it into the container/));
 });
 
-test("removing a container that is gone already is fine", async (t) => {
-  const empty = await engine(t, (_, response) =>
-    response.writeHead(404).end('{"message":"No such container"}'),
-  );
-  await removeContainer(empty, "abc");
-});
-
 test("an engine that does not answer is reported, with the time waited", async (t) => {
   const hung = await engine(t, () => {}, 50);
   await assert.rejects(hung.get("/info"), isProblem("docker_unreachable", /no answer within 0\.05 s/));
-});
-
-test("a registry in an image's name has a dot or a port, or is localhost", () => {
-  for (const image of ["ghcr.io/shop/app", "localhost/app", "localhost:5000/app:1", "registry:5000/app"]) {
-    assert.ok(namesRegistry(image), image);
-  }
-  for (const image of ["app", "app:1.2", "shop/app:1.2"]) assert.ok(!namesRegistry(image), image);
 });

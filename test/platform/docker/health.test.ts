@@ -12,8 +12,6 @@ import {
 import { until } from "../../harness/until.ts";
 import { sampleContainer } from "../../rollout/sample.ts";
 
-const unchecked = { health: null } as const;
-
 const cases: readonly (readonly [string, Partial<Container>, number, Readiness["kind"] | null])[] = [
   ["healthy", {}, 0, "ready"],
   ["starting", { health: "starting" }, 100, null],
@@ -23,27 +21,21 @@ const cases: readonly (readonly [string, Partial<Container>, number, Readiness["
   ["restarting", { status: "restarting" }, 100, "restarting"],
   ["healthy after a restart", { restartCount: 1 }, 100, "restarting"],
   ["created, not started", { status: "created", health: null }, 100, null],
-  ["without a health check, just started", unchecked, 100, null],
-  ["without a health check, steady", unchecked, 3_000, "ready"],
+  ["without a health check, just started", { health: null }, 100, null],
+  ["without a health check, steady", { health: null }, 3_000, "ready"],
 ];
 
-for (const [situation, container, waitedMs, kind] of cases) {
-  test(`a container that is ${situation} is ${kind ?? "waited for"}`, () => {
-    assert.equal(readinessOf(sampleContainer(container), waitedMs, 60_000)?.kind ?? null, kind);
-  });
-}
+test("a container is ready, has failed or is waited for, as its state says", () => {
+  for (const [situation, container, waitedMs, kind] of cases)
+    assert.equal(readinessOf(sampleContainer(container), waitedMs, 60_000)?.kind ?? null, kind, situation);
+});
 
-for (const [situation, container, isStill] of [
-  ["whose health check Docker has not run", { health: "starting" }, true],
-  ["without a health check", { health: null }, true],
-  ["that became unhealthy", { health: "unhealthy" }, false],
-  ["that was restarted", { restartCount: 1 }, false],
-  ["that has ended", { status: "exited" }, false],
-] as const) {
-  test(`a ready container ${situation} ${isStill ? "is still" : "is no longer"} ready`, () => {
-    assert.equal(isStillReady(sampleContainer(container)), isStill);
-  });
-}
+test("a ready container stays ready until it is unhealthy, was restarted or has ended", () => {
+  for (const container of [{ health: "starting" }, { health: null }] as const)
+    assert.ok(isStillReady(sampleContainer(container)));
+  for (const container of [{ health: "unhealthy" }, { restartCount: 1 }, { status: "exited" }] as const)
+    assert.ok(!isStillReady(sampleContainer(container)));
+});
 
 /** An engine with one container, whose health check ends with each of `exitCodes` in turn; null: it is refused. */
 function engineOf(check: readonly string[], exitCodes: readonly (number | null)[]) {
@@ -73,25 +65,22 @@ test("a health check is run until it passes", async () => {
   assert.deepEqual(commands, Array(3).fill(["./check", "-q"]));
 });
 
-test("only running containers that Docker has not checked are asked", async () => {
-  const { engine, commands } = engineOf(["CMD", "./check"], [0]);
+test("only running containers are asked that Docker has not checked", async () => {
   const starting = sampleContainer({ health: "starting" });
   const others = [
     sampleContainer({ health: "unhealthy" }),
     sampleContainer({ status: "exited", health: "starting" }),
   ];
-  const [asked, ...left] = await withOwnHealth(engine, [starting, ...others]);
-  assert.equal(asked?.health, "healthy");
-  assert.deepEqual(left, others);
-  assert.equal(commands.length, 1);
+  for (const [check, exitCode, health, count] of [
+    [["CMD", "./check"], 0, "healthy", 1],
+    [["CMD", "./check"], 1, "starting", 1],
+    [["NONE"], 0, "starting", 0],
+  ] as const) {
+    const { engine, commands } = engineOf(check, [exitCode]);
+    assert.deepEqual(await withOwnHealth(engine, [starting, ...others]), [
+      { ...starting, health },
+      ...others,
+    ]);
+    assert.equal(commands.length, count);
+  }
 });
-
-for (const [what, check, exitCode] of [
-  ["fails", ["CMD", "./check"], 1],
-  ["is none", ["NONE"], 0],
-] as const) {
-  test(`a container whose health check ${what} stays as Docker says`, async () => {
-    const starting = sampleContainer({ health: "starting" });
-    assert.deepEqual(await withOwnHealth(engineOf(check, [exitCode]).engine, [starting]), [starting]);
-  });
-}
