@@ -27,8 +27,8 @@ test(
     terminal.type("clear; NO_COLOR=1 hotpush status; TERM=dumb hotpush status; echo over");
     await terminal.waitFor(/^over$/m);
     assert.doesNotMatch(terminal.raw(), colours);
-    terminal.type("clear; hotpush status; hotpush history; hotpush cancel; hotpush --help; echo over");
-    await terminal.waitFor(/^over$/m);
+    terminal.type("clear; hotpush status; hotpush history; hotpush cancel; hotpush --help; echo ended");
+    await terminal.waitFor(/^ended$/m);
     assert.match(terminal.raw(), colours);
     assert.deepEqual(wrapped(terminal), []);
   },
