@@ -119,7 +119,9 @@ async function newTab(connection: Connection, { width = 1280, height = 800 } = {
     connection.call<Result>(method, parameters, sessionId);
   const faults: string[] = [];
   connection.listen(sessionId, (method, parameters) => {
-    if (/^Runtime\.exceptionThrown$|^Log\.entryAdded$/.test(method)) faults.push(JSON.stringify(parameters));
+    const fault = JSON.stringify(parameters);
+    const isFault = /^Runtime\.exceptionThrown$|^Log\.entryAdded$/.test(method);
+    if (isFault && !fault.includes('"level":"info"')) faults.push(fault);
   });
   for (const domain of ["Page", "Runtime", "Log", "Network"]) await call(`${domain}.enable`);
   const metrics = { width, height, deviceScaleFactor: 1, mobile: width < 500 };

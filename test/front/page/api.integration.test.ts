@@ -3,7 +3,6 @@ import { test } from "node:test";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
 import { startPage } from "../../harness/page.ts";
-import { memoryOf } from "../../harness/processes.ts";
 import { untilDeployment } from "../../harness/records.ts";
 import { letGo } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
@@ -51,29 +50,6 @@ test("every answer is what the OpenAPI document says", async (t) => {
   async function idsOf(call: string): Promise<readonly number[]> {
     return ((await ask(call)).json.deployments as readonly { id: number }[]).map(({ id }) => id);
   }
-});
-
-test("readers that do not read cost the page little memory", async (t) => {
-  const lines = 100_000;
-  const long = `#!/bin/sh\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\n`;
-  const service = await startAnswering(t, { script: long });
-  const page = await startPage(t, service);
-  await deliver(service.url, githubPush());
-  const before = memoryOf(page.pid).residentBytes;
-  const ending = new AbortController();
-  const { signal } = ending;
-  const headers = { authorization: `Bearer ${page.token}` };
-  const events = `http://localhost:${page.port}/api/deployments/1/events`;
-  const open = Array.from({ length: 50 }, () => fetch(events, { headers, signal }));
-  await Promise.all(open);
-  await until(
-    "the whole log",
-    async () => Number((await page.ask("GET /api/deployments/1")).json.logBytes) > 4e6,
-  );
-  const grown = memoryOf(page.pid).residentBytes - before;
-  ending.abort();
-  letGo(service.repoPath);
-  assert.ok(grown < 200 * 1024 ** 2, `${grown / 1024 ** 2} MiB`);
 });
 
 test("while run is away the page says so, and answers again when it is back", async (t) => {

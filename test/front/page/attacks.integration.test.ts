@@ -1,28 +1,21 @@
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
-import { join } from "node:path";
 import { test } from "node:test";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
 import { makeToken, type RunningPage, signIn, startPage } from "../../harness/page.ts";
 import { exchange } from "../../harness/raw-http.ts";
-import type { RunningService } from "../../harness/service.ts";
-import { letGo, waitingScript } from "../../harness/service.ts";
+import { letGo, type RunningService, waitingScript } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
 /** Targets that are no path, no call, or another one once they are read in another way. */
 const oddTargets = [
   "/api//",
-  "/api///",
-  "/api//x/projects",
   "/api/\\\\host/projects",
   "/api/links",
-  "/api/tokens",
   "/api/audit",
   "/api/deployments/1/../../tokens",
-  "/api/%2e%2e/tokens",
   "/api/projects%00",
   "/api/constructor",
   "/api/commands?/projects",
@@ -43,22 +36,7 @@ test("requests that are no call end no process and reach nothing", async (t) => 
   await assertBothAlive(service, page);
 });
 
-test("readers who leave at the moment a deployment ends cost nobody the page", async (t) => {
-  const service = await startAnswering(t, { script: waitingScript });
-  const page = await startPage(t, service);
-  for (let id = 1; id <= 3; id += 1) {
-    rmSync(join(service.repoPath, "go"), { force: true });
-    await deliver(service.url, githubPush());
-    await service.log.waitFor(({ event, deployment }) => event === "deployment.started" && deployment === id);
-    const readers = await Promise.all(Array.from({ length: 60 }, () => openStream(page, eventsOf(id))));
-    const left = readers.map((reader) => reader.leaveAt('"state":"succeeded"'));
-    letGo(service.repoPath);
-    await Promise.all(left);
-  }
-  await assertBothAlive(service, page);
-});
-
-test("a viewer who keeps hundreds of streams open keeps nobody else from any screen", async (t) => {
+test("a viewer who opens hundreds of streams, and leaves them, keeps nobody else from any screen", async (t) => {
   const service = await startAnswering(t, { script: waitingScript });
   const page = await startPage(t, service);
   await deliver(service.url, githubPush());
@@ -71,22 +49,20 @@ test("a viewer who keeps hundreds of streams open keeps nobody else from any scr
     statuses.push(stream.status);
     return stream;
   });
-  t.after(async () => {
-    for (const stream of await Promise.all(held)) stream.leave();
-  });
-  await until(
-    "the viewer has taken 72 streams",
-    () => statuses.filter((status) => status === 200).length >= 72,
-  );
+  await until("the viewer has taken 72 streams", () => statuses.filter((one) => one === 200).length >= 72);
   const startMs = performance.now();
   const ann = await signIn(page, service);
   assert.equal((await ann.get("/deployments/1")).status, 200);
   const other = await openStream(page, eventsOf(1));
   await other.leaveAt('"state":"running"');
-  const command = await openStream(page, "/api/deployments/1/events");
-  await command.leaveAt('"state":"running"');
   assert.ok(performance.now() - startMs < 30_000, "others waited");
   assert.ok(statuses.includes(503), "the viewer has no limit");
+  // Readers who leave at the moment at which the deployment ends.
+  const open = (await Promise.all(held)).filter(({ status }) => status === 200);
+  const left = open.map((stream) => stream.leaveAt('"state":"succeeded"'));
+  letGo(service.repoPath);
+  await Promise.all(left);
+  await assertBothAlive(service, page);
 });
 
 test("two thousand bodies that never end keep nobody from the page", async (t) => {
@@ -129,7 +105,6 @@ function eventsOf(id: number): string {
 
 interface OpenedStream {
   readonly status: number;
-  readonly leave: () => void;
   /** Closes the connection when `text` has come. */
   readonly leaveAt: (text: string) => Promise<void>;
 }
@@ -152,7 +127,6 @@ async function openStream(
   response?.on("error", () => {});
   return {
     status: response?.statusCode ?? 0,
-    leave: () => sent.destroy(),
     async leaveAt(text) {
       let seen = "";
       for await (const chunk of (response ?? []) as AsyncIterable<Buffer>) {

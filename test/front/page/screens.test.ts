@@ -51,7 +51,6 @@ test("the projects are summed up in one sentence", () => {
   assert.equal(sentenceOf([]), "No projects yet · Hotpush");
   assert.equal(sentenceOf([blog]), "blog is live · Hotpush");
   assert.equal(sentenceOf([blog, docs]), "1 of 2 projects is live · Hotpush");
-  assert.equal(sentenceOf([blog, api]), "api needs you · Hotpush");
   assert.equal(sentenceOf([api, blog, docs, shop]), "shop is deploying · Hotpush");
   assert.equal(projectsScreen(viewer, [shop]).tone, "busy");
   assert.equal(projectsScreen(viewer, [api]).tone, "bad");
@@ -62,12 +61,10 @@ test("a deployment is summed up in one sentence, whatever its state is", async (
   const sentences: readonly (readonly [Partial<DeploymentJson>, string])[] = [
     [{}, "“Show prices” is live."],
     [{ id: 3, commit: "0".repeat(40) }, "“Show prices” was deployed."],
-    [{ state: "queued", startedAt: null }, "“Show prices” waits for its turn."],
     [{ state: "running", liveAt: null }, "“Show prices” is being deployed."],
     [{ state: "running" }, "“Show prices” is live, and is watched."],
     [{ state: "failed" }, `“Show prices” failed after 18.2 s. ${last.commit.slice(0, 7)} stays live.`],
     [{ state: "superseded", supersededBy: 49 }, "“Show prices” was superseded by deployment 49."],
-    [{ state: "skipped" }, "“Show prices” was skipped."],
     [{ subject: "x".repeat(200) }, `“${"x".repeat(71)}…” is live.`],
     [{ subject: null }, `“${last.commit.slice(0, 7)}” is live.`],
   ];
