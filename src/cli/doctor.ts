@@ -8,7 +8,6 @@ import { type CommandContext, newCommand, parser } from "./command.ts";
 export const commands = { doctor: makeDoctorCommand };
 
 interface DoctorOptions {
-  readonly envFile?: string;
   readonly url?: string | null;
   readonly project?: string | null;
   readonly json?: boolean;
@@ -24,10 +23,6 @@ function makeDoctorCommand({ env, finish }: CommandContext): Command {
     "hotpush doctor remote branch               only these checks",
   ])
     .argument("[checks...]", "only these, by their names", knownName)
-    .option(
-      "--env-file <path>",
-      "the file with the service's settings (default: .env here, else /etc/hotpush.env)",
-    )
     .option(
       "--url <url>",
       "where the git host sends to; a signed ping is sent there (default: WEBHOOK_URL)",
@@ -50,11 +45,11 @@ function knownName(name: string, before: readonly string[] = []): readonly strin
 
 async function runDoctor(
   names: readonly string[],
-  { envFile, json, url = null, project = null }: DoctorOptions,
+  { json, url = null, project = null }: DoctorOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const chosen = checks.filter(({ id }) => names.length === 0 || names.includes(id));
-  const reports = await examine(chosen, { env, envFile, url, project, directory: process.cwd() });
+  const reports = await examine(chosen, { env, url, project, directory: process.cwd() });
   const { paint } = openTerminal(process.stdout, env);
   process.stdout.write(json ? `${jsonReport(reports)}\n` : textReport(reports, paint));
   return countResults(reports).problems === 0 ? 0 : 1;

@@ -47,8 +47,6 @@ export interface CheckReport {
 
 export interface Examination {
   readonly env: NodeJS.ProcessEnv;
-  /** The file with the service's settings, if a person has named it. */
-  readonly envFile: string | undefined;
   /** The webhook's address from the command line, or null. */
   readonly url: string | null;
   /** The only project to check; null: that of `directory`, else all. */
@@ -65,11 +63,12 @@ export async function examine(
   chosen: readonly GroupedCheck[],
   examination: Examination,
 ): Promise<readonly CheckReport[]> {
-  const { env, envFile, url, project, directory } = examination;
-  const server = serverOf(examination);
+  const { env, url, project, directory } = examination;
+  // PROJECTS_PATH describes another service.
+  const server = env.PROJECTS_PATH && !env.SERVER_PATH ? null : findServer(env);
   const about = (...subjects: readonly Check["about"][]) =>
     chosen.filter((check) => subjects.includes(check.about));
-  const settings = server === null ? readSettings(env, directory, envFile) : settingsOf(server, env);
+  const settings = server === null ? readSettings(env, directory) : settingsOf(server, env);
   const service = makeDoctorContext(settings, url, server);
   const { projectsPath } = service;
   if (projectsPath === null) {
@@ -84,18 +83,11 @@ export async function examine(
       const own = projectSettings(settings, join(projectsPath, `${name}.env`));
       return makeDoctorContext(own, url, server, reading);
     });
-  const reports = [
-    ...(await runChecks(service, about("service", "both", ...(server ? ["server" as const] : [])))),
-  ];
+  const reports = [...(await runChecks(service, about("service", "both", server ? "server" : "both")))];
   // One project after the other: each runs a dozen programs.
   for (const one of choose(all, examination))
     reports.push(...(await runChecks(one, about("project", "both"))));
   return reports;
-}
-
-/** The server, unless the settings describe another service. */
-function serverOf({ env, envFile }: Examination): Server | null {
-  return envFile !== undefined || (env.PROJECTS_PATH && !env.SERVER_PATH) ? null : findServer(env);
 }
 
 /** What its compose file gives `run`. The `.env` of the working directory is an app's. */

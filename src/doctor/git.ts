@@ -264,11 +264,10 @@ async function explainHostKey({ url, lines }: RemoteFailure, context: DoctorCont
 async function explainKey({ url }: RemoteFailure, context: DoctorContext): Promise<Fault> {
   const { keys } = await readSshSettings(url, context);
   const text = `${url.host} refuses the keys of this user. Print the public key, and add it to the repository there as a deploy key with read access:`;
-  const present = keys.find((key) => existsSync(key));
-  if (present !== undefined) return problem(text, `ssh-keygen -y -f ${quote(present)}`);
-  const fresh = keys.find((key) => key.endsWith("ed25519")) ?? "~/.ssh/id_ed25519";
-  const make = `ssh-keygen -q -t ed25519 -N '' -f ${quote(fresh)} && cat ${quote(`${fresh}.pub`)}`;
-  return problem(text, `mkdir -p -m 700 ${quote(dirname(fresh))} && ${make}`);
+  const own = keys.find((one) => existsSync(one)) ?? keys.find((one) => one.endsWith("ed25519")) ?? keys[0];
+  const key = quote(own ?? "id_ed25519");
+  const make = `mkdir -p -m 700 "$(dirname ${key})" && ssh-keygen -q -t ed25519 -N '' -f ${key}`;
+  return problem(text, `test -e ${key} || { ${make}; }; ssh-keygen -y -f ${key}`);
 }
 
 function explainToken({ url }: RemoteFailure, { repoPath }: DoctorContext): Fault {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { makePlace, probe, setSettings, testBroken } from "../harness/doctor.ts";
@@ -49,12 +49,4 @@ test("a value in the environment wins over the file, and no command claims to ch
     found.faults.map(({ command, change }) => [command, change]),
     [[null, "no WEBHOOK_PORT in the environment of the service, which wins over its file"]],
   );
-});
-
-test("a settings file from the command line is read, and changed by the command", async (t) => {
-  const place = makePlace(t);
-  const file = join(place.home, "hotpush.env");
-  writeFileSync(file, readFileSync(place.envFile, "utf8").replace(/^WEBHOOK_PORT=.*$/m, "WEBHOOK_PORT=-1"));
-  const found = await probe(place, "configuration", { args: ["--env-file", file] });
-  assert.equal(found.faults[0]?.command, `sed -i '/^WEBHOOK_PORT=/d' ${file}`);
 });

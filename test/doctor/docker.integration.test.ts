@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { chmodSync, chownSync, linkSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, linkSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { hasComposeFile } from "../../src/doctor/context.ts";
 import { isInContainer } from "../../src/platform/docker/engine.ts";
 import { makePlace, onMachine, type Place, probe, standInForDocker, startEngine } from "../harness/doctor.ts";
 import { inOwnEtc } from "../harness/mounts.ts";
-import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
+import type { Scope } from "../harness/temporary.ts";
 
 test("docker, compose, lints: skipped without a compose file", async (t) => {
   const place = makePlace(t);
@@ -59,14 +58,6 @@ test("compose: a missing or old one is found, with the packages that have it", a
   for (const answers of [{}, { composeVersion: "v2.23.3-desktop.1" }])
     assert.ok((await probeWith(answers)).faults[0]?.command);
   assert.equal((await probeWith({ composeVersion: "2.40.0" })).outcome, "ok");
-});
-
-test("compose: a file is found as examples/deploy.sh finds it", (t) => {
-  const named = temporaryDirectory(t);
-  assert.equal(hasComposeFile(named, {}), false);
-  writeFileSync(join(named, "production.yaml"), "services: {}\n");
-  writeFileSync(join(named, ".env"), "COMPOSE_FILE=production.yaml\n");
-  assert.equal(hasComposeFile(named, {}), true);
 });
 
 /** A Docker socket as root's packages leave it: for a group. The engine behind it is the test's. */

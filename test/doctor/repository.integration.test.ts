@@ -18,10 +18,10 @@ testBroken([
     name: "another user has it for itself",
     check: "repository",
     options: needs("root", "otherUser"),
-    run: ({ root }) => ({ wrapper: becomeNobody, directory: root, args: ["--env-file", `${root}/env`] }),
+    run: ({ root }) => ({ wrapper: becomeNobody, directory: root }),
     breakIt(place) {
       openTo(place);
-      execFileSync("cp", [place.envFile, `${place.root}/env`]);
+      execFileSync("cp", [place.envFile, `${place.root}/.env`]);
       chmodSync(place.repoPath, 0o700);
     },
   },

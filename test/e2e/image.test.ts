@@ -41,7 +41,7 @@ onEngine("Hotpush's image", (env) => {
       inPlace(place, "push", "--quiet", "origin", "main");
       const mount = `${place.root}:${place.root}`;
       const run = ["run", "--rm", "--network=none", "--volume", mount, "--workdir", place.repoPath];
-      const doctor = ["hotpush", "doctor", "signers", "--json", "--env-file", place.envFile];
+      const doctor = ["hotpush", "doctor", "signers", "--json"];
       const report = docker(...run, "--entrypoint=", image, "sh", "-c", `${doctor.join(" ")} || true`);
       const [check] = (JSON.parse(report) as { readonly checks: readonly DoctorCheck[] }).checks;
       return check?.fact ?? check?.faults[0]?.text ?? "";
