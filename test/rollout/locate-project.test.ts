@@ -1,13 +1,21 @@
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ComposeModel } from "../../src/platform/compose.ts";
 import { hasMounts } from "../../src/platform/docker/engine.ts";
-import { findStatePath, hostPathOf, projectOnServer } from "../../src/rollout/locate-project.ts";
+import {
+  findLiveDirectory,
+  findStatePath,
+  hostPathOf,
+  projectOnServer,
+} from "../../src/rollout/locate-project.ts";
+import { adoptLiveFiles } from "../../src/rollout/switch-traffic.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { engineWithServer } from "./engine-with-server.ts";
+import { emptyEngine, engineWithServer } from "./engine-with-server.ts";
+import { liveDirectory as liveDirectoryOf } from "./fake-caddy.ts";
+import { sampleRollout, sampleService } from "./sample.ts";
 
 test("the host's path is that of the innermost mount, of the container that has all of them", () => {
   const mountInfo = "31 20 254:0 /srv/shop /app rw - ext4 /dev/vda rw\n";
@@ -73,4 +81,42 @@ test("a project is named by its external network, if it is its own and no reserv
   const own = { shop: "web.shop.containers.internal", blog: "orders" };
   assert.equal(projectOnServer(model({ blog, shop }, own)), "shop");
   assert.equal(projectOnServer({ ...model({ blog, shop }), name: "shop" }), "shop");
+});
+
+const onMachine: ComposeModel = {
+  name: "my_shop",
+  services: {},
+  networks: { hotpush: { name: "hotpush-shop", external: true } },
+};
+const nothing = { livePath: undefined };
+
+test("a given directory counts on the server too", async (t) => {
+  const path = join(temporaryDirectory(t), "shop");
+  mkdirSync(path);
+  const found = await findLiveDirectory(emptyEngine, onMachine, { livePath: path });
+  assert.deepEqual(found, { path, adminSocket: join(path, "../admin.sock"), project: "shop" });
+});
+
+test("without its server, or its directory there, a project is not rolled out", async (t) => {
+  const livePath = join(temporaryDirectory(t), "none");
+  const none = isProblem("live_file_not_writable", /^shop is on Hotpush's server .* has none/);
+  await assert.rejects(findLiveDirectory(emptyEngine, onMachine, nothing), none);
+  const engine = engineWithServer({ statePath: "/nowhere", livePath });
+  const missing = isProblem("live_file_not_writable", /none\/shop, .* docker start/);
+  await assert.rejects(findLiveDirectory(engine, onMachine, nothing), missing);
+});
+
+test("the live file of a service that is recreated leads to the service itself", async (t) => {
+  const liveDirectory = liveDirectoryOf(t, "shop");
+  const recreated = { how: "recreate", reason: "label" } as const;
+  const services = [
+    sampleService({ name: "admin", replacement: recreated }),
+    sampleService({ name: "db", replacement: recreated }),
+  ];
+  const file = join(liveDirectory.path, "admin");
+  writeFileSync(file, "shop-admin-7");
+  const project = { name: "shop", services };
+  await adoptLiveFiles(sampleRollout(temporaryDirectory(t), { liveDirectory, project }));
+  assert.equal(readFileSync(file, "utf8"), "admin.shop.containers.internal");
+  assert.deepEqual(readdirSync(liveDirectory.path), ["admin"]);
 });

@@ -2,17 +2,13 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, globSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts";
 import { refuseOtherState } from "../../src/rollout/locate-project.ts";
 import { lockRollout, rolloutState } from "../../src/rollout/lock.ts";
-import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { writeVersions } from "../../src/rollout/versions.ts";
 import { makePlace, type Place, standInForDocker, startEngine } from "../harness/doctor.ts";
 import { type CommandResult, runCli } from "../harness/hotpush.ts";
-import { listenAt } from "../harness/listen.ts";
 import { fillDisk, mountTmpfs } from "../harness/mounts.ts";
 import { isProblem } from "../harness/problems.ts";
 import { readProcesses } from "../harness/processes.ts";
@@ -31,14 +27,6 @@ function setPath(t: TestContext, path: string): void {
     process.env.PATH = PATH;
   });
 }
-
-test("a second roll-out is refused with the path of the lock", async (t) => {
-  const path = lockPath(t);
-  const lock = await lockRollout(path, 0);
-  await assert.rejects(lockRollout(path, 0), isProblem("rollout_locked", /It holds .*shop\.lock/));
-  await lock.release();
-  await (await lockRollout(path, 0)).release();
-});
 
 test("a signal to our process group does not end a flock that waits", async (t) => {
   const path = lockPath(t);
@@ -66,26 +54,10 @@ test("a child with the descriptor keeps the lock after the roll-out was killed",
   const child = spawn("sleep", ["60"], { stdio: ["ignore", "ignore", "ignore", lock.descriptor] });
   await once(child, "spawn");
   await lock.release(); // As the kernel does when a process is killed.
-  await assert.rejects(lockRollout(path, 0), isProblem("rollout_locked"));
+  await assert.rejects(lockRollout(path, 0), isProblem("rollout_locked", /It holds .*shop\.lock/));
   child.kill("SIGKILL");
   await once(child, "exit");
   await (await lockRollout(path, 0)).release();
-});
-
-const { signal } = new AbortController();
-
-test("a roll-out reports which other one it waits for, and how long it waited", async (t) => {
-  const path = lockPath(t);
-  const told: RolloutEvent[] = [];
-  const other = await lockRollout(path, 0);
-  const waiting = lockRollout(path, 60, { report: (event) => told.push(event), signal });
-  await until("it is reported", () => told.length === 1);
-  const text = "waiting for another roll-out of this project, 60 s at most";
-  assert.deepEqual(told, [{ event: "note", service: null, text }]);
-  await other.release();
-  await (await waiting).release();
-  const last = told.at(-1);
-  assert.ok(last?.event === "step" && last.step === "lock" && last.durationMs >= 0);
 });
 
 test("a waiting roll-out that is asked to stop says so, and stops waiting", async (t) => {
@@ -98,21 +70,12 @@ test("a waiting roll-out that is asked to stop says so, and stops waiting", asyn
   await (await lockRollout(path, 0)).release();
 });
 
-test("beside a Hotpush in the project's container, a command says where to run it", async (t) => {
-  const { engine, asked } = await engineWith(t, [{ Names: ["/shop-hotpush-1"] }]);
-  await assert.rejects(
-    refuseOtherState(engine, "/srv/shop", {}),
-    isProblem("state_unusable", /Run the command there: docker exec shop-hotpush-1 hotpush/),
-  );
-  assert.match(asked[0] ?? "", /image\.title=Hotpush.*project\.working_dir=\/srv\/shop.*running/);
-});
-
-test("without one, or with a STATE_PATH, it runs here", async (t) => {
-  const { engine } = await engineWith(t, []);
-  await refuseOtherState(engine, "/srv/shop", {});
-  const { engine: other, asked } = await engineWith(t, [{ Names: ["/shop-hotpush-1"] }]);
-  await refuseOtherState(other, "/srv/shop", { STATE_PATH: "/var/lib/hotpush" });
-  assert.deepEqual(asked, []);
+test("beside a Hotpush in the project's container a command says where to run it, unless STATE_PATH is set", async () => {
+  const get = async () => Buffer.from(JSON.stringify([{ Names: ["/shop-hotpush-1"] }]));
+  const engine = { get, post: get, delete: get };
+  const told = isProblem("state_unusable", /Run the command there: docker exec shop-hotpush-1 hotpush/);
+  await assert.rejects(refuseOtherState(engine, "/srv/shop", {}), told);
+  await refuseOtherState(engine, "/srv/shop", { STATE_PATH: "/var/lib/hotpush" });
 });
 
 test(
@@ -131,28 +94,6 @@ test(
     }
   },
 );
-
-/** An engine with these containers, and what it was asked. */
-async function engineWith(
-  t: TestContext,
-  containers: readonly { readonly Names: readonly string[] }[],
-): Promise<{ readonly engine: Engine; readonly asked: readonly string[] }> {
-  const asked: string[] = [];
-  const server = createServer((request, response) => {
-    asked.push(decodeURIComponent(request.url ?? ""));
-    response.end(JSON.stringify(containers));
-  });
-  const path = await listenAt(t, server, join(temporaryDirectory(t), "docker.sock"));
-  return { engine: connectEngine(`unix://${path}`), asked };
-}
-
-test("over a state directory that is none, a roll-out ends with the event failed", async (t) => {
-  const place = makePlace(t);
-  writeFileSync(place.statePath, "");
-  const { code, stdout } = await run(place, await startEngine(t, place, {}), "rollout", "--back");
-  const last = JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "");
-  assert.deepEqual([last.event, last.code, code], ["failed", "state_unusable", 1]);
-});
 
 test(
   "a roll-out that cannot record its version fails, and says that it serves",

@@ -1,8 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ComposeService } from "../../src/platform/compose.ts";
-import { parseGoDurationMs, readProject, replacementOf } from "../../src/rollout/project.ts";
+import type { Container } from "../../src/platform/docker/containers.ts";
+import {
+  type Action,
+  type Network,
+  parseGoDurationMs,
+  planService,
+  type RolloutService,
+  readProject,
+  refuseOtherHome,
+  replacementOf,
+} from "../../src/rollout/project.ts";
 import { isProblem } from "../harness/problems.ts";
+import { sampleContainer, sampleService } from "./sample.ts";
 
 function readServices(services: Readonly<Record<string, ComposeService>>) {
   return readProject({ name: "shop", services }).services;
@@ -19,28 +30,6 @@ test("services come after those they depend on, and one that others await runs o
     services.map(({ name, replacement }) => `${name} ${replacement.how}`),
     ["db roll", "migrate run-once", "app roll"],
   );
-});
-
-test("image, replicas and labels are read as compose prints them", () => {
-  const labels = { "hotpush.check": "http://localhost/" };
-  const [app] = readServices({ app: { build: { context: "." }, deploy: { replicas: 3 }, labels } });
-  assert.deepEqual(app, {
-    name: "app",
-    image: "shop-app",
-    isBuilt: true,
-    hasBuild: true,
-    networks: [],
-    dependsOn: [],
-    replicas: 3,
-    replacement: { how: "roll" },
-    mayEnd: false,
-    healthyTimeoutMs: 60_000,
-    drainTimeoutMs: null,
-    checkUrl: "http://localhost/",
-    guardMs: 10_000,
-    hooks: { post_start: [], pre_stop: [] },
-    providers: [],
-  });
 });
 
 test("a service with a provider is none to roll out, and those that depend on it know it", () => {
@@ -131,3 +120,124 @@ test("two can run of any other service", () => {
     assert.equal(replacementOf(service, false).how, "roll", JSON.stringify(service));
   assert.throws(() => replacementOf(labelled("rolling"), false), isProblem("compose_invalid", /"rolling"/));
 });
+
+const upToDate = { imageId: "sha256:1", configHash: "hash" };
+const recreate = { how: "recreate", reason: "publishes port 80" } as const;
+const once = { how: "run-once" } as const;
+const byLabel = { replacement: { how: "roll", isByLabel: true } } as const;
+const anonymous = [{ type: "volume", name: "a".repeat(64), source: "", target: "/data" }];
+const named = [{ type: "volume", name: "shop_data", source: "", target: "/data" }];
+const exited = { status: "exited", health: null } as const;
+type Past = Parameters<typeof planService>[0];
+const good = { commit: "1".repeat(40), finishedAt: "", images: {} };
+const nothingRan = { version: null, current: good, commit: "2".repeat(40) };
+
+type Case = readonly [
+  kind: Action["kind"],
+  containers: readonly Partial<Container>[],
+  service?: Partial<RolloutService>,
+  past?: Omit<Past, "service">,
+];
+
+function assertPlans(cases: readonly Case[]): void {
+  for (const [kind, containers, service = {}, past = nothingRan] of cases) {
+    const found = containers.map((container) => sampleContainer(container));
+    const planned = planService({ ...past, service: sampleService(service) }, found, upToDate);
+    assert.equal(planned.kind, kind, JSON.stringify([service, containers]));
+  }
+}
+
+const image = { image: "sha256:0" };
+const single = { replacement: recreate };
+
+test("a service is left if its containers are complete, current and well; else replaced", () => {
+  assertPlans([
+    ["start", []],
+    ["start", [exited]],
+    ["leave", [{}]],
+    ["roll", [image]],
+    ["roll", [{ configHash: "other" }]],
+    ["roll", [{ health: "unhealthy" }]],
+    ["roll", [{}], { replicas: 2 }],
+    ["roll", [{ number: 1 }, { number: 2 }]],
+    ["roll", [{ number: 1 }, { number: 2, ...image }], { replicas: 2 }],
+    ["leave", [{}], single],
+    ["recreate", [image], single],
+    ["recreate", [], single],
+  ]);
+  const missing = planService({ ...nothingRan, service: sampleService() }, [sampleContainer()], {
+    ...upToDate,
+    imageId: null,
+  });
+  assert.equal(missing.kind, "roll", "an image that is not here yet counts as another one");
+});
+
+test("an only container with an anonymous volume is recreated, unless a label says how", () => {
+  assertPlans([
+    ["recreate", [{ ...image, mounts: anonymous }]],
+    ["leave", [{ health: "unhealthy", mounts: anonymous }]],
+    ["roll", [{ ...image, mounts: anonymous }], byLabel],
+    ["roll", [{ ...image, mounts: named }]],
+  ]);
+});
+
+test("a one-shot service runs once for each commit, and not in a roll back", () => {
+  const migration = { replacement: once };
+  const seed = { mayEnd: true };
+  const ranBefore = { ...nothingRan, current: { ...good, ran: ["app"] } };
+  const ranNow = { ...ranBefore, commit: good.commit.slice(0, 12) };
+  const rollBack = { ...ranBefore, version: good };
+  const failed = { ...exited, exitCode: 1 };
+  assertPlans([
+    ["run", [], migration],
+    ["run", [exited], migration, ranBefore],
+    ["leave", [exited], migration, ranNow],
+    ["run", [failed], migration, ranNow],
+    ["run", [{ ...exited, ...image }], migration, ranNow],
+    ["skip", [{ ...exited, ...image }], migration, rollBack],
+    ["skip", [failed], migration, rollBack],
+    ["start", [exited], seed, ranBefore],
+    ["leave", [exited], seed, ranNow],
+    ["start", [{ ...exited, configHash: "other" }], seed, ranNow],
+    ["skip", [{ ...exited, ...image }], seed, rollBack],
+    ["start", [exited], seed, nothingRan],
+  ]);
+});
+
+const network: Network = { key: "default", name: "n1_default", definition: { name: "n1_default", ipam: {} } };
+
+test("the networks of a service are those that compose makes, not external ones", () => {
+  const services = { app: { networks: { default: null, outer: null } } };
+  const networks = {
+    default: network.definition as { name: string },
+    outer: { name: "outer", external: true },
+  };
+  const [app] = readProject({ name: "n1", services, networks }).services;
+  assert.deepEqual(app?.networks, [network]);
+});
+
+const place = { home: "/root", projectDirectory: "/root/shop" };
+const target = "/var/lib/postgresql/data";
+
+test("a directory that was in another home is refused, with the line to write", () => {
+  const text =
+    /^db has \/home\/me\/pgdata at \S+, and by the compose file it would be \/root\/pgdata: .* Write the whole path: \/home\/me\/pgdata:\/var/;
+  assert.throws(() => ask("/root/pgdata", "/home/me/pgdata"), isProblem("compose_invalid", text));
+});
+
+test("only a directory that lay in another home is another one", () => {
+  ask("/root/pgdata", "/root/pgdata");
+  ask("/srv/pgdata", "/home/me/pgdata");
+  ask("/root/shop/data", "/home/me/shop/data"); // It has moved with the project.
+  ask("/root/data-17", "/root/data-16"); // Somebody has chosen it.
+  refuseOtherHome(model("/root/pgdata"), place, []);
+});
+
+function ask(source: string, there: string): void {
+  const mounts = [{ type: "bind", name: "", source: there, target }];
+  refuseOtherHome(model(source), place, [sampleContainer({ service: "db", mounts })]);
+}
+
+function model(source: string) {
+  return { name: "shop", services: { db: { volumes: [{ type: "bind", source, target }] } } };
+}

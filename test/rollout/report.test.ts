@@ -1,15 +1,21 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
 import {
+  noReport,
   outcomeOf,
   type RolloutEvent,
   ranOutcome,
-  reportJson,
+  readDeploymentReport,
+  removeDeploymentReport,
   reportText,
-  timed,
+  reportToService,
   unchangedOutcome,
 } from "../../src/rollout/report.ts";
-import { countingLines } from "../../src/rollout/requests.ts";
+import type { SiteRequests } from "../../src/site-requests.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 
 /** The lines of `events`, as a person sees them. */
 function linesOf(...events: readonly RolloutEvent[]): readonly string[] {
@@ -49,10 +55,10 @@ test("the end says of each service how it was replaced, and for how long it was 
 });
 
 const names = ["storefront-production-web-frontend-12", "storefront-production-web-frontend-13"];
-const web = { name: "web-frontend-production" };
+const web = "web-frontend-production";
 const longWord = "https://registry.example.org/".repeat(6);
 const sentence = `It is ${"rather long, ".repeat(20)}and has ${longWord} in it.`;
-const site = {
+const site: SiteRequests = {
   host: "www.storefront.example.org",
   requests: 12_431,
   failed: 12,
@@ -61,21 +67,15 @@ const site = {
   before: { answers: 1_000, serverErrors: 1 },
   after: { answers: 1_000, serverErrors: 2 },
 };
-
 const wide: readonly RolloutEvent[] = [
-  { event: "started", project: "storefront", commit: "1".repeat(40), services: [...names, ...names] },
-  { event: "step", service: web.name, step: "roll back", durationMs: 3_599_000, detail: names.join(", ") },
-  { event: "step", service: null, step: "tag", durationMs: 1, detail: longWord },
-  { event: "note", service: web.name, text: sentence },
-  { event: "guarding", service: names.join("-"), guardMs: 10_000 },
+  { event: "step", service: web, step: "roll back", durationMs: 3_599_000, detail: names.join(", ") },
+  { event: "note", service: web, text: sentence },
   { event: "requests", sites: [site], missingLines: [] },
-  { event: "requests", sites: null, missingLines: countingLines("/run/live", null) },
   { event: "requests", sites: null, missingLines: [] },
-  { event: "requests", sites: [], missingLines: [] },
   {
     event: "finished",
     durationMs: 1,
-    services: outcomes.map((one) => ({ ...one, service: web.name, old: names, new: names })),
+    services: outcomes.map((one) => ({ ...one, service: web, old: names, new: names })),
   },
 ];
 
@@ -95,19 +95,75 @@ test("output of a container cannot control the terminal, and is not broken", () 
   assert.deepEqual(lines, ["", "FAILED: No.", "    red", `    ${"x".repeat(200)}`]);
 });
 
-test("as JSON, each event is a line with its time", () => {
-  const lines: string[] = [];
-  reportJson((line) => lines.push(line))({ event: "note", service: null, text: "two\nlines" });
-  assert.equal(lines.length, 1);
-  const { at, ...event } = JSON.parse(lines[0] ?? "");
-  assert.deepEqual(event, { event: "note", service: null, text: "two\nlines" });
-  assert.ok(Date.parse(at) > 0);
+const counted: RolloutEvent = { event: "requests", sites: [site], missingLines: [] };
+const switched: RolloutEvent = { event: "step", service: "app", step: "switch", durationMs: 1, detail: "" };
+const live = { service: "app", image: "shop-app", id: `sha256:${"a".repeat(64)}` };
+const version: RolloutEvent = { event: "version", images: [live] };
+const finished: RolloutEvent = { event: "finished", durationMs: 1, services: [] };
+const failed: RolloutEvent = { event: "failed", code: "proxy_check_failed", detail: "", evidence: [] };
+
+test("the service takes what the roll-out of its deployment reported, also while a guard goes on", (t) => {
+  const { statePath, report } = stateOf(t);
+  const startedMs = Date.now();
+  report(switched);
+  report({ event: "guarding", service: "app", guardMs: 10_000 });
+  const during = readDeploymentReport(statePath, 7);
+  assert.ok(during.isGuarding && Number(during.liveAtMs) >= startedMs);
+  report({ ...switched, step: "guard", detail: "0 of 80 requests went wrong" });
+  const guard = [{ service: "app", verdict: "0 of 80 requests went wrong" }];
+  for (const event of [version, counted, finished]) report(event);
+  const expected = { ...during, isGuarding: false, guard, requests: [site], images: [live] };
+  assert.deepEqual(readDeploymentReport(statePath, 7), expected);
+  assert.deepEqual(readDeploymentReport(statePath, 8), noReport, "of another deployment");
+  removeDeploymentReport(statePath, 7);
+  assert.deepEqual(readDeploymentReport(statePath, 7), noReport);
 });
 
-test("a step that fails is reported too", async () => {
-  const events: RolloutEvent[] = [];
-  const fails = () => Promise.reject(new Error("no"));
-  await assert.rejects(timed({ report: (event) => events.push(event) }, "healthy", fails, String));
-  const [event] = events;
-  assert.ok(event?.event === "step" && event.step === "healthy" && event.detail === "FAILED");
+test("a version that does not serve any more was never live; who took it back is told", (t) => {
+  const { statePath, report } = stateOf(t);
+  for (const code of ["proxy_check_failed", "version_worse", "version_unwanted"] as const) {
+    for (const event of [switched, { ...failed, code }]) report(event);
+    const { liveAtMs, isTakenBack } = readDeploymentReport(statePath, 7);
+    assert.deepEqual([liveAtMs, isTakenBack], [null, code !== "proxy_check_failed"]);
+  }
 });
+
+test("images and verdicts that are too many, or no text, are not kept, and the rest is", (t) => {
+  const { statePath, report } = stateOf(t);
+  const many = Array.from({ length: 51 }, () => live);
+  for (const event of [switched, { ...version, images: many }, finished]) report(event);
+  const { images, liveAtMs } = readDeploymentReport(statePath, 7);
+  assert.deepEqual([images, liveAtMs === null], [null, false]);
+  for (const odd of [
+    { ...live, id: "\u001b[2J" },
+    { ...live, image: "x".repeat(256) },
+    { ...live, odd: 1 },
+    1,
+  ]) {
+    const text = JSON.stringify({ liveAtMs: 5, requests: [site], images: [odd], guard: [odd] });
+    writeFileSync(join(statePath, "rollout", "deployment-7.json"), text);
+    const read = readDeploymentReport(statePath, 7);
+    assert.deepEqual([read.images, read.guard, read.liveAtMs], [null, null, 5]);
+  }
+});
+
+test("a directory without space, or a missing one, does not fail the roll-out", (t) => {
+  const report = reportToService(() => {}, join(temporaryDirectory(t), "missing"), "7");
+  assert.doesNotThrow(() => report(finished));
+});
+
+test("a pipe, a long file and no report in it are nothing", (t) => {
+  const { statePath } = stateOf(t);
+  const path = (id: number) => join(statePath, "rollout", `deployment-${id}.json`);
+  execFileSync("mkfifo", [path(3)]);
+  writeFileSync(path(4), `${" ".repeat(70_000)}{}`);
+  writeFileSync(path(5), "null");
+  writeFileSync(path(6), JSON.stringify({ liveAtMs: "now", requests: [{ host: 1 }] }));
+  for (const id of [3, 4, 5, 6]) assert.deepEqual(readDeploymentReport(statePath, id), noReport, `${id}`);
+});
+
+function stateOf(t: TestContext) {
+  const statePath = temporaryDirectory(t);
+  mkdirSync(join(statePath, "rollout"));
+  return { statePath, report: reportToService(() => {}, statePath, "7") };
+}

@@ -2,17 +2,21 @@ import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { LiveDirectory, Rollout } from "../../src/rollout/context.ts";
+import type { Answered, LiveDirectory, Rollout, ServiceRollout } from "../../src/rollout/context.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
 import {
   countingFile,
   createTally,
   followLog,
-  readLoggedRequest,
+  guardNewVersion,
+  judge,
+  judgeTime,
   withRequestsCounted,
 } from "../../src/rollout/requests.ts";
+import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
+import { sampleContainer, sampleRollout, sampleService } from "./sample.ts";
 
 const line = `${JSON.stringify({ status: 200, answered: 200, request: { host: "a" }, upstream: "shop-app-1:80" })}\n`;
 
@@ -92,49 +96,6 @@ function requestLine(fields: object, host: string = "Shop.example.org:8443"): st
   return JSON.stringify({ level: "info", ts: 1, msg: "handled request", request, size: 2, ...fields });
 }
 
-const answered = (status: number, container = "shop-app-1") =>
-  requestLine({ status, answered: status, upstream: `${container}:8080` });
-
-test("each ending of a request is known by Caddy's line", () => {
-  const upstream = "shop-app-1:8080";
-  const outcomes: readonly (readonly [line: string, outcome: string])[] = [
-    [answered(200), "answered"],
-    [answered(404), "answered"],
-    [answered(502), "server error"],
-    [requestLine({ status: 502, answered: null, upstream }), "failed"],
-    [answered(200, "app.shop.containers.internal"), "answered"],
-    [requestLine({ status: 200 }), "broke off"],
-    [requestLine({ status: 200, answered: null, upstream: "nobody.invalid:8080" }), "broke off"],
-    [requestLine({ status: 413, answered: null, upstream }), "answered"],
-    [requestLine({ status: 200, answered: null, upstream: null }), "answered"],
-    [requestLine({ status: 0, answered: null, upstream }), "left"],
-    [requestLine({ status: 499, answered: null, upstream }), "left"],
-  ];
-  for (const [text, outcome] of outcomes) assert.equal(readLoggedRequest(text)?.outcome, outcome, text);
-});
-
-test("answers are those of the version whose container gave them", () => {
-  const tally = createTally((container) => container === "shop-app-2");
-  for (const text of [
-    answered(200),
-    answered(500),
-    answered(200, "shop-app-2"),
-    requestLine({ status: 502, answered: null }),
-  ])
-    tally.add(text);
-  assert.deepEqual(tally.sites(), [
-    {
-      host: "shop.example.org",
-      requests: 4,
-      failed: 1,
-      brokeOff: 0,
-      left: 0,
-      before: { answers: 2, serverErrors: 1 },
-      after: { answers: 1, serverErrors: 0 },
-    },
-  ]);
-});
-
 test("hosts are counted without port and case, and an address of IPv6 keeps its colons", () => {
   const tally = createTally(() => false);
   for (const host of ["a:80", "A", "[::1]:80", "[::1]"]) tally.add(requestLine({ status: 200 }, host));
@@ -154,4 +115,118 @@ test("invented hosts do not make the list longer than twenty", () => {
   const sites = tally.sites();
   assert.equal(sites.length, 21);
   assert.deepEqual([sites.at(-1)?.host, sites.at(-1)?.requests], ["other hosts", 980]);
+});
+
+const old = sampleContainer();
+const fresh = sampleContainer({ number: 2 });
+const longMs = 60_000;
+
+test("a guard that too few requests reach to judge by is short", async (t) => {
+  const { guard, events } = guardOf(t, { guardMs: 10_000, now: { requests: 3, bad: 3, durationsMs: [] } });
+  const startedMs = performance.now();
+  await guard();
+  assert.ok(performance.now() - startedMs < 10_000);
+  assert.match(JSON.stringify(events[1]), /too few requests to judge by/);
+});
+
+test("a container that restarts ends the guard without any request", async (t) => {
+  const { guard } = guardOf(t, {
+    guardMs: longMs,
+    now: { requests: 0, bad: 0, durationsMs: [] },
+    restarts: 1,
+  });
+  await assert.rejects(guard(), isProblem("container_not_healthy"));
+});
+
+test("nothing is guarded without a count, with the label 0, or in a roll back", async (t) => {
+  const version = { commit: "1", finishedAt: "", images: {} };
+  for (const differences of [{ requestCount: null }, { service: sampleService() }, { version }]) {
+    const { guard, events } = guardOf(t, {
+      guardMs: longMs,
+      now: { requests: 60, bad: 60, durationsMs: [] },
+      differences,
+    });
+    await guard();
+    assert.deepEqual(events, []);
+  }
+});
+
+interface Situation {
+  readonly guardMs: number;
+  readonly now: Answered;
+  readonly restarts?: number;
+  readonly differences?: Partial<ServiceRollout> | undefined;
+}
+
+function guardOf(t: TestContext, situation: Situation) {
+  const { guardMs, now, restarts = 0, differences } = situation;
+  const statePath = temporaryDirectory(t);
+  const events: RolloutEvent[] = [];
+  const service = sampleService({ guardMs });
+  const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };
+  const report = (event: RolloutEvent) => void events.push(event);
+  const on: ServiceRollout = {
+    ...sampleRollout(statePath, { report, engine: engineWith(restarts) }),
+    service,
+    liveDirectory: directory,
+    requestCount: {
+      to: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1, durationsMs: [] }),
+    },
+    ...differences,
+  };
+  const guard = () => guardNewVersion(on, [old], [fresh], new AbortController().signal);
+  return { guard, events };
+}
+
+/** An engine whose containers run, and have restarted so often. */
+function engineWith(restarts: number) {
+  const inspected = {
+    Id: fresh.id,
+    Name: `/${fresh.name}`,
+    Image: "x",
+    RestartCount: restarts,
+    Created: "2026-01-01",
+    Config: { Image: "x", Labels: {} },
+    State: { Status: "running", ExitCode: 0 },
+  };
+  const answer = async () => Buffer.from(JSON.stringify(inspected));
+  return { get: answer, post: answer, delete: answer };
+}
+
+test("worse is two percentage points more and what chance explains, of fifty requests", () => {
+  const cases: readonly (readonly [now: readonly number[], before: readonly number[], kind: string])[] = [
+    [[49, 49], [0, 1_000], "too few"],
+    [[50, 50], [0, 1_000], "worse"],
+    [[10, 100], [100, 1_000], "good"],
+    [[50, 50], [50, 50], "good"],
+    [[0, 500], [0, 500], "good"],
+    [[33, 1_000], [0, 1_000], "good"],
+    [[34, 1_000], [0, 1_000], "worse"],
+    [[3, 50], [0, 1_000], "good"],
+    [[4, 50], [0, 1_000], "worse"],
+    [[10, 100], [0, 0], "worse"],
+  ];
+  const counted = ([bad = 0, requests = 0]: readonly number[]) => ({ bad, requests, durationsMs: [] });
+  for (const [now, before, kind] of cases)
+    assert.equal(judge(counted(now), counted(before)).kind, kind, `${now} after ${before}`);
+});
+
+test("slower is a fifth and 100 ms beyond the old p95, by more answers than chance explains", () => {
+  const of = (count: number, ms: number, rest = 0, restMs = 0) => ({
+    requests: 0,
+    bad: 0,
+    durationsMs: [...new Array<number>(rest).fill(restMs), ...new Array<number>(count).fill(ms)],
+  });
+  const cases = [
+    [of(100, 210), of(100, 10), "worse"],
+    [of(100, 110), of(100, 10), "good"],
+    [of(49, 900), of(100, 10), "too few"],
+    [of(100, 900), of(49, 10), "too few"],
+    // Some are always slow, by chance or after the start.
+    [of(14, 900, 86, 10), of(200, 10), "worse"],
+    [of(11, 900, 89, 10), of(200, 10), "good"],
+    [of(100, 1_100), of(100, 900), "good"],
+    [of(50, 10), of(200, 10), "good"],
+  ] as const;
+  for (const [now, before, kind] of cases) assert.equal(judgeTime(now, before).kind, kind);
 });

@@ -1,16 +1,13 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test } from "node:test";
 import {
   keptVersions,
+  namesToRemove,
   previousVersion,
-  readVersions,
   type Version,
   withReturnTo,
   withVersion,
-  writeVersions,
 } from "../../src/rollout/versions.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
 
 function version(commit: string, id: string = commit): Version {
   const app = { image: "shop-app", id: `sha256:${id}`, tag: `shop-app:${commit}` };
@@ -20,13 +17,6 @@ function version(commit: string, id: string = commit): Version {
 const a = version("a");
 const b = version("b");
 const c = version("c");
-
-test("versions are read as written; without a file there are none", async (t) => {
-  const path = join(temporaryDirectory(t), "rollout", "shop.json");
-  assert.deepEqual(await readVersions(path), []);
-  await writeVersions(path, [a, b]);
-  assert.deepEqual(await readVersions(path), [a, b]);
-});
 
 test("a version with the same images takes the last one's place", () => {
   assert.deepEqual(withVersion([a, b], version("later", "b")), [a, version("later", "b")]);
@@ -45,15 +35,10 @@ test("a version is found by the first digits of its commit", () => {
 });
 
 test("going back twice goes two versions back, not to and fro", () => {
-  const once = withReturnTo([a, b, c], b, "now");
-  assert.deepEqual(
-    once.map(({ commit, wasLeft }) => [commit, wasLeft ?? false]),
-    [
-      ["a", false],
-      ["c", true],
-      ["b", false],
-    ],
-  );
+  const ran = { ...b, ran: ["migrate"] };
+  // Read again from the file, it is another object.
+  const once = withReturnTo([a, ran, c], { ...ran }, "now");
+  assert.deepEqual(once, [a, { ...c, wasLeft: true }, { ...ran, finishedAt: "now" }]);
   assert.equal(previousVersion(once), a);
 });
 
@@ -62,20 +47,6 @@ test("of a commit whose images changed, the version is found that was not rolled
   assert.ok(one && two && three);
   const once = withReturnTo([one, two, three], two, "now");
   assert.equal(previousVersion(once, "a"), one);
-});
-
-test("a version that is gone back to keeps which one-shot services ran in it", () => {
-  const target = { ...b, ran: ["migrate"] };
-  assert.deepEqual(withReturnTo([a, target, c], target, "now").at(-1)?.ran, ["migrate"]);
-});
-
-test("the version to go back to is found in a file that was read again", () => {
-  const { commit, images, finishedAt } = b;
-  const once = withReturnTo([a, b, c], { commit, images, finishedAt }, "now");
-  assert.deepEqual(
-    once.map((version) => version.commit),
-    ["a", "c", "b"],
-  );
 });
 
 test("a version that was left can still be named", () => {
@@ -88,3 +59,34 @@ test("kept are the newest and the good ones before it", () => {
   assert.deepEqual(keptVersions([a, b, c], 0), [c]);
   assert.deepEqual(keptVersions([], 2), []);
 });
+
+const project = { name: "shop", images: ["shop-app"] };
+const commit = "shop-app:0123456789ab";
+const later = "shop-app:0123456789ab-2";
+
+const needed = "sha256:1";
+const worker = ["shop-worker:latest", "shop-worker:0123456789ab", "shop-worker:mine"];
+
+const cases: readonly (readonly [
+  claim: string,
+  id: string,
+  tags: readonly string[],
+  removed: readonly string[],
+])[] = [
+  ["an image that nothing needs loses all names of ours", "0", [commit, later], [commit, later]],
+  ["a name that somebody else gave keeps the image", "0", [commit, "registry.example/shop:v1"], [commit]],
+  ["the image of a service that has left the compose file goes too", "0", worker, worker.slice(0, 2)],
+  ["a nameless image goes by its id", "0", [], ["0"]],
+  [
+    "a needed image keeps the names of kept versions and those not by commit",
+    needed,
+    ["shop-app:latest", commit, later],
+    [commit],
+  ],
+  ["an image that is needed never loses its last name", needed, [commit], []],
+];
+
+for (const [claim, id, tags, removed] of cases)
+  test(claim, () =>
+    assert.deepEqual(namesToRemove({ id, tags }, project, new Set([needed]), new Set([later])), removed),
+  );
