@@ -12,12 +12,8 @@ const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/goo
 export const noChromium =
   program === undefined ? "no Chromium is installed: apt-get install chromium" : false;
 
-export interface Browser {
-  readonly newTab: (options?: { readonly width?: number; readonly height?: number }) => Promise<Tab>;
-}
-
 /** Starts a real Chromium with a profile of its own. */
-export async function startChromium(scope: Scope): Promise<Browser> {
+export async function startChromium(scope: Scope) {
   const child = spawn(
     program ?? "",
     [
@@ -36,7 +32,7 @@ export async function startChromium(scope: Scope): Promise<Browser> {
   scope.after(() => endProcess(child, "SIGKILL"));
   const connection = await connect(await addressOf(child));
   scope.after(connection.close);
-  return { newTab: (options) => newTab(connection, options) };
+  return { newTab: (options?: TabOptions) => newTab(connection, options) };
 }
 
 async function addressOf({ stderr }: ChildProcess): Promise<string> {
@@ -53,12 +49,6 @@ async function addressOf({ stderr }: ChildProcess): Promise<string> {
 
 type Listener = (method: string, parameters: Readonly<Record<string, unknown>>) => void;
 
-interface Connection {
-  readonly call: <Result>(method: string, parameters: object, session?: string) => Promise<Result>;
-  readonly listen: (session: string, listener: Listener) => void;
-  readonly close: () => void;
-}
-
 interface Answer {
   readonly id?: number;
   readonly sessionId?: string;
@@ -68,7 +58,9 @@ interface Answer {
   readonly error?: { readonly message: string };
 }
 
-async function connect(address: string): Promise<Connection> {
+type Connection = Awaited<ReturnType<typeof connect>>;
+
+async function connect(address: string) {
   const socket = new WebSocket(address);
   const waiting = new Map<number, (answer: Answer) => void>();
   const listeners = new Map<string, Listener>();
@@ -85,15 +77,15 @@ async function connect(address: string): Promise<Connection> {
     socket.addEventListener("error", () => reject(new Error("Chromium does not answer")));
   });
   return {
-    call: (method, params, sessionId) =>
-      new Promise((resolve, reject) => {
+    call: <Result>(method: string, params: object, sessionId?: string) =>
+      new Promise<Result>((resolve, reject) => {
         const id = ++lastId;
         waiting.set(id, ({ error, result }) =>
           error ? reject(new Error(`${method}: ${error.message}`)) : resolve(result as never),
         );
         socket.send(JSON.stringify({ id, method, params, ...(sessionId && { sessionId }) }));
       }),
-    listen: (session, listener) => listeners.set(session, listener),
+    listen: (session: string, listener: Listener) => listeners.set(session, listener),
     close: () => socket.close(),
   };
 }
@@ -109,7 +101,12 @@ interface Evaluated {
 /** A tab of a browser without a window. */
 export type Tab = Awaited<ReturnType<typeof newTab>>;
 
-async function newTab(connection: Connection, { width = 1280, height = 800 } = {}) {
+interface TabOptions {
+  readonly width?: number;
+  readonly height?: number;
+}
+
+async function newTab(connection: Connection, { width = 1280, height = 800 }: TabOptions = {}) {
   const { targetId } = await connection.call<{ targetId: string }>("Target.createTarget", {
     url: "about:blank",
   });

@@ -2,42 +2,25 @@ import { join } from "node:path";
 import { parseHostedRepository } from "../../src/config/git-hosts.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import { type ConnectOptions, connect } from "../../src/setup/connect.ts";
-import { HostError, type HostFault } from "../../src/setup/host-apis.ts";
-import { type FakeGitHost, hostToken, startFakeGitHost } from "./fake-git-host.ts";
+import { HostError } from "../../src/setup/host-apis.ts";
+import { hostToken, startFakeGitHost } from "./fake-git-host.ts";
 import type { HostName } from "./git-host-apis.ts";
-import { makeServer, type TestServer } from "./machine.ts";
-import { makeRepository, type TestRepository } from "./repository.ts";
+import { makeServer } from "./machine.ts";
+import { makeRepository } from "./repository.ts";
 import type { Scope } from "./temporary.ts";
 
 /** What GitLab takes too. */
 export const signingToken = `whsec_${Buffer.alloc(32, "k").toString("base64")}`;
 
 /** A project of a server, whose checkout has an ssh remote, and its repository at a fake host. */
-export interface ConnectedProject {
-  readonly host: FakeGitHost;
-  readonly server: TestServer;
-  readonly repository: TestRepository;
-  readonly keyPath: string;
-  readonly webhookUrl: string;
-  /** Runs `hotpush connect` in this process. @returns what was said, and the exit code; or why it refused */
-  readonly connect: (options?: ConnectOptions, token?: string | null) => Promise<ConnectEnding>;
-}
-
-export interface ConnectEnding {
-  readonly code: number;
-  readonly said: readonly string[];
-  /** The message of the refusal. */
-  readonly refusal: string | null;
-  /** Why the host did not do it. */
-  readonly fault: HostFault | null;
-}
+export type ConnectedProject = Awaited<ReturnType<typeof makeConnectedProject>>;
 
 /** @param webhookUrl nobody answers there by default */
 export async function makeConnectedProject(
   scope: Scope,
   name: HostName,
   webhookUrl = "http://0.0.0.0:1/webhook/shop",
-): Promise<ConnectedProject> {
+) {
   const host = await startFakeGitHost(scope, name);
   const server = makeServer(scope);
   const repository = makeRepository(scope);
@@ -56,7 +39,8 @@ export async function makeConnectedProject(
     repository,
     webhookUrl,
     keyPath: join(repository.directory, ".git/hotpush-deploy-key"),
-    async connect(options = {}, token = hostToken) {
+    /** Runs `hotpush connect` in this process. @returns what was said, the exit code, and why it or the host refused */
+    async connect(options: ConnectOptions = {}, token: string | null = hostToken) {
       const said: string[] = [];
       const screen = {
         readToken: async () => (token === null ? null : makeSecret(token)),

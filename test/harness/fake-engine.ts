@@ -16,16 +16,10 @@ export interface FakeContainer {
   readonly isUnreadable?: boolean;
 }
 
-/** An answer of the engine's that goes on. */
-export interface OpenAnswer {
-  readonly query: URLSearchParams;
-  readonly response: ServerResponse;
-}
-
 /** An engine with the containers of the project in `directory`, whose logs the test writes. */
 export async function startFakeEngine(scope: Scope, directory: string) {
   const containers: FakeContainer[] = [];
-  const open = new Map<string, OpenAnswer[]>();
+  const open = new Map<string, { readonly query: URLSearchParams; readonly response: ServerResponse }[]>();
   const labelsOf = ({ service, number }: FakeContainer) => ({
     "com.docker.compose.project.working_dir": directory,
     "com.docker.compose.service": service,

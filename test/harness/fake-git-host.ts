@@ -44,45 +44,28 @@ export interface FakeAnswer {
 }
 
 /** A git host with one repository, octo/shop, that refuses every request which its description does not have. */
-export interface FakeGitHost {
-  readonly port: number;
-  /** What `--repository` takes. */
-  readonly address: string;
-  readonly hooks: FakeHook[];
-  readonly keys: FakeKey[];
-  /** The newest first. */
-  readonly deliveries: FakeDelivery[];
-  readonly calls: string[];
-  /** What was not as described. */
-  readonly faults: string[];
-  /** Answers instead of the host; "hang": nobody does. null: the host does. */
-  instead: (call: DescribedCall) => FakeAnswer | "hang" | null;
-  /** Called when a request was done, and not answered yet. */
-  onDone: (call: DescribedCall) => void;
-  /** What pings, and deliveries that are sent again, are answered. */
-  answeredStatus: number;
-  /** An old GitLab ignores signing_token. */
-  isOld: boolean;
-}
+export type FakeGitHost = Awaited<ReturnType<typeof startFakeGitHost>>;
 
 /** @param address where it listens */
-export async function startFakeGitHost(
-  scope: Scope,
-  name: HostName,
-  address = "127.0.0.1",
-): Promise<FakeGitHost> {
+export async function startFakeGitHost(scope: Scope, name: HostName, address = "127.0.0.1") {
   const description = hostDescriptions[name];
   const ajv = new Ajv({ strict: false });
   let lastId = 1_000;
-  const host: Omit<FakeGitHost, "port" | "address"> = {
-    hooks: [],
-    keys: [],
-    deliveries: [],
-    calls: [],
-    faults: [],
-    instead: () => null,
-    onDone() {},
+  const host = {
+    hooks: [] as FakeHook[],
+    keys: [] as FakeKey[],
+    /** The newest first. */
+    deliveries: [] as FakeDelivery[],
+    calls: [] as string[],
+    /** What was not as described. */
+    faults: [] as string[],
+    /** Answers instead of the host; "hang": nobody does. null: the host does. */
+    instead: (_: DescribedCall): FakeAnswer | "hang" | null => null,
+    /** Called when a request was done, and not answered yet. */
+    onDone(_: DescribedCall): void {},
+    /** What pings, and deliveries that are sent again, are answered. */
     answeredStatus: 200,
+    /** An old GitLab ignores signing_token. */
     isOld: false,
   };
 
@@ -239,5 +222,6 @@ export async function startFakeGitHost(
   }
 
   const port = await listenHere(scope, createServer(serve), address);
+  /** What `--repository` takes. */
   return Object.assign(host, { port, address: `${name}+http://${address}:${port}/octo/shop` });
 }

@@ -1,24 +1,13 @@
-import type { ChildProcess } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { githubPush, testSecret } from "./delivery.ts";
 import { untilAnswering } from "./hotpush.ts";
-import type { LogReader } from "./processes.ts";
 import { endProcess, mainPath, serviceEnvironment, spawnNode } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 export type Role = "all" | "front" | "run";
 
-export interface RunningRole {
-  readonly child: ChildProcess;
-  readonly log: LogReader;
-  /** 0: it has none. */
-  readonly port: number;
-  readonly urlOf: (project: string) => string;
-  readonly statePath: string;
-  /** Sends a signal and waits for the end. */
-  readonly end: (signal?: NodeJS.Signals) => Promise<number | null>;
-}
+export type RunningRole = Awaited<ReturnType<Machine["start"]>>;
 
 /** A server with several projects, of which nothing runs yet. */
 export type Machine = ReturnType<typeof makeMachine>;
@@ -52,8 +41,10 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
       };
       const args = role === "all" ? [mainPath] : [mainPath, role];
       const { child, log } = spawnNode(scope, args, { env: all, cwd: directory, wrapper });
+      /** Sends a signal and waits for the end. */
       const end = (signal: NodeJS.Signals = "SIGTERM") => endProcess(child, signal);
       const started = await log.waitFor(({ event }) => event === "service.started");
+      /** 0: it has none. */
       const port = Number(started.port ?? 0);
       const urlOf = (project: string) => `http://127.0.0.1:${port}/webhook/${project}`;
       return { child, log, port, urlOf, statePath, end };

@@ -13,32 +13,19 @@ export const ownEnv = Object.fromEntries(
   ),
 );
 
-export interface PackedFile {
-  readonly path: string;
-  readonly mode: number;
-}
-
 export interface Packed {
   readonly filename: string;
   readonly size: number;
-  readonly files: readonly PackedFile[];
+  readonly files: readonly { readonly path: string; readonly mode: number }[];
 }
 
-const files = [
-  ".dockerignore",
-  "Dockerfile",
-  "LICENSE",
-  "README.md",
-  "package.json",
-  "tsconfig.json",
-  "tsconfig.build.json",
-];
+const files = [".dockerignore", "Dockerfile", "LICENSE", "README.md", "package.json", "tsconfig.json"];
 
 /** Packs a copy of the checkout, so that nothing is compiled into it. The tarball is in `directory`. */
 export function pack(directory: string): Packed {
   const source = join(directory, "source");
   mkdirSync(source);
-  for (const name of files) cpSync(join(checkout, name), join(source, name));
+  for (const name of [...files, "tsconfig.build.json"]) cpSync(join(checkout, name), join(source, name));
   for (const name of ["bin", "docs", "examples", "src"]) {
     cpSync(join(checkout, name), join(source, name), { recursive: true });
   }

@@ -17,13 +17,6 @@ export interface AskOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface ApiAnswer {
-  readonly status: number;
-  readonly type: string;
-  readonly text: string;
-  readonly json: Readonly<Record<string, unknown>>;
-}
-
 export interface PageOptions {
   /** Where browsers reach it, if that is not its own port. */
   readonly proxyPort?: number;
@@ -69,7 +62,7 @@ export async function makeToken({ statePath }: RunningService, role: "viewer" | 
   return (await callRun(statePath, "makeToken", { name: `${role}'s token`, role })).secret;
 }
 
-async function send(port: number, call: string, { token, body, headers }: AskOptions): Promise<ApiAnswer> {
+async function send(port: number, call: string, { token, body, headers }: AskOptions) {
   const [method = "", path = ""] = call.split(" ");
   const own = { ...(token && { authorization: `Bearer ${token}` }), ...headers };
   const request = { method, headers: own, ...(body && { body: JSON.stringify(body) }) };
@@ -77,7 +70,7 @@ async function send(port: number, call: string, { token, body, headers }: AskOpt
   const text = Buffer.concat(await Array.fromAsync(response as AsyncIterable<Buffer>)).toString();
   const type = response.headers["content-type"] ?? "";
   const isJson = /json$/.test(type.split(";")[0] ?? "") && !type.includes("ndjson");
-  const json = isJson ? (JSON.parse(text) as ApiAnswer["json"]) : {};
+  const json: Readonly<Record<string, unknown>> = isJson ? JSON.parse(text) : {};
   return { status: response.statusCode ?? 0, type, text, json };
 }
 
@@ -94,7 +87,7 @@ ajv.addSchema({ $id: "api", ...document });
 const validators = new Map<string, ValidateFunction>();
 
 /** Holds an answer to what the OpenAPI document says of the call. */
-function checkAnswer(call: string, { status, type, json }: ApiAnswer): void {
+function checkAnswer(call: string, { status, type, json }: Awaited<ReturnType<typeof send>>): void {
   const [method = "", target = ""] = call.split(" ");
   const found = findCall(method, target.split("?")[0]?.replace(/^\/api/, "") ?? "");
   const path = `/api${found?.row.path.replaceAll(/:(\w+)/g, "{$1}")}`;
@@ -148,12 +141,6 @@ export async function openSession(service: Service, link: string, address?: stri
   return status === 200 ? (JSON.parse(String(body)) as { session: string }).session : null;
 }
 
-export interface Visited {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly text: string;
-}
-
 export interface FormOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** null: the form has none. By default it is that of the screen at `/`. */
@@ -167,7 +154,7 @@ export type Visitor = ReturnType<typeof browse>;
 export function browse({ port }: Pick<RunningPage, "port">, cookie: string | null) {
   const own = { host: `localhost:${port}`, ...(cookie && { cookie }) };
 
-  async function request(method: string, path: string, headers: object, body?: string): Promise<Visited> {
+  async function request(method: string, path: string, headers: object, body?: string) {
     const target = new URL(`http://127.0.0.1:${port}${path}`);
     const answer = await openHttp(target, {
       method,

@@ -8,15 +8,6 @@ export interface RawReply {
   readonly body: string;
 }
 
-export interface Exchange {
-  /** Final answers, in the order of arrival. */
-  readonly replies: readonly RawReply[];
-  /** Interim ones, such as 100. */
-  readonly interim: readonly number[];
-  /** Whether the service closed the connection. */
-  readonly isClosed: boolean;
-}
-
 export interface ExchangeOptions {
   /** How many final answers are enough; by default, the service must close the connection. */
   readonly replyCount?: number;
@@ -26,11 +17,7 @@ export interface ExchangeOptions {
 const longestExchangeMs = 30_000;
 
 /** Writes `bytes` on a new connection, and reads until there are enough answers or the service closes. */
-export function exchange(
-  port: number,
-  bytes: string | Buffer,
-  options: ExchangeOptions = {},
-): Promise<Exchange> {
+export function exchange(port: number, bytes: string | Buffer, options: ExchangeOptions = {}) {
   return converse(connect({ port, host: "127.0.0.1" }), bytes, options);
 }
 
@@ -39,7 +26,7 @@ export function converse(
   socket: Socket,
   bytes: string | Buffer,
   { replyCount = Number.POSITIVE_INFINITY, deadlineMs = longestExchangeMs }: ExchangeOptions = {},
-): Promise<Exchange> {
+): Promise<ReturnType<typeof parseReplies> & { readonly isClosed: boolean }> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const timer = setTimeout(() => finish(false, true), deadlineMs);

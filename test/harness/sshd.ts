@@ -8,21 +8,13 @@ import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
 /** A real ssh server on this machine. */
-export interface SshServer {
-  readonly port: number;
-  readonly hostKey: string;
-  readonly authorizedKeys: string;
-}
+export type SshServer = Awaited<ReturnType<typeof startSshServer>>;
 
-/** The same, and its client's files for git. */
-export interface Sshd extends SshServer {
-  /** The client's files, instead of those of this machine's user. */
-  readonly key: string;
-  readonly knownHosts: string;
-}
+/** The same, and the client's files for git, instead of those of this machine's user. */
+export type Sshd = Awaited<ReturnType<typeof startSshd>>;
 
 /** Starts it, and makes it the remote, without any key or known host yet. */
-export async function startSshd(scope: Scope, place: Place): Promise<Sshd> {
+export async function startSshd(scope: Scope, place: Place) {
   const directory = join(place.root, "ssh");
   const server = await startSshServer(scope, directory);
   const at = (name: string) => join(directory, name);
@@ -43,11 +35,7 @@ export function sshUrl({ port }: SshServer, path: string): string {
 }
 
 /** Starts it at `address` with its files in a new directory, without any authorized key yet. */
-export async function startSshServer(
-  scope: Scope,
-  directory: string,
-  address = "127.0.0.1",
-): Promise<SshServer> {
+export async function startSshServer(scope: Scope, directory: string, address = "127.0.0.1") {
   const port = await freePort();
   const at = (name: string) => join(directory, name);
   const sshd = { port, hostKey: at("host_key"), authorizedKeys: at("authorized_keys") };
