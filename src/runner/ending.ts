@@ -6,9 +6,7 @@ import type { SystemUser } from "#platform/files";
 import { checkedOutCommit } from "#platform/git";
 import { printable } from "#platform/terminal";
 import type { Printed } from "./log-file.ts";
-import { type ProcessEntry, type RunDirectory, readVerified } from "./supervisor.ts";
-
-const longestCommand = 100;
+import { type RunDirectory, readVerified } from "./supervisor.ts";
 
 export interface CheckedRun {
   readonly directory: RunDirectory;
@@ -44,25 +42,16 @@ async function findOtherCommit(run: CheckedRun): Promise<string | null> {
 
 function endingOf(exitCode: number, printed: Printed): Ending {
   if (exitCode === 0) return { state: "succeeded", exitCode, problem: null };
-  const last = lastLineOf(printed);
-  const signal = signalOf(exitCode);
-  const problem =
-    signal === null
-      ? ({
-          code: "script_failed",
-          detail: `deploy.sh ended with exit code ${exitCode}${meanings[exitCode] ?? ""}. ${last}`,
-        } as const)
-      : ({
-          code: "script_killed",
-          detail: `deploy.sh, or a command in it, was killed by ${signal} (exit code ${exitCode}). ${last}`,
-        } as const);
-  return { state: "failed", exitCode, problem };
-}
-
-/** A shell exits with 128 plus the number of the signal that killed its last command. */
-function signalOf(exitCode: number): string | null {
-  const entry = Object.entries(constants.signals).find(([, number]) => number === exitCode - 128);
-  return entry?.[0] ?? null;
+  // A shell exits with 128 plus the number of the signal that killed its last command.
+  const [signal] = Object.entries(constants.signals).find(([, number]) => number === exitCode - 128) ?? [];
+  const [code, what] =
+    signal === undefined
+      ? (["script_failed", `deploy.sh ended with exit code ${exitCode}${meanings[exitCode] ?? ""}`] as const)
+      : ([
+          "script_killed",
+          `deploy.sh, or a command in it, was killed by ${signal} (exit code ${exitCode})`,
+        ] as const);
+  return { state: "failed", exitCode, problem: { code, detail: `${what}. ${lastLineOf(printed)}` } };
 }
 
 const meanings: Readonly<Record<number, string>> = {
@@ -71,15 +60,14 @@ const meanings: Readonly<Record<number, string>> = {
 };
 
 /** The ending of a run whose script was killed, but not by this service. */
-export function killed(signal: string | null, printed: Printed): Ending {
-  const by = signal === null ? "from outside" : `by ${signal}`;
-  const detail = `deploy.sh was killed ${by}, for example because memory ran out. ${lastLineOf(printed)}`;
+export function killed(signal: string, printed: Printed): Ending {
+  const detail = `deploy.sh was killed by ${signal}, for example because memory ran out. ${lastLineOf(printed)}`;
   return { state: "failed", exitCode: null, problem: { code: "script_killed", detail } };
 }
 
-/** The ending of a run that was killed together with its service, as when a container is killed. */
+/** The ending of a run whose end nobody saw: it was killed, for example together with the container of its service. */
 export function killedWithService(printed: Printed): Ending {
-  const detail = `Hotpush and deploy.sh were killed while deploy.sh ran; the deployment runs again. ${lastLineOf(printed)}`;
+  const detail = `deploy.sh was killed after its Hotpush had ended; the deployment runs again. ${lastLineOf(printed)}`;
   return { state: "interrupted", exitCode: null, problem: { code: "deployment_interrupted", detail } };
 }
 
@@ -87,31 +75,26 @@ export interface EarlyEnd {
   readonly reason: "timed_out" | "cancelled" | "interrupted";
   readonly wasForced: boolean;
   readonly timeoutMs: number;
-  readonly survivors: readonly Pick<ProcessEntry, "pid" | "command">[];
   readonly printed: Printed;
 }
 
 /** The ending of a run that this service ended. */
-export function endedEarly({ reason, wasForced, timeoutMs, survivors, printed }: EarlyEnd): Ending {
+export function endedEarly({ reason, wasForced, timeoutMs, printed }: EarlyEnd): Ending {
+  if (reason === "cancelled") return { state: reason, exitCode: null, problem: null };
   const how = wasForced ? "It did not exit on SIGTERM and was killed." : "It exited on SIGTERM.";
-  const left = survivors
-    .map(({ pid, command }) => `${pid} (${printable(command, longestCommand)})`)
-    .join(", ");
-  const leftover = left === "" ? "" : ` These of its processes still run: ${left}.`;
-  const end = `${how}${leftover} ${lastLineOf(printed)}`;
-  switch (reason) {
-    case "timed_out": {
-      const where = printed.step === null ? "" : ` It was in the step ${printable(printed.step)}.`;
-      const detail = `deploy.sh ran for longer than ${formatDuration(timeoutMs)}, the value of DEPLOY_TIMEOUT.${where} ${end}`;
-      return { state: "timed_out", exitCode: null, problem: { code: "deployment_timed_out", detail } };
-    }
-    case "cancelled":
-      return { state: "cancelled", exitCode: null, problem: null };
-    case "interrupted": {
-      const detail = `Hotpush was stopped while deploy.sh ran; the deployment runs again when Hotpush starts. ${end}`;
-      return { state: "interrupted", exitCode: null, problem: { code: "deployment_interrupted", detail } };
-    }
-  }
+  const where = printed.step === null ? "" : ` It was in the step ${printable(printed.step)}.`;
+  const [code, why] =
+    reason === "timed_out"
+      ? ([
+          "deployment_timed_out",
+          `deploy.sh ran for longer than ${formatDuration(timeoutMs)}, the value of DEPLOY_TIMEOUT.${where}`,
+        ] as const)
+      : ([
+          "deployment_interrupted",
+          "Hotpush was stopped while deploy.sh ran; the deployment runs again when Hotpush starts.",
+        ] as const);
+  const detail = `${why} ${how} ${lastLineOf(printed)}`;
+  return { state: reason, exitCode: null, problem: { code, detail } };
 }
 
 function lastLineOf({ lastLine }: Printed): string {

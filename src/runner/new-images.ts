@@ -15,8 +15,8 @@ const longestDetail = 1_000;
  */
 export async function readNewImages(script: ProjectScript, signal: AbortSignal): Promise<NewImages> {
   const secrets = await printSecrets(script, signal);
-  if (secrets.kind === "refused") return { kind: "fault", detail: secrets.problem.detail };
-  if (secrets.kind === "try-again") return { kind: "fault", detail: secrets.detail };
+  if (secrets.kind !== "printed")
+    return { kind: "fault", detail: secrets.kind === "refused" ? secrets.problem.detail : secrets.detail };
   const { repoPath, user, environment: env, redactor } = script.withSecrets(secrets.values);
   const argv = [join(binDirectory, "hotpush"), "rollout", "--list-new-images"] as const;
   const ending = await runCommand({ argv, cwd: repoPath, env, user, timeoutMs, signal });

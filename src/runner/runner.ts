@@ -24,11 +24,10 @@ import {
   scriptEnvironment,
 } from "./script.ts";
 import {
-  findProcessesOf,
   findSurvivor,
+  groupsOf,
   isHeld,
   makeRunDirectory,
-  type ProcessEntry,
   type RunDirectory,
   readExitCode,
   readPid,
@@ -48,8 +47,6 @@ export interface RunnerOptions {
   readonly deployTimeoutMs: number;
   /** A warning is logged after this much silence; 0: never. */
   readonly deploySilenceMs: number;
-  /** How long a script may take to exit after its time-out, before it is killed. Default: 15 s. */
-  readonly timeoutGraceMs?: number;
   /** How long an adopted run without a visible process may take to release its lock. Default: 60 s. */
   readonly outOfSightMs?: number;
   /** Decides what a deployment deploys. Without it, that is the commit that it was asked for. */
@@ -146,7 +143,6 @@ interface RunContext {
   readonly logPath: string;
   readonly redactor: Redactor;
   readonly timeoutMs: number;
-  readonly timeoutGraceMs: number;
   readonly outOfSightMs: number;
   readonly silenceMs: number;
   readonly sink: OutputSink;
@@ -167,7 +163,6 @@ function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
     logPath: logPath(statePath, id),
     redactor: script.redactor(),
     timeoutMs: options.deployTimeoutMs,
-    timeoutGraceMs: options.timeoutGraceMs ?? 15_000,
     outOfSightMs: options.outOfSightMs ?? 60_000,
     silenceMs: options.deploySilenceMs,
     sink: {
@@ -210,7 +205,7 @@ function commandFor({ trigger, ref, commit }: Deployment, repoPath: string): rea
 }
 
 function watchSupervisor(context: RunContext, { pid, exited, startScript }: Supervisor): Run {
-  const { user, pipePath, timeoutMs } = context;
+  const { user, pipePath } = context;
   // A script may open its output by a name such as /dev/stderr: that takes the right to write to the pipe.
   if (user !== null) lchownSync(pipePath, user.uid, user.gid);
   const output = openOutput(context);
@@ -219,8 +214,6 @@ function watchSupervisor(context: RunContext, { pid, exited, startScript }: Supe
     output,
     exited: () => exited,
     group: () => pid,
-    wasInSight: true,
-    remainingMs: timeoutMs,
   });
 }
 
@@ -238,7 +231,7 @@ async function adoptRun(context: RunContext): Promise<Adoption> {
   if (exitCode === null && wasLocked) return { kind: "alive", run: adoptLiving(context) };
   if (exitCode === null) {
     // What is left has closed the lock. It must not run beside the next attempt.
-    await terminate(groupOf(context), remainsGraceMs);
+    await terminateGroup(groupOf(context), remainsGraceMs);
     return { kind: "gone" };
   }
   const printed = await resumeOutput(context).finish();
@@ -257,32 +250,25 @@ function resumeOutput(context: RunContext): OutputReader {
   }
 }
 
-/** The processes of a run that its supervisor and the script have not left behind, also if the supervisor was killed. */
-function groupMembers({ deployment, directory, repoPath }: RunContext): readonly ProcessEntry[] {
+/**
+ * The process group of a run, also if its supervisor was killed; null if none is left. Process ids are reused, and those of
+ * another container mean nothing here.
+ */
+function groupOf({ deployment, directory, repoPath }: RunContext): number | null {
   const supervisor = readPid(directory);
-  return findProcessesOf(deployment.id, repoPath).filter(({ group }) => group === supervisor);
-}
-
-/** Process ids are reused, and those of another container mean nothing here. */
-function groupOf(context: RunContext): number | null {
-  return groupMembers(context)[0]?.group ?? null;
+  return groupsOf(deployment.id, repoPath).find((group) => group === supervisor) ?? null;
 }
 
 function adoptLiving(context: RunContext): Run {
-  const { deployment, directory, repoPath, timeoutMs, outOfSightMs } = context;
+  const { deployment, repoPath, outOfSightMs } = context;
   const output = resumeOutput(context);
-  const members = groupMembers(context).map(({ pid }) => pid);
   // If no process of it is visible, there is no script to wait for: the holder of the lock is dying or was left behind.
-  const isVisible = findProcessesOf(deployment.id, repoPath).length > 0;
+  const isVisible = groupsOf(deployment.id, repoPath).length > 0;
   const patienceMs = isVisible ? Number.POSITIVE_INFINITY : outOfSightMs;
   return watchRun(context, {
     output,
     group: () => groupOf(context),
-    // A killed container releases the service's lock before its last process is gone.
-    wasInSight: members.includes(readPid(directory) ?? 0),
     exited: (isKnown) => waitForEnd(context, isKnown, patienceMs),
-    // From its adoption: nothing on disk says truly how long it has run.
-    remainingMs: isVisible ? timeoutMs : null,
   });
 }
 
@@ -319,15 +305,17 @@ interface Watched {
   readonly exited: (isKnown: AbortSignal) => Promise<SupervisorExit | null>;
   /** The process group to end, or null if it cannot be found any more. */
   readonly group: () => number | null;
-  /** Whether its supervisor was visible at the adoption; else it died with its service, unless it left an exit code. */
-  readonly wasInSight: boolean;
-  /** The time until its time-out; null if it has none, because it is not waited for that long. */
-  readonly remainingMs: number | null;
 }
 
-/** Waits for the end of a script: by itself, at its time-out, or on request. The first reason counts. */
+/** How long a script may take to exit after its time-out, before it is killed. */
+const timeoutGraceMs = 15_000;
+
+/**
+ * Waits for the end of a script: by itself, at its time-out, or on request. The first reason counts. The time of an adopted one
+ * begins anew: nothing on disk says truly how long it has run.
+ */
 function watchRun(context: RunContext, watched: Watched): Run {
-  const { output, exited, group, remainingMs } = watched;
+  const { output, exited, group } = watched;
   const terminated = Promise.withResolvers<Pick<EarlyEnd, "reason" | "wasForced">>();
   const known = new AbortController();
   let hasEnded = false;
@@ -336,12 +324,10 @@ function watchRun(context: RunContext, watched: Watched): Run {
     if (hasEnded) return;
     hasEnded = true;
     const resolve = (wasForced: boolean) => terminated.resolve({ reason, wasForced });
-    terminate(group(), graceMs).then(resolve, terminated.reject);
+    terminateGroup(group(), graceMs).then(resolve, terminated.reject);
   }
 
-  // If the whole machine slept, the end of the script may be an event of this very turn of the loop.
-  const timeOut = () => setImmediate(() => end("timed_out", context.timeoutGraceMs));
-  const timer = remainingMs === null ? undefined : setTimeout(timeOut, remainingMs);
+  const timer = setTimeout(() => end("timed_out", timeoutGraceMs), context.timeoutMs);
 
   async function waitForEnding(): Promise<Ending | NotStarted> {
     const exit = await Promise.race([exited(known.signal), terminated.promise.then(() => null)]);
@@ -352,12 +338,7 @@ function watchRun(context: RunContext, watched: Watched): Run {
       return await concludeExit(context, watched, exit);
     }
     const how = await terminated.promise;
-    const { deployment, repoPath, timeoutMs, redactor } = context;
-    const survivors = findProcessesOf(deployment.id, repoPath).map(({ pid, command }) => ({
-      pid,
-      command: redactor.text(command),
-    }));
-    return endedEarly({ ...how, timeoutMs, survivors, printed: await output.finish() });
+    return endedEarly({ ...how, timeoutMs: context.timeoutMs, printed: await output.finish() });
   }
 
   return { ended: waitForEnding(), end };
@@ -371,24 +352,20 @@ const remainsGraceMs = 2_000;
 
 async function concludeExit(
   context: RunContext,
-  { output, group, wasInSight }: Watched,
+  { output, group }: Watched,
   exit: SupervisorExit | null,
 ): Promise<Ending | NotStarted> {
   // The exit code that supervisor.sh could not write to its file was seen, unless no script was started.
   const seen = exit === null || exit.code === notStartedCode ? null : exit.code;
   const exitCode = readExitCode(context.directory) ?? seen;
-  if (exitCode === null) await terminate(group(), remainsGraceMs);
+  if (exitCode === null) await terminateGroup(group(), remainsGraceMs);
   const printed = await output.finish();
   if (exitCode !== null) return await endedByItself(context, exitCode, printed);
-  if (exit === null && !wasInSight) return killedWithService(printed);
-  if (exit === null || exit.signal !== null) return killed(exit?.signal ?? null, printed);
+  // A killed container releases the service's lock before its last process is gone.
+  if (exit === null) return killedWithService(printed);
+  if (exit.signal !== null) return killed(exit.signal, printed);
   const reason = printable(printed.lastLine ?? "no reason given");
   return { state: "not_started", detail: `The script could not be started (${reason}).` };
-}
-
-/** @returns whether it was killed, because it did not end by itself */
-async function terminate(group: number | null, graceMs: number): Promise<boolean> {
-  return group !== null && (await terminateGroup(group, graceMs));
 }
 
 const logsKept = 50;

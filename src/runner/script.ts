@@ -151,10 +151,9 @@ export function makeScriptState({ statePath, user }: Pick<ProjectScript, "stateP
   if (statePath === null) return;
   const { uid, gid } = user ?? { uid: ownUid(), gid: process.getgid?.() ?? 0 };
   const parent = dirname(statePath);
-  mkdirSync(parent, { recursive: true, mode: 0o711 });
+  mkdirSync(parent, { recursive: true });
   // The users of other projects pass through it, each to a directory of their own.
-  const mode = statOf(parent)?.mode ?? 0;
-  if ((mode & 0o001) === 0) chmodSync(parent, mode | 0o011);
+  chmodSync(parent, 0o711);
   const isNew = mkdirSync(statePath, { recursive: true, mode: 0o700 }) !== undefined;
   if (isNew) lchownSync(statePath, uid, gid);
   const owner = statSync(statePath).uid;
@@ -194,15 +193,7 @@ type Environment = Readonly<Record<string, string>>;
 
 /** The environment of every child of the service: the variables of an allow-list, and settings that prevent prompts. */
 export function childEnvironment(options: EnvironmentOptions): Environment {
-  const {
-    env,
-    deployEnv,
-    repoPath,
-    scriptSecrets = {},
-    user = null,
-    scriptStatePath = null,
-    ordersPath = null,
-  } = options;
+  const { env, deployEnv, repoPath, scriptSecrets, user, scriptStatePath, ordersPath } = options;
   // Nobody can answer a prompt: a tool that would ask must fail at once instead of hanging.
   const unattended = { ...neverAsk(repoPath), DEBIAN_FRONTEND: "noninteractive" };
   const passed: Record<string, string> = { ...scriptSecrets, ...unattended };
@@ -211,9 +202,9 @@ export function childEnvironment(options: EnvironmentOptions): Environment {
     if (value !== undefined && isPassed(name, deployEnv)) passed[name] = value;
   }
   const path = passed.PATH ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  if (user !== null) Object.assign(passed, ofUser(user, passed));
-  if (scriptStatePath !== null) passed.STATE_PATH = scriptStatePath;
-  if (ordersPath !== null) passed.HOTPUSH_ORDERS = ordersPath;
+  if (user) Object.assign(passed, ofUser(user, passed));
+  if (scriptStatePath) passed.STATE_PATH = scriptStatePath;
+  if (ordersPath) passed.HOTPUSH_ORDERS = ordersPath;
   return { ...passed, PATH: `${path}:${binDirectory}`, REPO_PATH: repoPath };
 }
 
@@ -249,11 +240,8 @@ export function scriptEnvironment(
 
 function isPassed(name: string, deployEnv: readonly string[]): boolean {
   if (name.startsWith("WEBHOOK_SECRET")) return false;
-  return (
-    passedNames.includes(name) ||
-    deployEnv.includes(name) ||
-    passedPrefixes.some((prefix) => name.startsWith(prefix))
-  );
+  const isNamed = [...passedNames, ...deployEnv].includes(name);
+  return isNamed || passedPrefixes.some((prefix) => name.startsWith(prefix));
 }
 
 /**
@@ -264,12 +252,11 @@ export function checkDeployLogDirectory(user: SystemUser | null): Problem | null
   const directory = deployLogDirectory(user);
   const uid = user?.uid ?? ownUid();
   const stats = makeAndStat(directory, user);
-  if (!stats) {
-    const detail = `The directory ${directory} for the log of deploy.sh cannot be created. Make ${tmpdir()} writable for this user (uid ${uid}), or set TMPDIR to a directory that is.`;
-    return { code: "temporary_directory_unusable", detail };
-  }
-  if (stats.isDirectory() && stats.uid === uid && (stats.mode & 0o022) === 0) return null;
-  const detail = `${directory}, for the log of deploy.sh, is not a directory to which only this user (uid ${uid}) may write. Run: rm -rf ${directory}; or set TMPDIR to a directory of your own.`;
+  if (stats?.isDirectory() && stats.uid === uid && (stats.mode & 0o022) === 0) return null;
+  const detail =
+    stats === null
+      ? `The directory ${directory} for the log of deploy.sh cannot be created. Make ${tmpdir()} writable for this user (uid ${uid}), or set TMPDIR to a directory that is.`
+      : `${directory}, for the log of deploy.sh, is not a directory to which only this user (uid ${uid}) may write. Run: rm -rf ${directory}; or set TMPDIR to a directory of your own.`;
   return { code: "temporary_directory_unusable", detail };
 }
 
@@ -380,8 +367,7 @@ function checkInterpreterLine(script: string, searchPath: string): Problem | nul
 /** The first line of `script`, as far as Linux reads a `#!` line; null if this process must not read it. */
 function firstLineOf(script: string): string | null {
   try {
-    const start = readForeignFile(script, { mostBytes: shebangBytes, isCut: true });
-    return start.toString().split("\n")[0] ?? "";
+    return readForeignFile(script, { mostBytes: shebangBytes, isCut: true }).toString().split("\n")[0] ?? "";
   } catch {
     return null; // Its owner may have a link there to what only that user reaches.
   }
@@ -400,11 +386,8 @@ async function checkOwner({ user, repoPath, environment: env }: CheckedScript): 
   // Root may do everything, so only a process of the user shows what the user may do.
   const argv = ["test", "-r", script, "-a", "-x", script] as const;
   const ending = await runCommand({ argv, user, env, timeoutMs: testTimeoutMs });
-  if (ending.kind === "not_found")
-    return unusable(
-      "deploy.sh runs as the owner of the checkout by means of setpriv, which is not installed. Install the package util-linux.",
-    );
-  const refusal = ending.lastLines.at(-1);
+  const isMissing = ending.kind === "not_found";
+  const refusal = isMissing ? "the program setpriv of util-linux is missing" : ending.lastLines.at(-1);
   const owner = `${name} (uid ${uid}), who owns ${repoPath}`;
   if (refusal !== undefined)
     return unusable(
@@ -431,27 +414,21 @@ export async function checkOwnership({
   if (owner === undefined || (owner === uid && lstatSync(repoPath).uid === uid)) return null;
   // A machine that cannot start git now says nothing about the owner: starting the script fails by itself then.
   const ending = await runGit(repoPath, ["rev-parse", "--git-dir"], { env, user }).catch(() => null);
-  const isRefused = ending?.kind === "exited" && refusesOwner(ending);
-  if (!isRefused) return null;
+  if (ending?.kind !== "exited" || !refusesOwner(ending)) return null;
   const detail = `${repoPath} belongs to the user with uid ${owner}, so git refuses to use it as this user (uid ${uid}). Run: chown -R ${uid} ${repoPath}; or, if you trust that user, run: git config --global --add safe.directory ${repoPath}`;
   return { code: "repository_dubious_ownership", detail };
 }
 
-/** The programs that start a script, each with its Debian package. */
-const runnerTools = { flock: "util-linux", mkfifo: "coreutils" } as const;
-
 /**
- * Checks that the programs are installed that a safe run of a script needs. It only looks for them: a process for each
- * would slow down every start.
+ * Checks that the program is installed that a safe run of a script needs. It only looks for it: a process would slow down
+ * every start.
  *
  * @throws ProblemError `tool_missing`
  */
 export function checkTools(): void {
-  for (const [program, from] of Object.entries(runnerTools)) {
-    if (findProgram(program, process.env.PATH ?? "") !== null) continue;
-    const detail = `${program} is not installed. Install the package ${from}.`;
-    throw new ProblemError({ code: "tool_missing", detail });
-  }
+  if (findProgram("flock", process.env.PATH ?? "") !== null) return;
+  const detail = "flock is not installed. Install the package util-linux.";
+  throw new ProblemError({ code: "tool_missing", detail });
 }
 
 /** Linux refuses a variable of 128 KiB. */
@@ -476,12 +453,9 @@ export async function printSecrets(
     if (ending.kind === "aborted") return { kind: "try-again", detail: `${argv[0]} was stopped.` };
     const fault = faultOf(ending, timeoutMs);
     if (fault !== null || ending.kind !== "exited") {
-      const text = printable(
-        withSecrets(values)
-          .redactor()
-          .text(fault ?? ending.kind),
-      );
-      const detail = `${name} of the secrets file has no value: ${printable(argv[0])} ${text}. Nothing was run. When the command works as the owner of the checkout, deploy again: hotpush deploy`;
+      const redactor = withSecrets(values).redactor();
+      const what = printable(`${argv[0]} ${redactor.text(fault ?? ending.kind)}`);
+      const detail = `${name} of the secrets file has no value: ${what}. Nothing was run. When the command works as the owner of the checkout, deploy again: hotpush deploy`;
       return { kind: "refused", problem: { code: "secret_unavailable", detail } };
     }
     values[name] = ending.output;

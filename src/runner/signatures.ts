@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readSigners, type Signers } from "#config/project";
 import type { Deployment } from "#deployments/deployment";
@@ -38,17 +38,9 @@ export async function checkSigned(
   if (typeof signers === "string") return { code: "signers_unusable", detail: `${signers} Nothing was run.` };
   const diverged = await findDivergence(options, deployment, commit);
   if (diverged !== null) return { code: "branch_diverged", detail: diverged };
-  const scratchPath = join(statePath, "signers");
   try {
-    const verdict = await verifyCommit(commit, {
-      repoPath,
-      scratchPath,
-      signersPath,
-      signers,
-      env,
-      user,
-      signal,
-    });
+    const where = { repoPath, scratchPath: join(statePath, "signers"), signersPath, env, user };
+    const verdict = await verifyCommit(commit, { ...where, signers, signal });
     if (verdict.kind !== "good")
       return signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail });
     options.onVerified(verdict.signer);
@@ -92,14 +84,6 @@ export class VerificationError extends Error {
   override readonly name = "VerificationError";
 }
 
-/** The directory and environment of one verification. */
-interface Scratch {
-  readonly path: string;
-  readonly env: Readonly<Record<string, string>>;
-  /** Fingerprints of the GPG keys that ALLOWED_SIGNERS has. */
-  readonly pgpKeys: readonly string[];
-}
-
 const timeoutMs = 30_000;
 
 /**
@@ -109,25 +93,26 @@ const timeoutMs = 30_000;
  * @throws VerificationError with the output of the tool if git, ssh-keygen or gpg cannot be run
  */
 export async function verifyCommit(commit: string, options: VerifyOptions): Promise<SignatureVerdict> {
-  const path = options.scratchPath;
+  const { scratchPath: path, signers, signal } = options;
   rmSync(path, { recursive: true, force: true });
   // A project has no state directory before its first script.
   mkdirSync(path, { recursive: true, mode: 0o700 });
   try {
-    const scratch = await prepare(path, commit, options);
-    const header = await output(scratch, options, "cat-file", "commit", commit);
+    // Only the repository is read as its owner, who must have no part in the verdict.
+    const inScratch = { env: environmentIn(path, options.env), user: null, signal };
+    await prepare(commit, options, inScratch);
+    const pgpKeys = await importKeys(signers.pgp, inScratch.env, signal);
+    const header = await run(path, inScratch, [...gitOptions(path), "cat-file", "commit", commit]);
     if (!/^gpgsig(?:-sha256)? /m.test(header.split("\n\n")[0] ?? "")) return { kind: "unsigned", detail: "" };
     const lines: string[] = [];
     const ending = await runGit(path, [...gitOptions(path), "verify-commit", "--raw", commit], {
-      env: scratch.env,
+      ...inScratch,
       timeoutMs,
-      signal: options.signal,
       onLine: (line) => lines.push(line),
     });
     if (ending.kind !== "exited")
       throw new VerificationError(`git verify-commit did not end (${ending.kind})`);
-    const { signers } = options;
-    return judgeSignature({ lines, isGood: ending.code === 0, signers, pgpKeys: scratch.pgpKeys });
+    return judgeSignature({ lines, isGood: ending.code === 0, signers, pgpKeys });
   } finally {
     rmSync(path, { recursive: true, force: true });
   }
@@ -148,44 +133,47 @@ function gitOptions(path: string): readonly string[] {
   return ["--git-dir=git", "--no-replace-objects", ...given];
 }
 
-async function prepare(path: string, commit: string, options: VerifyOptions): Promise<Scratch> {
-  const { signers, signersPath, env: given } = options;
-  const home = join(path, "gnupg");
-  mkdirSync(home, { mode: 0o700 });
-  writeFileSync(join(home, "gpg.conf"), "no-autostart\nno-auto-key-retrieve\n");
-  const env: Record<string, string> = {
-    PATH: given.PATH ?? "",
-    ...(given.TZ === undefined ? {} : { TZ: given.TZ }),
+function environmentIn(path: string, { PATH = "", TZ }: VerifyOptions["env"]): Record<string, string> {
+  return {
+    PATH,
+    ...(TZ === undefined ? {} : { TZ }),
     LC_ALL: "C",
     HOME: path,
-    GNUPGHOME: home,
+    GNUPGHOME: join(path, "gnupg"),
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_GLOBAL: "/dev/null",
   };
+}
+
+async function prepare(
+  commit: string,
+  options: VerifyOptions,
+  inScratch: Pick<VerifyOptions, "env" | "user" | "signal">,
+): Promise<void> {
+  const { scratchPath: path, repoPath, signers, signersPath } = options;
+  mkdirSync(join(path, "gnupg"), { mode: 0o700 });
+  writeFileSync(join(path, "gnupg/gpg.conf"), "no-autostart\nno-auto-key-retrieve\n");
   // Git checks validity at the commit's date, which its author chooses: a key must be valid now as well.
   const valid = signers.ssh.filter((signer) => isValidAt(signer, Date.now()));
   writeFileSync(join(path, "allowed_signers"), valid.map(({ line }) => `${line}\n`).join(""));
-  writeFileSync(join(path, "revoked"), readIfThere(`${signersPath}.revoked`));
+  const revokedPath = `${signersPath}.revoked`;
+  writeFileSync(join(path, "revoked"), existsSync(revokedPath) ? readFileSync(revokedPath) : "");
   const format = commit.length === 64 ? "sha256" : "sha1";
-  const bare = ["--quiet", "--bare", "--template=", `--object-format=${format}`];
-  await run(inScratch(options), path, env, ["init", ...bare, "git"]);
-  const objects = await run(options, options.repoPath, given, ["rev-parse", "--git-path", "objects"]);
+  await run(path, inScratch, [
+    "init",
+    "--quiet",
+    "--bare",
+    "--template=",
+    `--object-format=${format}`,
+    "git",
+  ]);
+  const objects = await run(repoPath, options, ["rev-parse", "--git-path", "objects"]);
   mkdirSync(join(path, "git/objects/info"), { recursive: true });
-  writeFileSync(join(path, "git/objects/info/alternates"), `${resolve(options.repoPath, objects)}\n`);
-  return { path, env, pgpKeys: await importKeys(signers.pgp, env, options.signal) };
+  writeFileSync(join(path, "git/objects/info/alternates"), `${resolve(repoPath, objects)}\n`);
 }
 
 function isValidAt({ validFromMs, validUntilMs }: Signers["ssh"][number], nowMs: number): boolean {
   return (validFromMs ?? nowMs) <= nowMs && nowMs < (validUntilMs ?? Number.POSITIVE_INFINITY);
-}
-
-function readIfThere(path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return Buffer.alloc(0);
-    throw error;
-  }
 }
 
 /** @returns the fingerprints of the keys; no other key that gpg may find counts */
@@ -205,39 +193,23 @@ async function importKeys(
     });
     if (ending.kind === "not_found") throw new VerificationError("gpg is not installed");
     if (ending.kind !== "exited") throw new VerificationError(`gpg --import did not end (${ending.kind})`);
-    const keys = [...ending.output.matchAll(/^\[GNUPG:\] IMPORT_OK \d+ ([0-9A-F]+)$/gm)].map(
-      ([, key]) => key ?? "",
-    );
-    if (keys.length === 0)
-      throw new VerificationError(
-        `gpg could not import a key: ${ending.lastLines.at(-1) ?? "no reason given"}`,
-      );
-    imported.push(...keys);
+    const keys = [...ending.output.matchAll(/^\[GNUPG:\] IMPORT_OK \d+ ([0-9A-F]+)$/gm)];
+    const reason = ending.lastLines.at(-1) ?? "no reason given";
+    if (keys.length === 0) throw new VerificationError(`gpg could not import a key: ${reason}`);
+    imported.push(...keys.map(([, key]) => key ?? ""));
   }
   return imported;
 }
 
-function output(scratch: Scratch, options: VerifyOptions, ...args: readonly string[]): Promise<string> {
-  return run(inScratch(options), scratch.path, scratch.env, [...gitOptions(scratch.path), ...args]);
-}
-
-/** Only the repository is read as its owner, who must have no part in the verdict. */
-function inScratch({ signal }: VerifyOptions): Pick<VerifyOptions, "user" | "signal"> {
-  return { user: null, signal };
-}
-
 async function run(
-  { user, signal }: Pick<VerifyOptions, "user" | "signal">,
   directory: string,
-  env: Readonly<Record<string, string>>,
+  { env, user, signal }: Pick<VerifyOptions, "env" | "user" | "signal">,
   args: readonly string[],
 ): Promise<string> {
   const ending = await runGit(directory, args, { env, user, timeoutMs, signal });
   if (ending.kind === "exited" && ending.code === 0) return ending.output;
-  if (ending.kind === "not_found") throw new VerificationError("git is not installed");
-  throw new VerificationError(
-    `git ${ending.kind === "exited" ? (ending.lastLines.at(-1) ?? "failed") : ending.kind}`,
-  );
+  const reason = ending.kind === "exited" ? (ending.lastLines.at(-1) ?? "failed") : ending.kind;
+  throw new VerificationError(`git ${reason}`);
 }
 
 /** Whose signature a commit has, or what is wrong with it; `detail` names the key as git's tools do, or is empty. */
@@ -274,21 +246,11 @@ function judgePgp(
     find("GOODSIG", "EXPSIG", "EXPKEYSIG", "REVKEYSIG", "BADSIG", "ERRSIG") ?? [];
   // The last field is the fingerprint of the primary key, which identifies a key.
   const primary = find("VALIDSIG")?.at(-1) ?? "";
-  if (isGood && pgpKeys.includes(primary))
-    return { kind: "good", signer: printable(decoded(owner.join(" "))) };
+  if (isGood && pgpKeys.includes(primary)) return { kind: "good", signer: printable(owner.join(" ")) };
   const detail = `GPG key ${printable(keyId)}`;
   if (find("REVKEYSIG")) return { kind: "revoked", detail };
   if (find("EXPSIG", "EXPKEYSIG")) return { kind: "expired", detail };
   return { kind: find("BADSIG") ? "bad" : "unknown", detail };
-}
-
-/** gpg percent-encodes special characters. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 function judgeSsh({ lines, isGood, signers }: RawSignature): SignatureVerdict {
@@ -338,11 +300,7 @@ const advice: Readonly<Record<SignatureFault, readonly [Problem["code"], string,
 /** Why a commit may not be deployed, and what to do. */
 export function signatureProblem(
   fault: SignatureFault,
-  {
-    commit,
-    signersPath,
-    key,
-  }: { readonly commit: string; readonly signersPath: string; readonly key: string },
+  { commit, signersPath, key }: Readonly<Record<"commit" | "signersPath" | "key", string>>,
 ): Problem {
   const [code, what, next] = advice[fault];
   const named = key === "" ? "" : ` (${key})`;

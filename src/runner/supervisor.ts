@@ -1,4 +1,5 @@
-import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   closeSync,
   constants,
@@ -59,12 +60,12 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
     const exited = new Promise<SupervisorExit>((resolve) =>
       child.once("exit", (code, signal) => resolve({ code, signal })),
     );
-    const pid = await hasSpawned(child);
+    await once(child, "spawn");
     // It may have ended by itself.
     child.stdin.on("error", () => {});
     await isReady(child.stdout, exited);
     return {
-      pid,
+      pid: child.pid ?? 0,
       exited,
       startScript: () => child.stdin.end("go\n"),
       async dismiss() {
@@ -75,13 +76,6 @@ export async function startSupervisor(options: SupervisorOptions): Promise<Super
   } finally {
     closeSync(lockFd);
   }
-}
-
-function hasSpawned(child: ChildProcess): Promise<number> {
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("spawn", () => resolve(child.pid ?? 0));
-  });
 }
 
 async function isReady(output: AsyncIterable<Buffer>, exited: Promise<SupervisorExit>): Promise<void> {
@@ -185,25 +179,22 @@ export async function isHeld(directory: RunDirectory, id: number, repoPath: stri
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT" && !existsSync(directory.lockPath)) return false;
     if (isShortage(error)) throw error;
-    return findProcessesOf(id, repoPath).length > 0;
+    return groupsOf(id, repoPath).length > 0;
   } finally {
     if (fd !== null) closeSync(fd);
   }
 }
 
-export interface ProcessEntry {
-  readonly pid: number;
-  /** The id of its process group. */
-  readonly group: number;
-  readonly command: string;
-}
-
-/** The processes of a run, found by the marks in their environment, unless one has emptied it. A zombie has none. */
-export function findProcessesOf(deploymentId: number, repoPath: string): readonly ProcessEntry[] {
+/**
+ * The process group of each process of a run, found by the marks in its environment, unless it has emptied that. A zombie has
+ * none.
+ */
+export function groupsOf(deploymentId: number, repoPath: string): readonly number[] {
   const marks = [`DEPLOY_ID=${deploymentId}`, `REPO_PATH=${repoPath}`];
-  return processIds()
-    .filter((pid) => pid !== process.pid && hasEnvironment(pid, marks))
-    .map((pid) => ({ pid, group: groupOf(pid), command: commandOf(pid) }));
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0 && pid !== process.pid && hasEnvironment(pid, marks))
+    .map(groupOf);
 }
 
 function hasEnvironment(pid: number, marks: readonly string[]): boolean {
@@ -215,18 +206,6 @@ function hasEnvironment(pid: number, marks: readonly string[]): boolean {
 function groupOf(pid: number): number {
   const stat = read(`/proc/${pid}/stat`, "latin1");
   return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
-}
-
-function processIds(): readonly number[] {
-  return readdirSync("/proc")
-    .map(Number)
-    .filter(Number.isSafeInteger)
-    .sort((one, other) => one - other);
-}
-
-/** The whole command line: it is redacted before it is shortened. */
-function commandOf(pid: number): string {
-  return read(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
 }
 
 /** Other users' processes cannot be read, and any process may be gone by now. */
@@ -262,9 +241,11 @@ const goneMs = 2_000;
  * Ends a process group: sends SIGTERM, waits up to `graceMs`, then sends SIGKILL. It ends the whole group, even if the
  * script itself has ended and only its children are left.
  *
+ * @param group null: there is none
  * @returns whether SIGKILL was needed; resolves when no process of the group is left
  */
-export function terminateGroup(group: number, graceMs: number): Promise<boolean> {
+export async function terminateGroup(group: number | null, graceMs: number): Promise<boolean> {
+  if (group === null) return false;
   const deadlineMs = performance.now() + graceMs;
   let wasForced = false;
   signalGroup(group, "SIGTERM");

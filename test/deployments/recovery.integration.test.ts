@@ -142,17 +142,6 @@ test("an adopted script still has its time-out", async (t) => {
   assert.throws(() => process.kill(-pid, 0), { code: "ESRCH" });
 });
 
-test("an adopted script that somebody kills has failed", async (t) => {
-  const first = await startDeploying(t, scriptWithGap);
-  const pid = supervisorOf(first);
-  await first.end("SIGKILL");
-  const second = await first.again();
-  await second.log.waitFor(({ event }) => event === "deployment.adopted");
-  process.kill(-pid, "SIGKILL");
-  const ending = await second.log.waitForEnding(1);
-  assert.deepEqual([ending.event, ending.code], ["deployment.failed", "script_killed"]);
-});
-
 async function startDeploying(
   t: TestContext,
   script: string,
