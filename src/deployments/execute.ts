@@ -40,7 +40,7 @@ export interface Executor {
   readonly resting: () => readonly number[];
   /** Shortens the rest of those that wait for the git host: a signed delivery has come. */
   readonly shortenRests: () => void;
-  /** @returns false if it is not the current deployment */
+  /** @returns false if it is not the current deployment. @throws if it cannot be written to disk: the script is ended all the same */
   readonly cancel: (deploymentId: number, by: string | null) => boolean;
   /** Terminates the current script and any started later, so that the next service reruns them. */
   readonly interrupt: () => void;
@@ -205,9 +205,12 @@ export function createExecutor(options: ExecutorOptions): Executor {
     },
     cancel(deploymentId, by) {
       if (current?.id !== deploymentId) return false;
-      requestCancel(store, deploymentId, by, log);
-      current.cancelled.abort();
-      current.run?.end("cancelled", cancelGraceMs);
+      try {
+        noteCancel(store, deploymentId, by);
+      } finally {
+        current.cancelled.abort();
+        current.run?.end("cancelled", cancelGraceMs);
+      }
       return true;
     },
     interrupt() {
@@ -408,17 +411,12 @@ const cancelGraceMs = 15_000;
 
 /**
  * Records that a running deployment is being cancelled, before its script is asked to end: if the service dies first,
- * the script is not run again. If the disk fails, the script is still stopped.
+ * the script is not run again.
  */
-function requestCancel(store: Store, id: number, by: string | null, log: Log): void {
+function noteCancel(store: Store, id: number, by: string | null): void {
   const sql =
     "UPDATE deployments SET cancel_asked_at_ms = ?, cancelled_by = coalesce(cancelled_by, ?), is_taken_back = max(is_taken_back, live_at_ms IS NOT NULL) WHERE id = ?";
-  try {
-    store.transaction(() => store.run(sql, Date.now(), by, id));
-  } catch (error) {
-    const text = `The cancellation of deployment ${id} could not be written to disk. Its script is stopped anyway. If the service dies first, the deployment runs again: cancel it once more`;
-    log.error({ event: "store.failed", err: error }, text);
-  }
+  store.transaction(() => store.run(sql, Date.now(), by, id));
 }
 
 /** Records that a person, or the guard, takes the version of a deployment back: only a person deploys it again. Call it in a transaction. */

@@ -39,6 +39,7 @@ export interface Queue {
    *
    * @param by who requested it, as the command reported
    * @returns false if it neither runs here nor waits
+   * @throws if it cannot be written to disk: a script that runs is ended all the same
    */
   readonly cancel: (deploymentId: number, by?: string | null) => boolean;
   /** The running deployment whose new version is live and only watched, or null. */

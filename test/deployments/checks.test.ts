@@ -1,17 +1,14 @@
 import assert from "node:assert/strict";
 import { renameSync } from "node:fs";
-import { type TestContext, test } from "node:test";
-import { pino } from "pino";
+import { test } from "node:test";
 import {
   type Check,
   type ChecksReading,
   createChecks,
   type DeployAfter,
 } from "../../src/deployments/checks.ts";
-import { createQueue } from "../../src/deployments/queue.ts";
 import { makeResolving } from "../harness/resolving.ts";
-import { commitOf, pushOf, temporaryStore } from "../harness/store.ts";
-import { until } from "../harness/until.ts";
+import { commitOf, pushOf } from "../harness/store.ts";
 
 const ref = "refs/heads/main";
 const hourMs = 3_600_000;
@@ -202,51 +199,3 @@ test("[skip deploy] on a commit after one that never turned green does not cover
   resolving.deliver(head, { before: red as never });
   assert.equal(await resolving.deploys(), head);
 });
-
-test("a flood of deliveries has what waits looked at no sooner than its shortest rest", async (t) => {
-  const { looks, queue } = startQueue(t, { leastMs: 1_500, mostMs: 3_600_000 });
-  await until("the first look", () => looks.length === 1);
-  const startMs = performance.now();
-  const flood = setInterval(queue.lookSoon, 1);
-  t.after(() => clearInterval(flood));
-  await until("the second look", () => looks.length === 2);
-  assert.ok((looks[1] ?? 0) - (looks[0] ?? 0) >= 1_400, "it rests for 1.5 s");
-  assert.ok(performance.now() - startMs < 60_000);
-});
-
-test("without a delivery it rests for the longer time", async (t) => {
-  const { looks } = startQueue(t, { leastMs: 0, mostMs: 1_500 });
-  await until("two looks", () => looks.length === 2);
-  assert.ok((looks[1] ?? 0) - (looks[0] ?? 0) >= 1_400);
-});
-
-test("a delivery that comes during a look is not lost", async (t) => {
-  const rest = { leastMs: 0, mostMs: 3_600_000 };
-  const { looks, queue } = startQueue(t, rest, (count) => count === 1 && queue.lookSoon());
-  await until("the second look", () => looks.length === 2);
-  assert.equal(looks.length, 2);
-});
-
-/** A queue with one push, whose every look says that it waits. */
-function startQueue(
-  t: TestContext,
-  rest: { readonly leastMs: number; readonly mostMs: number },
-  onLook: (count: number) => unknown = () => {},
-) {
-  const store = temporaryStore(t);
-  const looks: number[] = [];
-  const runner = {
-    async start() {
-      looks.push(performance.now());
-      onLook(looks.length);
-      return { kind: "wait", reason: "Its checks have not ended.", rest } as const;
-    },
-    adopt: async () => ({ kind: "gone" }) as const,
-    tidy() {},
-  };
-  const queue = createQueue({ store, runner, log: pino({ enabled: false }) });
-  store.transaction(() => queue.record(pushOf()));
-  queue.start();
-  t.after(() => queue.stop(0));
-  return { looks, queue };
-}

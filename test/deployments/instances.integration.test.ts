@@ -1,25 +1,11 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
-import { waitForLock } from "../../src/platform/file-lock.ts";
+import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments } from "../harness/records.ts";
-import { letGo, patientScript, type RunningService, startService } from "../harness/service.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
+import { letGo, patientScript, startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
-
-test("of two instances on one state directory both accept and one runs", async (t) => {
-  const { first, second } = await startTwo(t);
-  letGo(first.repoPath);
-  for (const [id, { url }] of [second, first, second].entries()) {
-    const reply = await deliver(url, githubPush());
-    assert.deepEqual([reply.status, reply.json.deployment?.id], [202, id + 1]);
-    assert.equal((await first.log.waitForEnding(id + 1)).event, "deployment.succeeded");
-  }
-  assert.ok(!second.log.lines.some(({ event }) => event === "deployment.started"));
-  assert.equal(await second.end("SIGTERM"), 0);
-});
 
 test("100 identical deliveries to two instances at the same moment are one deployment", async (t) => {
   const { first, second } = await startTwo(t);
@@ -37,6 +23,8 @@ test("100 identical deliveries to two instances at the same moment are one deplo
     readDeployments(first.statePath).map(({ attempts }) => attempts),
     [1],
   );
+  assert.ok(!second.log.lines.some(({ event }) => event === "deployment.started"));
+  assert.equal(await second.end("SIGTERM"), 0);
 });
 
 test("if the leader is killed, the next adopts its script and runs what waits", async (t) => {
@@ -52,47 +40,9 @@ test("if the leader is killed, the next adopts its script and runs what waits", 
   assert.equal(readFileSync(join(first.repoPath, "runs"), "utf8"), "1\n2\n");
 });
 
-test("in 25 races of four for the lock, one has it at a time and each gets it", async (t) => {
-  for (let race = 0; race < 25; race += 1) {
-    const lockPath = join(temporaryDirectory(t), "a.lock");
-    const signal = new AbortController().signal;
-    let holders = 0;
-    let turns = 0;
-    const run = async () => {
-      const lock = await waitForLock(lockPath, { signal, onWait: () => {} });
-      assert.ok(lock);
-      holders += 1;
-      assert.equal(holders, 1);
-      await new Promise(setImmediate);
-      turns += 1;
-      holders -= 1;
-      lock.release();
-    };
-    await Promise.all([run(), run(), run(), run()]);
-    assert.equal(turns, 4);
-  }
-});
-
-test("an instance that stops while it waits for the lock does not get it later", async (t) => {
-  const lockPath = join(temporaryDirectory(t), "a.lock");
-  const never = new AbortController().signal;
-  const lock = await waitForLock(lockPath, { signal: never, onWait: () => {} });
-  const stopping = new AbortController();
-  const waiting = waitForLock(lockPath, { signal: stopping.signal, onWait: () => stopping.abort() });
-  assert.equal(await waiting, null);
-  lock?.release();
-  const next = await waitForLock(lockPath, {
-    signal: never,
-    onWait: () => assert.fail("the lock is free"),
-  });
-  next?.release();
-});
-
-async function startTwo(
-  t: Parameters<typeof startService>[0],
-  env: Readonly<Record<string, string>> = {},
-): Promise<{ readonly first: RunningService; readonly second: RunningService }> {
-  const first = await startService(t, { script: patientScript, env });
+/** Two instances on one state directory, of which the first runs. */
+async function startTwo(t: TestContext) {
+  const first = await startService(t, { script: patientScript });
   const second = await first.again();
   await second.log.waitFor(({ event }) => event === "runner.waiting");
   return { first, second };

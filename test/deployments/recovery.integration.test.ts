@@ -1,168 +1,179 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { callRun } from "../../src/calls/client.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { readDeployments, readLog, untilDeployment } from "../harness/records.ts";
+import { isGone } from "../harness/processes.ts";
+import { readLog, untilDeployment } from "../harness/records.ts";
 import { letGo, type RunningService, startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
-/**
- * Says where it is, and goes on when there is a file `gap`, then one `go`, in which its exit code is. It ends when its
- * directory is removed: no test leaves one behind.
- */
-const scriptWithGap = `#!/bin/sh
+/** It goes on when it is asked to end, until there is a file `go`, in which its exit code is. */
+const stubbornScript = `#!/bin/sh
+trap 'echo asked' TERM
 echo "$DEPLOY_ID" >>runs
-echo before
-while [ -e deploy.sh ] && [ ! -e gap ]; do sleep 0.02; done
-echo in the gap
+echo up
 while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
 echo after
 exit "$(cat go)"
 `;
+/** Leaves a child behind that inherits its lock and its output, and writes the id of it to `child`. */
+const scriptWithChild = stubbornScript.replace("echo up", "sleep 300 &\necho $! >>child\necho up");
 
-test("a script that outlives its service is adopted, with all of its output and its exit code", async (t) => {
-  const first = await startDeploying(t, scriptWithGap);
-  await first.end("SIGKILL");
-  writeFileSync(join(first.repoPath, "gap"), "");
-  const second = await first.again();
-  await second.log.waitFor(({ event }) => event === "deployment.adopted");
-  await second.log.waitFor(({ msg }) => msg === "in the gap");
-  letGo(first.repoPath, 3);
-  assert.equal((await second.log.waitForEnding(1)).exitCode, 3);
-  const recorded = await untilDeployment(second.statePath, 1, ({ state }) => state === "failed");
-  assert.deepEqual([recorded.exitCode, recorded.attempts], [3, 1]);
-  assert.equal(readLog(second.statePath, 1), "before\nin the gap\nafter\n");
-  assert.equal(runsIn(second), "1\n");
-});
-
-for (const [exitCode, state] of [
-  [0, "succeeded"],
-  [3, "failed"],
-] as const) {
-  test(`a script that ended with ${exitCode} while no service ran is recorded with that`, async (t) => {
-    const first = await startDeploying(t, scriptWithGap);
-    await first.end("SIGKILL");
-    const supervisor = supervisorOf(first);
-    letEnd(first, exitCode);
-    await until("the script has ended", () => existsSync(join(first.statePath, "runs/1/exit")));
+for (const [what, damage] of [
+  ["", () => {}],
+  [", though its output pipe was lost", losePipe],
+] as const)
+  test(`a script that outlives its service is adopted and stays alone${what}`, async (t) => {
+    const first = await killDeploying(t);
+    damage(first);
     const second = await first.again();
-    await second.log.waitFor(({ event }) => event === "deployment.ended_unwatched");
-    const recorded = await untilDeployment(second.statePath, 1, (deployment) => deployment.state === state);
-    assert.deepEqual([recorded.exitCode, recorded.attempts], [exitCode, 1]);
-    assert.equal(runsIn(second), "1\n");
-    assert.equal(readLog(second.statePath, 1), "before\nin the gap\nafter\n");
-    await until("its supervisor is gone", () => !existsSync(`/proc/${supervisor}`));
+    await untilAdopted(second);
+    assert.equal((await deliver(second.url, githubPush())).json.deployment?.state, "queued");
+    letGo(first.repoPath, 3);
+    const { exitCode, attempts } = await untilDeployment(second.statePath, 1, isOver);
+    assert.deepEqual([exitCode, attempts], [3, 1]);
+    await untilDeployment(second.statePath, 2, isOver);
+    assert.equal(runsIn(second), "1\n2\n");
+    if (damage !== losePipe) assert.equal(readLog(second.statePath, 1), "up\nafter\n");
   });
-}
 
-test("what is left of a run whose supervisor was killed too never runs beside the next attempt", async (t) => {
-  const closesLock = `#!/bin/sh
-exec 3>&-
-for pid in $(cat pids 2>/dev/null); do kill -0 "$pid" 2>/dev/null && touch both; done
-echo $$ >>pids
-echo before
-while [ -e deploy.sh ] && [ ! -e go ]; do sleep 0.02; done
-`;
-  const first = await startDeploying(t, closesLock);
-  const supervisor = supervisorOf(first);
-  await first.end("SIGKILL");
-  process.kill(supervisor, "SIGKILL");
-  const second = await first.again();
-  const pids = () => readFileSync(join(first.repoPath, "pids"), "utf8").trim().split("\n");
-  await until("it runs again", () => pids().length === 2);
-  letGo(first.repoPath);
-  await untilDeployment(second.statePath, 1, ({ state }) => state === "succeeded");
-  assert.ok(!existsSync(join(first.repoPath, "both")));
-});
+for (const [what, exitCode, damage] of [
+  ["", 0, () => {}],
+  [", its output pipe lost,", 3, losePipe],
+] as const)
+  test(`a script that ended while no service ran${what} is recorded as it ended`, async (t) => {
+    const first = await killDeploying(t);
+    await letEnd(first, exitCode);
+    damage(first);
+    const second = await first.again();
+    const recorded = await untilDeployment(second.statePath, 1, isOver);
+    assert.deepEqual([recorded.exitCode, recorded.attempts], [exitCode, 1]);
+    await deliver(second.url, githubPush());
+    await untilDeployment(second.statePath, 2, isOver);
+    assert.equal(runsIn(second), "1\n2\n");
+    if (exitCode === 0) assert.equal(readLog(second.statePath, 1), "up\nafter\n");
+    else assert.match(recorded.problem?.detail ?? "", /The rest of the output is lost/);
+  });
 
-test("a script is adopted through three more crashes, and pushes wait for it", async (t) => {
-  let service = await startDeploying(t, scriptWithGap);
-  for (let deaths = 0; deaths < 3; deaths += 1) {
-    await service.end("SIGKILL");
-    service = await service.again();
-    await service.log.waitFor(({ event }) => event === "deployment.adopted");
-    assert.equal((await deliver(service.url, githubPush())).json.deployment?.state, "queued");
-  }
-  letEnd(service);
-  await untilDeployment(service.statePath, 4, ({ state }) => state === "succeeded");
-  assert.equal(runsIn(service), "1\n4\n");
-});
-
-test("a script that is killed with its service runs again, three times at most", async (t) => {
-  let service = await startDeploying(t, scriptWithGap);
-  for (const attempt of [1, 2, 3]) {
-    await untilDeployment(service.statePath, 1, ({ attempts }) => attempts === attempt);
-    await until("the script runs", () => runsIn(service) === "1\n".repeat(attempt));
-    await killWithScript(service);
-    service = await service.again();
-  }
-  const { problem } = await untilDeployment(service.statePath, 1, ({ state }) => state === "failed");
-  assert.equal(problem?.code, "deployment_gave_up");
-  assert.equal(runsIn(service), "1\n1\n1\n");
-});
-
-test("a script that is still dying when the next service starts runs again", async (t) => {
-  // This process holds the lock of the run, but its environment cannot be read: it is exiting.
-  const lastMoments =
-    "setsid env -i sh -c '>dying; while [ ! -e dead ] && [ -e deploy.sh ]; do sleep 0.02; done' &";
-  const service = await startDeploying(
-    t,
-    scriptWithGap.replace("echo before", `${lastMoments}\necho before`),
-  );
-  await until("it is dying", () => existsSync(join(service.repoPath, "dying")));
-  await killWithScript(service);
-  letEnd(service);
+test("a script that was killed with its service runs again, whatever is left of its run", async (t) => {
+  const service = await killDeploying(t);
+  process.kill(-supervisorOf(service), "SIGKILL");
+  letGo(service.repoPath);
+  rmSync(join(service.statePath, "runs"), { recursive: true });
   const next = await service.again();
-  await next.log.waitFor(({ event }) => event === "deployment.adopted");
-  writeFileSync(join(service.repoPath, "dead"), "");
-  const { attempts } = await untilDeployment(next.statePath, 1, ({ state }) => state === "succeeded");
-  assert.equal(attempts, 2);
-  assert.equal(runsIn(next), "1\n1\n");
-});
-
-test("a deployment that died with its service is superseded if a newer push waits", async (t) => {
-  const service = await startDeploying(t, scriptWithGap);
-  await deliver(service.url, githubPush());
-  await killWithScript(service);
-  letEnd(service);
-  const next = await service.again();
-  await untilDeployment(next.statePath, 2, ({ state }) => state === "succeeded");
-  const [first] = readDeployments(next.statePath);
-  assert.deepEqual([first?.state, first?.supersededBy], ["superseded", 2]);
-  assert.equal(runsIn(next), "1\n2\n");
+  const { state, attempts } = await untilDeployment(next.statePath, 1, isOver);
+  assert.deepEqual([state, attempts], ["succeeded", 2]);
 });
 
 test("an adopted script still has its time-out", async (t) => {
-  const first = await startDeploying(t, scriptWithGap, { DEPLOY_TIMEOUT: "3s" });
+  const script = stubbornScript.replace("trap", "#");
+  const first = await killDeploying(t, { script, env: { DEPLOY_TIMEOUT: "3s" } });
   const pid = supervisorOf(first);
-  await first.end("SIGKILL");
   const second = await first.again();
   assert.equal((await second.log.waitForEnding(1)).event, "deployment.timed_out");
   assert.throws(() => process.kill(-pid, 0), { code: "ESRCH" });
 });
 
-async function startDeploying(
-  t: TestContext,
-  script: string,
-  env: Readonly<Record<string, string>> = {},
-): Promise<RunningService> {
+for (const [what, end] of [
+  ["dies with its service", (first) => process.kill(-supervisorOf(first), "SIGKILL")],
+  ["outlives its service", () => {}],
+] satisfies [string, (first: RunningService) => unknown][])
+  test(`a cancelled script that ${what} is ended, and not run again`, async (t) => {
+    const first = await killDeploying(t, {
+      async before({ statePath, log }) {
+        await callRun(statePath, "cancel", { id: "latest" });
+        await log.waitFor(({ msg }) => msg === "asked");
+      },
+    });
+    end(first);
+    const next = await first.again();
+    if (what === "outlives its service") await untilAdopted(next);
+    letGo(first.repoPath);
+    const { attempts } = await untilDeployment(next.statePath, 1, ({ state }) => state === "cancelled");
+    assert.equal(attempts, 1);
+    assert.equal(runsIn(next), "1\n");
+  });
+
+test("a child left in the background does not keep the next deployment from starting", async (t) => {
+  const service = await startService(t, { script: scriptWithChild });
+  letGo(service.repoPath, 3);
+  for (const id of [1, 2, 3]) {
+    await deliver(service.url, githubPush());
+    assert.equal((await service.log.waitForEnding(id)).exitCode, 3);
+  }
+  endChildren(t, service);
+  assert.ok(!service.log.lines.some(({ event }) => event === "deployment.not_started"));
+  assert.ok(childrenOf(service).every((pid) => !isGone(pid)));
+  await until(
+    "nothing of the runs is open",
+    () => !openFilesOf(service).some((file) => file.includes("/runs/")),
+  );
+});
+
+test("a child left in the background does not keep an adopted script from ending", async (t) => {
+  const first = await killDeploying(t, { script: scriptWithChild });
+  const second = await first.again();
+  await untilAdopted(second);
+  letGo(first.repoPath, 3);
+  assert.equal((await second.log.waitForEnding(1)).exitCode, 3);
+  await deliver(second.url, githubPush());
+  assert.equal((await second.log.waitForEnding(2)).exitCode, 3);
+  endChildren(t, second);
+});
+
+test("nothing starts beside a script that still runs, though no deployment knows of it", async (t) => {
+  const service = await startService(t);
+  const directory = join(service.statePath, "runs/998");
+  mkdirSync(directory, { recursive: true });
+  const holder = spawn("sh", ["-c", 'exec 3>"$1/lock"; flock 3; echo held; exec sleep 300', "sh", directory]);
+  t.after(() => holder.kill("SIGKILL"));
+  await once(holder.stdout, "data");
+  await deliver(service.url, githubPush());
+  const waiting = await service.log.waitFor(({ event }) => event === "deployment.not_started");
+  assert.match(waiting.msg ?? "", /deployment 998/);
+  holder.kill("SIGKILL");
+  const { attempts } = await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+  assert.equal(attempts, 1);
+});
+
+interface Killing {
+  readonly script?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** What happens before the kill. */
+  readonly before?: (service: RunningService) => Promise<void>;
+}
+
+/** A service that was killed while its script went on. */
+async function killDeploying(t: TestContext, killing: Killing = {}): Promise<RunningService> {
+  const { script = stubbornScript, env = {}, before } = killing;
   const service = await startService(t, { script, env });
   await deliver(service.url, githubPush());
-  await service.log.waitFor(({ msg }) => msg === "before");
+  await service.log.waitFor(({ msg }) => msg === "up");
+  if (script === scriptWithChild) endChildren(t, service);
+  await before?.(service);
+  await service.end("SIGKILL");
   return service;
 }
 
-async function killWithScript(service: RunningService): Promise<void> {
-  const pid = supervisorOf(service);
-  await service.end("SIGKILL");
-  process.kill(-pid, "SIGKILL");
+async function letEnd({ repoPath, statePath }: RunningService, exitCode: number): Promise<void> {
+  letGo(repoPath, exitCode);
+  await until("the script has ended", () => existsSync(join(statePath, "runs/1/exit")));
 }
 
-/** Lets the patient script go on to its end. */
-function letEnd({ repoPath }: RunningService, exitCode = 0): void {
-  writeFileSync(join(repoPath, "gap"), "");
-  letGo(repoPath, exitCode);
+function losePipe({ statePath }: RunningService): void {
+  rmSync(join(statePath, "runs/1/output"));
+}
+
+function untilAdopted({ log }: RunningService) {
+  return log.waitFor(({ event }) => event === "deployment.adopted");
+}
+
+function isOver({ state }: { readonly state: string }): boolean {
+  return state === "succeeded" || state === "failed";
 }
 
 /** The process group of the script of deployment 1. */
@@ -172,4 +183,27 @@ function supervisorOf({ statePath }: RunningService): number {
 
 function runsIn({ repoPath }: RunningService): string {
   return readFileSync(join(repoPath, "runs"), "utf8");
+}
+
+function childrenOf({ repoPath }: RunningService): readonly number[] {
+  return readFileSync(join(repoPath, "child"), "utf8").trim().split("\n").map(Number);
+}
+
+function endChildren(t: TestContext, service: RunningService): void {
+  const pids = childrenOf(service);
+  t.after(() => {
+    for (const pid of pids.filter((one) => !isGone(one))) process.kill(pid, "SIGKILL");
+  });
+}
+
+/** What the descriptors of the service stand for. */
+function openFilesOf({ child }: RunningService): readonly string[] {
+  const directory = `/proc/${child.pid}/fd`;
+  return readdirSync(directory).map((fd) => {
+    try {
+      return readlinkSync(join(directory, fd));
+    } catch {
+      return "";
+    }
+  });
 }

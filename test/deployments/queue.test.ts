@@ -1,0 +1,272 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import type { Ending, GuardOrder, Run, Runner, Start } from "../../src/deployments/deployment.ts";
+import { isTakenBack } from "../../src/deployments/execute.ts";
+import { createQueue, createTurns, type QueueOptions } from "../../src/deployments/queue.ts";
+import { claimNext, findDeployment } from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
+import { type DeploymentReport, noReport } from "../../src/rollout/report.ts";
+import { commitOf, openDefault, pushOf, record, run as runNext, temporaryStore } from "../harness/store.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+
+const refused: Start = { kind: "refused", problem: { code: "script_missing", detail: "" } };
+const liveAtMs = 1_790_000_000_000;
+const endingWith = (state: Ending["state"]): Ending => ({ state, exitCode: null, problem: null });
+
+// Cancelling
+
+test("a deployment that is cancelled while it starts is ended as soon as it runs", async (t) => {
+  const { queue, start, run, untilState } = await startOne(t);
+  assert.equal(queue.cancel(1), true);
+  start({ kind: "started", run });
+  await untilState("cancelled");
+});
+
+test("a cancelled deployment that could not be started is not tried again", async (t) => {
+  const { queue, start, untilState } = await startOne(t);
+  assert.equal(queue.cancel(1), true);
+  start({ kind: "try-again", detail: "No process could be made." });
+  await untilState("cancelled");
+});
+
+test("cancelling ends the questions to the remote that come before a script", async (t) => {
+  const { queue, start, signal, untilState } = await startOne(t);
+  signal().addEventListener("abort", () => start({ kind: "wait", reason: "It was cancelled." }));
+  assert.equal(queue.cancel(1), true);
+  await untilState("cancelled");
+});
+
+test("a running deployment is cancelled even if the disk fails", async (t) => {
+  const { queue, start, run, store, untilState } = await startOne(t);
+  start({ kind: "started", run });
+  const fail = () => {
+    throw new Error("database or disk is full");
+  };
+  t.mock.method(store, "transaction", fail, { times: 1 });
+  assert.throws(() => queue.cancel(1), /disk is full/);
+  await untilState("cancelled");
+});
+
+// Other instances
+
+for (const state of ["running", "interrupted"] as const)
+  test(`a push recorded during recovery supersedes a deployment that was ${state}`, async (t) => {
+    const { store, other } = openTwo(t);
+    record(store, pushOf());
+    if (state === "running") store.transaction(() => claimNext(store));
+    else runNext(store, state);
+    let isRecorded = false;
+    // A moment between the finding and what is made of it.
+    const tidy = () => {
+      if (!isRecorded) record(other, pushOf());
+      isRecorded = true;
+    };
+    queueOf(t, store, { tidy });
+    await until("the newer one ran", () => findDeployment(store, 2)?.state === "failed");
+    const { state: now, supersededBy } = findDeployment(store, 1) ?? {};
+    assert.deepEqual([now, supersededBy], ["superseded", 2]);
+  });
+
+test("an ending that the changed record does not allow blocks nothing", async (t) => {
+  const { store, other } = openTwo(t);
+  const { start, run, end } = await startOne(t, store);
+  start({ kind: "started", run });
+  other.run("UPDATE deployments SET state = 'failed' WHERE id = 1");
+  end(endingWith("succeeded"));
+  record(store, pushOf());
+  await until("the next one ran", () => findDeployment(store, 2)?.state === "failed");
+  assert.equal(findDeployment(store, 1)?.state, "failed");
+});
+
+test("a project whose script cannot be started leaves its turn to the others", async (t) => {
+  const store = openDefault(temporaryDirectory(t));
+  const turns = createTurns(1);
+  const started: string[] = [];
+  const push = Object.entries({ a: { kind: "try-again", detail: "No network." } as const, b: refused }).map(
+    ([name, start]) => {
+      const view = store.of(name);
+      const noteStart = async () => {
+        started.push(name);
+        return start;
+      };
+      const queue = queueOf(t, view, { start: noteStart }, { makeTurn: turns.make });
+      return () => {
+        record(view, pushOf());
+        queue.wake();
+      };
+    },
+  );
+  t.after(() => store.close());
+  push[0]?.();
+  await until("it waits to try again", () => started.length === 1);
+  push[1]?.();
+  await until("the other one has had its turn", () => started.includes("b"));
+});
+
+// The guard
+
+test("the switch is recorded and announced while the script goes on, guarded or not", async (t) => {
+  const { queue, store, report, changes } = await startGuarded(t);
+  const known = changes.length;
+  report({ liveAtMs });
+  await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
+  assert.deepEqual(changes.slice(known), [1]);
+  assert.deepEqual([findDeployment(store, 1)?.state, queue.findGuarded()], ["running", null]);
+  report({ isGuarding: true });
+  await until("it is guarded", () => queue.findGuarded()?.id === 1);
+});
+
+for (const [what, act, order] of [
+  ["a newer push", ({ store }) => record(store, pushOf()), "end"],
+  ["the stop of the service", ({ queue }) => void queue.stop(60_000), "end"],
+  [
+    "a roll back",
+    ({ queue }) => queue.request({ trigger: "rollback", ref: "refs/heads/main", commit: commitOf("0") }),
+    "back",
+  ],
+] satisfies [string, (guarded: Awaited<ReturnType<typeof startGuarded>>) => unknown, GuardOrder][])
+  test(`${what} during the guard makes the roll-out ${order === "end" ? order : "go back"}`, async (t) => {
+    const guarded = await startGuarded(t);
+    guarded.report({ isGuarding: true, liveAtMs });
+    act(guarded);
+    await until("the order", () => guarded.orders.length > 0);
+    assert.deepEqual(guarded.orders, [order]);
+    assert.equal(isTakenBack(guarded.store, 1), order === "back");
+    guarded.end(endingWith("succeeded"));
+    await guarded.untilState("succeeded");
+  });
+
+test("what the guard or a person takes back is not deployed again by its delivery", async (t) => {
+  for (const [what, state] of [
+    ["a person", "failed"],
+    ["the guard", "failed"],
+    ["a cancellation", "cancelled"],
+  ] as const) {
+    const { queue, store, push, report, end, untilState } = await startGuarded(t);
+    report({ isGuarding: true, liveAtMs });
+    await until("it is live", () => findDeployment(store, 1)?.liveAtMs === liveAtMs);
+    if (what === "a person") queue.goBack(1);
+    if (what === "the guard") report({ isGuarding: false, liveAtMs: null, isTakenBack: true });
+    if (what === "a cancellation") queue.cancel(1);
+    end(endingWith(state));
+    await untilState(state);
+    assert.equal(record(store, push).kind, "duplicate", what);
+  }
+});
+
+// Rests
+
+test("a flood of deliveries has what waits looked at no sooner than its shortest rest", async (t) => {
+  const { looks, queue } = startWaiting(t, { leastMs: 1_500, mostMs: 3_600_000 });
+  await until("the first look", () => looks.length === 1);
+  const flood = setInterval(queue.lookSoon, 1);
+  t.after(() => clearInterval(flood));
+  await until("the second look", () => looks.length === 2);
+  assert.ok((looks[1] ?? 0) - (looks[0] ?? 0) >= 1_400, "it rests for 1.5 s");
+});
+
+test("without a delivery it rests for the longer time", async (t) => {
+  const { looks } = startWaiting(t, { leastMs: 0, mostMs: 1_500 });
+  await until("two looks", () => looks.length === 2);
+  assert.ok((looks[1] ?? 0) - (looks[0] ?? 0) >= 1_400);
+});
+
+test("a delivery that comes during a look is not lost", async (t) => {
+  const { looks, queue } = startWaiting(t, { leastMs: 0, mostMs: 3_600_000 }, () => queue.lookSoon());
+  await until("the second look", () => looks.length === 2);
+});
+
+/** A queue with this runner. Nothing is left of what a dead service began, and other starts are refused. */
+function queueOf(t: TestContext, store: Store, runner: Partial<Runner>, more: Partial<QueueOptions> = {}) {
+  const whole: Runner = {
+    start: async () => refused,
+    adopt: async () => ({ kind: "gone" }),
+    tidy: () => {},
+    ...runner,
+  };
+  const queue = createQueue({ store, runner: whole, log: pino({ enabled: false }), ...more });
+  t.after(() => queue.stop(0));
+  queue.start();
+  return queue;
+}
+
+/** A queue that has claimed deployment 1, whose start, report and end the test decides. */
+async function startOne(t: TestContext, store = temporaryStore(t)) {
+  const started = Promise.withResolvers<Start>();
+  const ended = Promise.withResolvers<Ending>();
+  const run: Run = { ended: ended.promise, end: (reason) => ended.resolve(endingWith(reason)) };
+  t.after(() => {
+    started.resolve(refused);
+    ended.resolve(endingWith("succeeded"));
+  });
+  let signal: AbortSignal | null = null;
+  let reported = noReport;
+  const orders: GuardOrder[] = [];
+  const changes: number[] = [];
+  const start: Runner["start"] = async ({ id }, given) => {
+    signal = given;
+    return id === 1 ? await started.promise : refused;
+  };
+  const exchange = {
+    read: (id: number) => (id === 1 ? reported : noReport),
+    order: (_: number, order: GuardOrder) => void orders.push(order),
+    tidy: () => {},
+  };
+  const queue = queueOf(t, store, { start }, { exchange, onChange: (id) => void changes.push(id) });
+  const push = pushOf();
+  record(store, push);
+  queue.wake();
+  const untilState = (state: string) =>
+    until(`it is ${state}`, () => findDeployment(store, 1)?.state === state);
+  await untilState("running");
+  return {
+    queue,
+    store,
+    push,
+    run,
+    orders,
+    changes,
+    untilState,
+    start: started.resolve,
+    end: ended.resolve,
+    signal: () => signal ?? assert.fail(),
+    report(more: Partial<DeploymentReport>) {
+      reported = { ...reported, ...more };
+    },
+  };
+}
+
+async function startGuarded(t: TestContext) {
+  const one = await startOne(t);
+  one.start({ kind: "started", run: { ...one.run, end: () => {} } });
+  return one;
+}
+
+/** The database as two instances on one state directory have it. */
+function openTwo(t: TestContext): { readonly store: Store; readonly other: Store } {
+  const directory = temporaryDirectory(t);
+  const [store, other] = [openDefault(directory), openDefault(directory)];
+  t.after(() => {
+    store.close();
+    other.close();
+  });
+  return { store, other };
+}
+
+/** A queue with one push, whose every look says that it waits. */
+function startWaiting(
+  t: TestContext,
+  rest: { readonly leastMs: number; readonly mostMs: number },
+  onFirst: () => void = () => {},
+) {
+  const store = temporaryStore(t);
+  const looks: number[] = [];
+  record(store, pushOf());
+  const start: Runner["start"] = async () => {
+    if (looks.push(performance.now()) === 1) onFirst();
+    return { kind: "wait", reason: "Its checks have not ended.", rest };
+  };
+  return { looks, queue: queueOf(t, store, { start }) };
+}
