@@ -385,7 +385,7 @@ function findWaiting(store: Store, { id, ref }: Deployment): number | null {
 }
 
 function gaveUp(count: number): Problem {
-  const detail = `The deployment was started ${count} times and Hotpush was stopped or killed each time before it ended. If its script replaces the container of Hotpush itself, leave that service out, as hotpush rollout does. Then redeliver the push.`;
+  const detail = `The deployment was started ${count} times and Hotpush was stopped or killed each time before it ended. If its script replaces the container of Hotpush itself, leave that service out, as hotpush rollout does with compose; on a Swarm, give it a stack of its own. Then redeliver the push.`;
   return { code: "deployment_gave_up", detail };
 }
 

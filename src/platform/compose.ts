@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { delimiter, resolve } from "node:path";
+import { delimiter } from "node:path";
 import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
 import type { SystemUser } from "./files.ts";
@@ -20,8 +20,6 @@ export interface ComposeOptions {
 export interface ComposeRun {
   readonly timeoutMs: number;
   readonly input?: string | undefined;
-  /** The working directory, relative to the project's directory; that directory by default. */
-  readonly directory?: string;
   readonly onLine?: (line: string) => void;
 }
 
@@ -34,12 +32,12 @@ export interface ComposeRun {
 export async function runCompose(
   { env, user = null, signal, lockDescriptor, target }: ComposeOptions,
   argv: Argv,
-  { timeoutMs, input, directory = ".", onLine }: ComposeRun,
+  { timeoutMs, input, onLine }: ComposeRun,
 ): Promise<CommandEnding> {
   const redact = redactorOf(env, target.projectDirectory);
   const ending = await runCommand({
     argv,
-    cwd: resolve(target.projectDirectory, directory),
+    cwd: target.projectDirectory,
     // PWD keeps compose from resolving the link that may stand at this path (locate-project.ts). A file that
     // names the repository by REPO_PATH means its path on the host. Attestations hold the time of the build:
     // with them, every build would look like a new version.

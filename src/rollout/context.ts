@@ -32,8 +32,6 @@ export interface RolloutRequest extends RolloutState {
 /** What the steps of every roll-out work with, by compose or by Swarm. */
 export interface RolloutContext extends RolloutRequest, ComposeOptions {
   readonly project: RolloutProject;
-  /** The service in whose container this process runs, if it is the project's. It is none of `project.services`. */
-  readonly own: string | null;
   /** Images and the version are named after it. */
   readonly commit: string;
   /** The version to go back to; null to roll out the sources. */
@@ -45,10 +43,12 @@ export interface RolloutContext extends RolloutRequest, ComposeOptions {
 }
 
 /** What is known before the project is read. */
-export type LockedContext = Omit<RolloutContext, "project" | "own">;
+export type LockedContext = Omit<RolloutContext, "project">;
 
 /** What the steps of a roll-out by compose work with. */
 export interface Rollout extends RolloutContext {
+  /** The service in whose container this process runs, if it is the project's. It is none of `project.services`. */
+  readonly own: string | null;
   /** Those to roll out. */
   readonly services: readonly RolloutService[];
   /** Of the project's services; compose is asked for them while images are built. */

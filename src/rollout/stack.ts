@@ -1,26 +1,21 @@
 import { existsSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/values";
 import {
   type ComposeModel,
   type ComposeOptions,
-  type ComposeRun,
   type ComposeService,
   type ComposeTarget,
-  type ComposeUpdateConfig,
   composeFileNames,
   loadModel,
   namedFiles,
   runCompose,
 } from "#platform/compose";
 import {
-  findOwnContainer,
   inspectContainer,
   inspectImage,
-  isNamedByCommit,
   namesRegistry,
-  removeContainer,
   tagByCommit,
   tagImage,
 } from "#platform/docker/containers";
@@ -38,19 +33,14 @@ import {
   type RolloutProject,
   type RolloutService,
   readProject,
-  withoutOwn,
 } from "./project.ts";
-import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
+import { note, outcomeOf, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
 import { checkThroughProxy } from "./verify.ts";
 import {
-  imageIsGone,
-  keptByDefault,
-  keptVersions,
   type Pruned,
   type PruneRequest,
   prune,
   pruneBeside,
-  readVersions,
   type Version,
   type VersionImage,
 } from "./versions.ts";
@@ -62,12 +52,10 @@ export interface Stack extends RolloutProject {
 
 export interface StackService extends RolloutService {
   readonly hasHealthCheck: boolean;
-  /** How Swarm updates it. If the file says nothing, it is a way that drops no request. */
-  readonly order: NonNullable<ComposeUpdateConfig["order"]>;
-  /** What is added to its `deploy` section; the file's own settings win. */
-  readonly deploy:
-    | Pick<NonNullable<ComposeService["deploy"]>, "update_config" | "rollback_config">
-    | undefined;
+  /** How Swarm updates it, as added to its `deploy` section: the file's own settings win. */
+  readonly deploy: object | undefined;
+  /** Whether the new task starts before the old one stops. */
+  readonly startsFirst: boolean;
   /** How long an update may take in all. A roll back may take as long again. */
   readonly updateTimeoutMs: number;
 }
@@ -84,7 +72,9 @@ export interface StackRollout extends RolloutContext {
 export async function rollOutStack(context: LockedContext): Promise<readonly ServiceOutcome[]> {
   if (context.names.length > 0)
     throw invalid("A stack is rolled out as a whole: name no service. Nothing was changed.");
-  const rollout = await openStack(context);
+  const read = () => loadStack(context);
+  const { result } = await timed(context, "read", read, ({ project }) => `stack ${project.name}`);
+  const rollout: StackRollout = { ...context, ...result };
   const { project, commit, report } = rollout;
   const services = project.services.map(({ name }) => name);
   report({ event: "started", project: project.name, commit, services });
@@ -108,24 +98,18 @@ export async function rollOutStack(context: LockedContext): Promise<readonly Ser
   return outcomes;
 }
 
-async function openStack(context: LockedContext): Promise<StackRollout> {
-  const read = () => loadStack(context);
-  const { result } = await timed(context, "read", read, ({ project }) => `stack ${project.name}`);
-  const { name } = result.project;
-  const labels = (await findOwnContainer(context.engine))?.labels ?? {};
-  const task = labels["com.docker.stack.namespace"] === name && labels["com.docker.swarm.service.name"];
-  const own = task ? task.slice(name.length + 1) : null;
-  return { ...context, ...result, own, project: withoutOwn(result.project, own) };
-}
-
 /** Lets Swarm finish the update of an earlier, killed roll-out: else it would go back to that version if the new one fails. */
 async function endEarlierUpdates(rollout: StackRollout): Promise<void> {
   const present = await readStackState(rollout);
   for (const service of rollout.project.services) {
     if (!isUnderWay(present.get(service.name))) continue;
     const wait = () => endOfUpdate(rollout, service);
-    const text = (state: string) => `an update of an earlier roll-out: ${state}`;
-    await timed({ ...rollout, service }, "recover", wait, text);
+    await timed(
+      { ...rollout, service },
+      "recover",
+      wait,
+      (end) => `an update of an earlier roll-out: ${end}`,
+    );
   }
 }
 
@@ -145,13 +129,12 @@ async function endOfUpdate(rollout: StackRollout, service: StackService): Promis
 
 /** The images that the services run, by service. One that is only on another node is identified by its name. */
 async function imagesOf({ engine, project }: StackRollout, state: StackState): Promise<Version["images"]> {
-  const images: Record<string, VersionImage> = {};
-  for (const [name, { Spec }] of state) {
+  const images = [...state].map(async ([name, { Spec }]) => {
     const tag = imageIn(Spec);
     const image = project.services.find((service) => service.name === name)?.image ?? tag;
-    images[name] = { image, id: await imageIdOf(engine, tag), tag };
-  }
-  return images;
+    return [name, { image, id: await imageIdOf(engine, tag), tag }] as const;
+  });
+  return Object.fromEntries(await Promise.all(images));
 }
 
 /** The name itself if the image is only on another node. */
@@ -187,12 +170,8 @@ async function chooseImage(
   const { name, image, isBuilt } = service;
   if (version !== null) {
     if (service.mayEnd) return running?.tag; // Swarm would run it again.
-    const good = version.images[name];
     // The data of a database may not go back.
-    if (!good || !mayGoBack(service)) return undefined;
-    if (namesRegistry(good.tag) || !isBuilt || (await inspectImage(engine, good.tag)) !== null)
-      return good.tag;
-    throw imageIsGone(name, good, version);
+    return mayGoBack(service) ? version.images[name]?.tag : undefined;
   }
   const id = isBuilt ? (await inspectImage(engine, image))?.id : undefined;
   if (id === undefined) return undefined; // The nodes pull it.
@@ -205,68 +184,39 @@ async function chooseImage(
 async function pushImage(rollout: StackRollout, image: string): Promise<void> {
   if (!namesRegistry(image)) return;
   const detail = `The image ${image} could not be pushed. Is the registry up, and was docker login run for this user?`;
-  const failure = { code: "image_push_failed", detail } as const;
-  const push = () => run(rollout, ["docker", "push", image], failure, { timeoutMs: pushTimeoutMs });
+  const push = () => run(rollout, ["docker", "push", image], { code: "image_push_failed", detail });
   await timed(rollout, "push", push, image);
 }
 
-const deployTimeoutMs = 5 * 60_000;
-const pushTimeoutMs = 30 * 60_000;
-
-/** Runs `argv` and gives its output. @throws ProblemError `failure` with Docker's message */
-async function run(rollout: StackRollout, argv: Argv, failure: Problem, options: Partial<ComposeRun>) {
-  const ending = await runCompose(rollout, argv, { timeoutMs: deployTimeoutMs, ...options });
-  if (hasSucceeded(ending)) return ending.output;
-  throw new ProblemError({ ...failure, evidence: ending.lastLines });
-}
-
 /**
- * Deploys the stack, but for the service that runs this. Swarm then works on by itself.
+ * Deploys the stack. Swarm then works on by itself.
  *
  * @throws ProblemError `stack_refused` with Docker's message
  */
 async function deployStack(rollout: StackRollout, images: StackImages): Promise<void> {
-  const { project, own, target, withPull } = rollout;
-  const docker = (command: "deploy" | "config", args: readonly string[], options: Partial<ComposeRun>) => {
-    const failure = { code: "stack_refused", detail: `docker stack ${command} failed.` } as const;
-    return run(rollout, ["docker", "stack", command, ...args], failure, options);
-  };
-  const files = [...target.files, "-"].flatMap((file) => ["--compose-file", file]);
-  const input = deployInput(project.services, images);
+  const { project, target, withPull } = rollout;
   // Asking the registry for every image would also update those that this commit did not change.
   const changed = [...images.values()].some(namesRegistry) ? "changed" : "never";
   const resolve = `--resolve-image=${withPull ? "always" : changed}`;
-  const options = ["--detach=true", "--with-registry-auth", resolve, project.name];
-  const deploy = async () => {
-    if (own === null) return docker("deploy", [...files, ...options], { input });
-    // `docker stack deploy` leaves services alone that are not in its file.
-    const file = await docker("config", files, { input });
-    const names = project.services.map(({ name }) => name);
-    // Variables are filled in already: what still looks like one is text.
-    const others = (await onlyServices(file, names)).replaceAll("$", () => "$$");
-    // Docker resolves the relative paths in a file on standard input from the working directory.
-    const directory = dirname(target.files[0] ?? ".");
-    return docker("deploy", ["--compose-file", "-", ...options], { input: others, directory });
-  };
-  const without = own === null ? "" : `, without ${own}, which runs this`;
-  await timed(rollout, "deploy", deploy, `stack ${project.name}${without}`);
+  const files = [...target.files, "-"].flatMap((file) => ["--compose-file", file]);
+  const options = ["--detach=true", "--with-registry-auth", resolve, ...files, project.name];
+  const failure = { code: "stack_refused", detail: "docker stack deploy failed." } as const;
+  const input = deployInput(project.services, images);
+  const deploy = () => run(rollout, ["docker", "stack", "deploy", ...options], failure, input);
+  await timed(rollout, "deploy", deploy, `stack ${project.name}`);
+}
+
+/** Runs `argv`. @throws ProblemError `failure` with Docker's message */
+async function run(rollout: StackRollout, argv: Argv, failure: Problem, input?: string): Promise<void> {
+  // A push of a large image takes its time.
+  const ending = await runCompose(rollout, argv, { timeoutMs: 30 * 60_000, input });
+  if (!hasSucceeded(ending)) throw new ProblemError({ ...failure, evidence: ending.lastLines });
 }
 
 /** What a roll-out adds to the stack file: images by their names with the commit, and an update that starts the new task first. */
 export function deployInput(services: readonly StackService[], images: StackImages): string {
   const added = services.map(({ name, deploy }) => [name, { image: images.get(name), deploy }]);
   return JSON.stringify({ services: Object.fromEntries(added) });
-}
-
-/** The part of a stack file (the output of `docker stack config`) with the services `names` and all that is no service. */
-export async function onlyServices(file: string, names: readonly string[]): Promise<string> {
-  // Few roll-outs need the package, so the others do not wait until it is loaded.
-  const { isMap, parseDocument } = await import("yaml");
-  // Every value stays as it is written: Docker reads YAML 1.1, in which 010 is 8 and `on` is true.
-  const document = parseDocument(file, { schema: "failsafe" });
-  const services = document.get("services");
-  if (isMap(services)) services.items = services.items.filter(({ key }) => names.includes(String(key)));
-  return document.toString({ lineWidth: 0 });
 }
 
 const pollMs = 200;
@@ -278,10 +228,7 @@ const pollMs = 200;
  * @returns the outcome of each service, in their order
  * @throws ProblemError `container_not_healthy` at the first service that Swarm rolled back, paused or did not update in time
  */
-async function waitForServices(
-  rollout: StackRollout,
-  before: StackState,
-): Promise<readonly ServiceOutcome[]> {
+async function waitForServices(rollout: StackRollout, before: StackState) {
   const { engine, project, signal } = rollout;
   const startedMs = performance.now();
   const outcomes = new Map<string, ServiceOutcome>();
@@ -354,19 +301,16 @@ function outcomeFor(
   judgement: "unchanged" | "started" | "updated",
   { before, now, atMs }: Observation,
 ): ServiceOutcome {
-  const running = (tasks: readonly Task[] = []) =>
+  const running = ({ tasks = [] }: Partial<SwarmService>) =>
     tasks
-      .filter((task) => task.Status.State === "running" && isWanted(task))
+      .filter((task) => task.Status.State === "running" && task.DesiredState === "running")
       .map((task) => ({ name: nameOf(service.name, task) }))
-      .toSorted((one, other) => (one.name < other.name ? -1 : 1));
-  const containers = {
-    old: running((judgement === "unchanged" ? now : before)?.tasks),
-    new: running(now.tasks),
-  };
-  const updated = service.order === "start-first" ? "rolled" : "recreated";
+      .toSorted((one, other) => one.name.localeCompare(other.name));
+  if (judgement === "unchanged") return unchangedOutcome(service, running(now));
+  const updated = service.startsFirst ? "rolled" : "recreated";
+  const containers = { old: running(before ?? {}), new: running(now) };
   const outcome = judgement === "updated" ? updated : judgement;
-  const seen = judgement === "unchanged" ? {} : { healthyAfterMs: Math.round(atMs) };
-  return outcomeOf(service, outcome, containers, seen);
+  return outcomeOf(service, outcome, containers, { healthyAfterMs: Math.round(atMs) });
 }
 
 /** The error of a service that failed, with the failing task's error, health output and last log lines. */
@@ -378,25 +322,20 @@ export async function updateFailure(
 ): Promise<ProblemError> {
   const known = new Set(seen.before?.tasks.map(({ ID }) => ID));
   const fresh = seen.now.tasks.filter(({ ID }) => !known.has(ID));
-  const isWaiting = (one: Task) => isWanted(one) && one.Status.State !== "running";
+  const isWaiting = (one: Task) => one.DesiredState === "running" && one.Status.State !== "running";
   const task = fresh.findLast(hasFailed) ?? fresh.findLast(isWaiting);
   if (task === undefined) return updateFault(failure);
   const { State, Err, ContainerStatus } = task.Status;
   // Swarm has no error for a container that was stopped as unhealthy and then exited with 0.
-  const error = Err || (State === "complete" ? "it ended, or was stopped as unhealthy" : "");
-  const state = hasFailed(task) ? "failed" : `is ${State}`;
-  const detail = `${failure} Task ${nameOf(service.name, task)} ${state}${error && `: ${error}`}.`;
-  const containerId = ContainerStatus?.ContainerID;
-  if (!containerId) return updateFault(detail);
+  const error = Err || (State === "complete" ? "it ended, or was stopped as unhealthy" : State);
+  const state = hasFailed(task) ? "failed" : "waits";
+  const detail = `${failure} Task ${nameOf(service.name, task)} ${state}: ${error}.`;
+  const id = ContainerStatus?.ContainerID;
+  if (!id) return updateFault(detail);
   // The container can only be inspected on its own node; its logs come from any.
   const environment = task.Spec?.ContainerSpec?.Env ?? [];
-  const container = (await inspectContainer(engine, containerId)) ?? {
-    environment,
-    mounts: [],
-    healthLog: [],
-  };
-  const sources = [`/containers/${containerId}`, `/tasks/${task.ID}`];
-  return updateFault(detail, await evidenceOf(engine, container, sources));
+  const container = (await inspectContainer(engine, id)) ?? { environment, mounts: [], healthLog: [] };
+  return updateFault(detail, await evidenceOf(engine, container, [`/containers/${id}`, `/tasks/${task.ID}`]));
 }
 
 function updateFault(detail: string, evidence: readonly string[] = []): ProblemError {
@@ -414,13 +353,18 @@ export async function undoStack(
   before: StackState,
   live: Version["images"],
 ): Promise<void> {
-  for (const service of rollout.project.services) {
-    const { name } = service;
-    await undoService(rollout, service, before.get(name), live[name]).catch((error: unknown) => {
+  const { engine, project } = rollout;
+  for (const service of project.services) {
+    const { name, image, isBuilt } = service;
+    const running = live[name];
+    try {
+      if (isBuilt && running && running.id !== running.tag) await tagImage(engine, running.id, image);
+      await undoService(rollout, service, before.get(name));
+    } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      const advice = `Run: docker service rollback ${rollout.project.name}_${name}`;
+      const advice = `Run: docker service rollback ${project.name}_${name}`;
       note({ ...rollout, service }, `could not be rolled back: ${reason} ${advice}`);
-    });
+    }
   }
 }
 
@@ -428,17 +372,13 @@ async function undoService(
   rollout: StackRollout,
   service: StackService,
   old: SwarmService | undefined,
-  running: VersionImage | undefined,
 ): Promise<void> {
-  const { engine } = rollout;
-  const { name, image, isBuilt, mayEnd, replacement } = service;
-  if (isBuilt && running && running.id !== running.tag && !isNamedByCommit(image))
-    await tagImage(engine, running.id, image);
-  const now = (await readStackState(rollout)).get(name);
-  if (!old || !now || mayEnd || replacement.how === "recreate") return;
+  const now = (await readStackState(rollout)).get(service.name);
+  if (!old || !now || service.mayEnd || service.replacement.how === "recreate") return;
   if (definitionOf(now) === definitionOf(old)) return;
+  const path = `/services/${now.ID}/update?version=${now.Version.Index}&rollback=previous`;
   const back = async () => {
-    await engine.post(`/services/${now.ID}/update?version=${now.Version.Index}&rollback=previous`, now.Spec);
+    await rollout.engine.post(path, now.Spec);
     // A request to stop ends the wait, and Swarm goes on by itself: a second roll back would bring the new version again.
     const end = await endOfUpdate(rollout, service).catch(() => null);
     return end === "rollback_completed" ? "done" : "asked for, and Swarm goes on";
@@ -446,24 +386,15 @@ async function undoService(
   await timed({ ...rollout, service }, "roll back", back, (how) => `to the old version: ${how}`);
 }
 
-/**
- * Removes what roll-outs of this stack left on this node. Swarm keeps the containers of ended tasks, which would keep
- * their images: those containers whose image is not needed are removed first.
- */
+/** Removes what roll-outs of this stack left on this node. Swarm keeps the last containers of each task, and with them their images. */
 export async function pruneStack(
   request: Omit<PruneRequest, "project" | "inUse"> & { readonly project: Stack },
 ): Promise<Pruned> {
-  const { engine, project, versionsPath, keep = keptByDefault } = request;
+  const { engine, project } = request;
   // Swarm may start a task from the present and the previous specification by itself.
   const services = [...(await readStackState(request)).values()];
   const tags = services.flatMap(({ Spec, PreviousSpec = Spec }) => [Spec, PreviousSpec].map(imageIn));
   const inUse = await Promise.all(tags.map(async (tag) => ({ id: await imageIdOf(engine, tag), tag })));
-  const kept = keptVersions(await readVersions(versionsPath), keep);
-  const needed = [...inUse, ...kept.flatMap(({ images }) => Object.values(images))].map(({ id }) => id);
-  type Ended = { readonly Id: string; readonly ImageID: string };
-  const filters = { status: ["created", "exited", "dead"] };
-  for (const { Id, ImageID } of await listOfStack<Ended>(request, "/containers/json?all=1&", filters))
-    if (!needed.includes(ImageID)) await removeContainer(engine, Id);
   const images = project.services.map(({ image }) => image);
   return prune({ ...request, project: { name: project.name, images }, inUse });
 }
@@ -474,10 +405,7 @@ type StackState = ReadonlyMap<string, SwarmService>;
 interface ServiceSpec {
   readonly Name: string;
   readonly Labels?: Readonly<Record<string, string>>;
-  readonly TaskTemplate: {
-    readonly ContainerSpec?: { readonly Image: string };
-    readonly Placement?: object;
-  };
+  readonly TaskTemplate: { readonly ContainerSpec?: { readonly Image: string }; readonly Placement?: object };
   readonly EndpointSpec?: unknown;
 }
 
@@ -517,21 +445,18 @@ export async function readStackState(stack: Named): Promise<StackState> {
     listOfStack<Task>(stack, "/tasks?"),
   ]);
   const oldestFirst = tasks.toSorted((one, other) => one.CreatedAt.localeCompare(other.CreatedAt));
-  const named = services.map((service) => {
-    const own = oldestFirst.filter(({ ServiceID }) => ServiceID === service.ID);
-    return [service.Spec.Name.slice(stack.project.name.length + 1), { ...service, tasks: own }] as const;
-  });
-  return new Map(named);
+  return new Map(
+    services.map((service) => {
+      const own = oldestFirst.filter(({ ServiceID }) => ServiceID === service.ID);
+      return [service.Spec.Name.slice(stack.project.name.length + 1), { ...service, tasks: own }];
+    }),
+  );
 }
 
-/** Gets a list from the engine at `path`: the entries that belong to the stack and match `filters`. */
-function listOfStack<Entry>(
-  { engine, project }: Named,
-  path: string,
-  filters: Readonly<Record<string, readonly string[]>> = {},
-): Promise<readonly Entry[]> {
+/** Gets the entries of a list of the engine that belong to the stack. */
+function listOfStack<Entry>({ engine, project }: Named, list: string): Promise<readonly Entry[]> {
   const label = [`com.docker.stack.namespace=${project.name}`];
-  return getJson<readonly Entry[]>(engine, `${path}${filteredBy({ label, ...filters })}`);
+  return getJson<readonly Entry[]>(engine, `${list}${filteredBy({ label })}`);
 }
 
 /** The image as named in the stack file, without the digest from the registry. */
@@ -557,10 +482,6 @@ function isUnderWay(service: SwarmService | undefined): boolean {
   return ["updating", "rollback_started"].includes(service?.UpdateStatus?.State ?? "");
 }
 
-function isWanted({ DesiredState }: Task): boolean {
-  return DesiredState === "running" || DesiredState === "ready";
-}
-
 /** Whether a task ended without a request. One that was stopped as unhealthy and then exited with 0 is `complete`. */
 function hasFailed({ Status: { State } }: Task): boolean {
   return ["failed", "rejected", "orphaned", "complete"].includes(State);
@@ -576,14 +497,11 @@ function nameOf(service: string, { ID, Slot, NodeID = "" }: Task): string {
  *
  * @throws ProblemError `compose_invalid` if another engine is named
  */
-export async function chooseEngine({
-  target,
-  env,
-}: Pick<RolloutRequest, "target" | "env">): Promise<"compose" | "swarm"> {
+export async function chooseEngine({ target, env }: Pick<RolloutRequest, "target" | "env">) {
   const { projectDirectory } = target;
   const files = stackFiles(target, withDotenv(env, projectDirectory));
   const engines = await Promise.all(files.map((file) => engineIn(resolve(projectDirectory, file))));
-  const named = engines.findLast((engine) => engine !== undefined) ?? "compose";
+  const named = engines.findLast(Boolean) ?? "compose";
   if (named === "compose" || named === "swarm") return named;
   throw invalid(`x-hotpush.engine is "${named}", neither compose nor swarm.`);
 }
@@ -592,11 +510,9 @@ export async function chooseEngine({
 async function engineIn(path: string): Promise<unknown> {
   try {
     const text = readForeignFile(path, { mostBytes: 1024 ** 2 }).toString();
-    if (!text.includes("x-hotpush")) return undefined;
-    const { parse } = await import("yaml");
-    return parse(text)["x-hotpush"].engine;
+    return text.includes("x-hotpush") && (await import("yaml")).parse(text)["x-hotpush"].engine;
   } catch {
-    return undefined; // The roll-out itself reports a file that cannot be read, with compose's message.
+    return null; // The roll-out itself reports a file that cannot be read, with compose's message.
   }
 }
 
@@ -621,22 +537,13 @@ export function stackFiles(target: ComposeTarget, env: NodeJS.ProcessEnv): reado
  *
  * @throws ProblemError `compose_invalid` with the error in the file, `configuration_invalid` if `.env` cannot be read
  */
-export async function loadStack(
-  options: ComposeOptions,
-): Promise<Pick<StackRollout, "project" | "target" | "env">> {
+export async function loadStack(options: ComposeOptions) {
   const { projectDirectory } = options.target;
   // Compose reads `.env` beside the file, and `docker stack deploy` does not.
   const env = withDotenv(options.env, projectDirectory);
-  const files = stackFiles(options.target, env);
-  if (files.length === 0)
-    throw invalid(
-      `There is no stack.yaml and no compose.yaml in ${projectDirectory}. Name the file with --file.`,
-    );
-  const target = { projectDirectory, files };
+  const target = { projectDirectory, files: stackFiles(options.target, env) };
   const model = await loadModel({ ...options, env, target });
-  const name = model["x-hotpush"]?.stack ?? model.name;
-  if (typeof name !== "string" || !/^[a-z0-9][a-z0-9_-]*$/.test(name))
-    throw invalid(`x-hotpush.stack is "${name}", not a name of lower-case letters, digits, "-" and "_".`);
+  const name = String(model["x-hotpush"]?.stack ?? model.name);
   return { project: readStack({ ...model, name }), target, env: { ...env, COMPOSE_PROJECT_NAME: name } };
 }
 
@@ -648,7 +555,8 @@ export function readStack(model: ComposeModel): Stack {
     const hasHealthCheck = said.healthcheck !== undefined && !said.healthcheck.disable;
     const { mode = "", restart_policy: { condition = "any" } = {} } = said.deploy ?? {};
     const mayEnd = mode.endsWith("-job") || (condition !== "any" && !hasHealthCheck);
-    return { ...service, hasHealthCheck, mayEnd, ...updateOf(service, said) };
+    const ending = { hasHealthCheck, mayEnd, updateTimeoutMs: timeoutOf(service, said) };
+    return { ...service, ...ending, ...updateOf(service, said) };
   });
   return { name, services: stackServices };
 }
@@ -667,30 +575,27 @@ function asCompose(model: ComposeModel): ComposeModel {
 /** Swarm's own defaults are stop-first and pause. Services that cannot run twice are left as in the file. */
 function updateOf(
   service: RolloutService,
-  said: ComposeService,
-): Pick<StackService, "order" | "deploy" | "updateTimeoutMs"> {
-  const { update_config: update = {}, rollback_config: rollback } = said.deploy ?? {};
-  const { failure_action = "rollback" } = update;
+  { deploy: { update_config: update = {}, rollback_config: rollback = {} } = {} }: ComposeService,
+): Pick<StackService, "startsFirst" | "deploy"> {
   const isSingle = service.replacement.how === "recreate";
-  if (!isSingle && failure_action === "continue")
+  const { failure_action = "rollback", order = isSingle ? "stop-first" : "start-first" } = update;
+  const startsFirst = order === "start-first";
+  if (isSingle) return { startsFirst, deploy: undefined };
+  if (failure_action === "continue")
     throw invalid(
       `${service.name} has failure_action "continue": a version that fails would replace the one that serves. Write failure_action: rollback. Nothing was changed.`,
     );
-  const order = update.order ?? (isSingle ? "stop-first" : "start-first");
-  const rollback_config = { order: rollback?.order ?? order };
-  const deploy = isSingle ? undefined : { update_config: { order, failure_action }, rollback_config };
-  return { order, deploy, updateTimeoutMs: timeoutOf(service, said) };
+  const rollback_config = { order: rollback.order ?? order };
+  return { startsFirst, deploy: { update_config: { order, failure_action }, rollback_config } };
 }
-
-/** For Swarm to place the tasks, and for nodes to pull the image. */
-const placeMs = 125_000;
 
 /** As long as if Swarm updated one task at a time, which is its default, as are 5 s of `monitor` and 10 s to stop. */
 function timeoutOf({ replicas, healthyTimeoutMs }: RolloutService, said: ComposeService): number {
   const { delay = "0s", monitor = "5s" } = said.deploy?.update_config ?? {};
   const ms = (text: string) => parseGoDurationMs(text) ?? 0;
   const taskMs = healthyTimeoutMs + ms(delay) + ms(said.stop_grace_period ?? "10s");
-  return placeMs + replicas * taskMs + ms(monitor);
+  // At first Swarm places the tasks, and nodes pull the image.
+  return 125_000 + replicas * taskMs + ms(monitor);
 }
 
 function invalid(detail: string): ProblemError {

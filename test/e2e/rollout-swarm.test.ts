@@ -1,39 +1,60 @@
 import assert from "node:assert/strict";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
+import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { underLoad } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import type { Behaviour, Ending } from "../lab/project.ts";
+import { type Behaviour, buildImage, endingIn, messagesIn, removeImage } from "../lab/project.ts";
 import { makeStack, type TestStack } from "../lab/swarm.ts";
 
 /** Ten take two minutes; two show that one can follow another. */
 const rollouts = Number(process.env.HOTPUSH_E2E_SWARM_ROLLOUTS ?? 2);
+const image = `hotpush-e2e-swarm-${process.pid}`;
+const example = await readFile(join(import.meta.dirname, "../../examples/deploy.sh"), "utf8");
+
+/** Changes the configuration of Hotpush itself, and nothing else. */
+const changing = `#!/bin/sh\nset -e\nsed -i "s/^TIMEOUT=.*/TIMEOUT=31m/" .env\nhotpush rollout\n`;
 
 onOwnEngine("one stack", "a stack on a real Swarm, under load through Caddy on task DNS", (env, engine) => {
   let stack: TestStack;
+  let remote: GitRemote;
   let number = 0;
-  /** The image name of a version. */
+  /** The tag of each version. */
   const tags = new Map<string, string>();
 
   before(async () => {
     await engine.joinSwarm();
-    stack = await makeStack(env);
-    const { code, output } = await deploy("first", "graceful");
-    assert.equal(code, 0, output);
-    assert.match(output, /^ +app +started +app\.1\.\w+, app\.2\.\w+ \(first start\)/m);
+    await buildImage(env, image);
+    stack = await makeStack(env, { hotpushImage: image });
+    const bare = remotePath(stack);
+    await stack.edit("- hotpush:/var", `- ${bare}:${bare}\n      - hotpush:/var`);
+    await stack.edit(/^( +)SHUTDOWN_GRACE:/gm, `$1DEPLOY_TIMEOUT: \${TIMEOUT}\n$1SHUTDOWN_GRACE:`);
+    writeScript(join(stack.directory, "deploy.sh"), example);
+    await stack.write("first", "graceful");
+    remote = await makeGitRemote(stack);
+    assert.match(await deploy("first"), /^ +app +started +app\.1\.\w+, app\.2\.\w+ \(first start\)/m);
   });
-  after(() => stack?.remove());
+  after(async () => {
+    await stack?.remove();
+    await remote?.remove();
+    await removeImage(env, image);
+  });
 
-  async function deploy(version: string, behaviour: Behaviour): Promise<Ending> {
+  /** Rolls out a version. @returns the output */
+  async function deploy(version: string, behaviour: Behaviour = "graceful", code = 0): Promise<string> {
     await stack.write(version, behaviour);
     number += 1;
     tags.set(version, commit(number).slice(0, 12));
-    return stack.hotpush("rollout", "--commit", commit(number));
+    const ending = await stack.hotpush("rollout", "--commit", commit(number));
+    assert.equal(ending.code, code, ending.output);
+    return ending.output;
   }
 
   async function serving(version: string): Promise<void> {
-    if ((await live()) === version) return;
-    const { code, output } = await deploy(version, "graceful");
-    assert.equal(code, 0, output);
+    if ((await live()) !== version) await deploy(version);
   }
 
   async function live(): Promise<string> {
@@ -41,61 +62,49 @@ onOwnEngine("one stack", "a stack on a real Swarm, under load through Caddy on t
   }
 
   test(`${rollouts} good versions take over, no request fails, the rest is untouched`, async (t) => {
-    const caddy = await stack.tasks("caddy");
+    const others = async () => [await stack.tasks("caddy"), await stack.tasks("hotpush")];
+    const before = await others();
     const { versions, answers } = await underLoad(stack.origin, async () => {
       for (let round = 1; round <= rollouts; round += 1) {
-        const { code, output } = await deploy(`good-${round}`, "graceful");
-        assert.equal(code, 0, output);
-        assert.match(
-          output,
-          /^ +app +rolled +app\.1\.\w+, app\.2\.\w+ → app\.1\.\w+, app\.2\.\w+, healthy after/m,
-        );
+        const output = await deploy(`good-${round}`);
+        const rolled = /^ +app +rolled +app\.1\.\w+, app\.2\.\w+ → app\.1\.\w+, app\.2\.\w+, healthy after/m;
+        assert.match(output, rolled);
         assert.match(output, /^ +caddy +unchanged/m);
       }
     });
     t.diagnostic(`${answers.length} requests over ${rollouts} roll-outs, none failed`);
     assert.ok(versions.includes(`good-${rollouts}`));
-    assert.deepEqual(await stack.tasks("caddy"), caddy);
+    assert.deepEqual(await others(), before);
   });
 
   test("the same sources under another commit leave the tasks alone", async () => {
     const tasks = await stack.tasks("app");
-    const { code, output } = await deploy(await live(), "graceful");
-    assert.equal(code, 0, output);
-    assert.match(output, /^ +app +unchanged/m);
+    assert.match(await deploy(await live()), /^ +app +unchanged/m);
     assert.deepEqual(await stack.tasks("app"), tasks);
   });
 
-  test("fails if Swarm rolls back a version that never gets healthy", async () => {
+  test("a version that never gets healthy, or crashes at its start, fails, and the old one serves", async () => {
     await serving("known");
+    const name = `${stack.name}-app`;
+    const imageNow = () => stack.docker("image", "inspect", name, "--format", "{{.Id}}");
+    const proved = await imageNow();
     const { versions } = await underLoad(stack.origin, async () => {
-      const { code, output } = await deploy("sick", "sick");
-      assert.equal(code, 1, output);
-      assert.match(output, /FAILED: The new version of app failed, and Swarm went back to the old one/);
+      const sick = await deploy("sick", "sick", 1);
+      assert.match(sick, /FAILED: The new version of app failed, and Swarm went back to the old one/);
       // On a busy machine the last health check may have come before the app listened.
-      assert.match(output, /Last health check:\n +\S/, "the last health output is shown");
-      assert.match(output, /version sick starts/, "the last log lines are shown");
+      assert.match(sick, /Last health check:\n +\S/);
+      assert.match(sick, /version sick starts/, "the last log lines are shown");
+      const crashing = await deploy("crashing", "crashes", 1);
+      assert.match(crashing, /Task app\.[12]\.\w+ failed: task: non-zero exit \(3\)/);
+      assert.match(crashing, /version crashing cannot start: no database named "shop"/);
     });
     assert.deepEqual(versions, ["known"]);
-  });
-
-  test("after a crash at start, the image name in the file is the serving version", async () => {
-    await serving("known");
-    const proved = await imageOf(stack, `${stack.name}-app`);
-    const { versions } = await underLoad(stack.origin, async () => {
-      const { code, output } = await deploy("crashing", "crashes");
-      assert.equal(code, 1, output);
-      assert.match(output, /Task app\.[12]\.\w+ failed: task: non-zero exit \(3\)/);
-      assert.match(output, /version crashing cannot start: no database named "shop"/);
-    });
-    assert.deepEqual(versions, ["known"]);
-    assert.equal(await imageOf(stack, `${stack.name}-app`), proved);
+    assert.equal(await imageNow(), proved, "the name in the file is that of the version that serves");
   });
 
   test("a version that answers badly through the proxy is rolled back", async () => {
     await serving("known");
-    const { code, output } = await deploy("broken", "broken");
-    assert.equal(code, 1, output);
+    const output = await deploy("broken", "broken", 1);
     assert.match(output, /did not answer well through the proxy .* \(last: status 500\)/);
     assert.match(output, /app +roll back .* to the old version: done/);
     assert.equal(await live(), "known");
@@ -111,49 +120,64 @@ onOwnEngine("one stack", "a stack on a real Swarm, under load through Caddy on t
     assert.deepEqual(versions, ["newest", "older"]);
     const { code, output } = await stack.hotpush("prune", "--keep", "1");
     assert.equal(code, 0, output);
-    const kept = await stack.docker("images", `${stack.name}-app`, "--format", "{{.Tag}}");
+    const kept = (await stack.docker("images", `${stack.name}-app`, "--format", "{{.Tag}}")).split("\n");
     // Swarm itself still knows `newest`: docker service rollback would bring it back.
-    const expected = ["known", "older", "newest"].map((version) => tags.get(version));
-    assert.deepEqual(kept.split("\n").sort(), ["latest", ...expected].sort());
+    const needed = ["latest", ...["known", "older", "newest"].map((version) => tags.get(version) ?? "")];
+    assert.deepEqual(
+      needed.filter((tag) => !kept.includes(tag)),
+      [],
+    );
+    assert.ok(!kept.includes(tags.get("first") ?? ""), "no task of the first version is left");
     assert.equal(await live(), "older");
   });
 
   test("a killed roll-out breaks nothing, and the next one lets Swarm finish first", async () => {
-    await serving("known");
     await underLoad(stack.origin, async () => {
       // Slow, so that Swarm is still at it when the next one looks.
       await stack.write("half-way", "slow-start");
       const killed = stack.spawnHotpush("rollout", "--commit", commit(200));
       for await (const piece of killed.stdout ?? []) if (/ deploy +[\d.]+ /.test(String(piece))) break;
       killed.kill("SIGKILL");
-      const { code, output } = await deploy("next", "graceful");
-      assert.equal(code, 0, output);
+      const output = await deploy("next");
       assert.match(output, /app +recover .* an update of an earlier roll-out: (?:rollback_)?completed/);
     });
     assert.equal(await live(), "next");
   });
 
-  test("rolls back an update that takes too long, and shows the task's state", async () => {
-    await serving("known");
-    await stack.edit("hotpush.check:", "hotpush.healthy-timeout: 1s\n        hotpush.check:");
-    // No node can take the tasks: Swarm would wait for ever.
-    await stack.edit("order: start-first # The", "parallelism: 2\n        order: start-first # The");
-    await stack.edit(
-      "endpoint_mode: dnsrr",
-      "endpoint_mode: dnsrr\n      placement: { constraints: [node.labels.nowhere == yes] }",
-    );
-    const { code, output } = await deploy("nowhere", "graceful");
-    assert.equal(code, 1, output);
-    assert.match(output, /The update of app was not done after/);
-    assert.match(output, /no suitable node/);
-    assert.equal(await live(), "known");
+  test("a push to the Hotpush in it goes live, and one that changes Hotpush replaces it meanwhile", async () => {
+    await serving("next");
+    // Names of services do not resolve outside of the stack's network.
+    await appendFile(join(stack.directory, ".env"), "CHECK_URL=http://tasks.caddy/\n");
+    const volume = ["volume", "inspect", `${stack.name}_hotpush`, "--format", "{{.Mountpoint}}"];
+    const ending = endingIn(await stack.docker(...volume));
+    const [first = ""] = await instances();
+    const { versions } = await underLoad(stack.origin, async () => {
+      const pushed = JSON.stringify({ version: "pushed", behaviour: "graceful" });
+      await remote.push((clone) => writeFile(join(clone, "app", "behaviour.json"), pushed));
+      assert.equal(await ending(1), "succeeded", await log());
+      assert.deepEqual(await instances(), [first]);
+      writeScript(join(stack.directory, "deploy.sh"), changing);
+      await remote.push((clone) => writeFile(join(clone, "notes"), "for the developers"));
+      assert.equal(await ending(2), "succeeded", await log());
+    });
+    assert.deepEqual(versions, ["next", "pushed"]);
+    await until("only the new Hotpush", async () => {
+      const [id, ...more] = await instances();
+      return more.length === 0 && id !== undefined && id !== first;
+    });
+
+    async function log(): Promise<string> {
+      return messagesIn(await stack.docker("logs", first));
+    }
   });
+
+  /** The ids of Hotpush's running containers. */
+  async function instances(): Promise<readonly string[]> {
+    const own = `label=com.docker.swarm.service.name=${stack.name}_hotpush`;
+    return (await stack.docker("ps", "--quiet", "--no-trunc", "--filter", own)).split("\n").filter(Boolean);
+  }
 });
 
 function commit(number: number): string {
   return number.toString(16).padStart(12, "0").padEnd(40, "c");
-}
-
-function imageOf(stack: TestStack, name: string): Promise<string> {
-  return stack.docker("image", "inspect", name, "--format", "{{.Id}}");
 }

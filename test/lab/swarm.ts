@@ -4,6 +4,7 @@ import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { testSecret } from "../harness/delivery.ts";
 import { freePort } from "../harness/listen.ts";
 import { until } from "../harness/until.ts";
 import { type Behaviour, type Docker, endOf, spawnHotpush } from "./project.ts";
@@ -12,8 +13,8 @@ const run = promisify(execFile);
 const example = join(import.meta.dirname, "../../examples/swarm");
 
 export interface StackOptions {
-  /** Whether Hotpush is a service of the stack. */
-  readonly withHotpush?: boolean;
+  /** The image of the service `hotpush`; without one, the stack has no such service. */
+  readonly hotpushImage?: string;
   /** Caddy's address, with a port. By default a free port of this machine. */
   readonly origin?: string;
 }
@@ -23,7 +24,7 @@ export type TestStack = Awaited<ReturnType<typeof makeStack>>;
 
 /** Copies the example to a temporary directory, with a unique name; `remove` deletes everything. */
 export async function makeStack(labEnv: NodeJS.ProcessEnv, options: StackOptions = {}) {
-  const { withHotpush = false, origin = `http://127.0.0.1:${await freePort()}` } = options;
+  const { hotpushImage = "", origin = `http://127.0.0.1:${await freePort()}` } = options;
   const directory = await mkdtemp(join(tmpdir(), "hotpush-swarm-"));
   const name = basename(directory).toLowerCase();
   const env: NodeJS.ProcessEnv = {
@@ -31,10 +32,21 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv, options: StackOptions
     STATE_PATH: join(directory, "state"),
     HOTPUSH_MIN_FREE: "1 MiB",
   };
-  await copyExample(directory, origin);
+  const socket = (labEnv.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", "");
+  await copyExample(directory, {
+    SITE: ":80",
+    HTTP_PORT: new URL(origin).port,
+    HTTPS_PORT: String(await freePort()),
+    CHECK_URL: `${origin}/`,
+    REPO_PATH: directory,
+    WEBHOOK_SECRET: testSecret,
+    HOTPUSH_IMAGE: hotpushImage,
+    DOCKER_SOCKET: socket,
+    TIMEOUT: "30m",
+  });
   const edit = editorOf(join(directory, "stack.yaml"));
   await suitTests(edit, name);
-  if (!withHotpush) await edit(/^ {2}hotpush:\n {4}image(?:.*\n)*?\n/gm, "");
+  if (hotpushImage === "") await edit(/^ {2}hotpush:\n {4}image(?:.*\n)*?\n/gm, "");
   const docker = async (...args: readonly string[]) =>
     (await run("docker", args, { env, cwd: directory })).stdout.trim();
   return {
@@ -60,12 +72,12 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv, options: StackOptions
   };
 }
 
-async function copyExample(directory: string, origin: string): Promise<void> {
+/** docker stack deploy must see the same variables as compose. */
+async function copyExample(directory: string, variables: Readonly<Record<string, string>>): Promise<void> {
   await cp(example, directory, { recursive: true });
   await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
-  // docker stack deploy must see the same variables as compose.
-  const ports = `HTTP_PORT=${new URL(origin).port}\nHTTPS_PORT=${await freePort()}\n`;
-  await writeFile(join(directory, ".env"), `SITE=:80\n${ports}CHECK_URL=${origin}/\n`);
+  const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
+  await writeFile(join(directory, ".env"), lines.join(""));
 }
 
 type Edit = (from: string | RegExp, to: string) => Promise<void>;
@@ -86,7 +98,7 @@ async function suitTests(edit: Edit, name: string): Promise<void> {
   await edit("start_period: 30s", "start_period: 2s");
   await edit("interval: 10s", "interval: 2s");
   await edit("retries: 3", "retries: 2");
-  await edit("monitor: 5s", "monitor: 2s");
+  await edit("monitor: 5s", "monitor: 1s");
 }
 
 async function removeFromSwarm(docker: Docker, name: string): Promise<void> {

@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { inspectContainer } from "../../../src/platform/docker/containers.ts";
 import { type Engine, EngineRefusal } from "../../../src/platform/docker/engine.ts";
 import { diagnose } from "../../../src/platform/docker/health.ts";
-import { updateFailure } from "../../../src/rollout/stack.ts";
+import { type Task, updateFailure } from "../../../src/rollout/stack.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const environment = [
@@ -27,7 +27,7 @@ test("the log and health output of a failed container hide its secrets", async (
   assert.deepEqual([health, logLine], [`  sick: ${redactedLog}`, `  ${redactedLog}`]);
 });
 
-test("the log of a failed task on any node does not show its secrets", async () => {
+test("a task that waits for a node is named with the reason; a failed one's log hides its secrets", async () => {
   const engine = engineWith((path) => (path.startsWith("/tasks/") ? log : null));
   const task = {
     ID: "t1",
@@ -39,8 +39,12 @@ test("the log of a failed task on any node does not show its secrets", async () 
     Status: { State: "failed", ContainerStatus: { ContainerID: "c1" } },
   };
   const spec = { Name: "shop_app", TaskTemplate: {} };
-  const now = { ID: "s1", Version: { Index: 1 }, Spec: spec, tasks: [task] };
-  const { problem } = await updateFailure(engine, { name: "app" }, "It failed.", { before: null, now });
+  const now = { ID: "s1", Version: { Index: 1 }, Spec: spec, tasks: [task as Task] };
+  const failureOf = (tasks: typeof now.tasks) =>
+    updateFailure(engine, { name: "app" }, "It failed.", { before: null, now: { ...now, tasks } });
+  const waiting = { ...task, Status: { State: "pending", Err: "no suitable node" } };
+  assert.equal((await failureOf([waiting])).message, "It failed. Task app.1.t1 waits: no suitable node.");
+  const { problem } = await failureOf([task]);
   assert.match(problem.evidence?.join("\n") ?? "", /^Last log lines:\n {2}\*\*\*, secret of the db/);
 });
 
