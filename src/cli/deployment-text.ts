@@ -1,7 +1,7 @@
 import type { DeploymentJson, HoldJson, PauseJson, ReportedJson } from "#calls/shapes";
 import { formatDuration } from "#config/values";
 import { branchOf, shortCommit } from "#deployments/push";
-import { type Colour, columnsOf, fit, harmless, type Terminal, wrapText } from "#platform/terminal";
+import { type Colour, fit, harmless, type Terminal, wrapText } from "#platform/terminal";
 import { requestsText } from "#site-requests";
 
 const stateColours: Readonly<Record<DeploymentJson["state"], Colour>> = {
@@ -65,7 +65,7 @@ export function originText(deployment: DeploymentJson, columns: number): string 
   // Two spaces end the subject, so it has none.
   const subject = deployment.subject?.replaceAll(/\s+/g, " ") ?? "";
   const gap = subject === "" || names === "" ? "" : "  ";
-  return fit(subject, columns - columnsOf(names) - gap.length) + gap + names;
+  return fit(subject, columns - [...names].length - gap.length) + gap + names;
 }
 
 function namesIn({ trigger, state, author, pusher, requestedBy, cancelledBy }: DeploymentJson): string {

@@ -37,12 +37,10 @@ export function repeat(
   function now(): void {
     if (isLooking) return;
     isLooking = true;
-    look()
-      .catch(onFault)
-      .catch(() => {}) // Nobody is left to be told of a fault of onFault.
-      .finally(() => {
-        isLooking = false;
-      });
+    const end = () => {
+      isLooking = false;
+    };
+    look().catch(onFault).finally(end);
   }
 
   return {

@@ -7,9 +7,6 @@ const { ENOENT } = constants.errno;
 /** Exit code of flock if another process has the lock. Its default, 1, is also that of a fault. */
 const busyExitCode = 75;
 
-/** The longest time that a timer can count, 24 days. */
-const longestTimerMs = 2 ** 31 - 1;
-
 /**
  * Locks the open file `fd`, as flock(2) does, by util-linux's `flock` on the inherited descriptor: the lock belongs to
  * the open file, so it is ours as long as we, or a child that inherits it, have it open. Node has no call for that.
@@ -26,25 +23,17 @@ export async function flock(
   const ending = await runCommand({
     argv: ["flock", "--exclusive", ...limits, "--conflict-exit-code", String(busyExitCode), "3"],
     heldDescriptor: fd,
-    timeoutMs: longestTimerMs,
     signal,
   });
-  switch (ending.kind) {
-    case "not_found":
-      throw Object.assign(new Error("there is no program flock"), { code: "ENOENT", errno: -ENOENT });
-    case "aborted":
-      return false;
-    case "timed_out":
-      return flock(fd, { waitS, signal });
-  }
+  if (ending.kind === "not_found")
+    throw Object.assign(new Error("there is no program flock"), { code: "ENOENT", errno: -ENOENT });
+  if (ending.kind !== "exited") return false;
   if (ending.code === 0 || ending.code === busyExitCode) return ending.code === 0;
   throw new Error(ending.lastLines.join("\n") || `flock ended with exit code ${ending.code}`);
 }
 
 /** A right that one of the processes that share a directory has. */
-export interface HeldLock {
-  readonly release: () => void;
-}
+export type HeldLock = { readonly release: () => void };
 
 /**
  * Waits for the lock on the file at `path`. The kernel releases it when its holder dies, however it dies, so it is never stale.

@@ -58,21 +58,15 @@ export function createHttpServer(options: ServerOptions, log: Log, handle: Handl
     else sendAnswer(response, problemAnswer(internalError));
   }
 
-  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    try {
-      await handle(request, response);
-    } catch (error) {
-      fail(error, request, response);
-    }
-  }
-
   return createServer(options, (request, response) => {
     // Without listeners, the error of a connection that breaks off would end the process.
     request.on("error", () => {});
     response.on("error", () => response.destroy());
     // After a refused request, nothing on its connection is read.
     if (closingSockets.has(request.socket)) return;
-    serve(request, response).catch(() => response.destroy());
+    Promise.try(handle, request, response)
+      .catch((error: unknown) => fail(error, request, response))
+      .catch(() => response.destroy());
   });
 }
 
@@ -153,14 +147,15 @@ export function discard({ buffer, length }: Buffer): void {
 const maxHeaders = 100;
 
 /** Checks for every path, on the headers alone: their number, the version, one Host, an unambiguous framing. */
-export function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage): Refusal | null {
+export function checkHead(request: IncomingMessage): Refusal | null {
+  const { rawHeaders, headers, headersDistinct, httpVersion } = request;
   if (rawHeaders.length / 2 >= maxHeaders) {
     return closingRefusal("headers_too_large", `The request has ${maxHeaders} header fields or more.`);
   }
   if (httpVersion !== "1.1" && httpVersion !== "1.0") {
     return closingRefusal("malformed_request", `This service speaks HTTP/1.1, not HTTP/${httpVersion}.`);
   }
-  const hostCount = countOf(rawHeaders, "host");
+  const hostCount = headersDistinct.host?.length ?? 0;
   if (hostCount > 1) return closingRefusal("malformed_request", "The request has two Host headers.");
   if (hostCount === 0 && httpVersion === "1.1") {
     return closingRefusal("malformed_request", "The request has no Host header.");
@@ -174,15 +169,6 @@ export function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage)
 /** The Content-Length, which Node has checked to be a number, or 0. */
 export function declaredBytes(request: IncomingMessage): number {
   return Number(request.headers["content-length"] ?? 0);
-}
-
-function countOf(rawHeaders: readonly string[], name: string): number {
-  let count = 0;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const raw = rawHeaders[index];
-    if (raw?.length === name.length && raw.toLowerCase() === name) count += 1;
-  }
-  return count;
 }
 
 function closingRefusal(code: HttpProblemCode, detail: string): Refusal {
@@ -444,27 +430,14 @@ export async function listen(
     server.listen({ host, port });
     await once(server, "listening");
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new ProblemError(
-      { code: "address_unavailable", detail: addressDetail(code, { host, port, portVariable }) },
-      error,
-    );
+    const { code = "unknown error" } = error as NodeJS.ErrnoException;
+    const known: Readonly<Record<string, string>> = {
+      EADDRINUSE: `Port ${port} is taken by another program. Set ${portVariable} to a free one.`,
+      EACCES: `Port ${port} may not be taken by this user. Set ${portVariable} to one above 1023.`,
+    };
+    const other = `The service cannot listen on ${host}:${port} (${code}). Set WEBHOOK_HOST to an address of this machine.`;
+    throw new ProblemError({ code: "address_unavailable", detail: known[code] ?? other }, error);
   }
-}
-
-function addressDetail(
-  code: string | undefined,
-  {
-    host,
-    port,
-    portVariable,
-  }: { readonly host: string; readonly port: number; readonly portVariable: string },
-): string {
-  if (code === "EADDRINUSE")
-    return `Port ${port} is taken by another program. Set ${portVariable} to a free one.`;
-  if (code === "EACCES")
-    return `Port ${port} may not be taken by this user. Set ${portVariable} to one above 1023.`;
-  return `The service cannot listen on ${host}:${port} (${code ?? "unknown error"}). Set WEBHOOK_HOST to an address of this machine.`;
 }
 
 /** A turn of the event loop that takes longer had something to do: others may have connected meanwhile. */
@@ -495,19 +468,7 @@ async function quietTurn(): Promise<void> {
   }
 }
 
-/** A Unix socket that is ours until it is closed, or until another process has put its own in the same place. */
-export interface UnixSocket {
-  /** Closes all connections, and removes the socket if it is still ours. */
-  readonly close: () => void;
-}
-
-export interface ListenOptions {
-  /** Who may connect. */
-  readonly mode: number;
-  readonly mostConnections: number;
-  /** Gives the socket to the group of its directory, which must be closed to changes by others. */
-  readonly isOfGroup?: boolean;
-}
+export type UnixSocket = { readonly close: () => void };
 
 /**
  * Listens on a Unix socket at `path` and replaces one that is there: the caller makes sure that it was left by a process
@@ -516,12 +477,15 @@ export interface ListenOptions {
  * The socket is made in a directory that nobody else can enter, and moved to its place once its mode is right. So there is
  * no moment at which somebody else could connect, nor one without a socket.
  *
+ * @param options.mode who may connect
+ * @param options.isOfGroup gives the socket to the group of its directory, which must be closed to changes by others
  * @param onConnection called with a paused socket, whose errors are handled
+ * @returns `close` closes all connections, and removes the socket unless another process has put its own in its place
  * @throws Error if the socket cannot be made
  */
 export async function listenOnSocket(
   path: string,
-  { mode, mostConnections, isOfGroup = false }: ListenOptions,
+  options: { readonly mode: number; readonly mostConnections: number; readonly isOfGroup?: boolean },
   onConnection: (socket: Socket) => void,
 ): Promise<UnixSocket> {
   const sockets = new Set<Socket>();
@@ -531,10 +495,10 @@ export async function listenOnSocket(
     socket.on("close", () => sockets.delete(socket));
     onConnection(socket);
   });
-  server.maxConnections = mostConnections;
+  server.maxConnections = options.mostConnections;
   // A failed accept costs that connection and nothing else.
   server.on("error", () => {});
-  const group = isOfGroup ? groupOf(dirname(path)) : null;
+  const group = options.isOfGroup ? groupOf(dirname(path)) : null;
   const unfinished = join(dirname(path), `.${basename(path)}`);
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { mode: 0o700 });
@@ -545,7 +509,7 @@ export async function listenOnSocket(
   try {
     server.listen(made);
     await once(server, "listening");
-    chmodSync(made, mode);
+    chmodSync(made, options.mode);
     if (group !== null) chownSync(made, process.getuid?.() ?? 0, group);
     renameSync(join(unfinished, "socket"), path);
     rmdirSync(unfinished);

@@ -75,9 +75,7 @@ export function openHttp(
   return new Promise((resolve, reject) => {
     const sent = start(target, options);
     sent.on("response", resolve);
-    sent.on("error", (error) => reject(withCode(error)));
-    // An answer that switches the protocol (101) is neither a response nor an error: the connection is just closed.
-    sent.on("close", () => reject(closedEarly()));
+    sent.on("error", reject);
     sent.end(body);
   });
 }
@@ -97,18 +95,6 @@ async function readBody(answer: IncomingMessage, longestBytes: number): Promise<
     if (bytes >= longestBytes) break; // Leaving the loop closes the connection.
   }
   return Buffer.concat(chunks).subarray(0, longestBytes);
-}
-
-/** If a name has several addresses, each has an error of its own: the first one's code stands for all. */
-function withCode(
-  error: NodeJS.ErrnoException & { readonly errors?: readonly NodeJS.ErrnoException[] },
-): NodeJS.ErrnoException {
-  const code = error.code ?? error.errors?.[0]?.code;
-  return code === undefined ? error : Object.assign(error, { code });
-}
-
-function closedEarly(): NodeJS.ErrnoException {
-  return Object.assign(new Error("the connection was closed without an answer"), { code: "ECONNRESET" });
 }
 
 function timedOut(timeoutMs: number): NodeJS.ErrnoException {

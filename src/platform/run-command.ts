@@ -15,7 +15,8 @@ export interface Command {
   /** The user to run it as; null: the user of this process. */
   readonly user?: SystemUser | null | undefined;
   readonly input?: string | undefined;
-  readonly timeoutMs: number;
+  /** Without it there is no limit. */
+  readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** A descriptor that the child keeps open, so that a lock on it lasts as long as the child. */
   readonly heldDescriptor?: number | undefined;
@@ -24,16 +25,11 @@ export interface Command {
 }
 
 /** How a program ended. `lastLines` are the last of both its outputs; none if there is no such program. */
-export type CommandEnding =
-  | Exited
-  | { readonly kind: "not_found" | "timed_out" | "aborted"; readonly lastLines: readonly string[] };
-
-interface Exited {
-  readonly kind: "exited";
-  readonly code: number;
-  readonly output: string;
+export type CommandEnding = (Exited | { readonly kind: "not_found" | "timed_out" | "aborted" }) & {
   readonly lastLines: readonly string[];
-}
+};
+
+type Exited = { readonly kind: "exited"; readonly code: number; readonly output: string };
 
 /** How many of the last lines are kept to explain a failure. */
 const keptLines = 20;
@@ -91,7 +87,7 @@ export async function outputOf(
 }
 
 /** Whether a program exited with code 0. */
-export function hasSucceeded(ending: CommandEnding): ending is Exited {
+export function hasSucceeded(ending: CommandEnding): ending is CommandEnding & Exited {
   return ending.kind === "exited" && ending.code === 0;
 }
 
@@ -156,7 +152,8 @@ function settle(child: ChildProcess, command: Command): Promise<End> {
       resolve(ending);
     };
     const abort = () => end("aborted");
-    const timer = setTimeout(() => end("timed_out"), command.timeoutMs);
+    const { timeoutMs } = command;
+    const timer = timeoutMs === undefined ? undefined : setTimeout(() => end("timed_out"), timeoutMs);
     child.once("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "ENOENT") reject(error);
       end("not_found");
@@ -202,11 +199,9 @@ async function readLines(stream: Readable | null, onLine: (line: string) => void
   for await (const line of lines) onLine(line);
 }
 
-const shortages: readonly (string | undefined)[] = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"];
-
 /** True if `error` says that the machine is short of descriptors, memory or processes, which can resolve by itself. */
 export function isShortage(error: unknown): boolean {
-  return shortages.includes((error as NodeJS.ErrnoException).code);
+  return ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"].includes((error as NodeJS.ErrnoException).code ?? "");
 }
 
 /** True for any error of the operating system, as against a fault in this program. */

@@ -18,7 +18,6 @@ const colours = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], y
 export type Colour = keyof typeof colours;
 
 const usualColumns = 80;
-const tabColumns = 8;
 
 /** The terminal behind `stream`. Any text in NO_COLOR switches colour off, as https://no-color.org defines it. */
 export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Terminal {
@@ -36,14 +35,9 @@ function painted(text: string, [begin, end]: readonly [number, number]): string 
   return `${control(`${begin}m`)}${text}${control(`${end}m`)}`;
 }
 
-/** A line of a script without what could steer the terminal that it is shown on; tabs become spaces. */
+/** A line of a script without what could steer the terminal that it is shown on; a tab, which would jump over what the line showed before, becomes spaces. */
 export function harmless(line: string): string {
-  const [first = "", ...rest] = withoutSteering(line, { kept: "\t" }).split("\t");
-  // A tab would jump over what the line showed before.
-  return rest.reduce(
-    (before, part) => before + " ".repeat(tabColumns - (before.length % tabColumns)) + part,
-    first,
-  );
+  return withoutSteering(line, { kept: "\t" }).replaceAll("\t", "    ");
 }
 
 /** Control characters but line feed and tab, and those that turn the direction of writing round. */
@@ -201,19 +195,12 @@ async function readAnswer(question: string, output: Writable = process.stdout): 
   }
 }
 
-/** How many columns of a terminal `text` takes, if each character takes one. */
-export function columnsOf(text: string): number {
-  return [...text].length;
-}
-
 /** `text` if it takes at most `most` columns, else as much of it as fits before an ellipsis. */
 export function fit(text: string, most: number): string {
   const characters = [...text];
   if (characters.length <= most) return text;
-  return `${characters
-    .slice(0, Math.max(0, most - 1))
-    .join("")
-    .trimEnd()}…`;
+  const kept = characters.slice(0, Math.max(0, most - 1)).join("");
+  return `${kept.trimEnd()}…`;
 }
 
 const widest = 80;
