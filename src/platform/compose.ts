@@ -59,13 +59,10 @@ export async function runCompose(
   if (ending.kind === "not_found") {
     // The system reports a missing directory with the same error as a missing program.
     const path = target.projectDirectory;
-    const isThere = existsSync(path);
-    throw new ProblemError({
-      code: isThere ? "compose_missing" : "repository_missing",
-      detail: isThere
-        ? "There is no docker program here. Install docker-cli and docker compose."
-        : `${path} does not exist. Name the directory of the compose file: --directory, or REPO_PATH.`,
-    });
+    const noProgram = "There is no docker program here. Install docker-cli and docker compose.";
+    const noPath = `${path} does not exist. Name the directory of the compose file: --directory, or REPO_PATH.`;
+    if (existsSync(path)) throw new ProblemError({ code: "compose_missing", detail: noProgram });
+    throw new ProblemError({ code: "repository_missing", detail: noPath });
   }
   if (ending.kind === "aborted") {
     throw new ProblemError({ code: "rollout_interrupted", detail: "The roll-out was asked to stop." });
@@ -113,9 +110,8 @@ export async function composeVersion(
  * @throws ProblemError `compose_invalid` with what compose says
  */
 export async function loadModel(options: ComposeOptions): Promise<ComposeModel> {
-  return JSON.parse(
-    await askCompose(options, [...composeCommand(options.target), "config", "--format", "json"]),
-  ) as ComposeModel;
+  const argv: Argv = [...composeCommand(options.target), "config", "--format", "json"];
+  return JSON.parse(await askCompose(options, argv)) as ComposeModel;
 }
 
 /**
@@ -183,16 +179,12 @@ export async function configHashes(
   options: ComposeOptions,
   model: ComposeModel,
 ): Promise<ReadonlyMap<string, string>> {
-  const text = await askCompose(options, hashing, withoutDependencies(model));
+  const services = Object.entries(model.services).map(([name, { depends_on, ...rest }]) => [name, rest]);
+  const input = JSON.stringify({ ...model, services: Object.fromEntries(services) });
+  const argv: Argv = ["docker", "compose", "--file", "-", "config", "--hash", "*"];
+  const text = await askCompose(options, argv, input);
   const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
   return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, hash]] : [])));
-}
-
-const hashing: Argv = ["docker", "compose", "--file", "-", "config", "--hash", "*"];
-
-function withoutDependencies(model: ComposeModel): string {
-  const services = Object.entries(model.services).map(([name, { depends_on, ...rest }]) => [name, rest]);
-  return JSON.stringify({ ...model, services: Object.fromEntries(services) });
 }
 
 /** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
@@ -329,16 +321,7 @@ export interface ComposeService {
   readonly restart?: string;
   readonly stop_grace_period?: string;
   readonly network_mode?: string;
-  readonly networks?: Readonly<
-    Record<
-      string,
-      {
-        readonly aliases?: readonly string[];
-        readonly ipv4_address?: string;
-        readonly ipv6_address?: string;
-      } | null
-    >
-  >;
+  readonly networks?: Readonly<Record<string, ComposeEndpoint | null>>;
   readonly ports?: readonly ComposePort[];
   readonly expose?: readonly string[];
   readonly volumes?: readonly ComposeVolume[];
@@ -346,6 +329,12 @@ export interface ComposeService {
   readonly provider?: unknown;
   readonly post_start?: readonly ComposeHook[];
   readonly pre_stop?: readonly ComposeHook[];
+}
+
+interface ComposeEndpoint {
+  readonly aliases?: readonly string[];
+  readonly ipv4_address?: string;
+  readonly ipv6_address?: string;
 }
 
 /** A command that compose runs in a container. In the model, each `$` of its texts is written `$$`. */

@@ -2,7 +2,7 @@ import { existsSync, lstatSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SystemUser } from "./files.ts";
-import { type Command, type CommandEnding, outputOf, runCommand } from "./run-command.ts";
+import { type Command, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 
 const usualTimeoutMs = 10_000;
 
@@ -128,24 +128,14 @@ export async function countNewCommits(
 ): Promise<number | null> {
   const present = await readCommit(repository, tip, reader);
   if (present === null || !known.every(isFullCommit)) return null;
-  const args = [
-    "rev-list",
-    "--count",
-    `--max-count=${most}`,
-    "--ignore-missing",
-    present.id,
-    "--not",
-    ...known,
-    "--",
-  ];
+  const range = [present.id, "--not", ...known, "--"];
+  const args = ["rev-list", "--count", `--max-count=${most}`, "--ignore-missing", ...range];
   const output = await readHistory(repository, args, reader);
   return output === null ? null : Number(output);
 }
 
 /** The environment in which git ignores replaced objects of a repository, which would be other commits with the same id. */
-export function withoutReplacements<Env extends NodeJS.ProcessEnv>(
-  env: Env,
-): Env & { readonly GIT_NO_REPLACE_OBJECTS: string } {
+export function withoutReplacements<Env extends NodeJS.ProcessEnv>(env: Env) {
   return { ...env, GIT_NO_REPLACE_OBJECTS: "1" };
 }
 
@@ -194,11 +184,6 @@ export type RemoteHead =
   /** The repository has no remote, or is none. */
   | { readonly kind: "none"; readonly detail: string };
 
-interface AskOptions {
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
-}
-
 const usualAskMs = 30_000;
 
 /** Whether `repoPath` is a git checkout, without a question to git. */
@@ -214,33 +199,25 @@ export function isRepository({ repoPath, environment }: Checkout): boolean {
 export async function readRemoteHead(
   checkout: Checkout,
   ref: string,
-  { timeoutMs = usualAskMs, ...options }: AskOptions = {},
+  { timeoutMs = usualAskMs, signal }: { readonly timeoutMs?: number; readonly signal?: AbortSignal } = {},
 ): Promise<RemoteHead> {
   const { repoPath, environment: env, user } = checkout;
   if (!isRepository(checkout)) return { kind: "none", detail: `${repoPath} is not a git repository.` };
   const remote = remoteOf(env);
-  const ending = await runGit(repoPath, ["ls-remote", "--", remote, ref], {
-    ...options,
-    env,
-    user,
-    timeoutMs,
-  });
-  if (ending.kind === "exited" && ending.code === 0) {
-    const commit = commitOf(ending.output, ref);
-    return commit !== null && isFullCommit(commit)
-      ? { kind: "head", commit }
-      : { kind: "unknown", detail: `the remote has no ${ref}.` };
+  const ending = await runGit(repoPath, ["ls-remote", "--", remote, ref], { env, user, timeoutMs, signal });
+  if (hasSucceeded(ending)) {
+    // Git matches the ends of names: for `refs/heads/main` it also lists `refs/heads/a/refs/heads/main`.
+    const rows = ending.output.split("\n").map((row) => row.split("\t"));
+    const [commit = ""] = rows.find(([, name]) => name === ref) ?? [];
+    if (isFullCommit(commit)) return { kind: "head", commit };
+    return { kind: "unknown", detail: `the remote has no ${ref}.` };
   }
   if (await isMissing(checkout, remote))
     return { kind: "none", detail: `${repoPath} has no remote ${remote}.` };
-  const reason =
-    ending.kind === "timed_out"
-      ? `the remote did not answer within ${timeoutMs / 1_000} s`
-      : reasonOf(ending);
-  return {
-    kind: "unknown",
-    detail: `git ls-remote failed in ${repoPath}: ${checkout.redactor().text(reason)}`,
-  };
+  const isLate = ending.kind === "timed_out";
+  const reason = isLate ? `the remote did not answer within ${timeoutMs / 1_000} s` : reasonOf(ending);
+  const detail = `git ls-remote failed in ${repoPath}: ${checkout.redactor().text(reason)}`;
+  return { kind: "unknown", detail };
 }
 
 const noSuchRemote = 2;
@@ -254,12 +231,6 @@ async function isMissing({ repoPath, environment: env, user }: Checkout, remote:
 /** The remote that examples/deploy.sh pulls from: its variable, if DEPLOY_ENV passes it. */
 function remoteOf(env: Readonly<Record<string, string>>): string {
   return env.DEPLOY_REMOTE || "origin";
-}
-
-/** `git ls-remote` matches the ends of names: for `refs/heads/main` it also lists `refs/heads/a/refs/heads/main`. */
-function commitOf(output: string, ref: string): string | null {
-  const rows = output.split("\n").map((row) => row.split("\t"));
-  return rows.find(([, name]) => name === ref)?.[0] ?? null;
 }
 
 const fetchTimeoutMs = 10 * 60_000;
@@ -297,7 +268,7 @@ export async function fetchBranch(
     onLine: () => timer.refresh(),
   });
   clearTimeout(timer);
-  if (ending.kind === "exited" && ending.code === 0) return null;
+  if (hasSucceeded(ending)) return null;
   const reason = silent.signal.aborted ? `no progress for ${silenceMs / 1_000} s.` : reasonOf(ending);
   return `git could not fetch ${ref}: ${redactor().text(reason)} Check address, credentials and network.`;
 }
@@ -308,12 +279,8 @@ function reasonOf(ending: CommandEnding): string {
   if (ending.kind !== "exited") return ending.kind;
   const lines = ending.lastLines.filter((line) => line.trim() !== "");
   const advice = lines.findIndex((line) => line.startsWith("Please make sure you have the correct access"));
-  return (
-    lines
-      .slice(0, advice < 0 ? undefined : advice)
-      .slice(-2)
-      .join(" ") || "git gave no reason"
-  );
+  const said = lines.slice(0, advice < 0 ? undefined : advice).slice(-2);
+  return said.join(" ") || "git gave no reason";
 }
 
 /** What git prints of the history, null if it fails: nothing is fetched, and it does not matter who owns the repository. */

@@ -207,9 +207,6 @@ export function createPublicServer(options: ServerOptions, log: Log, handle: Han
   server.maxConnections = Math.max(64, Math.min(mostConnections, openFilesLimit() - reservedDescriptors));
   server.timeout = idleSocketMs;
   const latest = new WeakMap<Socket, Exchange>();
-  server.prependListener("request", (request: IncomingMessage, response: ServerResponse) =>
-    latest.set(request.socket, { request, response }),
-  );
   limitConnections(server, latest);
   answerBrokenRequests(server, latest);
   return server;
@@ -236,7 +233,7 @@ const mostLooks = 64;
 /**
  * Closes a connection for each new one when `server` comes near its limit; else anybody who keeps enough of them open locks
  * out every delivery. Of those without news for longest, the first without a request is closed, else the first whose body has
- * not come whole. A request that has come whole is never cut.
+ * not come whole. A request that has come whole is never cut. `latest` gets the last request of each connection.
  */
 function limitConnections(server: Server, latest: WeakMap<Socket, Exchange>): void {
   const most = server.maxConnections - Math.max(leastFree, Math.floor(server.maxConnections * freeShare));
@@ -256,6 +253,7 @@ function limitConnections(server: Server, latest: WeakMap<Socket, Exchange>): vo
   });
   server.prependListener("request", (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
+    latest.set(socket, { request, response });
     waiting.delete(socket);
     waiting.set(socket, "body");
     request.once("close", () => waiting.get(socket) === "body" && waiting.delete(socket));
@@ -280,7 +278,8 @@ function answerBrokenRequests(server: Server, latest: WeakMap<Socket, Exchange>)
     // Everything after a broken request is broken too, and reported again.
     if (broken.has(socket)) return;
     broken.add(socket);
-    const answer = problemAnswer({ ...(brokenRequests[error.code ?? ""] ?? notHttp), closing: "broken" });
+    const [code, detail] = brokenRequests[error.code ?? ""] ?? notHttp;
+    const answer = problemAnswer({ code, detail, closing: "broken" });
     const { request, response } = latest.get(socket) ?? {};
     if (!request || !response || (request.complete && response.writableFinished))
       writeAndClose(socket, answer);
@@ -291,20 +290,17 @@ function answerBrokenRequests(server: Server, latest: WeakMap<Socket, Exchange>)
 }
 
 /** By the code of Node's parser. */
-const brokenRequests: Readonly<Record<string, Refusal>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: {
-    code: "request_timeout",
-    detail: "The headers did not arrive within 5 s, or the body within 10 s.",
-  },
-  HPE_HEADER_OVERFLOW: {
-    code: "headers_too_large",
-    detail: `The headers are larger than 16 KiB, or there are ${maxHeaders} or more.`,
-  },
+const brokenRequests: Readonly<Record<string, readonly [HttpProblemCode, string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    "request_timeout",
+    "The headers did not arrive within 5 s, or the body within 10 s.",
+  ],
+  HPE_HEADER_OVERFLOW: [
+    "headers_too_large",
+    `The headers are larger than 16 KiB, or there are ${maxHeaders} or more.`,
+  ],
 };
-const notHttp: Refusal = {
-  code: "malformed_request",
-  detail: "The request could not be read as HTTP/1.1.",
-};
+const notHttp = ["malformed_request", "The request could not be read as HTTP/1.1."] as const;
 
 /** Reads the body of a request as text. @returns null if it has more than `mostBytes` */
 export async function readText(request: IncomingMessage, mostBytes: number): Promise<string | null> {

@@ -110,14 +110,7 @@ export interface Schema {
   readonly migrations: readonly string[];
 }
 
-export const codes = {
-  busy: 5,
-  ioError: 10,
-  corrupt: 11,
-  full: 13,
-  cannotOpen: 14,
-  notADatabase: 26,
-} as const;
+const codes = { busy: 5, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notADatabase: 26 } as const;
 
 /** Whether `error` is from SQLite, with one of the primary result codes `wanted`. */
 function isOneOf(error: unknown, wanted: readonly number[]): boolean {
@@ -191,14 +184,10 @@ function migrate(database: DatabaseSync, { file, tables, migrations }: Schema): 
 /** Indexes too: by a wrong one, what waits is lost, or an ending can never be written. */
 function openIntact(path: string, schema: Schema): DatabaseSync {
   const database = openDatabase(path, schema);
-  const verdicts = [
-    database.prepare("PRAGMA integrity_check(1)").get()?.integrity_check,
-    hasColumns(database, schema) ? "ok" : "columns are missing from its schema",
-  ];
-  const fault = verdicts.find((verdict) => verdict !== "ok");
-  if (fault === undefined) return database;
+  const { integrity_check: verdict } = database.prepare("PRAGMA integrity_check(1)").get() ?? {};
+  if (verdict === "ok" && hasColumns(database, schema)) return database;
   database.close();
-  throw damaged(String(fault));
+  throw damaged(verdict === "ok" ? "columns are missing from its schema" : String(verdict));
 }
 
 /**
@@ -208,17 +197,12 @@ function openIntact(path: string, schema: Schema): DatabaseSync {
 function hasColumns(database: DatabaseSync, { tables }: Schema): boolean {
   const sql = `SELECT tables.name || '.' || columns.name AS name
     FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'`;
-  const namesIn = (one: DatabaseSync) =>
-    one
-      .prepare(sql)
-      .all()
-      .map(({ name }) => name);
+  const namesIn = (one: DatabaseSync) => new Set(Array.from(one.prepare(sql).iterate(), ({ name }) => name));
   const model = new DatabaseSync(":memory:");
   model.exec(tables);
   const expected = namesIn(model);
   model.close();
-  const actual = new Set(namesIn(database));
-  return expected.every((name) => actual.has(name));
+  return expected.isSubsetOf(namesIn(database));
 }
 
 function damaged(reason: string): Error {

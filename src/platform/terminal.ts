@@ -111,28 +111,28 @@ export function showProgress(
 ): Pick<Terminal, "print"> & { readonly end: () => void } {
   if (!terminal.isInteractive) return { print: terminal.print, end() {} };
   let shown = "";
+  const present = () => text().slice(0, terminal.columns - 1);
 
-  /** The characters that replace the shown line by the present text. */
-  function redrawn(): string {
+  /** The characters that replace the shown line by `next`. */
+  function redrawn(next: string): string {
     const before = shown;
-    shown = text().slice(0, terminal.columns - 1);
-    if (shown === "") return before === "" ? "" : `${toStart}${eraseRest}`;
-    return `${toStart}${terminal.paint("dim", shown)}${eraseRest}`;
+    shown = next;
+    if (before + next === "") return "";
+    return `${toStart}${terminal.paint("dim", next)}${eraseRest}`;
   }
 
   const timer = setInterval(() => {
-    if (text().slice(0, terminal.columns - 1) !== shown) write(redrawn());
+    if (present() !== shown) write(redrawn(present()));
   }, redrawMs).unref();
-  write(redrawn());
+  write(redrawn(present()));
   return {
     print(...lines) {
       const start = shown === "" ? "" : toStart;
-      write(`${lines.map((line) => `${start}${line}${start && eraseRest}\n`).join("")}${redrawn()}`);
+      write(`${lines.map((line) => `${start}${line}${start && eraseRest}\n`).join("")}${redrawn(present())}`);
     },
     end() {
       clearInterval(timer);
-      if (shown !== "") write(`${toStart}${eraseRest}`);
-      shown = "";
+      write(redrawn(""));
     },
   };
 }

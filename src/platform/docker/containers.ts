@@ -194,18 +194,14 @@ function mountPoints({ mounts }: Container): Promise<readonly string[]> {
 }
 
 /** What the engine needs to recreate a container that is gone. */
-export interface ContainerSpec {
-  readonly id: string;
-  readonly name: string;
-  /** The id of its image, and the name that it was started with. */
-  readonly image: string;
-  readonly imageName: string;
-  /** The request that creates it, without the image. */
-  readonly request: object;
-}
+export type ContainerSpec = NonNullable<Awaited<ReturnType<typeof readContainerSpec>>>;
 
-/** Reads how a container was made, and which volumes it has; null if it is gone. */
-export async function readContainerSpec(engine: Engine, id: string): Promise<ContainerSpec | null> {
+/**
+ * Reads how a container was made, and which volumes it has; null if it is gone.
+ *
+ * @returns `image` is the id of its image, `imageName` the name that it was started with, `request` creates it, without the image
+ */
+export async function readContainerSpec(engine: Engine, id: string) {
   const found = await nullIfMissing(getJson<InspectedSpec>(engine, `/containers/${id}/json`));
   if (found === null) return null;
   const { Id, Name, Image, Config, HostConfig, Mounts, NetworkSettings } = found;
@@ -264,11 +260,10 @@ interface InspectedSpec {
 
 /** What was asked for, not what the engine chose: another container may have that address or MAC by now. */
 function endpointsOf(networks: Readonly<Record<string, Members>>): Members {
-  const endpoints = Object.entries(networks).map(
-    ([network, { IPAMConfig, Links, Aliases, DriverOpts, GwPriority }]) =>
-      [network, { IPAMConfig, Links, Aliases, DriverOpts, GwPriority }] as const,
-  );
-  return Object.fromEntries(endpoints);
+  const asked = ({ IPAMConfig, Links, Aliases, DriverOpts, GwPriority }: Members) => {
+    return { IPAMConfig, Links, Aliases, DriverOpts, GwPriority };
+  };
+  return Object.fromEntries(Object.entries(networks).map(([network, one]) => [network, asked(one)]));
 }
 
 /**
@@ -356,15 +351,13 @@ export function cutFrames(raw: Buffer): { readonly frames: readonly Frame[]; rea
   return { frames, rest: raw.subarray(at) };
 }
 
-export interface Image {
-  readonly id: string;
-  readonly tags: readonly string[];
-  /** Those that a registry knows it by: `ghcr.io/team/app@sha256:…`. */
-  readonly digests: readonly string[];
-}
+export type Image = NonNullable<Awaited<ReturnType<typeof inspectImage>>>;
 
-/** The image that `reference` (a name, a tag or an id) stands for, or null if it is not on this machine. */
-export async function inspectImage(engine: Engine, reference: string): Promise<Image | null> {
+/**
+ * The image that `reference` (a name, a tag or an id) stands for, or null if it is not on this machine. A registry knows it by its
+ * digests: `ghcr.io/team/app@sha256:…`.
+ */
+export async function inspectImage(engine: Engine, reference: string) {
   const path = `/images/${encodeURIComponent(reference)}/json`;
   const found = await nullIfMissing(getJson<InspectedImage>(engine, path));
   if (found === null) return null;

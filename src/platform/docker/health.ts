@@ -81,9 +81,6 @@ export function isStillReady({ status, health, restartCount }: Container): boole
   return status === "running" && health !== "unhealthy" && restartCount === 0;
 }
 
-const shortestPauseMs = 100;
-const longestPauseMs = 400;
-
 /**
  * Runs the health check of a container again and again until it passes. Docker runs it in the container in the same way, but
  * not before its interval is over, which is 30 s by default.
@@ -101,19 +98,13 @@ export function startProbing(engine: Engine, id: string) {
       hasPassed = await passes(engine, id, command);
       if (hasPassed) return;
       const nowMs = performance.now();
-      await sleep(pauseMs(nowMs - startedMs, nowMs - firstMs), undefined, { signal: over.signal });
+      // A check gets a third of the time, because many containers may start at once, and less the longer an app takes.
+      const pauseMs = Math.max(100, Math.min(2 * (nowMs - startedMs), 400), (nowMs - firstMs) / 5);
+      await sleep(pauseMs, undefined, { signal: over.signal });
     }
   };
   probe().catch(() => {}); // The caller asks Docker as well, and sees why.
   return { hasPassed: () => hasPassed, end: () => over.abort() };
-}
-
-/**
- * A check gets a third of the time, because many containers may start at once, and less the longer an app takes: what serves
- * needs the processor too.
- */
-function pauseMs(tookMs: number, waitedMs: number): number {
-  return Math.max(shortestPauseMs, Math.min(2 * tookMs, longestPauseMs), waitedMs / 5);
 }
 
 /** Runs the health checks of those that Docker has not checked yet. @returns them all; those that pass are healthy */
@@ -204,10 +195,7 @@ export async function evidenceOf(
   container: SecretHolder & Pick<Container, "healthLog">,
   sources: readonly string[],
 ): Promise<readonly string[]> {
-  const health = container.healthLog
-    .slice(-1)
-    .flatMap((output) => redactedLines(container, output))
-    .filter(Boolean);
+  const health = redactedLines(container, container.healthLog.at(-1) ?? "").filter(Boolean);
   const log = await logLines(engine, container, sources, 20);
   return [...section("Last health check:", health), ...section("Last log lines:", log)];
 }
