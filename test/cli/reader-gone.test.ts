@@ -35,8 +35,8 @@ interface ProjectSetting {
 /** A project without services: its roll-out replaces nothing, but does everything before and after that. */
 async function makeProject(t: TestContext): Promise<ProjectSetting> {
   const place = makePlace(t);
-  const { env } = standInForDocker(place, {});
-  const DOCKER_HOST = `unix://${await startEngine(t, place, {})}`;
+  const { env } = standInForDocker(place);
+  const DOCKER_HOST = `unix://${await startEngine(t, place)}`;
   return { place, env: { HOME: place.home, STATE_PATH: place.statePath, DOCKER_HOST, ...env } };
 }
 

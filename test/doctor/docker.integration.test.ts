@@ -21,7 +21,7 @@ test("docker: without a socket it installs an engine, and passes with one", asyn
   const [fault] = (await probe(place, "docker", run)).faults;
   // That command installs an engine on the machine: an engine of the test takes its place.
   assert.ok(isInContainer() || fault?.command);
-  await startEngine(t, place, {});
+  await startEngine(t, place);
   assert.equal((await probe(place, "docker", run)).fact, "Docker 28.0.0, API 1.51");
 });
 
@@ -48,7 +48,7 @@ test("docker: a socket without a listener and an old engine are found", async (t
   const env = { ...run.env, DOCKER_HOST: `unix://${place.home}/left.sock` };
   // systemctl has nothing to start in a test: the engine of the test takes its place below.
   assert.equal((await probe(place, "docker", { env })).faults[0]?.command, "systemctl restart docker");
-  await startEngine(t, place, { apiVersion: "1.43" });
+  await startEngine(t, place, "1.43");
   assert.ok((await probe(place, "docker", run)).faults[0]?.command);
 });
 
@@ -62,7 +62,7 @@ test("compose: a missing or old one is found, with the packages that have it", a
 
 /** A Docker socket as root's packages leave it: for a group. The engine behind it is the test's. */
 async function socketOfGroup(t: Scope, place: Place, group: number): Promise<void> {
-  const socket = await startEngine(t, place, {});
+  const socket = await startEngine(t, place);
   chownSync(socket, 0, group);
   chmodSync(socket, 0o660);
   for (const path of [join(place.root, ".."), place.root, place.home]) chmodSync(path, 0o755);

@@ -201,18 +201,14 @@ export async function runCommand(place: Place, { command, text }: DoctorFault): 
   assert.equal(ended.exitCode, 0, `${command}: ${ended.stderr}`);
 }
 
-/** The answers of the stand-ins for Docker's programs; without an answer, the program is missing. */
-export interface DockerAnswers {
-  readonly composeVersion?: string;
-  readonly model?: object;
-  readonly apiVersion?: string;
-}
-
 /**
  * Writes a compose file, and puts a `docker` first in the PATH that prints what compose would. These tests need an old or
- * missing Docker, which a real one cannot simulate. test/e2e/doctor.test.ts uses the real one.
+ * missing Docker, which a real one cannot simulate: without a version, there is no compose. test/e2e/doctor.test.ts uses the real one.
  */
-export function standInForDocker(place: Place, { composeVersion, model }: DockerAnswers): DoctorOptions {
+export function standInForDocker(
+  place: Place,
+  { composeVersion, model }: { readonly composeVersion?: string; readonly model?: object } = {},
+): DoctorOptions {
   const bin = join(place.root, "bin");
   mkdirSync(bin, { recursive: true });
   writeFileSync(join(place.repoPath, "compose.yaml"), "services: {}\n");
@@ -223,17 +219,15 @@ export function standInForDocker(place: Place, { composeVersion, model }: Docker
   return { env: { ...noServer, PATH: [bin, process.env.PATH].join(delimiter) } };
 }
 
-/** A simulated engine at the place's own socket. */
-export async function startEngine(scope: Scope, place: Place, answers: DockerAnswers): Promise<string> {
-  const server = createServer((request, response) => {
-    const reply = answerOf(request.url ?? "", answers);
-    response.writeHead(reply === null ? 404 : 200).end(JSON.stringify(reply ?? { message: "none" }));
+/** A simulated engine at the place's own socket. @returns the socket's path */
+export function startEngine(scope: Scope, place: Place, apiVersion = "1.51"): Promise<string> {
+  const answers: Readonly<Record<string, object>> = {
+    "/version": { Version: "28.0.0", ApiVersion: apiVersion },
+    "/info": { DockerRootDir: "/var/lib/docker-of-a-test" },
+  };
+  const server = createServer(({ url = "" }, response) => {
+    const reply = /^\/(?:networks\?|containers\/json)/.test(url) ? [] : answers[url];
+    response.writeHead(reply ? 200 : 404).end(JSON.stringify(reply ?? { message: "none" }));
   });
-  return await listenAt(scope, server, join(place.home, "docker.sock"));
-}
-
-function answerOf(path: string, { apiVersion = "1.51" }: DockerAnswers): object | null {
-  if (path === "/version") return { Version: "28.0.0", ApiVersion: apiVersion };
-  if (path === "/info") return { DockerRootDir: "/var/lib/docker-of-a-test" };
-  return /^\/(?:networks\?|containers\/json)/.test(path) ? [] : null;
+  return listenAt(scope, server, join(place.home, "docker.sock"));
 }

@@ -100,7 +100,7 @@ test(
   needs("mount"),
   async (t) => {
     const place = { ...makePlace(t), statePath: mountTmpfs(t, 1024 ** 2) };
-    const engine = await startEngine(t, place, {});
+    const engine = await startEngine(t, place);
     const first = await run(place, engine, "rollout", "--no-build");
     assert.equal(first.code, 0, first.stdout);
     fillDisk(place.statePath);
@@ -112,7 +112,7 @@ test(
 
 test("a roll-out with a damaged list of versions changes nothing", async (t) => {
   const place = makePlace(t);
-  const engine = await startEngine(t, place, {});
+  const engine = await startEngine(t, place);
   await run(place, engine, "rollout", "--no-build");
   const [versions = ""] = globSync(join(place.statePath, "rollout/*.json"));
   writeFileSync(versions, "{");
@@ -124,7 +124,7 @@ test("a roll-out with a damaged list of versions changes nothing", async (t) => 
 /** Rolls out a project without services. */
 async function run(place: Place, engine: string, ...args: readonly string[]): Promise<CommandResult> {
   const { repoPath, statePath } = place;
-  const { env } = standInForDocker(place, {});
+  const { env } = standInForDocker(place);
   const DOCKER_HOST = `unix://${engine}`;
   return await runCli([...args, "--json"], {
     cwd: repoPath,
