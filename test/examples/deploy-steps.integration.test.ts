@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { listenHere } from "../harness/listen.ts";
-import { deployHead, git, makeProject, type Project, putOnPath } from "./project.ts";
+import { git } from "../harness/repository.ts";
+import { main, makeExample } from "./project.ts";
 
 const compose = { "compose.yaml": "services: {}\n" };
 const otherRestart = { "restart.sh": "#!/bin/sh\nexit 9\n" };
@@ -25,10 +26,9 @@ interface Case {
   readonly says?: RegExp;
   /** The calls of docker after those that ask for its version. */
   readonly docker?: readonly string[];
-  readonly hotpush?: string;
+  readonly hotpush?: readonly string[];
 }
 
-const stackNames = ["stack.yaml", "stack.yml", "docker-stack.yaml", "docker-stack.yml"];
 const cases: Readonly<Record<string, Case>> = {
   "a compose file has compose build, replace and wait, and only this project's images pruned": {
     files: { ...compose, ...otherRestart },
@@ -38,23 +38,17 @@ const cases: Readonly<Record<string, Case>> = {
   "with hotpush in the PATH, that replaces and prunes, and compose replaces nothing": {
     files: compose,
     hotpushFails: "none",
-    hotpush: "rollout --prune\n",
+    hotpush: ["rollout --prune"],
     docker: [],
   },
-  ...Object.fromEntries(
-    stackNames.map((name): [string, Case] => [
-      `with a ${name}, hotpush replaces and prunes`,
-      { files: { [name]: "services: {}\n" }, hotpushFails: "none", hotpush: "rollout --prune\n" },
-    ]),
-  ),
+  "with a stack file, hotpush replaces and prunes": {
+    files: { "docker-stack.yml": "services: {}\n" },
+    hotpushFails: "none",
+    hotpush: ["rollout --prune"],
+  },
   "a compose file that only .env names is replaced by compose": {
     files: otherRestart,
-    settings: "A=1\nCOMPOSE_FILE=ops/shop.yaml\n",
-    says: /^==> Build and replace$/m,
-  },
-  "the same with export and blanks": {
-    files: otherRestart,
-    settings: '  export COMPOSE_FILE = "ops/shop.yaml"\n',
+    settings: 'A=1\n  export COMPOSE_FILE = "ops/shop.yaml"\n',
     says: /^==> Build and replace$/m,
   },
   "a COMPOSE_FILE in .env that is a comment or empty names no compose file": {
@@ -71,7 +65,7 @@ const cases: Readonly<Record<string, Case>> = {
     files: compose,
     hotpushFails: "rollout",
     code: 17,
-    hotpush: "rollout --prune\n",
+    hotpush: ["rollout --prune"],
   },
   "a container that does not become healthy fails the deployment, and nothing is pruned": {
     files: { "docker-compose.yml": "services: {}\n" },
@@ -101,84 +95,67 @@ const cases: Readonly<Record<string, Case>> = {
 for (const [
   claim,
   { files = {}, settings, dockerFails, hotpushFails, code = 0, ...wanted },
-] of Object.entries(cases)) {
+] of Object.entries(cases))
   test(claim, async (t) => {
-    const project = await makeProject(t, files);
-    if (settings !== undefined) await writeFile(join(project.checkout, ".env"), settings);
-    await putDocker(project, dockerFails);
-    if (hotpushFails !== undefined) await putHotpush(project, hotpushFails);
-    const ended = await deployHead(project);
+    const example = makeExample(t, files);
+    if (settings !== undefined) writeFileSync(join(example.repoPath, ".env"), settings);
+    // There is no engine here.
+    const config = "printf 'name: shop\\nservices:\\n  web:\\n    name: other\\n'";
+    const fails = `[[ "$*" != ${(dockerFails ?? "none").replaceAll(" ", "\\ ")} ]] || exit 17`;
+    example.record("docker", `${fails}\n[[ "$*" != 'compose config' ]] || ${config}`);
+    if (hotpushFails !== undefined) example.record("hotpush", `[ "$1" != ${hotpushFails} ] || exit 17`);
+    const ended = await example.deployHead();
     assert.equal(ended.code, code, ended.output);
     assert.match(ended.output, wanted.says ?? /./);
-    const calls = (await readIfThere(join(project.root, "docker-calls"))).split("\n").filter(Boolean);
-    const isQuestion = (call: string) => /^(?:compose )?version/.test(call);
-    if (wanted.docker)
-      assert.deepEqual(
-        calls.filter((call) => !isQuestion(call)),
-        wanted.docker,
-      );
-    if (wanted.hotpush) assert.equal(await readIfThere(join(project.root, "hotpush-calls")), wanted.hotpush);
+    const calls = example.calls("docker").filter((call) => !/^(?:compose )?version/.test(call));
+    if (wanted.docker) assert.deepEqual(calls, wanted.docker);
+    if (wanted.hotpush) assert.deepEqual(example.calls("hotpush"), wanted.hotpush);
   });
-}
 
 test("the health check asks until the answer is 2xx", async (t) => {
-  const project = await makeProject(t);
-  const url = await answer(t, [503, 404, 204]);
-  const { code, output } = await deployHead(project, { HEALTH_URL: url });
+  const { code, output } = await makeExample(t).deployHead({ HEALTH_URL: await answer(t, [503, 404, 204]) });
   assert.equal(code, 0, output);
   assert.match(output, /error: 503\ncurl: .* error: 404\n==> Done/);
 });
 
 test("a health check that stays bad fails the deployment and says why", async (t) => {
-  const project = await makeProject(t);
-  const url = await answer(t, [503]);
-  const { code, output } = await deployHead(project, { HEALTH_URL: url, HEALTH_TIMEOUT: "1" });
+  const asked = { HEALTH_URL: await answer(t, [503]), HEALTH_TIMEOUT: "1" };
+  const { code, output } = await makeExample(t).deployHead(asked);
   assert.equal(code, 1);
   assert.match(output, /error: 503\nFAILED: Not healthy after 1 s, for the reason above\.\n$/);
-});
-
-test("a failing healthcheck.sh fails the deployment", async (t) => {
-  const project = await makeProject(t, { "healthcheck.sh": "#!/bin/sh\necho 'no database'\nexit 1\n" });
-  const { code, output } = await deployHead(project, { HEALTH_TIMEOUT: "0" });
-  assert.equal(code, 1);
-  assert.match(output, /\nno database\nFAILED: Not healthy after 0 s, for the reason above\.\n$/);
+  const example = makeExample(t, { "healthcheck.sh": "#!/bin/sh\necho 'no database'\nexit 1\n" });
+  const own = await example.deployHead({ HEALTH_TIMEOUT: "0" });
+  assert.equal(own.code, 1);
+  assert.match(own.output, /\nno database\nFAILED: Not healthy after 0 s, for the reason above\.\n$/);
 });
 
 test("restart.sh runs if there is no compose file, and every line reaches output and log", async (t) => {
-  const project = await makeProject(t, {
+  const example = makeExample(t, {
     "restart.sh": '#!/bin/bash\nfor i in {1..5000}; do echo "line $i"; done\necho "to stderr" >&2\n',
     "healthcheck.sh": "#!/bin/bash\nprintf 'no newline at its end, '\n",
   });
-  const { code, output, log } = await deployHead(project);
+  const { code, output, log } = await example.deployHead();
   assert.equal(code, 0, output);
   assert.equal(output.match(/^line \d+$/gm)?.length, 5000);
   assert.match(output, /line 5000\nto stderr\n==> Health check\nno newline at its end, ==> Done/);
   assert.equal(log, output);
-  assert.deepEqual(await readdir(join(project.root, "tmp")), []);
+  assert.deepEqual(readdirSync(join(example.root, "tmp")), []);
 });
 
 test("a restart.sh that fails ends the deployment with its exit code", async (t) => {
-  const project = await makeProject(t, { "restart.sh": "#!/bin/bash\necho 'port in use' >&2\nexit 7\n" });
-  const { code, output, log } = await deployHead(project);
+  const example = makeExample(t, { "restart.sh": "#!/bin/bash\necho 'port in use' >&2\nexit 7\n" });
+  const { code, output } = await example.deployHead();
   assert.equal(code, 7);
   assert.ok(output.endsWith("==> Restart\nport in use\n"), output);
-  assert.equal(log, output);
 });
 
 test("what restart.sh leaves running holds neither the script nor the deployment's lock", async (t) => {
-  const project = await makeProject(t, {
-    "restart.sh": '#!/bin/bash\nsleep 120 &\necho $! >"$APP_PID"\necho started\n',
-  });
-  const pidPath = join(project.root, "app-pid");
-  const lockPath = join(project.root, "lock");
-  const head = await git(project, project.checkout, "rev-parse", "HEAD");
-  const child = spawn("flock", [lockPath, join(project.checkout, "deploy.sh"), "refs/heads/main", head], {
-    env: { ...project.env, APP_PID: pidPath },
-    stdio: "ignore",
-    timeout: 60_000,
-  });
+  const example = makeExample(t, { "restart.sh": '#!/bin/bash\nsleep 120 &\necho $! >"$HOME/app-pid"\n' });
+  const lockPath = join(example.root, "lock");
+  const [script, head] = [join(example.repoPath, "deploy.sh"), git(example.repoPath, "rev-parse", "HEAD")];
+  const child = spawn("flock", [lockPath, script, main, head], { env: example.env, stdio: "ignore" });
   const [code] = await once(child, "close");
-  const pid = Number(await readFile(pidPath, "utf8"));
+  const pid = Number(example.read("app-pid"));
   t.after(() => process.kill(pid));
   assert.equal(code, 0);
   process.kill(pid, 0);
@@ -187,24 +164,20 @@ test("what restart.sh leaves running holds neither the script nor the deployment
 });
 
 test("the script finishes when nobody reads its output any more", async (t) => {
-  const project = await makeProject(t, {
-    "healthcheck.sh":
-      '#!/bin/bash\nuntil [[ -e "$GO" ]]; do sleep 0.02; done\nfor i in {1..500}; do echo "$i"; done\n',
-  });
-  const goPath = join(project.root, "go");
-  const logPath = join(project.root, "own.log");
-  const head = await git(project, project.checkout, "rev-parse", "HEAD");
-  const child = spawn(join(project.checkout, "deploy.sh"), ["refs/heads/main", head], {
-    env: { ...project.env, GO: goPath, DEPLOY_LOG: logPath },
+  const waiting = 'until [[ -e "$HOME/go" ]]; do sleep 0.02; done\nfor i in {1..500}; do echo "$i"; done\n';
+  const example = makeExample(t, { "healthcheck.sh": `#!/bin/bash\n${waiting}` });
+  const { repoPath, env, logPath, root } = example;
+  const child = spawn(join(repoPath, "deploy.sh"), [main, git(repoPath, "rev-parse", "HEAD")], {
+    env: { ...env, DEPLOY_LOG: logPath },
     stdio: ["ignore", "pipe", "ignore"],
   });
   await once(child.stdout, "data");
   child.stdout.destroy();
   await once(child.stdout, "close");
-  await writeFile(goPath, "");
+  writeFileSync(join(root, "go"), "");
   const [, signal] = await once(child, "exit");
   assert.equal(signal, null);
-  assert.match(await readFile(logPath, "utf8"), /\n500\n==> Done: main is at .*\n$/);
+  assert.match(example.read("own.log"), /\n500\n==> Done: main is at .*\n$/);
 });
 
 /** Serves the statuses in turn, the last one for good. @returns the address */
@@ -215,32 +188,4 @@ async function answer(t: TestContext, statuses: readonly number[]): Promise<stri
     count += 1;
   });
   return `http://127.0.0.1:${await listenHere(t, server)}/`;
-}
-
-/** A hotpush that records its arguments, and fails (17) for the command `failing`. */
-async function putHotpush(project: Project, failing = "none"): Promise<void> {
-  const path = join(project.root, "hotpush-calls");
-  await putOnPath(
-    project,
-    "hotpush",
-    `#!/bin/sh\necho "$*" >>'${path}'\n[ "$1" != ${failing} ] || exit 17\n`,
-  );
-}
-
-/** A docker that records its arguments and fails (17) if they match the pattern; there is no engine here. */
-async function putDocker(project: Project, failing = "none"): Promise<void> {
-  await putOnPath(
-    project,
-    "docker",
-    `#!/bin/bash
-echo "$*" >>'${project.root}/docker-calls'
-[[ "$*" != ${failing.replaceAll(" ", "\\ ")} ]] || exit 17
-[[ "$*" != 'compose config' ]] || printf 'name: shop\\nservices:\\n  web:\\n    name: other\\n'
-`,
-  );
-}
-
-/** @returns its text; empty if there is no such file */
-function readIfThere(path: string): Promise<string> {
-  return readFile(path, "utf8").catch(() => "");
 }

@@ -15,11 +15,15 @@ export function makeProject(scope: Scope) {
   git(root, "init", "--quiet", "--bare", "--initial-branch=main", remotePath);
   git(root, "clone", "--quiet", remotePath, workPath);
   git(workPath, "switch", "--quiet", "--orphan", "main");
-  /** Pushes a commit with this message and these files to the remote, signed if there is a key, and gives its id. */
+  /**
+   * Pushes a commit with this message and these files to the remote, signed if there is a key. Files that begin with `#!` are
+   * executable. @returns its id
+   */
   const push = (message: string, files: Readonly<Record<string, string>> = {}, key?: SigningKey | null) => {
     for (const [name, text] of Object.entries(files)) {
       mkdirSync(dirname(join(workPath, name)), { recursive: true });
-      writeFileSync(join(workPath, name), text);
+      const write = text.startsWith("#!") ? writeScript : writeFileSync;
+      write(join(workPath, name), text);
     }
     git(workPath, "add", "--all");
     git(workPath, ...(key?.gitOptions ?? []), "commit", "--quiet", "--allow-empty", "--message", message);

@@ -20,7 +20,6 @@ const restart = { "restart.sh": '#!/bin/sh\necho "$DEPLOY_COMMIT" >"$REPO_PATH/r
 test("a tip signed by an allowed SSH key is deployed, and exactly that commit", async (t) => {
   const project = makeSignedProject(t);
   const service = await startSigned(t, project);
-  writeFileSync(join(project.workPath, "restart.sh"), "", { mode: 0o755 });
   const commit = project.push(project.key, restart);
   const ended = await deployPush(service, commit);
   assert.deepEqual([ended.state, ended.problem], ["succeeded", null]);
@@ -177,8 +176,7 @@ function makeSignedProject(scope: Scope) {
   const push = (signer: SigningKey | null, files?: Readonly<Record<string, string>>) =>
     pushCommit("A change", files, signer);
   rmSync(join(repoPath, "deploy.sh"));
-  writeScript(join(workPath, "deploy.sh"), readFileSync(deployScript, "utf8"));
-  push(key);
+  push(key, { "deploy.sh": readFileSync(deployScript, "utf8") });
   git(repoPath, "pull", "--quiet");
   /** Replaces the file of allowed keys. */
   const allow = (text: string) => writeFileSync(signersPath, text);
