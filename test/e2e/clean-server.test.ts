@@ -15,7 +15,6 @@ import {
 } from "../lab/clean-server.ts";
 import { openLab } from "../lab/lab.ts";
 import { startLoad } from "../lab/load.ts";
-import { readForm, readmeCommands } from "../lab/newcomer.ts";
 
 const healthcheck = {
   test: ["CMD", "./healthcheck.sh"],
@@ -65,7 +64,7 @@ const obstacle = obstacleToCleanServer() ?? (lab.kind === "ready" ? null : lab.r
 const skip = process.env.CI ? false : (obstacle ?? false);
 
 let server: CleanServer;
-const forms = new Map<Name, { readonly payloadUrl: string; readonly secret: string }>();
+const forms = new Map<Name, ReturnType<typeof readForm>>();
 /** The deployments of each project's push. */
 const pushed = new Map<Name, number>();
 
@@ -165,6 +164,30 @@ for (const name of names) {
   });
 }
 
+test("a push to a user's checkout was deployed as that user", { skip }, async () => {
+  const state = "/var/lib/hotpush/projects/twin";
+  assert.equal(await succeed("/", `find /srv/twin ${state} ! -user ada`), "");
+  assert.equal((await succeed("/", `stat --format %a ${state}`)).trim(), "700");
+  assert.match(await succeed("/", `ls ${state}/rollout`), /^twin-\w+\.json$/m);
+});
+
+test("a roll back finds the good versions of that user", { skip }, async () => {
+  const said = await succeed("/srv/twin", "hotpush rollback");
+  assert.match(said, /^Deployment \d+ goes back to \S+\./);
+  assert.equal(await versionAt("twin.test"), "1");
+});
+
+test("a script of that user is cancelled with all its processes", { skip }, async () => {
+  const processes = () => succeed("/", "pgrep --count --exact --euid ada sleep || true");
+  await succeed("/srv/twin", "cp deploy.sh /root; printf '#!/bin/sh\nsleep 600 &\nsleep 600\n' >deploy.sh");
+  await succeed("/srv/twin", "hotpush deploy --detach");
+  await until("the script and its child run", async () => (await processes()) === "2\n");
+  await succeed("/srv/twin", "hotpush cancel");
+  await until("nothing runs", async () => (await processes()) === "0\n");
+  assert.match(await succeed("/srv/twin", "hotpush history"), /cancelled/);
+  await succeed("/srv/twin", "cat /root/deploy.sh >deploy.sh");
+});
+
 test("init --page names the cause if Caddy gets no certificate", { skip }, async () => {
   const [init = ""] = await readmeCommands("To watch in a browser");
   const { code, output } = await server.type("/srv/store", `${init} --yes`);
@@ -192,13 +215,14 @@ test("init --page returns when the page answers, and a click leads to a signed-i
 test("docker compose down of one project leaves the other, its webhook and the page alone", {
   skip,
 }, async () => {
+  const served = await versionAt("twin.test");
   await succeed("/srv/twin", "docker compose down");
   assert.equal(await versionAt("store.test"), "2");
   await succeed("/srv/store", "hotpush send --dry-run");
   assert.equal((await visit("/")).status, 401);
   await succeed("/srv/twin", "docker compose up -d");
   for (const host of projects.twin.hosts)
-    await until(`2 at ${host}`, async () => (await versionAt(host)) === "2");
+    await until(`${served} at ${host}`, async () => (await versionAt(host)) === served);
 });
 
 test("remove takes a project away, and leaves the others alone", { skip }, async () => {
@@ -289,4 +313,21 @@ async function click(link: URL): Promise<string> {
   });
   assert.equal(status, 303);
   return headers["set-cookie"]?.[0]?.split(";")[0] ?? "";
+}
+
+/** The commands in the first block of the README after a text in it, by default those that set a project up. */
+async function readmeCommands(after = "## Set it up"): Promise<readonly string[]> {
+  const readme = await readFile(join(import.meta.dirname, "../../README.md"), "utf8");
+  const from = readme.indexOf(after);
+  assert.notEqual(from, -1, `README.md does not say: ${after}`);
+  const block = /```sh\n(.*?)```/s.exec(readme.slice(from))?.[1] ?? "";
+  return block.split("\n").filter((line) => line.trim() !== "");
+}
+
+/** The values that a person copies from the printed form to the git host. */
+function readForm(printed: string) {
+  const [, secret = ""] = /^ +Secret +([0-9a-f]{64})\r?$/m.exec(printed) ?? [];
+  assert.notEqual(secret, "", printed);
+  const [, shown = ""] = /^ +Payload URL +(\S.*?)\r?$/m.exec(printed) ?? [];
+  return { payloadUrl: shown.replace("<this server>", "127.0.0.1"), secret };
 }
