@@ -1,9 +1,8 @@
 import { type Command, CommanderError } from "commander";
-import { NotRunningError } from "#calls/client";
+import type { NotRunningError } from "#calls/client";
 import { CommandError, ProblemError, refuseOtherSystems } from "#problems";
 import { refuse } from "./command.ts";
 import { hasTrait, loadProgram } from "./commands.ts";
-import { runInServer, runOverSsh, sshServerFor } from "./run-elsewhere.ts";
 
 /** The exit code of a wrong command line, as of every shell's built-in commands. */
 const usageExitCode = 2;
@@ -24,8 +23,11 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   const wanted = words.find((word) => !word.startsWith("-") && word !== "help");
   surviveReader(wanted === undefined || hasTrait("onlyPrint", wanted));
   const context = { env: { ...env, ...server }, finish };
-  const overSsh = hasTrait("goBySsh", wanted) ? sshServerFor(context.env) : null;
-  if (overSsh !== null) return await runOverSsh(overSsh, words, context.env);
+  if (hasTrait("goBySsh", wanted)) {
+    const { runOverSsh, sshServerFor } = await import("./run-elsewhere.ts");
+    const overSsh = sshServerFor(context.env);
+    if (overSsh !== null) return await runOverSsh(overSsh, words, context.env);
+  }
   if (hasTrait("actThere", wanted) && context.env.HOTPUSH_SERVER)
     return refuse(`hotpush ${wanted} acts only on the machine of the service. Run it there.`);
   const program = await loadProgram(context, (name) => words.includes(name));
@@ -37,11 +39,16 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
     // The service may be `run` of this server, which has other ways to it.
-    if (error instanceof NotRunningError) return await runInServer(error, argv, env);
+    if (isNotRunning(error)) return await (await import("./run-elsewhere.ts")).runInServer(error, argv, env);
     if (error instanceof ProblemError) return refuse(error.message, error.problem.evidence);
     if (error instanceof CommandError || isAboutFile(error)) return refuse(error.message);
     throw error;
   }
+}
+
+/** By its name: the class comes with the table of calls, which a roll-out does not need. */
+function isNotRunning(error: unknown): error is NotRunningError {
+  return error instanceof CommandError && error.name === "NotRunningError";
 }
 
 /** A file that a person has named may not be there, or not be theirs: the system's own words say so. */

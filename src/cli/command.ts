@@ -45,6 +45,18 @@ export function projectOption(text = "the project; default: that of the working 
   return new Option("--project <name>", text);
 }
 
+/** Does `work` with a signal that Ctrl-C or SIGTERM aborts, in place of ending the process. */
+export async function untilLeft<Result>(work: (left: AbortSignal) => Promise<Result>): Promise<Result> {
+  const left = new AbortController();
+  const leave = () => left.abort();
+  process.once("SIGINT", leave).once("SIGTERM", leave);
+  try {
+    return await work(left.signal);
+  } finally {
+    process.removeListener("SIGINT", leave).removeListener("SIGTERM", leave);
+  }
+}
+
 /** Prints lines on standard output. */
 export function print(...lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(""));

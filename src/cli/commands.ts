@@ -15,7 +15,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
     init: ["Set up everything that a push needs to deploy this project", () => import("./init.ts")],
     connect: ["Make the webhook and the deploy key at your git host", () => import("./connect.ts")],
     clone: ["Clone a repository with a deploy key of its own", () => import("./up.ts")],
-    send: ["Send a signed test push or ping; --dry-run runs nothing", () => import("./send.ts")],
+    send: ["Send a signed test push; --dry-run runs nothing", () => import("./send.ts")],
     doctor: [
       "Find what would keep a push from being deployed, and how to fix it",
       () => import("./doctor.ts"),
@@ -56,17 +56,13 @@ const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
 const service: CommandFile = {
   commands: {
     front: () =>
-      newCommand(
-        "front",
-        "Do all that reads bytes from outside: verify the deliveries for the projects in PROJECTS_PATH, store their pushes in SPOOL_PATH, and serve the page at PAGE_URL, if that is set. It asks hotpush run on the Unix socket FRONT_SOCKET, and needs no repositories, no Docker and no secrets of deploy scripts (docs/projects.md).",
-        ["hotpush front   with PROJECTS_PATH and STATE_PATH in its environment"],
-      ),
+      newCommand("front", "Verify and store deliveries, and serve the page (docs/projects.md).", [
+        "hotpush front   with PROJECTS_PATH and STATE_PATH in its environment",
+      ]),
     run: () =>
-      newCommand(
-        "run",
-        "Run the deployments of all projects in PROJECTS_PATH: take the pushes from the spool of hotpush front, and answer the page and the other commands. It listens on no port (docs/projects.md).",
-        ["hotpush run   with the same PROJECTS_PATH, and SPOOL_PATH of hotpush front"],
-      ),
+      newCommand("run", "Run the deployments of all projects in PROJECTS_PATH (docs/projects.md).", [
+        "hotpush run   with the same PROJECTS_PATH, and SPOOL_PATH of hotpush front",
+      ]),
   },
 };
 

@@ -6,7 +6,7 @@ import { isFinished } from "#deployments/deployment";
 import { harmless, showProgress, type Terminal, wrapText } from "#platform/terminal";
 import { CommandError } from "#problems";
 import { stepOf } from "#runner/log-file";
-import { projectOption } from "./command.ts";
+import { projectOption, untilLeft } from "./command.ts";
 import { endingLines, pauseText, since } from "./deployment-text.ts";
 import type { ServiceAccess } from "./service-access.ts";
 
@@ -64,33 +64,29 @@ export const interruptedExitCode = 130;
  * @returns the deployment as it ended, or null after Ctrl-C
  * @throws CommandError if the service went away
  */
-export async function follow(
+export function follow(
   { place, terminal, whose }: ServiceAccess,
   id: number | null,
   form: "text" | "events" | "silent",
 ): Promise<DeploymentJson | null> {
-  const left = new AbortController();
-  const leave = () => left.abort();
-  process.once("SIGINT", leave).once("SIGTERM", leave);
-  const printer = form === "text" ? createProgressPrinter(terminal) : null;
-  let last: DeploymentJson | null = null;
-  try {
-    const { signal } = left;
-    for await (const event of readEvents(place, { id, isFollowing: true, whose, signal })) {
-      if (form === "events") terminal.print(JSON.stringify(event));
-      printer?.print(event);
-      if (event.event === "deployment") last = event.deployment;
+  return untilLeft(async (signal) => {
+    const printer = form === "text" ? createProgressPrinter(terminal) : null;
+    let last: DeploymentJson | null = null;
+    try {
+      for await (const event of readEvents(place, { id, isFollowing: true, whose, signal })) {
+        if (form === "events") terminal.print(JSON.stringify(event));
+        printer?.print(event);
+        if (event.event === "deployment") last = event.deployment;
+      }
+    } finally {
+      printer?.end();
     }
-  } finally {
-    printer?.end();
-    process.removeListener("SIGINT", leave).removeListener("SIGTERM", leave);
-  }
-  if (last !== null && isFinished(last.state)) return last;
-  const again = `hotpush logs -f ${last?.id ?? ""}`.trimEnd();
-  if (!left.signal.aborted) throw new CommandError(`the service went away. When it is back: ${again}`);
-  const which = last === null ? "" : ` ${last.id}`;
-  process.stderr.write(`Deployment${which} goes on. See it with: ${again}\n`);
-  return null;
+    if (last !== null && isFinished(last.state)) return last;
+    const again = `hotpush logs -f ${last?.id ?? ""}`.trimEnd();
+    if (!signal.aborted) throw new CommandError(`the service went away. When it is back: ${again}`);
+    process.stderr.write(`Deployment ${last?.id ?? ""} goes on. See it with: ${again}\n`);
+    return null;
+  });
 }
 
 interface Step {

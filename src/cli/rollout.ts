@@ -13,7 +13,7 @@ import { pruneImages, rollOut } from "#rollout/rollout";
 import { keptByDefault } from "#rollout/versions";
 import { childEnvironment, ownerOf } from "#runner/script";
 import { findProjectAround, findServer } from "#setup/server";
-import { type CommandContext, newCommand, numberParser, print } from "./command.ts";
+import { type CommandContext, newCommand, numberParser, print, untilLeft } from "./command.ts";
 
 export const commands = { rollout: makeRolloutCommand, prune: makePruneCommand };
 
@@ -74,44 +74,39 @@ function goesBack({ back, to }: RolloutOptions): boolean {
   return back === true || to !== undefined;
 }
 
-async function runRollout(
+function runRollout(
   names: readonly string[],
   options: RolloutOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const write = (text: string) => process.stdout.write(text);
-  let report = (options.json ? reportJson : reportText)(write);
-  const stopping = new AbortController();
-  const stop = () => stopping.abort();
-  process.once("SIGTERM", stop).once("SIGINT", stop);
-  const isBack = goesBack(options);
-  try {
-    const located = await locateNamedProject(options, env);
-    report = reportToService(report, located.statePath, env.DEPLOY_ID);
-    const request = {
-      ...located,
-      env,
-      names,
-      report,
-      signal: stopping.signal,
-      commit: options.commit,
-      livePath: env.HOTPUSH_LIVE_PATH,
-      lockWaitS: options.lockWait,
-      withBuild: options.build && !isBack,
-      withPull: options.pull === true && !isBack,
-      withPrune: options.prune === true,
-      back: isBack ? { commit: options.to } : null,
-    };
-    await rollOut(request);
-    return 0;
-  } catch (error) {
-    if (!(error instanceof ProblemError)) throw error;
-    const { code, detail, evidence = [] } = error.problem;
-    report({ event: "failed", code, detail, evidence });
-    return 1;
-  } finally {
-    process.removeListener("SIGTERM", stop).removeListener("SIGINT", stop);
-  }
+  return untilLeft(async (signal) => {
+    let report = (options.json ? reportJson : reportText)((text) => process.stdout.write(text));
+    const isBack = goesBack(options);
+    try {
+      const located = await locateNamedProject(options, env);
+      report = reportToService(report, located.statePath, env.DEPLOY_ID);
+      await rollOut({
+        ...located,
+        env,
+        names,
+        report,
+        signal,
+        commit: options.commit,
+        livePath: env.HOTPUSH_LIVE_PATH,
+        lockWaitS: options.lockWait,
+        withBuild: options.build && !isBack,
+        withPull: options.pull === true && !isBack,
+        withPrune: options.prune === true,
+        back: isBack ? { commit: options.to } : null,
+      });
+      return 0;
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error;
+      const { code, detail, evidence = [] } = error.problem;
+      report({ event: "failed", code, detail, evidence });
+      return 1;
+    }
+  });
 }
 
 /** Prints each as `name@digest`. */

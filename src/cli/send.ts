@@ -1,7 +1,7 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { formatDuration } from "#config/values";
 import { wrapFor } from "#platform/terminal";
-import { readSendSettings, type SendRequest, type Sent, type SentEvent, send, signRequest } from "#send/send";
+import { readSendSettings, type SendRequest, type Sent, send, signRequest } from "#send/send";
 import { type CommandContext, newCommand, print, refuse } from "./command.ts";
 
 export const commands = { send: makeSendCommand };
@@ -9,7 +9,6 @@ export const commands = { send: makeSendCommand };
 interface SendOptions {
   readonly url?: string;
   readonly project?: string;
-  readonly event: SentEvent;
   readonly dryRun?: boolean;
   readonly print?: boolean;
   readonly json?: boolean;
@@ -34,7 +33,6 @@ function makeSendCommand({ env, finish }: CommandContext): Command {
       "--project <name>",
       "the project whose head, secret and address are used (default: that of the working directory)",
     )
-    .addOption(new Option("--event <name>", "what to send").choices(["push", "ping"]).default("push"))
     .option("--dry-run", "mark the body as a dry run: nothing is recorded or run")
     .option("--print", "print the signed request as JSON and send nothing: another machine can send it")
     .option("--json", "the result as one JSON object")
@@ -42,9 +40,9 @@ function makeSendCommand({ env, finish }: CommandContext): Command {
 }
 
 async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<number> {
-  const { url, project, event, dryRun: isDryRun = false } = options;
+  const { url, project, dryRun: isDryRun = false } = options;
   const settings = await readSendSettings(env, process.cwd(), url, project);
-  const request = { ...settings, event, isDryRun, waitMs: isDryRun ? dryRunWaitMs : 0 };
+  const request = { ...settings, isDryRun, waitMs: isDryRun ? dryRunWaitMs : 0 };
   if (options.print) {
     print(JSON.stringify(await signRequest(request)));
     return 0;
@@ -55,11 +53,10 @@ async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<nu
   return sent.isGood ? 0 : 1;
 }
 
-function printSent({ url, event }: SendRequest, { head, status, durationMs, isGood, text }: Sent): void {
-  const push =
-    head && `push of ${head.commit.slice(0, 7)} "${head.subject}" to ${head.ref} of ${head.repository}`;
+function printSent({ url }: SendRequest, { head, status, durationMs, isGood, text }: Sent): void {
+  const { commit, subject, ref, repository } = head;
   const lines = [
-    `POST ${url.href}: a signed ${push ?? event}.`,
+    `POST ${url.href}: a signed push of ${commit.slice(0, 7)} "${subject}" to ${ref} of ${repository}.`,
     `${status === null ? "No answer" : `Answered with ${status}`}, in ${formatDuration(durationMs)}.`,
     ...(isGood ? [text] : []),
   ];
@@ -67,10 +64,10 @@ function printSent({ url, event }: SendRequest, { head, status, durationMs, isGo
   if (!isGood) refuse(text);
 }
 
-function asJson({ url, event, isDryRun }: SendRequest, sent: Sent) {
+function asJson({ url, isDryRun }: SendRequest, sent: Sent) {
   const { head, isGood, outcome, text, status, durationMs, answer } = sent;
-  const { ref = null, commit = null, repository = null } = head ?? {};
-  const push = { url: url.href, event, dryRun: isDryRun, ref, commit, repository };
+  const { ref, commit, repository } = head;
+  const push = { url: url.href, dryRun: isDryRun, ref, commit, repository };
   return { ok: isGood, outcome, detail: text, ...push, status, durationMs, answer: objectIn(answer) };
 }
 

@@ -2,6 +2,7 @@ import { readServiceLog } from "#calls/client";
 import type { ServiceLogEvent } from "#calls/shapes";
 import { harmless, type Terminal } from "#platform/terminal";
 import { CommandError } from "#problems";
+import { untilLeft } from "./command.ts";
 import { interruptedExitCode } from "./follow.ts";
 import type { ServiceAccess } from "./service-access.ts";
 
@@ -17,24 +18,19 @@ export interface ServiceLogOptions {
  * @returns the exit code
  * @throws CommandError if the service went away
  */
-export async function showServiceLog(
+export function showServiceLog(
   { place, terminal, whose }: ServiceAccess,
   service: string,
   { follow: isFollowing = false, tail, json = false }: ServiceLogOptions,
 ): Promise<number> {
-  const left = new AbortController();
-  const leave = () => left.abort();
-  process.once("SIGINT", leave).once("SIGTERM", leave);
   const follow = isFollowing ? "true" : "false";
-  try {
-    for await (const event of readServiceLog(place, { ...whose, service, tail, follow }, left.signal))
+  return untilLeft(async (signal) => {
+    for await (const event of readServiceLog(place, { ...whose, service, tail, follow }, signal))
       terminal.print(json ? JSON.stringify(event) : textOf(event, terminal));
-  } finally {
-    process.removeListener("SIGINT", leave).removeListener("SIGTERM", leave);
-  }
-  if (left.signal.aborted) return interruptedExitCode;
-  if (!isFollowing) return 0;
-  throw new CommandError(`the service went away. When it is back: hotpush logs --service ${service} -f`);
+    if (signal.aborted) return interruptedExitCode;
+    if (!isFollowing) return 0;
+    throw new CommandError(`the service went away. When it is back: hotpush logs --service ${service} -f`);
+  });
 }
 
 function textOf(event: ServiceLogEvent, { paint }: Terminal): string {

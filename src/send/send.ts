@@ -16,8 +16,6 @@ import { chooseProject, findServer } from "#setup/server";
 import { payloadName } from "#setup/webhook-form";
 import { codeOf, type DeliveryReply, readVerdict, type SentTo, type Verdict } from "./verdict.ts";
 
-export type SentEvent = "push" | "ping";
-
 export interface SendSettings {
   readonly url: URL;
   readonly secret: string;
@@ -31,15 +29,14 @@ export interface SendSettings {
 }
 
 export interface SendRequest extends SendSettings {
-  readonly event: SentEvent;
   readonly isDryRun: boolean;
   /** How long to retry while nothing answers, or only a proxy does. */
   readonly waitMs: number;
 }
 
 export interface Sent extends Verdict {
-  /** What was pushed; null for a ping. */
-  readonly head: RepositoryHead | null;
+  /** What was pushed. */
+  readonly head: RepositoryHead;
   readonly status: number | null;
   /** The body of the answer. */
   readonly answer: string | null;
@@ -52,16 +49,16 @@ const mostAnswerBytes = 64 * 1024;
 const retryPauseMs = 500;
 
 /**
- * Makes, signs and sends a push of the repository's head or a ping, and reads the answer. Like a git host it does not
+ * Makes, signs and sends a push of the repository's head, and reads the answer. Like a git host it does not
  * follow redirects, and gives up after 10 s.
  *
  * @throws CommandError if there is nothing to send
  */
 export async function send(request: SendRequest): Promise<Sent> {
-  const { url, event, waitMs, server } = request;
-  const head = event === "ping" ? null : await readHead(request);
+  const { url, waitMs, server } = request;
+  const head = await readHead(request);
   const startedMs = performance.now();
-  const reply = await post(url, signed(request, head), startedMs + waitMs);
+  const reply = await post(url, signedPush(request, head), startedMs + waitMs);
   const durationMs = Math.round(performance.now() - startedMs);
   const { status, body: answer } =
     reply instanceof Error ? { status: null, body: null } : { ...reply, body: reply.body.toString() };
@@ -72,17 +69,16 @@ export async function send(request: SendRequest): Promise<Sent> {
  * Sends one signed ping, as a git host does when its form is saved: Hotpush answers `pong` and records nothing.
  */
 export async function ping(url: URL, secret: string, server: SentTo): Promise<Verdict> {
-  const request = signed({ event: "ping", secret, isDryRun: false }, null);
-  return readVerdict(await post(url, request, 0), url, server);
+  return readVerdict(await post(url, signed("ping", pingPayload, secret), 0), url, server);
 }
 
 /**
- * The same push or ping, for another machine to send.
+ * The same push, for another machine to send.
  *
  * @throws CommandError if there is nothing to send
  */
 export async function signRequest(request: SendRequest): Promise<SignedRequest> {
-  return signed(request, request.event === "ping" ? null : await readHead(request));
+  return signedPush(request, await readHead(request));
 }
 
 /** What a git host sends: whoever has it can send it again, and nothing else. */
@@ -92,14 +88,15 @@ export interface SignedRequest {
   readonly body: string;
 }
 
+/** The mark of a dry run is the last member of the signed body. */
+function signedPush({ secret, isDryRun }: SendRequest, head: RepositoryHead): SignedRequest {
+  const mark = isDryRun ? { hotpush: { dryRun: true } } : {};
+  return signed("push", { ...pushPayload(head), ...mark }, secret);
+}
+
 /** Signs as GitHub does: Hotpush takes that signature with every secret. */
-function signed(
-  { event, secret, isDryRun }: Pick<SendRequest, "event" | "secret" | "isDryRun">,
-  head: RepositoryHead | null,
-): SignedRequest {
-  const payload = head === null ? pingPayload : pushPayload(head);
-  // The mark of a dry run is the last member of the signed body.
-  const body = JSON.stringify(isDryRun ? { ...payload, hotpush: { dryRun: true } } : payload);
+function signed(event: "push" | "ping", payload: object, secret: string): SignedRequest {
+  const body = JSON.stringify(payload);
   const headers = {
     "content-type": "application/json",
     "user-agent": "GitHub-Hookshot/hotpush",
@@ -160,15 +157,8 @@ async function readHead({ directory, branch, host }: SendSettings): Promise<Repo
   const local = [...names].sort((one) => (one === current ? -1 : 0)).map((name) => `refs/heads/${name}`);
   for (const ref of [...local, ...names.map((name) => `refs/remotes/origin/${name}`)]) {
     // Without a signature: the settings of the checkout name the program that verifies one.
-    const found = await git(
-      directory,
-      "log",
-      "-1",
-      "--no-show-signature",
-      "--format=%H%x1f%an%x1f%ae%x1f%s",
-      ref,
-      "--",
-    );
+    const format = "--format=%H%x1f%an%x1f%ae%x1f%s";
+    const found = await git(directory, "log", "-1", "--no-show-signature", format, ref, "--");
     if (found === null) continue;
     const [commit = "", name = "", email = "", subject = ""] = found.split("\x1f");
     const repository = await repositoryName(directory, host);

@@ -233,7 +233,7 @@ async function tryIt(
   else {
     const answered = ping.status === 0 ? "got no answer" : `was answered with ${ping.status}`;
     say(
-      `The webhook is there, and ${name}'s ping ${answered}. To see why: hotpush send --event ping, hotpush doctor, and whether DNS and firewall let ${name} in.`,
+      `The webhook is there, and ${name}'s ping ${answered}. To see why: hotpush send --dry-run, hotpush doctor, and whether DNS and firewall let ${name} in.`,
     );
     return 1;
   }
