@@ -14,7 +14,7 @@ import { readUser } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
-import { type Sent, type SentEvent, secretToSend, send } from "#send/send";
+import { ping, type Sent, secretToSend, send } from "#send/send";
 import { overrideText, planCheckoutFiles } from "./checkout-files.ts";
 import {
   findMachine,
@@ -232,7 +232,7 @@ export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<
   const served = setup.plan.upstreams.map(({ endpoint }) => endpoint.service);
   const isUp = await isProjectUp(setup.name, setup.project.root, served, env);
   // Without a commit there is nothing to send.
-  const sent = isUp ? await sendDry(setup, setup.payloadUrl, "push").catch(() => null) : null;
+  const sent = isUp ? await sendDry(setup, setup.payloadUrl).catch(() => null) : null;
   const isAnswered = sent !== null && sent.outcome !== "unreachable" && sent.outcome !== "not-hotpush";
   return { isUp, answer: isAnswered ? sent.text : null };
 }
@@ -352,7 +352,7 @@ async function untilRight(
 /** A signed ping goes through Caddy to `front`, which reads the files of projects every two seconds. */
 async function askForPong(setup: Setup): Promise<string | null> {
   const url = new URL(`http://127.0.0.1:${setup.place.ports.http}/webhook/${setup.name}`);
-  const { isGood, text } = await sendDry(setup, url, "ping");
+  const { isGood, text } = await ping(url, secretToSend(setup.settings), setup.place.files);
   return isGood ? null : `A signed ping to ${url} failed. ${text}`;
 }
 
@@ -411,11 +411,7 @@ async function askPage({ newPage: url, place }: Setup): Promise<string | null> {
 }
 
 /** Sends what changes nothing, signed with the secret of the project. */
-function sendDry(
-  { settings, place, project, branch, host }: Setup,
-  url: URL,
-  event: SentEvent,
-): Promise<Sent> {
+function sendDry({ settings, place, project, branch, host }: Setup, url: URL): Promise<Sent> {
   const of = { server: place.files, directory: project.root, branch, host };
-  return send({ ...of, url, secret: secretToSend(settings), event, isDryRun: true, waitMs: 0 });
+  return send({ ...of, url, secret: secretToSend(settings), isDryRun: true, waitMs: 0 });
 }

@@ -23,47 +23,36 @@ import { needs } from "../harness/requirements.ts";
 import { mainPath } from "../harness/service.ts";
 import { writeScript } from "../harness/temporary.ts";
 
-/** What the compose file of an owner says, who decides about it. */
-const composeFiles = {
-  "its network in the compose file": {
-    networks: { own: { name: "hotpush-alice", external: true } },
-  },
-  "no network in the compose file": {},
-};
-
 for (const command of ["rollout", "prune"]) {
-  for (const [what, networks] of Object.entries(composeFiles)) {
-    test(
-      `hotpush ${command} by root works as the owner, with ${what}, and follows no link of that user`,
-      needs("mount", "otherUser"),
-      async (t) => {
-        const { machine, alice, statePath, runIt, ran } = await setUp(t, command, networks);
-        const rootFile = join(machine.root, "file");
-        writeFileSync(rootFile, "of root\n", { mode: 0o600 });
-        const { lockPath, versionsPath } = rolloutState(statePath, alice.repoPath);
-        mkdirSync(join(statePath, "rollout"), { recursive: true });
-        for (const path of [lockPath, versionsPath]) {
-          symlinkSync(rootFile, path);
-          lchownSync(path, alice.uid, alice.uid);
-        }
-        for (const path of [join(statePath, "rollout"), statePath]) giveTo(alice, path);
-        assert.notEqual((await runIt()).code, 0, "the lock is a link to a file that its owner cannot open");
-        assert.equal(readFileSync(rootFile, "utf8"), "of root\n");
-        assert.deepEqual([statSync(rootFile).uid, statSync(rootFile).mode & 0o777], [0, 0o600]);
-        for (const path of [lockPath, versionsPath]) rmSync(path);
-        await runIt();
-        assert.equal(statSync(lockPath).uid, alice.uid, "the state is that of the project");
-        assert.deepEqual(ran(), [`${alice.uid} ${alice.home}`], "root starts nothing");
-      },
-    );
-  }
+  test(
+    `hotpush ${command} by root works as the owner, and follows no link of that user`,
+    needs("mount", "otherUser"),
+    async (t) => {
+      const { machine, alice, statePath, runIt, ran } = await setUp(t, command);
+      const rootFile = join(machine.root, "file");
+      writeFileSync(rootFile, "of root\n", { mode: 0o600 });
+      const { lockPath, versionsPath } = rolloutState(statePath, alice.repoPath);
+      mkdirSync(join(statePath, "rollout"), { recursive: true });
+      for (const path of [lockPath, versionsPath]) {
+        symlinkSync(rootFile, path);
+        lchownSync(path, alice.uid, alice.uid);
+      }
+      for (const path of [join(statePath, "rollout"), statePath]) giveTo(alice, path);
+      assert.notEqual((await runIt()).code, 0, "the lock is a link to a file that its owner cannot open");
+      assert.equal(readFileSync(rootFile, "utf8"), "of root\n");
+      assert.deepEqual([statSync(rootFile).uid, statSync(rootFile).mode & 0o777], [0, 0o600]);
+      for (const path of [lockPath, versionsPath]) rmSync(path);
+      await runIt();
+      assert.equal(statSync(lockPath).uid, alice.uid, "the state is that of the project");
+      assert.deepEqual(ran(), [`${alice.uid} ${alice.home}`], "root starts nothing");
+    },
+  );
 
   test(
     `hotpush ${command} by root refuses the state of an owner if it does not find the server's files`,
     needs("mount", "otherUser"),
     async (t) => {
-      const network = composeFiles["its network in the compose file"];
-      const { alice, statePath, runIt } = await setUp(t, command, network);
+      const { alice, statePath, runIt } = await setUp(t, command);
       mkdirSync(statePath, { recursive: true });
       giveTo(alice, statePath);
       const { code, output } = await runIt({ SERVER_PATH: "/nonexistent" });
@@ -78,7 +67,7 @@ test(
   "root never runs the compose plugin of an owner: the doctor asks as that user",
   needs("mount", "otherUser"),
   async (t) => {
-    const { alice, runIt, ran } = await setUp(t, "doctor", {});
+    const { alice, runIt, ran } = await setUp(t, "doctor");
     const { output } = await runIt();
     assert.match(output, /Project alice/);
     assert.deepEqual(ran(), [`${alice.uid} ${alice.home}`], output);
@@ -86,7 +75,7 @@ test(
 );
 
 /** A server with a project of alice, whose \`docker\` writes down who runs it. */
-async function setUp(t: TestContext, command: string, networks: object) {
+async function setUp(t: TestContext, command: string) {
   const machine = makeSharedMachine(t);
   const alice = machine.addOwner("alice", "true");
   const statePath = join(machine.serverStatePath, "projects/alice");
@@ -96,7 +85,8 @@ async function setUp(t: TestContext, command: string, networks: object) {
   writeFileSync(join(alice.repoPath, "compose.yaml"), "services: {}\n");
   const bin = join(machine.root, "bin");
   mkdirSync(bin);
-  const model = JSON.stringify({ name: "alice", services: {}, ...networks });
+  const networks = { own: { name: "hotpush-alice", external: true } };
+  const model = JSON.stringify({ name: "alice", services: {}, networks });
   writeScript(join(bin, "docker"), `#!/bin/sh\necho "$(id -u) $HOME" >>${ranPath}\necho '${model}'\n`);
   const files = serverFilesAt(join(machine.root, "etc"));
   mkdirSync(files.path);

@@ -14,24 +14,18 @@ import {
 import { type CheckReport, checks, runChecks } from "../../src/doctor/examine.ts";
 import { jsonReport, textReport } from "../../src/doctor/report.ts";
 
-const long = "A sentence that goes on and on. ".repeat(8);
-const command = `sed -i 's/a/b/' /srv/app/.env && ${"chmod 600 /srv/app/.env && ".repeat(5)}true`;
-
 function reportsOf(...results: readonly ProbeResult[]): readonly CheckReport[] {
   const of = (index: number) => checks[index] ?? assert.fail("too many");
   return results.map((result, index) => ({ check: of(index), project: null, result }));
 }
 
-test("no line of the report but a command is wider than 80 columns", () => {
-  const faults = [problem(long, command), warning(long, { change: long })];
-  const report = textReport(reportsOf(ok(long), skip(long), okUnless(faults, "")), (_, text) => text);
-  for (const line of report.split("\n")) assert.ok(line.length <= 80 || line.trim() === command, line);
-});
+const long = "Other users can read it, and whoever can read it can have anything deployed here.";
+const command = `chmod 600 /srv/shop/.env && ${"true && ".repeat(10)}true`;
 
-test("the printed report", () => {
+test("the printed report: no line but a command is wider than 80 columns", () => {
   const found = reportsOf(
     ok("with /srv/shop/.env"),
-    okUnless([problem("Other users can read it.", "chmod 600 /srv/shop/.env"), warning("It is old.")], ""),
+    okUnless([problem(long, command), warning("It is old.")], ""),
     skip("there is no secret to search for"),
     okUnless(
       [warning("No container of web serves.", { change: "services.web.restart: unless-stopped" })],
@@ -54,9 +48,10 @@ test("the printed report", () => {
 const printed = `Configuration
   ✓ configuration       with /srv/shop/.env
   ✗ secret-files
-      Other users can read it.
+      Other users can read it, and whoever can read it can have anything
+      deployed here.
       Run:
-        chmod 600 /srv/shop/.env
+        ${command}
       It is old.
 
 Server
