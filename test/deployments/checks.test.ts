@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { renameSync } from "node:fs";
 import { test } from "node:test";
 import {
   type Check,
@@ -45,18 +44,15 @@ for (const [title, after, found, kind] of [
   ["one has not ended", "all", [check("a", "succeeded"), check("b", "pending")], "wait"],
   ["one has failed", "all", [check("a", "succeeded"), check("b", "failed")], "wait"],
   ["there is none", "all", [], "wait"],
-  ["only Hotpush's own is there", "all", [check("hotpush/shop", "succeeded")], "wait"],
   [
     "only Hotpush's own has not ended",
     "all",
     [check("a", "succeeded"), check("hotpush/b", "pending")],
     "deploy",
   ],
-  ["Hotpush's own has failed", "all", [check("a", "succeeded"), check("hotpush/shop", "failed")], "deploy"],
   ["more may follow", "all", [check("a", "succeeded"), check("rest", "pending", { isGroup: true })], "wait"],
   ["the named one has succeeded", ["a"], [check("a", "succeeded"), check("b", "pending")], "deploy"],
   ["another one has failed", ["a"], [check("a", "succeeded"), check("b", "failed")], "deploy"],
-  ["the named one has not ended", ["a"], [check("a", "pending"), check("b", "succeeded")], "wait"],
   ["one of two with the name has failed", ["a"], [check("a", "succeeded"), check("a", "failed")], "wait"],
   ["a second named one is not there", ["a", "c"], [check("a", "succeeded")], "wait"],
   ["the named one is only more that may follow", ["r"], [check("r", "pending", { isGroup: true })], "wait"],
@@ -71,12 +67,6 @@ for (const [title, after, found, kind] of [
     assert.equal((await judge())?.kind ?? "deploy", kind);
   });
 }
-
-test("without DEPLOY_AFTER the host is not asked", async () => {
-  const { host, judge } = makeChecks(null);
-  assert.equal(await judge([check("a", "failed")]), null);
-  assert.equal(host.asked, 0);
-});
 
 test("checks that are all green at the first look are asked once more after 10 s", async () => {
   const { host, judge } = makeChecks("all");
@@ -119,13 +109,6 @@ test("after an hour a head is skipped with its reason, and is found when it turn
   assert.deepEqual(checks.givenUp(), []);
 });
 
-test("another head is given an hour of its own", async () => {
-  const { host, judge } = makeChecks("all");
-  await judge([check("a", "pending")]);
-  host.nowMs = hourMs;
-  assert.equal((await judge(undefined, commitOf("two")))?.kind, "wait");
-});
-
 test("a host that does not say is waited for as long as it asks, and its fault is the reason", async () => {
   const { host, judge } = makeChecks("all");
   host.reading = { kind: "fault", fault: "the token may not read them (403).", waitMs: 90_000 };
@@ -155,31 +138,6 @@ test("a person's deployment, and a failed one that is sent again, do not wait", 
   resolving.request("manual", head);
   assert.equal(await resolving.deploys(), head);
   assert.equal(resolving.read(id).state, "superseded");
-});
-
-test("a restart gives a head no new hour", async (t) => {
-  const { checks, host } = makeChecks(["a"]);
-  const resolving = makeResolving(t, { checks });
-  host.reading = { kind: "checks", checks: [check("a", "pending")] };
-  resolving.deliver(resolving.project.commit());
-  const sql = "UPDATE deployments SET created_at_ms = created_at_ms - ?";
-  resolving.store.transaction(() => resolving.store.run(sql, hourMs));
-  assert.equal((await resolving.next()).kind, "skipped");
-});
-
-test("a remote that is silent for a moment fails no push that has waited long for its checks", async (t) => {
-  const { checks, host } = makeChecks(["a"]);
-  const resolving = makeResolving(t, { checks, clock: () => host.nowMs });
-  resolving.deliver(resolving.project.commit());
-  assert.equal((await resolving.next()).kind, "wait");
-  host.nowMs = hourMs - 60_000;
-  assert.equal((await resolving.next()).kind, "wait");
-  const { remotePath } = resolving.project;
-  renameSync(remotePath, `${remotePath}-away`);
-  host.nowMs = hourMs;
-  assert.equal((await resolving.next()).kind, "wait");
-  renameSync(`${remotePath}-away`, remotePath);
-  assert.equal((await resolving.next()).kind, "skipped");
 });
 
 test("[skip deploy] on a commit after one that never turned green does not cover both", async (t) => {

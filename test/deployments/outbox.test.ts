@@ -6,13 +6,6 @@ import { claimNext } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
-test("without subscribers nothing is put into the outbox", (t) => {
-  const store = temporaryStore(t);
-  record(store, pushOf());
-  run(store, "failed");
-  assert.deepEqual(takeAll(store), []);
-});
-
 test("the ending is in the outbox exactly if the transaction that records it is kept", (t) => {
   const store = subscribed(t);
   record(store, pushOf());
@@ -64,17 +57,6 @@ test("the start of a script is reported to those who want it", (t) => {
   });
   assert.deepEqual(takeAll(store, "starts"), ["1 started running"]);
   assert.deepEqual(takeAll(store), []);
-});
-
-test("a new set of subscribers keeps what waits, and what is known of those that stay", (t) => {
-  const store = subscribed(t);
-  record(store, pushOf());
-  run(store, "failed");
-  store.transaction(() => setSubscribers(store, [{ name: "ends", wantsStarts: true }]));
-  record(store, pushOf());
-  run(store, "succeeded");
-  assert.deepEqual(takeAll(store), ["1 ended failed", "2 ended succeeded after a failure"]);
-  assert.deepEqual(takeAll(store, "starts"), ["1 ended failed"]);
 });
 
 function subscribed(t: TestContext): Store {

@@ -1,19 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { settle, takeBack } from "../../src/deployments/execute.ts";
-import { findLastRef, findLatest, pruneHistory } from "../../src/deployments/history.ts";
-import { mainRefs } from "../../src/deployments/push.ts";
-import { recordPush, recordRequest } from "../../src/deployments/queue.ts";
+import { pruneHistory } from "../../src/deployments/history.ts";
+import { recordPush } from "../../src/deployments/queue.ts";
 import { claimNext, findDeployment } from "../../src/deployments/store.ts";
-import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
-
-test("a newer push takes the place in the queue of the one it supersedes", (t) => {
-  const store = temporaryStore(t);
-  record(store, pushOf({ ref: "refs/heads/main" }));
-  record(store, pushOf({ ref: "refs/heads/master" }));
-  record(store, pushOf({ ref: "refs/heads/main" }));
-  assert.deepEqual([run(store, "succeeded").id, run(store, "succeeded").id], [3, 2]);
-});
+import { countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 test("of 50 pushes that wait the newest is left, and each names the one that superseded it", (t) => {
   const store = temporaryStore(t);
@@ -34,15 +25,6 @@ test("a branch that is pushed all the time does not starve the other", (t) => {
     refs.push(run(store, "succeeded").ref);
   }
   assert.equal(refs.filter((ref) => ref === "refs/heads/main").length, 3);
-});
-
-test("a push supersedes what catch-up has requested, and waits", (t) => {
-  const store = temporaryStore(t);
-  const commit = commitOf("B");
-  store.transaction(() => recordRequest(store, { trigger: "catch-up", ref: "refs/heads/main", commit }));
-  assert.equal(record(store, pushOf({ commit })).deployment.id, 2);
-  const { state, supersededBy } = findDeployment(store, 1) ?? {};
-  assert.deepEqual([state, supersededBy, findDeployment(store, 2)?.state], ["superseded", 2, "queued"]);
 });
 
 for (const state of ["failed", "timed_out", "cancelled"] as const) {
@@ -71,15 +53,6 @@ for (const state of ["succeeded", "interrupted", "running"] as const) {
   });
 }
 
-test("a failed delivery is tried again, whatever was pushed since", (t) => {
-  const store = temporaryStore(t);
-  const push = pushOf({ ref: "refs/heads/main" });
-  record(store, push);
-  run(store, "failed");
-  for (const ref of ["refs/heads/main", "refs/heads/master"] as const) record(store, pushOf({ ref }));
-  assert.equal(record(store, push).kind, "accepted");
-});
-
 test("what was told to go back does not run again when its service was killed", (t) => {
   const store = temporaryStore(t);
   record(store, pushOf());
@@ -98,31 +71,6 @@ test("a captured delivery repeats a failure ten times at most", (t) => {
     runs += 1;
   }
   assert.equal(runs, 10);
-});
-
-test("a delivery is not tried again if a redelivered older one has succeeded since", (t) => {
-  const store = temporaryStore(t);
-  const [first, second] = [pushOf(), pushOf()];
-  for (const push of [first, second]) {
-    record(store, push);
-    run(store, "failed");
-  }
-  record(store, first);
-  run(store, "succeeded");
-  assert.equal(record(store, second).kind, "duplicate");
-});
-
-test("what was sent again is what was deployed last, also beside the other branch", (t) => {
-  const store = temporaryStore(t);
-  const first = pushOf({ ref: "refs/heads/main" });
-  record(store, first);
-  run(store, "failed");
-  record(store, pushOf({ ref: "refs/heads/master" }));
-  run(store, "succeeded");
-  record(store, first);
-  run(store, "succeeded");
-  assert.equal(findLatest(store)?.id, 1);
-  assert.equal(findLastRef(store, mainRefs), "refs/heads/main");
 });
 
 test("what is tried again is given up when it was interrupted three times, as at first", (t) => {

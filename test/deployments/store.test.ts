@@ -5,10 +5,26 @@ import { mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
+import { pino } from "pino";
+import { pruneHistory } from "../../src/deployments/history.ts";
 import { recordPush } from "../../src/deployments/queue.ts";
+import {
+  claimNext,
+  findDeployment,
+  IllegalTransition,
+  knowSecret,
+  listTotals,
+  noteSecretUse,
+  noteStep,
+  readSecretUse,
+  transition,
+} from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { isProblem } from "../harness/problems.ts";
-import { openDefault, pushOf, temporaryStore } from "../harness/store.ts";
+import { countOf, openDefault, pushOf, record, temporaryStore } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
+
+// The file
 
 test("a new database has the newest schema, a write-ahead log and full syncs", (t) => {
   const store = temporaryStore(t);
@@ -24,23 +40,7 @@ test("a database made by a newer Hotpush is refused and left as it is", (t) => {
   database.exec("PRAGMA user_version = 2");
   database.close();
   assert.throws(() => openDefault(directory), isProblem("state_unusable"));
-  assert.deepEqual(
-    readdirSync(directory).filter((name) => name.includes("corrupt")),
-    [],
-  );
-});
-
-test("the database itself refuses a second running deployment", (t) => {
-  const store = temporaryStore(t);
-  const makeTwoRun = () =>
-    store.transaction(() => {
-      recordPush(store, pushOf({ ref: "refs/heads/main" }));
-      recordPush(store, pushOf({ ref: "refs/heads/master" }));
-      store.run("UPDATE deployments SET state = 'running' WHERE id = 1");
-      store.run("UPDATE deployments SET state = 'running' WHERE id = 2");
-    });
-  assert.throws(makeTwoRun, /UNIQUE constraint failed/);
-  assert.equal(store.get("SELECT count(*) AS n FROM deployments")?.n, 0);
+  assert.ok(!readdirSync(directory).some((name) => name.includes("corrupt")));
 });
 
 test("a state directory that is a file, or a database that is a directory, is refused and stays", (t) => {
@@ -69,3 +69,172 @@ test("instances that open a new state directory at the same moment all get it", 
     assert.deepEqual(await Promise.all(outcomes), Array(4).fill("opened"));
   }
 });
+
+// States
+
+test("the database itself refuses a second running deployment", (t) => {
+  const store = temporaryStore(t);
+  record(store, pushOf({ ref: "refs/heads/main" }));
+  record(store, pushOf({ ref: "refs/heads/master" }));
+  assert.throws(() => store.run("UPDATE deployments SET state = 'running'"), /UNIQUE constraint failed/);
+});
+
+test("a deployment changes its state only from the one that it is in, as the table says", (t) => {
+  const store = temporaryStore(t);
+  const { id } = record(store, pushOf()).deployment;
+  store.run("UPDATE deployments SET state = 'succeeded'");
+  for (const [from, to] of [
+    ["running", "failed"],
+    ["succeeded", "failed"],
+  ] as const)
+    assert.throws(() => transition(store, { id, state: from }, to), IllegalTransition);
+  assert.equal(findDeployment(store, id)?.state, "succeeded");
+});
+
+test("a finished state records the time, and a return to the queue clears it", (t) => {
+  const store = temporaryStore(t);
+  const { id } = record(store, pushOf()).deployment;
+  store.run("UPDATE deployments SET state = 'running'");
+  store.transaction(() => transition(store, { id, state: "running" }, "failed", { exitCode: 3 }));
+  assert.equal(findDeployment(store, id)?.exitCode, 3);
+  assert.ok((findDeployment(store, id)?.finishedAtMs ?? 0) > 0);
+  store.transaction(() => transition(store, { id, state: "failed" }, "queued"));
+  const { exitCode, finishedAtMs } = findDeployment(store, id) ?? {};
+  assert.deepEqual([exitCode, finishedAtMs], [null, null]);
+});
+
+test("the last use of each secret is known, with its delivery and since when it is known", (t) => {
+  const store = temporaryStore(t);
+  store.transaction(() => {
+    knowSecret(store, "aaaa");
+    noteSecretUse(store, "bbbb", { host: "gitea", deliveryId: "1" });
+    noteSecretUse(store, "bbbb", { host: "github", deliveryId: null });
+    store.run("UPDATE secret_uses SET known_since_ms = 7");
+    knowSecret(store, "bbbb");
+  });
+  const unused = { knownSinceMs: 7, lastUsedAtMs: null, host: null, deliveryId: null };
+  assert.deepEqual({ ...readSecretUse(store, "aaaa") }, unused);
+  const { lastUsedAtMs, ...used } = readSecretUse(store, "bbbb");
+  assert.deepEqual(used, { knownSinceMs: 7, host: "github", deliveryId: null });
+  assert((lastUsedAtMs ?? 0) > 0);
+});
+
+// Totals
+
+test("a run counts once with its result, length and requests, also when it is pruned", (t) => {
+  const store = temporaryStore(t);
+  const counted = { brokeOff: 0, left: 0, before: none, after: none };
+  const requests = [
+    { host: "a.example.org", requests: 100, failed: 2, ...counted },
+    { host: "b.example.org", requests: 50, failed: 0, ...counted },
+  ];
+  deploy(store, 12_000, "succeeded", JSON.stringify(requests));
+  deploy(store, 700);
+  store.transaction(() => store.run("DELETE FROM deployments"));
+  const totals = totalsIn(store);
+  const run = (part: string) => totals.get(`cicd_pipeline_run_duration_seconds_${part}`);
+  assert.equal(run('count{cicd_pipeline_result="success"}'), 2);
+  assert.equal(run('bucket{cicd_pipeline_result="success",le="1"}'), 1);
+  assert.equal(run('bucket{cicd_pipeline_result="success",le="20"}'), 2);
+  assert.equal(run('bucket{cicd_pipeline_result="success",le="+Inf"}'), 2);
+  assert.equal(totals.get("hotpush_push_to_live_seconds_count{}"), 2);
+  assert.equal(totals.get("hotpush_rollout_requests_total{}"), 150);
+  assert.equal(totals.get("hotpush_rollout_failed_requests_total{}"), 2);
+});
+
+test("a failure counts with the code of its problem, and is not live", (t) => {
+  const store = temporaryStore(t);
+  deploy(store, 1_000, "failed");
+  const totals = totalsIn(store);
+  assert.equal(totals.get('cicd_pipeline_run_errors_total{error_type="script_failed"}'), 1);
+  assert.equal(totals.get('cicd_pipeline_run_duration_seconds_count{cicd_pipeline_result="failure"}'), 1);
+  assert.equal(totals.get("hotpush_push_to_live_seconds_count{}"), undefined);
+});
+
+// Retention
+
+test("the newest 1,000 deployments, and what has not ended, are kept with their steps", (t) => {
+  const store = temporaryStore(t);
+  addDeployments(store, 1_008, "succeeded");
+  for (const [id, state] of ["queued", "running", "interrupted"].entries())
+    store.run("UPDATE deployments SET state = ? WHERE id = ?", state, id + 2);
+  for (const id of [1, 4, 8, 9]) {
+    const deployment = findDeployment(store, id) ?? assert.fail();
+    noteStep(store, deployment, "Build", pino({ enabled: false }));
+  }
+  prune(store);
+  const idsIn = (sql: string) => store.all(sql).map(({ id }) => id);
+  assert.deepEqual(idsIn("SELECT id FROM deployments ORDER BY id LIMIT 5"), [2, 3, 4, 9, 10]);
+  assert.deepEqual(idsIn("SELECT deployment_id AS id FROM steps ORDER BY id"), [4, 9]);
+});
+
+test("a long history is pruned a part at a time, and its ids are not reused", (t) => {
+  const store = temporaryStore(t);
+  addDeployments(store, 2_200, "superseded");
+  const counts = [1, 2, 3, 4].map(() => {
+    prune(store);
+    return countOf(store, "deployments");
+  });
+  assert.deepEqual(counts, [1_700, 1_200, 1_000, 1_000]);
+  store.transaction(() => store.run("DELETE FROM deployments"));
+  assert.equal(record(store, pushOf()).deployment.id, 2_201);
+});
+
+test("the newest 50,000 deliveries are kept", (t) => {
+  const store = temporaryStore(t);
+  const sql = `WITH RECURSIVE each(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM each WHERE n < 50599)
+    INSERT INTO deliveries (project, digest, deployment_id, ref, commit_id, received_at_ms)
+    SELECT $project, 'delivery ' || n, 1, 'main', 'a', n FROM each`;
+  store.transaction(() => store.run(sql));
+  for (let count = 0; count < 3; count += 1) prune(store);
+  assert.equal(countOf(store, "deliveries"), 50_000);
+  assert.equal(store.get("SELECT 1 FROM deliveries WHERE digest = 'delivery 599'"), undefined);
+});
+
+test("a flood of pushes makes nobody forget what is live and what was deployed last", (t) => {
+  const store = temporaryStore(t);
+  addDeployments(store, 1_010, "superseded");
+  store.transaction(() => {
+    store.run("UPDATE deployments SET state = 'succeeded' WHERE id <= 3");
+    store.run("UPDATE deployments SET trigger = 'rollback' WHERE id = 3");
+  });
+  prune(store);
+  const kept = store.all("SELECT id FROM deployments ORDER BY id LIMIT 3").map(({ id }) => id);
+  assert.deepEqual(kept, [2, 3, 11]);
+});
+
+const none = { answers: 0, serverErrors: 0 };
+
+/** A deployment that has run for `durationMs`. */
+function deploy(
+  store: Store,
+  durationMs: number,
+  state: "succeeded" | "failed" = "succeeded",
+  requests: string | null = null,
+): void {
+  store.transaction(() => {
+    recordPush(store, pushOf());
+    const running = claimNext(store) ?? assert.fail();
+    const sql = "UPDATE deployments SET started_at_ms = ?, requests = ? WHERE id = ?";
+    store.run(sql, Date.now() - durationMs, requests, running.id);
+    const problem = state === "failed" ? ({ code: "script_failed", detail: "" } as const) : null;
+    transition(store, running, state, { problem });
+  });
+}
+
+function totalsIn(store: Store): ReadonlyMap<string, number> {
+  return new Map(listTotals(store).map(({ name, labels, value }) => [`${name}{${labels}}`, value]));
+}
+
+function prune(store: Store): void {
+  store.transaction(() => pruneHistory(store));
+}
+
+function addDeployments(store: Store, count: number, state: string): void {
+  store.transaction(() => {
+    for (let id = 1; id <= count; id += 1) {
+      recordPush(store, pushOf());
+      store.run("UPDATE deployments SET state = ? WHERE id = ?", state, id);
+    }
+  });
+}

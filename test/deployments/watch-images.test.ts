@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { createCatchUp } from "../../src/deployments/catch-up.ts";
 import { takeBack } from "../../src/deployments/execute.ts";
 import { recordRequest } from "../../src/deployments/queue.ts";
-import { findDeployment, pauseQueue } from "../../src/deployments/store.ts";
+import { findDeployment } from "../../src/deployments/store.ts";
 import { imagesFor, type NewImages } from "../../src/deployments/watch-images.ts";
 import { makeResolving } from "../harness/resolving.ts";
 import { commitOf, countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
@@ -153,17 +153,6 @@ test("a registry that does not answer is logged once and reported, until it answ
   assert.equal(report().failure, "new images: 502");
   assert.ok(await find(a));
   assert.equal(report().failure, null);
-});
-
-test("a paused queue holds a deployment of new images, and a push takes its place", async (t) => {
-  const { store, find, push, run: end } = makeWatched(t);
-  push("succeeded");
-  store.transaction(() => pauseQueue(store, { reason: null, pausedBy: null }));
-  const found = await find(a);
-  assert.ok(found);
-  record(store, pushOf());
-  assert.equal(findDeployment(store, found.id)?.state, "superseded");
-  assert.throws(() => end("succeeded"));
 });
 
 test("new images go out with the commit that is live, and leave the rules about the branch as they are", async (t) => {

@@ -72,11 +72,6 @@ export function makeResolving(
       store.transaction(() => recordRequest(store, { trigger, ref, commit })).id,
     /** Puts the branch at the remote where a force push would. */
     moveTo: (commit: string) => void git(project.remotePath, "update-ref", ref, commit),
-    /** Makes a commit beside the branch, at the remote. */
-    aside(parent: string, message = "Aside") {
-      const tree = git(project.remotePath, "rev-parse", `${parent}^{tree}`);
-      return git(project.remotePath, "commit-tree", tree, "-p", parent, "-m", message);
-    },
     read(id: number) {
       const deployment = findDeployment(store, id);
       assert.ok(deployment);
