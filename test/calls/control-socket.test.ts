@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { chownSync, existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { chownSync, existsSync, lstatSync, readdirSync, statSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -35,10 +34,7 @@ test("a dead service's socket is replaced, and closing removes the new one", asy
   const left = lstatSync(operatorSocketPath(statePath)).ino;
   const refused = await hotpush({ statePath }, "status");
   assert.equal(refused.code, 1);
-  assert.match(
-    refused.stderr,
-    /^hotpush: No Hotpush runs deployments in .*: .* was left by a service that is gone\. Start it/,
-  );
+  assert.match(refused.stderr, /was left by a service that is gone\. Start it/);
   const controlSocket = await listen(statePath, greet);
   assert.notEqual(lstatSync(operatorSocketPath(statePath)).ino, left);
   assert.equal(await readAll(statePath), "hello");
@@ -55,21 +51,8 @@ test("one process has the socket of its front in another user's directory too", 
   assert.equal(statSync(path).mode & 0o777, 0o600);
 });
 
-test("closing does not remove the socket of a newer instance", async (t) => {
-  const statePath = temporaryDirectory(t);
-  const old = await listen(statePath, greet);
-  const newcomer = await listen(statePath, (socket) => void socket.end("the new one"));
-  t.after(newcomer.close);
-  old.close();
-  assert.equal(await readAll(statePath), "the new one");
-});
-
 test("a state directory with a path longer than a socket's address works", async (t) => {
   const statePath = join(temporaryDirectory(t), "a".repeat(120), "b".repeat(120));
-  mkdirSync(statePath, { recursive: true });
-  const controlSocket = await listen(statePath, greet);
-  assert.equal(await readAll(statePath), "hello");
-  controlSocket.close();
   const service = await startService(t, { statePath });
   await until("the socket", () => existsSync(operatorSocketPath(statePath)));
   const { code, stdout } = await hotpush(service, "status");
@@ -78,20 +61,15 @@ test("a state directory with a path longer than a socket's address works", async
 
 test("connections beyond 32 are closed", async (t) => {
   const statePath = temporaryDirectory(t);
-  const open: Socket[] = [];
-  const controlSocket = await listen(statePath, (socket) => open.push(socket));
-  t.after(controlSocket.close);
+  t.after((await listen(statePath, () => {})).close);
   let closed = 0;
   const sockets = Array.from({ length: 40 }, () =>
     connect(operatorSocketPath(statePath))
       .on("error", () => {})
-      .on("close", () => {
-        closed += 1;
-      })
+      .on("close", () => (closed += 1))
       .resume(),
   );
   await until("8 are closed", () => closed === 8);
-  assert.equal(open.length, 32);
   for (const socket of sockets) socket.destroy();
 });
 
@@ -113,13 +91,7 @@ async function answeringPort(target: Target): Promise<number | null> {
 }
 
 async function readAll(statePath: string): Promise<string> {
-  return await withShortPath(operatorSocketPath(statePath), async (path) => {
-    const socket = connect(path).setEncoding("utf8");
-    let text = "";
-    socket.on("data", (chunk: string) => {
-      text += chunk;
-    });
-    await once(socket, "close");
-    return text;
-  });
+  return await withShortPath(operatorSocketPath(statePath), async (path) =>
+    (await connect(path).setEncoding("utf8").toArray()).join(""),
+  );
 }

@@ -49,21 +49,7 @@ const expected = [
   "deployment succeeded",
 ];
 
-test("following a waiting deployment goes on through its run", async (t) => {
-  const service = await startAnswering(t, { script: steppingScript });
-  await deliver(service.url, githubPush());
-  await deliver(service.url, githubPush());
-  const command = await startCommand(t, service, "logs", "-f", "2", "--json");
-  await command.waitForLine(/queued/);
-  letGo(service.repoPath);
-  assert.equal(await command.ended, 0);
-  const events = eventsOf(command.lines);
-  assert.deepEqual(events.slice(0, 2), ["deployment queued", "deployment running"]);
-  assert.equal(events.at(-1), "deployment succeeded");
-  assert.ok(events.includes("without a break"));
-});
-
-test("following ends when the deployment is superseded, and says so", async (t) => {
+test("following ends when the deployment is superseded, or goes on through its run", async (t) => {
   const service = await startAnswering(t, { script: steppingScript });
   for (const _ of [1, 2]) await deliver(service.url, githubPush());
   const command = await startCommand(t, service, "logs", "-f", "2");
@@ -71,7 +57,13 @@ test("following ends when the deployment is superseded, and says so", async (t) 
   await deliver(service.url, githubPush());
   assert.equal(await command.ended, 0);
   assert.match(command.lines.at(-1) ?? "", /^Deployment 2 was superseded by deployment 3\.$/);
+  const next = await startCommand(t, service, "logs", "-f", "3", "--json");
+  await next.waitForLine(/queued/);
   letGo(service.repoPath);
+  assert.equal(await next.ended, 0);
+  const events = eventsOf(next.lines);
+  assert.deepEqual(events.slice(0, 2), ["deployment queued", "deployment running"]);
+  assert.equal(events.at(-1), "deployment succeeded");
 });
 
 test("a stopped reader misses nothing, and holds no deployment", async (t) => {

@@ -18,13 +18,7 @@ test("a remote leads to the repository at its git host", (t) => {
 });
 
 test("a remote that is no git host, or would be no address, leads nowhere", (t) => {
-  for (const remote of [
-    "../app.git",
-    "/srv/app.git",
-    "file:///srv/app",
-    'git@host:a"onclick=b',
-    "javascript:alert(1)",
-  ])
+  for (const remote of ["../app.git", "file:///srv/app", 'git@host:a"onclick=b', "javascript:alert(1)"])
     assert.equal(addressFor(t, remote), null, remote);
   assert.equal(webAddress(temporaryDirectory(t)), null);
 });
