@@ -114,7 +114,7 @@ export function makeRow({ text, style, printedAt }, number, startedAt) {
   // A hundred thousand stops of the Tab key help nobody.
   Object.assign(link, { href: `#${row.id}`, tabIndex: -1 });
   const sinceMs = Date.parse(printedAt) - Date.parse(startedAt);
-  const clock = printedAt && startedAt === "" ? new Date(printedAt).toLocaleTimeString() : "";
+  const clock = printedAt && startedAt === "" ? new Date(printedAt).toLocaleTimeString("en-GB") : "";
   const time = withText("time", Number.isNaN(sinceMs) ? clock : sinceStart(sinceMs));
   time.title = printedAt ?? "";
   for (const run of readRuns(text, style).runs) appendRun(shown, run);

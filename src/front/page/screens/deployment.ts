@@ -67,7 +67,7 @@ export function deploymentScreen(visitor: Visitor, view: DeploymentView): Screen
   const main = html`${screenHead(crumbs, { tone, sentence, about: about(view) })}
 <div id="actions" data-live>${actionBar(visitor, deploymentActions(visitor, deployment, project))}</div>
 <div id="outcome" data-live>${problemBox(deployment)}${requestTable(deployment.requests)}</div>
-<div class="split"><aside class="rail" aria-label="Steps"><div id="rail" data-live>${stepRail(deployment, steps)}${facts(deployment)}</div></aside>
+<div class="split stack"><aside class="rail" aria-label="Steps"><div id="rail" data-live>${stepRail(deployment, steps)}${facts(deployment)}</div></aside>
 ${deploymentLog(deployment)}</div>`;
   const title = `${titleOf(deployment)}: ${lookOf(deployment.state).word.toLowerCase()} · ${name}`;
   return { title, tone, visitor, main, everySeconds: isOver(deployment) ? 0 : 3, script: "log.js" };
@@ -177,13 +177,13 @@ function rollbackAction(deployment: DeploymentJson, project: ProjectJson): Visit
 function problemBox({ problem, skipReason, waitReason }: DeploymentJson): Markup | null {
   const why = skipReason ?? waitReason;
   if (problem === null && why === null) return null;
-  return html`<section class="problem" aria-label="What went wrong">${problem && html`<h2>${problem.title}</h2>`}<p>${problem?.detail ?? why}</p>${problem && html`<p class="soft"><code>${problem.code}</code> <a href="#tail">To the failure</a></p>`}</section>`;
+  return html`<section class="problem card stack" aria-label="What went wrong">${problem && html`<h2>${problem.title}</h2>`}<p>${problem?.detail ?? why}</p>${problem && html`<p class="soft"><code>${problem.code}</code> <a href="#tail">To the failure</a></p>`}</section>`;
 }
 
 /** What Caddy counted while the versions changed. */
 function requestTable(sites: readonly SiteRequests[] | null): Markup | null {
   if (sites === null || sites.length === 0) return null;
-  return html`<section class="requests" aria-label="Requests while the versions changed">${sites.map(
+  return html`<section class="requests stack" aria-label="Requests while the versions changed">${sites.map(
     ({
       host,
       requests,
@@ -192,10 +192,10 @@ function requestTable(sites: readonly SiteRequests[] | null): Markup | null {
       left,
       before,
       after,
-    }) => html`<div class="site ${failed === 0 ? "good" : "bad"}">
-<p class="figure"><b>${failed.toLocaleString("en-US")}</b> <span>of ${requests.toLocaleString("en-US")} requests failed</span></p>
-<p class="soft">${host}${brokeOff > 0 && `, ${brokeOff} broke off in the middle of the answer`}${left > 0 && `, ${count(left, "client")} left early`}</p>
-<dl><dt>5xx before</dt><dd>${before.serverErrors.toLocaleString("en-US")} of ${before.answers.toLocaleString("en-US")}</dd><dt>5xx after</dt><dd>${after.serverErrors.toLocaleString("en-US")} of ${after.answers.toLocaleString("en-US")}</dd></dl></div>`,
+    }) => html`<div class="site card row ${failed === 0 ? "good" : "bad"}">
+<div><p class="figure"><b>${failed.toLocaleString("en-US")}</b> <span>of ${requests.toLocaleString("en-US")} requests failed</span></p>
+<p class="soft">${host}${brokeOff > 0 && `, ${brokeOff} broke off in the middle of the answer`}${left > 0 && `, ${count(left, "client")} left early`}</p></div>
+<dl class="small soft"><dt>5xx before</dt><dd>${before.serverErrors.toLocaleString("en-US")} of ${before.answers.toLocaleString("en-US")}</dd><dt>5xx after</dt><dd>${after.serverErrors.toLocaleString("en-US")} of ${after.answers.toLocaleString("en-US")}</dd></dl></div>`,
   )}</section>`;
 }
 
@@ -216,7 +216,7 @@ function facts(deployment: DeploymentJson): Markup {
     ["Cancelled by", cancelledBy?.name],
   ];
   const known = rows.filter(([, value]) => value);
-  return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
+  return html`<dl class="facts small">${known.map(([name, value]) => html`<dt class="soft">${name}</dt><dd class="clip">${value}</dd>`)}</dl>`;
 }
 
 /** One below the other, each leading to its part of the log. */
@@ -224,9 +224,9 @@ function stepRail(deployment: DeploymentJson, steps: readonly StepJson[]): Marku
   const own = lastSteps(deployment, steps);
   // The log has the steps of all attempts.
   const before = steps.length - own.length;
-  return html`<ol class="rail-steps">${own.map((step, index) => {
+  return html`<ol class="steps">${own.map((step, index) => {
     const tone = stepTone(deployment, step, index === own.length - 1);
-    return html`<li><a href="#step-${before + index + 1}">${icon(tone)}<span>${step.name}</span>${stepTime(step)}</a></li>`;
+    return html`<li><a class="row" href="#step-${before + index + 1}">${icon(tone)}<span>${step.name}</span><small class="end soft">${stepTime(step)}</small></a></li>`;
   })}</ol>`;
 }
 
@@ -261,13 +261,13 @@ export function logView(
   links: Markup | null,
 ): Markup {
   const attributes = Object.entries(data).map(([name, value]) => html` data-${name}="${String(value)}"`);
-  return html`<section class="log" id="log" aria-label="Log"${attributes}>
-<div class="bar" id="bar" role="toolbar" aria-label="Log">
-<input type="search" id="find" placeholder="Search" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" for="find" hidden></output>
+  return html`<section class="log card" id="log" aria-label="Log"${attributes}>
+<div class="bar row" id="bar" role="toolbar" aria-label="Log">
+<input type="search" id="find" placeholder="Search" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" class="soft" for="find" hidden></output>
 <button type="button" id="previous" aria-label="Previous match" hidden>↑</button><button type="button" id="next" aria-label="Next match" hidden>↓</button>
 <button type="button" id="follow" aria-pressed="false" hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button>
 ${links}</div>
 <div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0"></div>
-<p class="tail" id="tail"><noscript>A script of this page shows the log, which a browser without JavaScript has as Raw.</noscript></p>
+<p class="tail soft" id="tail"><noscript>A script of this page shows the log, which a browser without JavaScript has as Raw.</noscript></p>
 <p id="said" class="unseen" role="status"></p></section>`;
 }

@@ -59,8 +59,8 @@ export function projectScreen(visitor: Visitor, shown: ProjectHistory): Screen {
   const logs = visitor.isOperator && html`<a href="/projects/${project.name}/logs">running logs</a>`;
   const main = html`${screenHead([], { tone, sentence, about: [...aboutProject(project), logs] })}
 ${actionBar(visitor, projectActions(visitor, project))}
-<div class="heading"><h2>Deployments</h2>${filters(project.name, state)}</div>
-<div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history">${history.deployments.map((one) => entry(one, project))}</ol>`}</div>
+<div class="heading row"><h2>Deployments</h2>${filters(project.name, state)}</div>
+<div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history card">${history.deployments.map((one) => entry(one, project))}</ol>`}</div>
 ${pages(project.name, state, history.next, isFirstPage)}`;
   return { title: `${sentence} · Hotpush`, tone, visitor, main, everySeconds: lookEvery(tone) };
 }
@@ -117,7 +117,7 @@ const states = ["succeeded", "failed", "timed_out", "cancelled", "superseded", "
 
 function filters(project: string, wanted: string | null): Markup {
   const links = [["all", null], ...states.map((state) => [state.replace("_", " "), state] as const)] as const;
-  return html`<nav class="filters" aria-label="Filter">${links.map(
+  return html`<nav class="filters small soft" aria-label="Filter">${links.map(
     ([label, state]) =>
       html`<a href="/projects/${project}${state === null ? "" : `?state=${state}`}"${state === wanted ? html` aria-current="true"` : ""}>${label}</a>`,
   )}</nav>`;
@@ -128,9 +128,9 @@ function entry(deployment: DeploymentJson, project: ProjectJson): Markup {
   const { tone, word } = lookOf(state);
   const isLive = state === "succeeded" && project.live?.commit === shownCommit(deployment);
   return html`<li class="entry">${icon(tone)}
-<div class="what"><a href="/deployments/${id}">${titleOf(deployment)}</a><small>${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></div>
-<span class="tag ${tone}">${isLive ? "Live" : word}</span>${commitOf(deployment, project)}
-<span class="took">${durationMs === null || startsNothing(state) ? "" : formatDuration(durationMs)}</span><span class="when">${ago(createdAt)}</span></li>`;
+<div class="what"><a href="/deployments/${id}" class="clip">${titleOf(deployment)}</a><small class="soft clip">${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></div>
+<span class="tag small ${tone}">${isLive ? "Live" : word}</span>${commitOf(deployment, project)}
+<span class="took small soft">${durationMs === null || startsNothing(state) ? "" : formatDuration(durationMs)}</span><span class="when small soft">${ago(createdAt)}</span></li>`;
 }
 
 function startsNothing(state: DeploymentJson["state"]): boolean {
@@ -149,8 +149,8 @@ function commitOf(deployment: DeploymentJson, project: ProjectJson): Markup {
 
 function nothing(state: string | null): Markup {
   if (state !== null)
-    return html`<div class="empty"><p>None of the deployments is ${state.replace("_", " ")}.</p></div>`;
-  return html`<div class="empty"><p>Nothing was deployed yet. Push, or deploy the branch as it is.</p></div>`;
+    return html`<div class="empty card"><p>None of the deployments is ${state.replace("_", " ")}.</p></div>`;
+  return html`<div class="empty card"><p>Nothing was deployed yet. Push, or deploy the branch as it is.</p></div>`;
 }
 
 function pages(project: string, state: string | null, next: number | null, isFirst: boolean): Markup | null {
@@ -162,5 +162,5 @@ function pages(project: string, state: string | null, next: number | null, isFir
     });
     return `/projects/${project}?${wanted}`;
   };
-  return html`<nav class="pages" aria-label="More deployments">${!isFirst && html`<a class="button" href="${query(null)}">Newest</a>`}${next !== null && html`<a class="button" href="${query(next)}">Older</a>`}</nav>`;
+  return html`<nav class="row" aria-label="More deployments">${!isFirst && html`<a class="button" href="${query(null)}">Newest</a>`}${next !== null && html`<a class="button" href="${query(next)}">Older</a>`}</nav>`;
 }

@@ -50,7 +50,7 @@ export function projectsScreen(visitor: Visitor, cards: readonly ProjectCard[]):
   const { sentence, tone } = overview(cards);
   const main = html`<div id="projects" data-live>
 <h1>${sentence}</h1>
-${cards.length === 0 ? emptyState() : html`<p class="sub">${proofOf(cards)}</p><ul class="projects">${cards.map(row)}</ul>`}
+${cards.length === 0 ? emptyState() : html`<p class="sub soft">${proofOf(cards)}</p><ul class="projects stack">${cards.map(row)}</ul>`}
 </div>`;
   return {
     title: `${sentence.replace(/\.$/, "")} · Hotpush`,
@@ -109,10 +109,10 @@ function row({ project, deployments, steps }: ProjectCard): Markup {
   const { name, branches } = project;
   const look = projectLook(project);
   const median = medianMs(deployments);
-  return html`<li class="project ${look.tone}">
-<div class="name"><h2><a href="/projects/${name}">${name}</a></h2><span class="soft">${hostOf(deployments) ?? branches.join(", ")}</span></div>
+  return html`<li class="project card stack ${look.tone}">
+<div class="name"><h2><a href="/projects/${name}">${name}</a></h2><span class="small soft">${hostOf(deployments) ?? branches.join(", ")}</span></div>
 <div class="live"><p>${stateWord(look)}</p>${liveLines(project, steps.at(-1))}</div>
-<div class="recent">${deployments.length > 0 && durationChart(deployments)}${median !== null && html`<small>median ${formatDuration(median)}</small>`}</div></li>`;
+<div class="recent">${deployments.length > 0 && durationChart(deployments)}${median !== null && html`<small class="soft">median ${formatDuration(median)}</small>`}</div></li>`;
 }
 
 /** Where its visitors reach it, by the last requests that were counted. */
@@ -126,18 +126,18 @@ function liveLines(
   running: StepJson | undefined,
 ): Markup {
   const isNews = last !== null && last.state !== "succeeded";
-  return html`${isNews && html`<p class="line"><a href="/deployments/${last.id}"><code class="sha">${shortCommit(last.checkedOutCommit ?? last.commit)}</code> ${titleOf(last)}</a> <span class="soft">${causeOf(last)}, ${ago(last.createdAt)}</span></p>`}
-${running && html`<p class="proof">${running.name}, for ${stepTime(running)}</p>`}
-${live && html`<p class="line ${isNews ? "soft" : ""}">${isNews ? "live meanwhile: " : ""}<code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""} <span class="soft">${live.author && `by ${live.author}, `}${live.since && ago(live.since)}</span></p>`}
-${!isNews && last?.requests && html`<p class="proof">${failedText(last.requests)} requests failed</p>`}
-${fault && html`<p class="proof bad">${fault}</p>`}
-${last?.problem && html`<p class="proof">${last.problem.title}</p>`}
-${paused && html`<p class="proof">paused ${paused.by && `by ${paused.by.name} `}${ago(paused.since)}${paused.reason && `: ${paused.reason}`}</p>`}
-${waiting > 0 && html`<p class="proof">${waiting === 1 ? "1 push" : `${waiting} pushes`} ${waiting === 1 ? "waits" : "wait"}</p>`}`;
+  return html`${isNews && html`<p class="line clip"><a href="/deployments/${last.id}"><code class="sha">${shortCommit(last.checkedOutCommit ?? last.commit)}</code> ${titleOf(last)}</a> <span class="soft">${causeOf(last)}, ${ago(last.createdAt)}</span></p>`}
+${running && html`<p class="small soft clip">${running.name}, for ${stepTime(running)}</p>`}
+${live && html`<p class="line clip ${isNews ? "soft" : ""}">${isNews ? "live meanwhile: " : ""}<code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""} <span class="soft">${live.author && `by ${live.author}, `}${live.since && ago(live.since)}</span></p>`}
+${!isNews && last?.requests && html`<p class="small soft">${failedText(last.requests)} requests failed</p>`}
+${fault && html`<p class="small bad">${fault}</p>`}
+${last?.problem && html`<p class="small soft clip">${last.problem.title}</p>`}
+${paused && html`<p class="small soft">paused ${paused.by && `by ${paused.by.name} `}${ago(paused.since)}${paused.reason && `: ${paused.reason}`}</p>`}
+${waiting > 0 && html`<p class="small soft">${waiting === 1 ? "1 push" : `${waiting} pushes`} ${waiting === 1 ? "waits" : "wait"}</p>`}`;
 }
 
 function emptyState(): Markup {
-  return html`<div class="empty"><p>A project appears here when its first file is on this server.</p>
+  return html`<div class="empty card stack"><p>A project appears here when its first file is on this server.</p>
 <pre><code>hotpush init</code></pre><p class="soft">Run it in the checkout of an app. It asks what it needs to know, and shows what it writes.</p></div>`;
 }
 

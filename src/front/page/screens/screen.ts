@@ -31,11 +31,11 @@ export async function renderScreen(screen: Screen): Promise<string> {
   const { title, tone, visitor, main, everySeconds = 0, script } = screen;
   const body = html`<body data-every="${everySeconds}">
 <a class="skip" href="#main">Skip to the content</a>
-<header class="top"><div class="wrap">
-<a class="mark" href="/">${mark()}<span>Hotpush</span></a>
-${visitor && html`<nav aria-label="Pages"><a href="/">Projects</a></nav><a class="who" href="/account"><span>${visitor.name}</span><small>${visitor.isOperator ? "operator" : "viewer"}</small></a>`}
+<header class="top"><div class="wrap row">
+<a class="mark row" href="/">${mark()}<span>Hotpush</span></a>
+${visitor && html`<nav class="soft" aria-label="Pages"><a href="/">Projects</a></nav><a class="who row end" href="/account"><span class="clip">${visitor.name}</span><small>${visitor.isOperator ? "operator" : "viewer"}</small></a>`}
 </div></header>
-<p id="offline" class="offline" role="status" hidden>${icon("idle")} No connection. This page goes on by itself when there is one.</p>
+<p id="offline" class="offline row" role="status" hidden>${icon("idle")} No connection. This page goes on by itself when there is one.</p>
 <main id="main" class="wrap" tabindex="-1">${main}</main>
 </body>`;
   return String(
@@ -60,11 +60,11 @@ export function screenHead(
     tone,
     sentence,
     about,
-  }: { readonly tone: Tone; readonly sentence: string; readonly about: readonly Fact[] },
+  }: { readonly tone: Tone | null; readonly sentence: string; readonly about: readonly Fact[] },
 ): Markup {
   const last = crumbs.at(-1);
-  return html`<p class="crumbs"><a href="/">Projects</a>${crumbs.map((one) => (one === last ? html`<span>${one[1]}</span>` : html`<a href="${one[0]}">${one[1]}</a>`))}</p>
-<div id="head" data-live><h1 class="with-icon">${icon(tone)}<span>${sentence}</span></h1><p class="sub">${about.map((fact) => fact && html`<span>${fact}</span>`)}</p></div>`;
+  return html`<p class="crumbs small soft"><a href="/">Projects</a>${crumbs.map((one) => (one === last ? html`<span>${one[1]}</span>` : html`<a href="${one[0]}">${one[1]}</a>`))}</p>
+<div id="head" data-live><h1 class="row">${tone && icon(tone)}<span>${sentence}</span></h1><p class="sub soft">${about.map((fact) => fact && html`<span>${fact}</span>`)}</p></div>`;
 }
 
 /** Something that a visitor can do. It is asked for once more before it happens, also without JavaScript. */
@@ -86,18 +86,18 @@ export interface VisitorAction {
 /** Buttons; nothing for who may only look. */
 export function actionBar(visitor: Visitor, actions: readonly VisitorAction[]): Markup | null {
   if (actions.length === 0) return null;
-  return html`<div class="actions">${actions.map((action) => actionButton(visitor, action))}</div>`;
+  return html`<div class="actions row">${actions.map((action) => actionButton(visitor, action))}</div>`;
 }
 
 export function actionButton({ token }: Visitor, action: VisitorAction): Markup {
   const { id, path, label, question, consequence, isDangerous = false, values = {}, asksFor } = action;
   const hidden = Object.entries({ ...values, token });
   return html`<button type="button" popovertarget="${id}" class="${isDangerous ? "danger" : ""}">${label}</button>
-<div id="${id}" class="confirm" popover role="dialog" aria-labelledby="${id}-q"><form method="post" action="${path}">
-<h2 id="${id}-q">${question}</h2><p>${consequence}</p>
-${asksFor && html`<label>${asksFor.label}<input name="${asksFor.name}" maxlength="200" autocomplete="off"></label>`}
+<div id="${id}" class="confirm card" popover role="dialog" aria-labelledby="${id}-q"><form class="stack" method="post" action="${path}">
+<h2 id="${id}-q">${question}</h2><p class="soft">${consequence}</p>
+${asksFor && html`<label class="stack small">${asksFor.label}<input name="${asksFor.name}" maxlength="200" autocomplete="off"></label>`}
 ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
-<div class="choices"><button type="button" popovertarget="${id}" popovertargetaction="hide">Not now</button><button class="primary ${isDangerous ? "danger" : ""}" autofocus>${label}</button></div>
+<div class="row"><button type="button" class="end" popovertarget="${id}" popovertargetaction="hide">Not now</button><button class="primary ${isDangerous ? "danger" : ""}" autofocus>${label}</button></div>
 </form></div>`;
 }
 

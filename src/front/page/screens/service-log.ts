@@ -35,8 +35,8 @@ export async function findServiceLog(
       },
       null,
     );
-  const main = html`${screenHead(crumbs, { tone: "idle", sentence, about: [] })}
-<nav class="filters" aria-label="Services">${links}</nav>${log}`;
+  const main = html`${screenHead(crumbs, { tone: null, sentence, about: [] })}
+<div class="heading row"><nav class="filters small soft" aria-label="Services">${links}</nav></div>${log}`;
   const title = `${sentence} · Hotpush`;
   return { title, tone: "idle", visitor, main, ...(service !== undefined && { script: "log.js" }) };
 }

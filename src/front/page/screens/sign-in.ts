@@ -9,15 +9,15 @@ import { mark } from "./words.ts";
  * link that they show.
  */
 export function linkScreen(link: string): Screen {
-  const main = html`<div class="centre">${mark()}<h1>Sign in to Hotpush</h1>
+  const main = html`<div class="centre stack">${mark()}<h1>Sign in to Hotpush</h1>
 <p class="soft">This browser stays signed in until 30 days after your last visit.</p>
-<form method="post" action="/sign-in"><input type="hidden" name="link" value="${link}"><button class="primary large" autofocus>Sign in</button></form></div>`;
+<form method="post" action="/sign-in"><input type="hidden" name="link" value="${link}"><button class="primary" autofocus>Sign in</button></form></div>`;
   return { title: "Sign in · Hotpush", tone: "idle", visitor: null, main };
 }
 
 /** @param refusal why a link did not open anything; null: there was none */
 export function signInScreen(refusal: string | null): Screen {
-  const main = html`<div class="centre">${mark()}<h1>${refusal === null ? "Sign in" : "This link opens nothing"}</h1>
+  const main = html`<div class="centre stack">${mark()}<h1>${refusal === null ? "Sign in" : "This link opens nothing"}</h1>
 <p>${refusal ?? "There is no password. Make a link on the server, and follow it:"}</p>
 <pre><code>hotpush open</code></pre>
 <p class="soft">A link works once, for two minutes. With <code>--operator</code> it also deploys; without, it only looks.</p></div>`;
@@ -34,7 +34,7 @@ const sentences: Readonly<Record<number, string>> = {
 /** Why something was not shown or done. While Hotpush is away, the browser asks again by itself. */
 export function refusalScreen(visitor: Visitor | null, status: number, detail: string): Screen {
   const sentence = sentences[status] ?? `${STATUS_CODES[status] ?? "Error"}.`;
-  const main = html`<div class="centre" id="refusal" data-live><p class="status">${status}</p><h1>${sentence}</h1><p>${detail}</p><p><a class="button" href="/">To the projects</a></p></div>`;
+  const main = html`<div class="centre stack" id="refusal" data-live><p class="soft">${status}</p><h1>${sentence}</h1><p>${detail}</p><p><a class="button" href="/">To the projects</a></p></div>`;
   return { title: `${sentence} · Hotpush`, tone: "bad", visitor, main, everySeconds: status === 503 ? 3 : 0 };
 }
 
@@ -43,7 +43,7 @@ export function accountScreen(visitor: Visitor): Screen {
   const may = visitor.isOperator
     ? "An operator: you may deploy, cancel, roll back and pause."
     : "A viewer: you may look.";
-  const main = html`<div class="centre"><h1>You are signed in as ${visitor.name}.</h1><p class="soft">${may}</p>
+  const main = html`<div class="centre stack"><h1>You are signed in as ${visitor.name}.</h1><p class="soft">${may}</p>
 ${actionButton(visitor, {
   id: "sign-out",
   path: callPath("signOut", {}),

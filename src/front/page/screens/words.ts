@@ -49,7 +49,7 @@ export function icon(tone: Tone): Markup {
 }
 
 export function stateWord({ tone, word }: StateLook): Markup {
-  return html`<span class="state ${tone}">${icon(tone)}${word}</span>`;
+  return html`<span class="state row ${tone}">${icon(tone)}${word}</span>`;
 }
 
 export function mark(): Markup {
