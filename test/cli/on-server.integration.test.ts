@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, chownSync, readFileSync, statSync } from "node:fs";
+import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { StatusJson } from "../../src/calls/shapes.ts";
@@ -23,17 +23,6 @@ test("in a checkout on the server, commands reach its run", async (t) => {
   const paused = await runCli(["pause", "--project", "blog"], { cwd: "/", env });
   assert.match(paused.stdout, /^The queue of blog is paused/);
   assert.match((await runCli(["projects"], { cwd: "/", env })).stdout, /^shop /m);
-});
-
-test("if the server does not run, a command says how to start it", async (t) => {
-  const { env, path } = makeServer(t);
-  const { code, stderr } = await runCli(["status"], { cwd: "/", env });
-  assert.equal(code, 1);
-  assert.match(
-    stderr,
-    /^hotpush: No Hotpush runs deployments in .+lib\/run: there is no .+control\.sock\. Start/,
-  );
-  assert.ok(stderr.endsWith(`docker compose --project-directory ${path} up --detach --wait\n`), stderr);
 });
 
 const asAnother = needs("root", "otherUser");
@@ -64,24 +53,6 @@ test("a user who may use neither the socket nor Docker reads which commands work
   );
   const sent = asNobody(checkout, env, "send");
   assert.match(sent.stderr, /^hotpush: Only root may read the projects in .+\. Run this with sudo\.\n$/);
-});
-
-test("secret rotate changes the file of the checkout's project, and keeps mode and owner", async (t) => {
-  const { env, addProject } = makeServer(t);
-  const cwd = makeCheckout(t);
-  const file = addProject("shop", cwd);
-  chmodSync(file, 0o640);
-  if (process.getuid?.() === 0) chownSync(file, 0, 9000);
-  const before = statSync(file);
-  const rotated = await runCli(["secret", "rotate"], { cwd, env });
-  assert.equal(rotated.code, 0, rotated.stderr);
-  assert.match(rotated.stdout, /The service reads both within 5 seconds/);
-  assert.doesNotMatch(rotated.stdout, /restart/);
-  assert.match(readFileSync(file, "utf8"), /^WEBHOOK_SECRET_PREVIOUS=/m);
-  const { mode, uid, gid } = statSync(file);
-  assert.deepEqual([mode, uid, gid], [before.mode, before.uid, before.gid]);
-  const dropped = await runCli(["secret", "drop-previous", "--force"], { cwd, env });
-  assert.match(dropped.stdout, /shop\.env\. The service no longer accepts it within 5 seconds\.\n$/);
 });
 
 /** A server of root, as another user finds it. */

@@ -42,21 +42,9 @@ const parts: Readonly<Record<string, () => string>> = {
   "first settings": () => settingsTable(firstSettings).replaceAll("](", "](docs/"),
   "settings of the service": () => settingsTable(serviceVariables),
   "settings of a project": () => settingsTable({ ...secretVariables, ...projectVariables }),
-  "answers to a request": () =>
-    table(
-      "Code | Status | Meaning",
-      problemRows(({ status }) => status),
-    ),
-  "problems at start": () =>
-    table(
-      "Code | Exit code | Meaning",
-      problemRows(({ status, exitCode }) => (status ? null : exitCode)),
-    ),
-  "problems of a deployment": () =>
-    table(
-      "Code | Meaning",
-      problemRows(({ status, exitCode }) => (status || exitCode ? null : "")),
-    ),
+  "answers to a request": () => table("Code | Status | Meaning", problemRows("status")),
+  "problems at start": () => table("Code | Exit code | Meaning", problemRows("exitCode")),
+  "problems of a deployment": () => table("Code | Meaning", problemRows(null)),
   "tokens to connect": () =>
     table(
       "Git host | Token",
@@ -121,17 +109,13 @@ function settingsTable(
   return table("Variable | Meaning | Default", rows);
 }
 
-/** The problems for which `numberOf` gives a number, or "" for no such column; null leaves one out. */
-function problemRows(
-  numberOf: (problem: {
-    readonly status?: number;
-    readonly exitCode?: number;
-  }) => number | "" | null | undefined,
-): readonly (readonly string[])[] {
+/** The problems whose first number is of this kind; null: those that have none. */
+function problemRows(wanted: "status" | "exitCode" | null): readonly (readonly string[])[] {
   return Object.entries(problems).flatMap(([name, problem]) => {
-    const number = numberOf("status" in problem || "exitCode" in problem ? problem : {}) ?? null;
-    if (number === null) return [];
-    return [[code(name), ...(number === "" ? [] : [String(number)]), problem.title]];
+    const { status, exitCode }: { title: string; status?: number; exitCode?: number } = problem;
+    const kind = status ? "status" : exitCode ? "exitCode" : null;
+    const number = status ?? exitCode;
+    return kind === wanted ? [[code(name), ...(number ? [String(number)] : []), problem.title]] : [];
   });
 }
 

@@ -1,12 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
-import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
 import { type Fault, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
 import { checks, runChecks } from "../../src/doctor/examine.ts";
 import type { ComposeModel, ComposeService } from "../../src/platform/compose.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
 
 const app: ComposeService = {
   image: "shop-app",
@@ -65,34 +61,14 @@ test("a service that may be down, and a migration with a database's image, have 
   for (const id of [...lints, "restart"]) assert.deepEqual(await faultsOf(id, model), [], id);
 });
 
-test("lint-healthcheck: on a server the site says who gets requests, not the ports", async (t) => {
-  const files = serverFilesAt(temporaryDirectory(t));
-  mkdirSync(files.sitesPath);
-  const site =
-    "http://shop.test {\n\timport service shop app 8080\n}\nhttp://api.shop.test {\n\timport service shop api 3000\n}\n";
-  writeFileSync(join(files.sitesPath, "shop.caddy"), site);
-  // As init leaves them: without ports. The worker's image exposes one, and nobody asks it.
-  const bare = { image: "shop", restart: "always" };
-  const services = { app: bare, api: bare, worker: { ...bare, expose: ["9100"] } };
-  const server = { files, state: serverStateAt(files.path), env: {} };
-  const found = await faultsOf("lint-healthcheck", { name: "shop", services }, { server, project: "shop" });
-  assert.deepEqual(
-    found.map(({ change }) => /^services\.(\w+)\..*localhost:(\d+)/.exec(change ?? "")?.slice(1)),
-    [
-      ["app", "8080"],
-      ["api", "3000"],
-    ],
-  );
-});
-
 function modelWith(services: ComposeModel["services"]): ComposeModel {
   return { ...good, services: { ...good.services, ...services } };
 }
 
-async function faultsOf(id: string, model: ComposeModel, more: object = {}): Promise<readonly Fault[]> {
+async function faultsOf(id: string, model: ComposeModel): Promise<readonly Fault[]> {
   const settings = readSettings({ DOCKER_HOST: "unix:///nonexistent" }, "/nonexistent");
   const compose = async () => ({ kind: "model", version: "2.40.0", model }) as const;
-  const context = { ...makeDoctorContext(settings, null), compose, ...more };
+  const context = { ...makeDoctorContext(settings, null), compose };
   const [report] = await runChecks(
     context,
     checks.filter((one) => one.id === id),

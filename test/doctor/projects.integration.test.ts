@@ -10,10 +10,8 @@ import {
   runDoctor,
   runInShell,
 } from "../harness/doctor.ts";
-import { freePort } from "../harness/listen.ts";
 import { type Machine, makeMachine } from "../harness/machine.ts";
 import { needs } from "../harness/requirements.ts";
-import { until } from "../harness/until.ts";
 
 interface ProjectCheck extends DoctorCheck {
   readonly project: string | null;
@@ -115,13 +113,3 @@ test(
     assert.deepEqual(await ofService(), []);
   },
 );
-
-test("queue: finds that run does not answer, and passes when both run", async (t) => {
-  const { machine, check } = makeProjects(t);
-  const options = { args: ["queue"], env: { SPOOL_PATH: machine.spoolPath } };
-  const outcome = async () => (await check(options)).checks[0]?.outcome;
-  await machine.start("front", { WEBHOOK_PORT: String(await freePort()) });
-  assert.equal(await outcome(), "faulty");
-  await machine.start("run");
-  await until("run has called", async () => (await outcome()) === "ok");
-});

@@ -31,24 +31,11 @@ function useRemote(place: Place, url: string): void {
   git(place, "remote", "set-url", "origin", url);
 }
 
-/** Types the right address in place of the words in angle brackets, as only a person can. */
-async function setRightAddress(place: Place, { change }: { readonly change: string | null }): Promise<void> {
-  assert.ok(change);
-  const ended = await runInShell(place, change.replace(/<[^>]+>/, place.remotePath));
-  assert.equal(ended.exitCode, 0, ended.stderr);
-}
-
 testBroken([
   {
     name: "the only remote has another name",
     check: "remote",
     breakIt: (place) => void git(place, "remote", "rename", "origin", "upstream"),
-  },
-  {
-    name: "there is no remote",
-    check: "remote",
-    breakIt: (place) => void git(place, "remote", "remove", "origin"),
-    fix: setRightAddress,
   },
   {
     name: "a private repository without a token",
