@@ -9,40 +9,40 @@ import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { startLoad, startPushes } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import { buildImage, type Ending, endOf, removeImage, untilPrinted } from "../lab/project.ts";
-import { type LabProject, type ServerLab, startServer, untilServed } from "../lab/server-lab.ts";
+import { type Ending, removeImage, untilPrinted } from "../lab/project.ts";
+import { makeServer, type ServedProject, type Server } from "../lab/server.ts";
 
 const run = promisify(execFile);
 
 /** Git hosts give up a delivery after ten seconds. */
 const hostPatienceMs = 10_000;
-const base = "hotpush-e2e-upgrade:base";
 const old = "hotpush:e2e-old";
 const own = "hotpush-e2e-upgrade:own";
 const script = "#!/bin/sh\nuntil [ ! -e wait ]; do sleep 0.1; done\n";
 
 onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env) => {
-  let server: ServerLab;
-  let shop: LabProject;
+  let server: Server;
+  let shop: ServedProject;
+  /** The image that `init` has built. */
+  let base: string;
 
   before(async () => {
-    await buildImage(env, base);
-    await buildOn(env, base, old, "LABEL version=old");
-    server = await startServer(env, old);
-    shop = server.addProject("shop");
-    await makeRepository(shop.checkout);
-    await server.untilJoined(["shop"]);
-    await shop.compose("up", "--detach", "--wait");
-    await untilServed(shop);
+    server = await makeServer(env);
+    shop = await server.setUp("shop");
+    writeScript(join(shop.checkout, "deploy.sh"), script);
+    base = /^HOTPUSH_IMAGE=(.*)$/m.exec(readFileSync(server.files.envFile, "utf8"))?.[1] ?? "";
+    await useImage(old, "LABEL version=old");
+    await server.compose("up", "--detach", "--wait");
+    await shop.untilServed();
   });
   after(async () => {
     await server?.remove();
-    for (const image of [old, own, base]) await removeImage(env, image);
+    for (const image of [old, own]) await removeImage(env, image);
   });
 
   test("under load and 20 pushes a second, no push is lost and no request fails", async (t) => {
     const load = startLoad(shop.origin, 300);
-    const pushes = startPushes(shop.origin);
+    const pushes = startPushes(shop.origin, shop.secret);
     await until("answers", () => load.answers.length > 30);
     const frontLog = followLog("front");
     const { code, output } = await hotpush("upgrade", "--yes");
@@ -74,7 +74,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
   });
 
   test("it waits for the deployment that runs, and Ctrl-C then changes nothing", async () => {
-    await useOwnImage("LABEL version=own");
+    await useImage(own, "LABEL version=own");
     await startDeployment();
     const seen = await containers();
     const upgrade = startUpgrade();
@@ -103,7 +103,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
   });
 
   test("if the new front is not healthy, the old version runs again", async () => {
-    await useOwnImage('ENTRYPOINT ["false"]');
+    await useImage(own, 'ENTRYPOINT ["false"]');
     const { code, output } = await hotpush("upgrade", "--yes");
     assert.equal(code, 1);
     assert.match(output, /The new front is not healthy, so this server runs the old version again/);
@@ -111,7 +111,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
   });
 
   test("if the new run is not healthy, both are the old version again", async () => {
-    await useOwnImage(`ENTRYPOINT ["sh", "-c", "[ $0 = front ] && exec tini -- hotpush front; exit 1"]`);
+    await useImage(own, `ENTRYPOINT ["sh", "-c", "[ $0 = front ] && exec tini -- hotpush front; exit 1"]`);
     const { code, output } = await hotpush("upgrade", "--yes");
     assert.equal(code, 1);
     assert.match(output, /Replaced front in .+\n.*The new run is not healthy, so this server runs the old/s);
@@ -121,11 +121,13 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     await until("a deployment", () => readDeployments(server.state.run).at(-1)?.state === "succeeded");
   });
 
-  /** Makes an image on top of the base, and lets the server have it under a name of its own. */
-  async function useOwnImage(lines: string): Promise<void> {
-    await buildOn(env, base, own, lines);
+  /** Makes an image on top of the base, and lets the server have it. */
+  async function useImage(tag: string, lines: string): Promise<void> {
+    const building = run("docker", ["build", "--quiet", "--tag", tag, "-"], { env });
+    building.child.stdin?.end(`FROM ${base}\n${lines}\n`);
+    await building;
     const file = server.files.envFile;
-    writeFileSync(file, readFileSync(file, "utf8").replace(/^HOTPUSH_IMAGE=.*$/m, `HOTPUSH_IMAGE=${own}`));
+    writeFileSync(file, readFileSync(file, "utf8").replace(/^HOTPUSH_IMAGE=.*$/m, `HOTPUSH_IMAGE=${tag}`));
   }
 
   async function startDeployment(): Promise<void> {
@@ -144,7 +146,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
   }
 
   function hotpush(...args: readonly string[]): Promise<Ending> {
-    return endOf(shop.start(...args));
+    return shop.hotpush(...args);
   }
 
   /** The server's containers, each as `<name> <image> <id>`. */
@@ -174,23 +176,3 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     };
   }
 });
-
-async function buildOn(env: NodeJS.ProcessEnv, from: string, tag: string, lines: string): Promise<void> {
-  const building = run("docker", ["build", "--quiet", "--tag", tag, "-"], { env });
-  building.child.stdin?.end(`FROM ${from}\n${lines}\n`);
-  await building;
-}
-
-/** Makes a checkout a clone of a repository that `run` reaches too, because both are in one directory. */
-async function makeRepository(checkout: string): Promise<void> {
-  const remote = `${checkout}.git`;
-  const who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
-  const git = (...args: readonly string[]) => run("git", ["-C", checkout, ...who, ...args]);
-  await git("init", "--quiet", "--bare", "--initial-branch=main", remote);
-  await git("init", "--quiet", "--initial-branch=main");
-  await git("remote", "add", "origin", remote);
-  writeScript(join(checkout, "deploy.sh"), script);
-  await git("add", "--all");
-  await git("commit", "--quiet", "--message", "The first version");
-  await git("push", "--quiet", "origin", "HEAD:main");
-}

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { projectNetwork, serverComposeProject, serverFilesAt } from "../../src/config/server.ts";
-import { makeRepository, newServerEnv, webService } from "./newcomer.ts";
 import { dockerIn, endOf, removeFromEngine, spawnHotpush } from "./project.ts";
+import { makeRepository, newServerEnv, webService } from "./server.ts";
 
 const run = promisify(execFile);
 const name = "shop";

@@ -158,14 +158,17 @@ const pushPauseMs = 50;
 const longestDeploymentsMs = 120_000;
 
 /** Sends new signed pushes, twenty a second, until `stop` is called, which returns their results. */
-export function startPushes(origin: string): { readonly stop: () => Promise<readonly PushResult[]> } {
+export function startPushes(
+  origin: string,
+  secret?: string,
+): { readonly stop: () => Promise<readonly PushResult[]> } {
   const state = { isStopping: false };
   const sent: Promise<PushResult>[] = [];
   const startedMs = performance.now();
   const sending = (async () => {
     while (!state.isStopping) {
       // A busy machine catches up on late pushes.
-      while (sent.length * pushPauseMs <= performance.now() - startedMs) sent.push(pushOnce(origin));
+      while (sent.length * pushPauseMs <= performance.now() - startedMs) sent.push(pushOnce(origin, secret));
       await sleep(pushPauseMs - ((performance.now() - startedMs) % pushPauseMs));
     }
   })();
@@ -202,10 +205,10 @@ function hasEnded({ state }: { readonly state: string }): boolean {
 }
 
 /** Sends a push once, as a git host does. */
-async function pushOnce(origin: string): Promise<PushResult> {
+async function pushOnce(origin: string, secret?: string): Promise<PushResult> {
   const startMs = performance.now();
   const took = () => Math.round(performance.now() - startMs);
-  const { headers, body } = githubPush();
+  const { headers, body } = githubPush({}, secret);
   const digest = digestOf({ body });
   try {
     const response = await fetch(`${origin}/webhook`, { method: "POST", headers, body: body as string });
