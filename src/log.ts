@@ -30,13 +30,10 @@ export function openLog(level: LogLevel): Log {
   output.on("error", () => {
     isBroken = true;
   });
-  output.flush = (done = () => {}) => {
-    if (isBroken) done();
-    else
-      once(output, "drain", { signal: AbortSignal.timeout(lastLinesMs) }).then(
-        () => done(),
-        () => done(),
-      );
+  output.flush = async (done = () => {}) => {
+    const signal = AbortSignal.timeout(lastLinesMs);
+    if (!isBroken) await once(output, "drain", { signal }).catch(() => {});
+    done();
   };
   // pino calls this when the process exits. It would retry for ever if the reader is gone, and wait for ever if the
   // reader stalls.

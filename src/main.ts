@@ -10,20 +10,16 @@ const stopMarginMs = 4_500;
 /** The service as a whole, or one of its two halves. */
 type Role = "all" | "front" | "run";
 
-const roles: ReadonlyMap<string | undefined, Role> = new Map([
-  [undefined, "all"],
-  ["front", "front"],
-  ["run", "run"],
-]);
-
 cleanOutput(process.stdout, process.stderr);
 try {
   const command = process.argv.slice(2);
-  const role = command.length > 1 ? undefined : roles.get(command[0]);
-  if (role === undefined) {
+  const [word = "all", ...rest] = command;
+  if (rest.length === 0 && (command.length === 0 || word === "front" || word === "run"))
+    await main(word as Role);
+  else {
     const { runCommandLine } = await import("#cli/command-line");
     process.exitCode = await runCommandLine(command, process.env);
-  } else await main(role);
+  }
 } catch (error) {
   fail(error);
 }
@@ -62,38 +58,29 @@ async function main(role: Role): Promise<void> {
   const shared = { service, files, stopping: stopping.signal, log };
   let front: RunningFront | undefined;
   // `run` first, so that the first push finds it.
-  const run = await runHalf?.startRun({
-    ...shared,
-    env,
-    isSplit: role === "run",
-    address: () => front?.address ?? null,
-  });
-  front = await frontHalf?.startFront({
-    ...shared,
-    findFault: () => run?.findFault() ?? null,
-  });
+  const address = () => front?.address ?? null;
+  const run = await runHalf?.startRun({ ...shared, env, isSplit: role === "run", address });
+  front = await frontHalf?.startFront({ ...shared, findFault: () => run?.findFault() ?? null });
   const close = async () => {
     stopping.abort();
     await run?.stop();
     await front?.close();
     await run?.close();
   };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  for (const signal of ["SIGTERM", "SIGINT"] as const)
     process.on(signal, () => stop(signal, close, log, service.shutdownGraceMs));
-  }
   if (front === undefined) {
     log.info({ event: "service.started" }, "Hotpush runs deployments");
     return;
   }
-  const { address, port } = front.address;
-  log.info({ event: "service.started", address, port }, `Hotpush listens on ${address}:${port}`);
+  const { address: host, port } = front.address;
+  log.info({ event: "service.started", address: host, port }, `Hotpush listens on ${host}:${port}`);
 }
 
 /** A child process inherits the environment by default, so no secret stays in it. */
 function forgetSecrets(): void {
-  for (const name of Object.keys(process.env)) {
+  for (const name of Object.keys(process.env))
     if (name.startsWith("WEBHOOK_SECRET")) delete process.env[name];
-  }
 }
 
 let isStopping = false;

@@ -57,12 +57,8 @@ const leastRedactedBytes = 6;
 const leastLineBytes = 12;
 
 /** Common values: redacting them hides nothing and makes the output hard to read. */
-const commonWords = new Set(
-  [
-    "changeme change-me default disabled docker enabled example localhost mariadb master mongodb mysql password",
-    "postgres postgresql production rabbitmq secret staging development testing undefined",
-  ].flatMap((line) => line.split(" ")),
-);
+const commonWords =
+  /^(?:change-?me|default|disabled|docker|enabled|example|localhost|mariadb|master|mongodb|mysql|password|postgres|postgresql|production|rabbitmq|secret|staging|development|testing|undefined)$/i;
 
 /** A line of PEM that only marks the beginning or the end. */
 const pemBoundary = /^-----(?:BEGIN|END) [A-Z\d ]+-----$/;
@@ -70,9 +66,8 @@ const pemBoundary = /^-----(?:BEGIN|END) [A-Z\d ]+-----$/;
 /** The parts of a secret to redact: itself or its lines; none if they are too short or common. */
 function redactedPartsOf(secret: string): readonly string[] {
   const lines = secret.split("\n").map((line) => line.trim());
-  const isOne = lines.filter((line) => line !== "").length === 1;
-  const least = isOne ? leastRedactedBytes : leastLineBytes;
-  const isCommon = (line: string) => commonWords.has(line.toLowerCase()) || pemBoundary.test(line);
+  const least = lines.filter(Boolean).length === 1 ? leastRedactedBytes : leastLineBytes;
+  const isCommon = (line: string) => commonWords.test(line) || pemBoundary.test(line);
   return lines.filter((line) => Buffer.byteLength(line) >= least && !isCommon(line));
 }
 
@@ -118,12 +113,9 @@ function piecesOf(form: string): readonly string[] {
 function createFinder(forms: readonly string[]): (text: string, at: number) => number {
   const known = new Set(forms);
   const groups = Map.groupBy(forms, (form) => form.slice(0, 2));
-  const lengths = new Map(
-    Array.from(groups, ([start, group]) => [
-      start,
-      [...new Set(group.map(({ length }) => length))].sort((one, other) => other - one),
-    ]),
-  );
+  const lengthsOf = (group: readonly string[]) =>
+    [...new Set(group.map(({ length }) => length))].sort((one, other) => other - one);
+  const lengths = new Map(Array.from(groups, ([start, group]) => [start, lengthsOf(group)]));
   /** Most places of an output end here, without a copy of two characters. */
   const starts = new Set(forms.map((form) => form.charCodeAt(0)));
   return (text, at) => {
@@ -263,9 +255,8 @@ function namesIn(directory: string): readonly string[] {
  */
 export function readSecretFile(path: string, namedBy?: number): string {
   try {
-    return readForeignFile(path, { mostBytes: 64 * 1024, namedBy })
-      .toString()
-      .trim();
+    const bytes = readForeignFile(path, { mostBytes: 64 * 1024, namedBy });
+    return bytes.toString().trim();
   } catch {
     return "";
   }

@@ -49,7 +49,10 @@ export async function startRun(options: RunOptions) {
   checkTools();
 
   const store = openDeployments(statePath);
-  if (store.movedAsideTo) logMovedAside(store.movedAsideTo, log);
+  if (store.movedAsideTo) {
+    const text = `The database was damaged, or made by a version that was never released, and is now ${store.movedAsideTo}; the history starts again, and everybody has to sign in again`;
+    log.error({ event: "store.moved_aside", path: store.movedAsideTo }, text);
+  }
   numberAfter(store, Math.max(...listStatePaths(statePath).map(lastLoggedId)));
   const waiting = Promise.withResolvers<void>();
   // Taken by a program, while this process reads on.
@@ -81,10 +84,8 @@ export async function startRun(options: RunOptions) {
     stopping,
   };
   const projects = new ProjectRegistry(shared, files);
-  const findStoreFault = createHealthCheck(
-    store,
-    (name) => projects.find(name)?.settings.deployTimeoutMs ?? null,
-  );
+  const timeoutMsOf = (name: string) => projects.find(name)?.settings.deployTimeoutMs ?? null;
+  const findStoreFault = createHealthCheck(store, timeoutMsOf);
   /** What is wrong with it, or null. */
   const findFault = () => (stopping.aborted ? "The service is stopping." : findStoreFault());
   // Each role loads only what it needs.
@@ -161,47 +162,35 @@ export async function startRun(options: RunOptions) {
   }
 }
 
-function logMovedAside(path: string, log: Log): void {
-  const text = `The database was damaged, or made by a version that was never released, and is now ${path}; the history starts again, and everybody has to sign in again`;
-  log.error({ event: "store.moved_aside", path }, text);
-}
-
-interface HealthLimits {
-  /** The database is probed at most this often. */
-  readonly probeIntervalMs: number;
-  /** A run is ended at its time-out. If it is still there this much later, the service is at fault. */
-  readonly overdueMs: number;
-}
-
 /**
  * Makes the check behind /health: the database can be written and no run is far past its time-out. A failed deployment
  * does not make the service unhealthy, because a restart would not help.
  *
+ * @param options.probeIntervalMs the database is probed at most this often
+ * @param options.overdueMs a run is ended at its time-out: if it is still there this much later, the service is at fault
  * @param timeoutMsOf null for a project without settings: nothing can be done about what it runs
  * @returns a function that returns the fault, or null
  */
 export function createHealthCheck(
   store: Store,
   timeoutMsOf: (project: string) => number | null,
-  limits: HealthLimits = { probeIntervalMs: 5_000, overdueMs: 5 * 60_000 },
+  { probeIntervalMs, overdueMs } = { probeIntervalMs: 5_000, overdueMs: 5 * 60_000 },
 ): () => string | null {
   // Since when this process has seen the run, not since when the record says it runs: wall clocks jump.
   let seenSinceMs: ReadonlyMap<string, number> = new Map();
 
   function isOverdue(): boolean {
     const nowMs = performance.now();
-    const runs = listRunning(store).map(({ id, attempts, project }) => ({
-      key: `${id} ${attempts}`,
-      project,
-    }));
-    seenSinceMs = new Map(runs.map(({ key }) => [key, seenSinceMs.get(key) ?? nowMs]));
-    return runs.some(({ key, project }) => {
+    const before = seenSinceMs;
+    const runs = new Map(listRunning(store).map((run) => [`${run.id} ${run.attempts}`, run.project]));
+    seenSinceMs = new Map(Array.from(runs.keys(), (key) => [key, before.get(key) ?? nowMs]));
+    return [...runs].some(([key, project]) => {
       const timeoutMs = timeoutMsOf(project);
-      return timeoutMs !== null && nowMs - (seenSinceMs.get(key) ?? nowMs) > timeoutMs + limits.overdueMs;
+      return timeoutMs !== null && nowMs - (seenSinceMs.get(key) ?? nowMs) > timeoutMs + overdueMs;
     });
   }
 
-  return checkAtMostEvery(limits.probeIntervalMs, () => {
+  return checkAtMostEvery(probeIntervalMs, () => {
     if (!canWrite(store)) return "The database cannot be written. The log of the service says more.";
     return isOverdue() ? "A deployment is far past its time-out. The log of the service says more." : null;
   });

@@ -33,10 +33,8 @@ export function requestsText(site: SiteRequests): string {
 function errorsText({ before, after }: SiteRequests): string {
   const count = before.serverErrors + after.serverErrors;
   if (count === 0) return "the app answered none with 5xx";
-  const shares = [
-    ...(after.answers === 0 ? [] : [share(after)]),
-    ...(before.answers === 0 ? [] : [`before ${share(before)}`]),
-  ];
+  const shares = after.answers === 0 ? [] : [share(after)];
+  if (before.answers > 0) shares.push(`before ${share(before)}`);
   return `the app answered ${number(count)} with 5xx (${shares.join(", ")})`;
 }
 

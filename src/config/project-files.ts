@@ -53,19 +53,15 @@ export interface ProjectPaths {
   readonly secretsPath: string | null;
 }
 
-export interface ProjectFilesOptions extends ProjectPaths {
-  /** How often the files are read again. */
-  readonly readEveryMs?: number;
-  readonly log: Log;
-}
-
 /**
  * Reads the projects from the files `<name>.env` of a directory, now and every two seconds. A file that is added, changed
  * or removed counts within five seconds. If a file is broken, the last good settings of its project stay in force.
  *
  * @throws ProblemError `configuration_invalid` if the directory cannot be read: without it every push would be refused
  */
-export function readProjectFiles(options: ProjectFilesOptions): ProjectFiles {
+export function readProjectFiles(
+  options: ProjectPaths & { readonly log: Log; readonly readEveryMs?: number },
+): ProjectFiles {
   const { projectsPath, log, readEveryMs = 2_000 } = options;
   const projects = new Map<string, ProjectConfig>();
   const faults = new Map<string, string>();
@@ -102,14 +98,12 @@ export function readProjectFiles(options: ProjectFilesOptions): ProjectFiles {
 
   /** @returns whether the settings of the project are new */
   function adopt({ name, faults: own, project, warnings }: ProjectReading): boolean {
-    if (project === null || own.length > 0) setFault(name, own.join(" "));
-    if (project === null || own.length > 0) return false;
+    const path = project?.settings.repoPath;
     // Two projects in one checkout would change it at the same time.
-    const path = project.settings.repoPath;
     const other = [...projects.values()].find((one) => one.settings.repoPath === path && one.name !== name);
-    if (other) {
-      const advice = "Give each project a checkout of its own.";
-      setFault(name, `REPO_PATH is ${path}, as in project ${other.name}. ${advice}`);
+    const shared = `REPO_PATH is ${path}, as in project ${other?.name}. Give each project a checkout of its own.`;
+    if (project === null || other) {
+      setFault(name, project === null ? own.join(" ") : shared);
       return false;
     }
     faults.delete(name);
@@ -170,11 +164,11 @@ export interface ProjectReading {
 /** Reads the file of one project. */
 export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, name: string): ProjectReading {
   const broken = { name, texts: [], project: null, warnings: [] };
-  const rule =
-    "a name has 1 to 39 lower-case letters, digits and hyphens, and begins with a letter or digit.";
-  if (!isProjectName(name))
-    return { ...broken, faults: [`${name}.env is not the file of a project: ${rule}`] };
   try {
+    if (!isProjectName(name))
+      throw new Error(
+        `${name}.env is not the file of a project: a name has 1 to 39 lower-case letters, digits and hyphens, and begins with a letter or digit.`,
+      );
     const text = readSmallFile(join(projectsPath, `${name}.env`), false);
     const secretsFile = secretsPath === null ? null : join(secretsPath, `${name}.env`);
     const secretsText =
@@ -182,8 +176,7 @@ export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, nam
     const env = parseEnv(text) as Record<string, string>;
     const faults = unknownVariables(env);
     if (!env.REPO_PATH) faults.push("REPO_PATH is missing: the path of the project's checkout.");
-    const options = { readsFiles: secretsPath !== null };
-    const { settings, warnings } = readProjectSettings(env, faults, options);
+    const { settings, warnings } = readProjectSettings(env, faults, { readsFiles: secretsPath !== null });
     const project = { name, settings, ...readScriptSecrets(secretsText, faults) };
     const texts = [text, secretsText, ...secretTexts(settings)];
     return faults.length > 0 ? { ...broken, texts, faults } : { name, texts, project, faults, warnings };
@@ -224,27 +217,25 @@ export function splitCommand(text: string): Argv | string {
   return program ? [program, ...args] : "names no program";
 }
 
-/** For `hotpush send` and `hotpush init`. */
-const notForService = ["WEBHOOK_URL", "HOTPUSH_GIT_HOST"];
-
-/** A misspelt name would be without effect, and nobody would know. */
+/** A misspelt name would be without effect, and nobody would know. `hotpush send` and `init` use two more. */
 function unknownVariables(env: Readonly<Record<string, string>>): string[] {
-  return Object.keys(env)
-    .filter((name) => !Object.hasOwn(projectVariables, name) && !notForService.includes(name))
-    .filter((name) => !/^WEBHOOK_SECRET(_PREVIOUS)?(_FILE)?$/.test(name))
-    .map(
-      (name) =>
-        `${name} is no setting of a project. Variables that only deploy.sh needs belong in the secrets file.`,
-    );
+  const known = /^WEBHOOK_(?:URL|SECRET(_PREVIOUS)?(_FILE)?)$|^HOTPUSH_GIT_HOST$/;
+  const unknown = Object.keys(env).filter(
+    (name) => !Object.hasOwn(projectVariables, name) && !known.test(name),
+  );
+  const advice =
+    "is no setting of a project. Variables that only deploy.sh needs belong in the secrets file.";
+  return unknown.map((name) => `${name} ${advice}`);
 }
 
 /** What WEBHOOK_SECRET_FILE, NOTIFY_FILE and COMMIT_STATUS_TOKEN_FILE name may change while the project's file stays as it is. */
 function secretTexts({ secrets, notify, commitStatus }: ProjectSettings): readonly string[] {
-  const targets = notify.targets.flatMap(({ kind, url, key }) => [kind, url.reveal(), key?.reveal() ?? ""]);
-  return [
-    secrets.current.reveal(),
-    secrets.previous?.reveal() ?? "",
-    commitStatus?.token.reveal() ?? "",
-    ...targets,
+  const { current, previous } = secrets;
+  const all = [
+    current,
+    previous,
+    commitStatus?.token,
+    ...notify.targets.flatMap(({ url, key }) => [url, key]),
   ];
+  return [...notify.targets.map(({ name }) => name), ...all.map((secret) => secret?.reveal() ?? "")];
 }

@@ -118,9 +118,8 @@ export function readCommitStatus(
   const text = readPrivateFile("COMMIT_STATUS_TOKEN_FILE", tokenPath);
   if (typeof text !== "string") return text.fault;
   const token = text.trim();
-  if (!/^[\x21-\x7e]{8,}$/.test(token)) {
+  if (!/^[\x21-\x7e]{8,}$/.test(token))
     return `COMMIT_STATUS_TOKEN_FILE names ${tokenPath}, which is not one token on one line.`;
-  }
   return Object.freeze({ ...repository, token: makeSecret(token) });
 }
 
@@ -167,9 +166,8 @@ function parseTarget(line: string): NotifyTarget | string {
   const kind = targetKinds.find((one) => one === word);
   const url = /^https?:\/\//i.test(address) && URL.canParse(address) ? new URL(address) : null;
   if (kind === undefined || url === null || rest.length > 0) return `is not ${lineForm}.`;
-  if (kind === "webhook" && keyBytes(key ?? "").length < leastKeyBytes) {
+  if (kind === "webhook" && keyBytes(key ?? "").length < leastKeyBytes)
     return `has no key of at least ${leastKeyBytes} bytes. Make one with: echo whsec_$(openssl rand -base64 32)`;
-  }
   const hash = createHash("sha256").update(`${kind} ${url.href}`).digest("hex").slice(0, 4);
   const name = `${kind} at ${url.host} (${hash})`;
   return { kind, name, url: makeSecret(url.href), key: key === undefined ? null : makeSecret(key) };
@@ -208,9 +206,8 @@ export function readSigners(path: string, repoPath: string): Signers | string {
   const named = `ALLOWED_SIGNERS is ${JSON.stringify(path)}`;
   try {
     const text = readFileSync(path, "utf8");
-    if (isWithin(path, repoPath)) {
+    if (isWithin(path, repoPath))
       return `${named}, which is inside the repository: anyone who can push could add a key. Move it out of REPO_PATH.`;
-    }
     const signers = parseSigners(text);
     return typeof signers === "string" ? `${named}, ${signers}` : signers;
   } catch (error) {
@@ -220,10 +217,8 @@ export function readSigners(path: string, repoPath: string): Signers | string {
 
 /** Neither the path nor the file that it leads to may be in the repository. */
 function isWithin(path: string, repoPath: string): boolean {
-  const roots = [resolve(repoPath), real(repoPath)];
-  return [resolve(path), real(path)].some((one) =>
-    roots.some((root) => `${one}${sep}`.startsWith(root + sep)),
-  );
+  const roots = [resolve(repoPath), real(repoPath)].map((root) => root + sep);
+  return [resolve(path), real(path)].some((one) => roots.some((root) => (one + sep).startsWith(root)));
 }
 
 function real(path: string): string {
@@ -241,9 +236,8 @@ function parseSigners(text: string): Signers | string {
   for (const [index, line] of rest.entries()) {
     if (/^\s*(?:#|$)/.test(line)) continue;
     const signer = parseSigner(line.trim());
-    if (signer === null) {
+    if (signer === null)
       return `whose line ${index + 1} is neither "principals [options] keytype key" of allowed_signers nor part of a PGP public key block.`;
-    }
     ssh.push(signer);
   }
   return ssh.length + pgp.length === 0 ? "which has no key: nothing could be deployed." : { ssh, pgp };
@@ -267,13 +261,9 @@ function parseSigner(line: string): SshSigner | null {
 /** The value of an option: YYYYMMDD[HHMM[SS]] in the time zone of this machine, or UTC with Z; undefined: another form. */
 function instantOf(options: string, name: string): number | null | undefined {
   if (!options.toLowerCase().includes(`${name}=`)) return null;
-  const found = new RegExp(`${name}="(\\d{4})(\\d\\d)(\\d\\d)(?:(\\d\\d)(\\d\\d)(\\d\\d)?)?(Z?)"`, "i").exec(
-    options,
-  );
-  if (!found) return undefined;
-  const [, year, month, day, hours = "00", minutes = "00", seconds = "00", zone = ""] = found;
-  const ms = new Date(
-    `${year}-${month}-${day}T${hours}:${minutes}:${seconds}${zone.toUpperCase()}`,
-  ).getTime();
+  const form = new RegExp(`${name}="(\\d{4})(\\d\\d)(\\d\\d)(?:(\\d\\d)(\\d\\d)(\\d\\d)?)?(Z?)"`, "i");
+  const [, year, month, day, hours = "00", minutes = "00", seconds = "00", zone = ""] =
+    form.exec(options) ?? [];
+  const ms = Date.parse(`${year}-${month}-${day}T${hours}:${minutes}:${seconds}${zone.toUpperCase()}`);
   return Number.isNaN(ms) ? undefined : ms;
 }

@@ -21,12 +21,11 @@ export function makeSecret(value: string): Secret {
   });
 }
 
-/** The built-in default, with which the service refuses to start. */
-const placeholderSecret = "change-me";
-
 /** The command that generates a good secret; every refusal of a bad one names it. */
 export const newSecretCommand = "openssl rand -hex 32";
 
+/** The built-in default, with which the service refuses to start. */
+const placeholderSecret = "change-me";
 /** In lower case; the quotes are what `docker run --env` leaves of `WEBHOOK_SECRET=""`. */
 const placeholders = [placeholderSecret, "changeme", "undefined", "null", '""', "''"];
 /** A placeholder copied from a document: `<webhook_secret>`, `<openssl rand -hex 32>`. */
@@ -57,11 +56,8 @@ export function readSecretText(env: Environment, name: SecretName): { text: stri
   try {
     return { text: readFileSync(path, "utf8").replace(/\r?\n$/, ""), fault: null };
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return {
-      text: "",
-      fault: `${name}_FILE names ${path}, which cannot be read (${code ?? "unknown error"}).`,
-    };
+    const { code = "unknown error" } = error as NodeJS.ErrnoException;
+    return { text: "", fault: `${name}_FILE names ${path}, which cannot be read (${code}).` };
   }
 }
 
@@ -69,9 +65,8 @@ export function readSecretText(env: Environment, name: SecretName): { text: stri
 export function secretFault(name: SecretName, text: string): string | null {
   if (text === "" && name === "WEBHOOK_SECRET_PREVIOUS") return null;
   const kind = text.trim() === "" ? "empty" : isPlaceholder(text.trim()) ? "still the placeholder" : null;
-  if (kind) {
+  if (kind)
     return `${name} is ${kind}; make one with: ${newSecretCommand}, and set the same in the webhook's form at the git host.`;
-  }
   if (!text.startsWith(tokenPrefix) || isWholeToken(text)) return null;
   return `${name} begins with ${tokenPrefix} and is not a whole signing token: the rest must be at least ${leastTokenBytes} bytes in base64. Copy the token as GitLab shows it when it is made; a masked one has stars in it.`;
 }
@@ -89,10 +84,8 @@ function isPlaceholder(text: string): boolean {
 /** A warning about a secret that works but is unwise. */
 export function secretWarnings(current: string): readonly string[] {
   const bytes = Buffer.byteLength(current);
-  if (bytes >= advisedBytes) return [];
-  return [
-    `WEBHOOK_SECRET has ${bytes} bytes, which can be guessed; make one of 32 with: ${newSecretCommand}`,
-  ];
+  const advice = `WEBHOOK_SECRET has ${bytes} bytes, which can be guessed; make one of 32 with: ${newSecretCommand}`;
+  return bytes >= advisedBytes ? [] : [advice];
 }
 
 /**

@@ -56,20 +56,15 @@ export function loadConfig(env: Environment) {
   const service = readServiceSettings(env, faults);
   const project = env.PROJECTS_PATH ? null : readProjectSettings(env, faults);
   if (project === null) faults.push(...strayVariables(env));
-  if (faults.length > 0) {
-    throw new ProblemError({ code: "configuration_invalid", detail: faults.join("\n") });
-  }
+  if (faults.length > 0) throw new ProblemError({ code: "configuration_invalid", detail: faults.join("\n") });
   return { service, project: project?.settings ?? null, warnings: project?.warnings ?? [] };
 }
 
 /** With PROJECTS_PATH, a setting of one project in the environment would be silently without effect. */
 function strayVariables(env: Environment): readonly string[] {
   const names = Object.keys({ ...projectVariables, ...secretVariables });
-  return names
-    .flatMap((name) => [name, `${name}_FILE`])
-    .filter((name) => env[name])
-    .map(
-      (name) =>
-        `${name} is a setting of one project, but PROJECTS_PATH is set. Move it to the project's file in PROJECTS_PATH.`,
-    );
+  const stray = names.flatMap((name) => [name, `${name}_FILE`]).filter((name) => env[name]);
+  const advice =
+    "is a setting of one project, but PROJECTS_PATH is set. Move it to the project's file in PROJECTS_PATH.";
+  return stray.map((name) => `${name} ${advice}`);
 }

@@ -1,6 +1,9 @@
 import { BlockList, isIP } from "node:net";
 
-const separators = /[\s,]+/;
+/** The entries of a list that commas or blanks separate. */
+function entriesOf(text: string): readonly string[] {
+  return text.split(/[\s,]+/).filter((entry) => entry !== "");
+}
 
 /** The ranges of private networks and of this machine, as in Caddy's `private_ranges`. */
 const privateRanges = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "fd00::/8", "::1"];
@@ -12,21 +15,18 @@ const privateRanges = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0
  */
 export function parseAddressList(text: string): BlockList | null {
   const list = new BlockList();
-  const entries = text.split(separators).filter((entry) => entry !== "");
-  const ranges = entries.flatMap((entry) => (entry === "private_ranges" ? privateRanges : [entry]));
+  const ranges = entriesOf(text).flatMap((entry) => (entry === "private_ranges" ? privateRanges : [entry]));
   return ranges.every((range) => addRange(list, range)) ? list : null;
 }
 
 function addRange(list: BlockList, range: string): boolean {
-  const [address = "", prefix, ...rest] = range.split("/");
+  const [address = "", given, ...rest] = range.split("/");
   const version = isIP(address);
   if (version === 0 || address.includes("%") || rest.length > 0) return false;
   const family = version === 4 ? "ipv4" : "ipv6";
-  if (prefix === undefined) {
-    list.addAddress(address, family);
-    return true;
-  }
-  if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > (version === 4 ? 32 : 128)) return false;
+  const longest = version === 4 ? 32 : 128;
+  const prefix = given ?? String(longest);
+  if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > longest) return false;
   list.addSubnet(address, Number(prefix), family);
   return true;
 }
@@ -69,7 +69,7 @@ export function webhookUrlOf(url: URL, project: string | null): URL {
 
 /** Reads names of variables, none of them of a webhook secret. @returns null if any entry is something else */
 export function variableNames(text: string): readonly string[] | null {
-  const names = text.split(separators).filter((name) => name !== "");
+  const names = entriesOf(text);
   const areUsable = names.every((name) => /^[A-Za-z_]\w*$/.test(name) && !name.startsWith("WEBHOOK_SECRET"));
   return areUsable ? Object.freeze(names) : null;
 }
@@ -80,7 +80,7 @@ export function variableNames(text: string): readonly string[] | null {
  * @returns null if one begins like an option of git's patterns or like an absolute path, or leaves the repository
  */
 export function pathPatterns(text: string): readonly string[] | null {
-  const patterns = text.split(separators).filter((pattern) => pattern !== "");
+  const patterns = entriesOf(text);
   const areUsable = patterns.every((pattern) => {
     const path = pattern.replace(/^!/, "");
     return path !== "" && !/^[:/!]/.test(path) && !path.split("/").includes("..") && !path.includes("\0");
@@ -125,12 +125,11 @@ export function formatDuration(ms: number): string {
   const seconds = Math.round(ms / 100) / 10;
   if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(ms / unitsMs.m);
-  if (minutes < 60) return joined(minutes, "min", Math.floor((ms % unitsMs.m) / 1_000), "s");
-  return joined(Math.floor(minutes / 60), "h", minutes % 60, "min");
-}
-
-function joined(large: number, largeUnit: string, small: number, smallUnit: string): string {
-  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+  const text =
+    minutes < 60
+      ? `${minutes} min ${Math.floor((ms % unitsMs.m) / 1_000)} s`
+      : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return text.replace(/ 0 \w+$/, "");
 }
 
 const unitsBytes = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 } as const;
@@ -147,9 +146,6 @@ export function parseSizeBytes(text: string): number | null {
 
 /** Formats a size for a person: `512 B`, `1.5 MiB`, `72.4 GiB`. */
 export function formatSize(bytes: number): string {
-  if (bytes < unitsBytes.KiB) return `${bytes} B`;
-  const gibibyte = 1024 * unitsBytes.MiB;
-  if (bytes >= gibibyte) return `${Math.round((bytes / gibibyte) * 10) / 10} GiB`;
-  const unit = bytes < unitsBytes.MiB ? "KiB" : "MiB";
+  const unit = (["GiB", "MiB", "KiB"] as const).find((one) => bytes >= unitsBytes[one]) ?? "B";
   return `${Math.round((bytes / unitsBytes[unit]) * 10) / 10} ${unit}`;
 }

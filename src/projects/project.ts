@@ -153,16 +153,14 @@ export class Project {
     const { store } = this;
     const running = findRunning(store);
     const recorded = undone(store, () => recordPush(store, push));
-    if (recorded.kind === "duplicate") {
+    if (recorded.kind === "duplicate")
       return { duplicate: { deployment: recorded.deployment, detail: recorded.detail } };
-    }
     const problem = await checkScript(this.script());
     if (problem) return { fail: problem };
     const { ref, commit } = recorded.deployment;
     if (findPause(store) !== null) return { deploy: { ref, commit, when: "resumed" } };
-    return running
-      ? { deploy: { ref, commit, when: "after", after: summary(running) } }
-      : { deploy: { ref, commit, when: "now" } };
+    if (running) return { deploy: { ref, commit, when: "after", after: summary(running) } };
+    return { deploy: { ref, commit, when: "now" } };
   }
 
   /** Records whom its settings name for reports, and since when its secrets are known. Call it in a transaction. */
@@ -190,10 +188,8 @@ export class Project {
   /** The evidence for finishing a rotation; null if there is no previous secret. */
   secretUses(): { readonly current: SecretUse; readonly previous: SecretUse | null } {
     const { current, previous } = this.#fingerprints();
-    return {
-      current: readSecretUse(this.store, current),
-      previous: previous === null ? null : readSecretUse(this.store, previous),
-    };
+    const useOf = (fingerprint: string) => readSecretUse(this.store, fingerprint);
+    return { current: useOf(current), previous: previous && useOf(previous) };
   }
 
   /** Where a branch is at the remote. */
@@ -219,25 +215,16 @@ export class Project {
     const { store, log, queue, readRemoteHead } = this;
     const { service, env, lookInTurn: inTurn } = this.#shared;
     const { scriptStatePath, ordersPath } = this.#paths();
-    const sources = {
-      ...settings,
-      env,
-      scriptSecrets,
-      secretCommands,
-      scriptStatePath,
-      ordersPath,
-      runsAsOwner: service.projectsPath !== null,
-    };
-    const script = createProjectScript(sources);
+    const runsAsOwner = service.projectsPath !== null;
+    const places = { scriptStatePath, ordersPath, runsAsOwner };
+    const script = createProjectScript({ ...settings, env, scriptSecrets, secretCommands, ...places });
     this.#wantsStarts = subscribersOf(settings).some(({ wantsStarts }) => wantsStarts);
     // Now, so that a roll-out by hand before the first deployment finds it.
     try {
       makeScriptState(script());
     } catch (error) {
-      log.error(
-        { event: "script.no_state", err: error },
-        "The state directory of the scripts cannot be made",
-      );
+      const text = "The state directory of the scripts cannot be made";
+      log.error({ event: "script.no_state", err: error }, text);
     }
     logScriptFault(script(), log).catch((error: unknown) =>
       log.error({ event: "script.unchecked", err: error }, "The deploy script could not be checked"),
@@ -273,8 +260,8 @@ export class Project {
       pollMs: () => askEvery(this.settings, mostPollMs),
       read: async (commit, branch, signal) => {
         const { commitStatus } = this.settings;
-        if (commitStatus === null)
-          return { kind: "fault", fault: "COMMIT_STATUS_TOKEN_FILE is not set.", waitMs: 0 };
+        const fault = "COMMIT_STATUS_TOKEN_FILE is not set.";
+        if (commitStatus === null) return { kind: "fault", fault, waitMs: 0 };
         // Most projects wait for no checks.
         const { readHostChecks } = await import("#notifications/host-checks");
         return await readHostChecks(commitStatus, commit, branch, signal);
@@ -301,20 +288,14 @@ export class Project {
         return async (deployment: Deployment, commit: string, signal: AbortSignal) => {
           // Most projects need no signatures, so this is loaded with the first deployment that needs one.
           const { checkSigned } = await import("#runner/signatures");
-          const findLastDeployed = () => findLastDeployedCommit(store);
           const onVerified = (signer: string) => {
             const fields = { event: "deployment.verified", deployment: deployment.id, commit, signer };
             log.info(fields, `Commit ${shortCommit(commit)} is signed by ${signer}`);
             store.transaction(() => noteSigner(store, deployment.id, signer));
           };
-          const options = {
-            signersPath,
-            findLastDeployed,
-            script: project.script(),
-            statePath,
-            signal,
-            onVerified,
-          };
+          const findLastDeployed = () => findLastDeployedCommit(store);
+          const script = project.script();
+          const options = { signersPath, findLastDeployed, script, statePath, signal, onVerified };
           return await checkSigned(options, deployment, commit);
         };
       },
@@ -379,17 +360,16 @@ export function listStatePaths(statePath: string): readonly string[] {
 
 /** The result of `write`, whose transaction is rolled back. */
 function undone<Result>(store: Store, write: () => Result): Result {
-  const undo = new Error("The dry run is over.");
-  const results: Result[] = [];
+  const undo = { result: undefined as Result | undefined };
   try {
-    store.transaction(() => {
-      results.push(write());
+    return store.transaction(() => {
+      undo.result = write();
       throw undo;
     });
   } catch (error) {
     if (error !== undo) throw error;
+    return undo.result as Result;
   }
-  return results[0] as Result;
 }
 
 /** All projects of a service. It follows the files of their settings. */

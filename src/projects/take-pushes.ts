@@ -74,8 +74,9 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
 
   /** Looks for pushes that nobody offers. */
   async function look(): Promise<void> {
-    const names = [...listForeignDirectory(directory, mostListed)].sort();
-    const ids = names.map(spooledIdOf).filter((id) => id !== null);
+    const ids = listForeignDirectory(directory, mostListed)
+      .map(spooledIdOf)
+      .filter((id) => id !== null);
     while (ids.length > 0 && !stopping.aborted) {
       take(ids.splice(0, mostOffered));
       await pause(Math.max(0, restsUntilMs - performance.now()), stopping);
@@ -138,10 +139,8 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   /** @returns null if it is no push that is deployed here; undefined if there is none, or none that can be read now */
   function read(id: string): Offer | null | undefined {
     try {
-      const bytes = readForeignFile(join(directory, spoolName(id)), {
-        mostBytes: longestPushBytes,
-        followsLinks: false,
-      });
+      const limits = { mostBytes: longestPushBytes, followsLinks: false };
+      const bytes = readForeignFile(join(directory, spoolName(id)), limits);
       return offerIn(parsed(bytes.toString("utf8")));
     } catch (error) {
       const { code = "" } = error as NodeJS.ErrnoException;
@@ -193,11 +192,10 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       });
     grown.clear();
     grownBy = 0;
-    const sql = "SELECT max(seq) - min(seq) AS n FROM spooled";
-    if (Number(store.get(sql)?.n ?? 0) < mostIds * 2) return;
-    store.transaction(() =>
-      store.run("DELETE FROM spooled WHERE seq < (SELECT max(seq) FROM spooled) - ?", mostIds),
-    );
+    const { n } = store.get("SELECT max(seq) - min(seq) AS n FROM spooled") ?? {};
+    if (Number(n) < mostIds * 2) return;
+    const sql = "DELETE FROM spooled WHERE seq < (SELECT max(seq) FROM spooled) - ?";
+    store.transaction(() => store.run(sql, mostIds));
   }
 
   const ended = lookAgain();
