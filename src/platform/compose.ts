@@ -195,17 +195,6 @@ export interface ComposeTarget {
   readonly projectName?: string;
 }
 
-export function buildCommand(target: ComposeTarget, services: readonly string[]): Argv {
-  return [...composeCommand(target), "build", ...services];
-}
-
-export function pullCommand(target: ComposeTarget, services: readonly string[]): Argv {
-  return [...composeCommand(target), "pull", "--ignore-buildable", ...services];
-}
-
-/** Pulls the images of a model that the command reads from its input. */
-export const pullGiven: Argv = ["docker", "compose", "--progress", "plain", "--file", "-", "pull"];
-
 /**
  * Starts more containers of services and leaves the present ones as they are (see rollout/project.ts).
  *
@@ -222,11 +211,6 @@ export function scaleUpCommand(
   return [...composeCommand(target), ...up, ...options, ...services, ...providers];
 }
 
-/** The same command as a dry run: compose only prints, line by line, what it would do. */
-export function rehearsed([docker, plugin = "", ...rest]: Argv): Argv {
-  return [docker, plugin, "--dry-run", ...rest];
-}
-
 /** Replaces the containers of one service. The service is down in between. */
 export function recreateCommand(
   target: ComposeTarget,
@@ -234,15 +218,6 @@ export function recreateCommand(
   providers: readonly string[] = [],
 ): Argv {
   return [...composeCommand(target), "up", "--detach", "--no-deps", "--no-build", service, ...providers];
-}
-
-/** Runs a service to its end in a new container, which replaces the one that ended. */
-export function runOnceCommand(
-  target: ComposeTarget,
-  service: string,
-  providers: readonly string[] = [],
-): Argv {
-  return [...recreateCommand(target, service, providers), "--force-recreate"];
 }
 
 /** The beginning of each command about a project. */

@@ -52,7 +52,8 @@ export function readForeignFile(
     if (found.stats.size > mostBytes && !isCut) throw refusal("EFBIG", path, `is over ${mostBytes} bytes`);
     const fd = openSync(at(found), O_RDONLY | O_NONBLOCK | O_NOCTTY);
     try {
-      return readAtMost(fd, Math.min(mostBytes, found.stats.size));
+      const bytes = Buffer.alloc(Math.min(mostBytes, found.stats.size));
+      return bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, 0));
     } finally {
       closeSync(fd);
     }
@@ -219,14 +220,6 @@ function isReachable(stats: Stats, owners: ReadonlySet<number>): boolean {
     if (owner === 0 || stats.uid === owner) return true;
     return (stats.mode & (readUser(owner, -1).groups.includes(stats.gid) ? forAll << 3 : forAll)) !== 0;
   });
-}
-
-function readAtMost(fd: number, mostBytes: number): Buffer {
-  const bytes = Buffer.allocUnsafe(mostBytes);
-  let length = 0;
-  for (let count = -1; count !== 0 && length < mostBytes; length += count)
-    count = readSync(fd, bytes, length, mostBytes - length, length);
-  return Buffer.from(bytes.subarray(0, length));
 }
 
 function refusal(code: string, path: string, why: string): NodeJS.ErrnoException {

@@ -206,9 +206,7 @@ export function createPublicServer(options: ServerOptions, log: Log, handle: Han
   server.maxHeadersCount = maxHeaders;
   server.maxConnections = Math.max(64, Math.min(mostConnections, openFilesLimit() - reservedDescriptors));
   server.timeout = idleSocketMs;
-  const latest = new WeakMap<Socket, Exchange>();
-  limitConnections(server, latest);
-  answerBrokenRequests(server, latest);
+  answerBrokenRequests(server, limitConnections(server));
   return server;
 }
 
@@ -216,12 +214,6 @@ export function createPublicServer(options: ServerOptions, log: Log, handle: Han
 function openFilesLimit(): number {
   const line = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
   return Number(line?.[1] ?? mostConnections);
-}
-
-/** A request whose head has arrived whole, and the response to it. Earlier ones of its connection are answered before it. */
-interface Exchange {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
 }
 
 /** This share of the connections is kept free for new ones, and 16 at least. */
@@ -233,9 +225,12 @@ const mostLooks = 64;
 /**
  * Closes a connection for each new one when `server` comes near its limit; else anybody who keeps enough of them open locks
  * out every delivery. Of those without news for longest, the first without a request is closed, else the first whose body has
- * not come whole. A request that has come whole is never cut. `latest` gets the last request of each connection.
+ * not come whole. A request that has come whole is never cut.
+ *
+ * @returns the latest response of each connection, whose request's head has arrived whole; earlier ones are answered before it
  */
-function limitConnections(server: Server, latest: WeakMap<Socket, Exchange>): void {
+function limitConnections(server: Server): WeakMap<Socket, ServerResponse<IncomingMessage>> {
+  const latest = new WeakMap<Socket, ServerResponse<IncomingMessage>>();
   const most = server.maxConnections - Math.max(leastFree, Math.floor(server.maxConnections * freeShare));
   const open = new Set<Socket>();
   /** Those that wait for the other side, the longest first. */
@@ -253,14 +248,15 @@ function limitConnections(server: Server, latest: WeakMap<Socket, Exchange>): vo
   });
   server.prependListener("request", (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    latest.set(socket, { request, response });
+    latest.set(socket, response);
     waiting.delete(socket);
     waiting.set(socket, "body");
     request.once("close", () => waiting.get(socket) === "body" && waiting.delete(socket));
     response.once("close", () => {
-      if (!socket.destroyed && latest.get(socket)?.response === response) waiting.set(socket, "request");
+      if (!socket.destroyed && latest.get(socket) === response) waiting.set(socket, "request");
     });
   });
+  return latest;
 }
 
 /**
@@ -268,7 +264,7 @@ function limitConnections(server: Server, latest: WeakMap<Socket, Exchange>): vo
  * requests that came whole before them on the same connection are answered first, or a sender would take the refusal for
  * the answer to a push that was recorded.
  */
-function answerBrokenRequests(server: Server, latest: WeakMap<Socket, Exchange>): void {
+function answerBrokenRequests(server: Server, latest: ReturnType<typeof limitConnections>): void {
   const broken = new WeakSet<Socket>();
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) {
@@ -280,10 +276,10 @@ function answerBrokenRequests(server: Server, latest: WeakMap<Socket, Exchange>)
     broken.add(socket);
     const [code, detail] = brokenRequests[error.code ?? ""] ?? notHttp;
     const answer = problemAnswer({ code, detail, closing: "broken" });
-    const { request, response } = latest.get(socket) ?? {};
-    if (!request || !response || (request.complete && response.writableFinished))
-      writeAndClose(socket, answer);
-    else if (request.complete) response.once("close", () => writeAndClose(socket, answer));
+    const response = latest.get(socket);
+    const isWhole = response?.req.complete;
+    if (!response || (isWhole && response.writableFinished)) writeAndClose(socket, answer);
+    else if (isWhole) response.once("close", () => writeAndClose(socket, answer));
     else if (response.writableEnded) socket.destroySoon();
     else sendAnswer(response, answer);
   });

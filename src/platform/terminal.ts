@@ -4,13 +4,7 @@ import { stripVTControlCharacters } from "node:util";
 import { CommandError } from "#problems";
 
 /** The output of a command for a person: plain text if it is piped, with colour and progress on a terminal. */
-export interface Terminal {
-  readonly isInteractive: boolean;
-  readonly columns: number;
-  readonly paint: (colour: Colour, text: string) => string;
-  /** Writes whole lines. */
-  readonly print: (...lines: readonly string[]) => void;
-}
+export type Terminal = Readonly<ReturnType<typeof openTerminal>>;
 
 /** The codes that begin and end each (ECMA-48, "Select graphic rendition"). */
 const colours = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], yellow: [33, 39] } as const;
@@ -20,19 +14,21 @@ export type Colour = keyof typeof colours;
 const usualColumns = 80;
 
 /** The terminal behind `stream`. Any text in NO_COLOR switches colour off, as https://no-color.org defines it. */
-export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv): Terminal {
+export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv) {
   const isInteractive = stream.isTTY === true && env.TERM !== "dumb";
   const hasColour = isInteractive && !env.NO_COLOR;
   return {
     isInteractive,
     columns: isInteractive ? stream.columns || usualColumns : usualColumns,
-    paint: (colour, text) => (hasColour ? painted(text, colours[colour]) : text),
-    print: (...lines) => stream.write(lines.map((line) => `${line}\n`).join("")),
+    paint(colour: Colour, text: string): string {
+      const [begin, end] = colours[colour];
+      return hasColour ? `${control(`${begin}m`)}${text}${control(`${end}m`)}` : text;
+    },
+    /** Writes whole lines. */
+    print(...lines: readonly string[]): void {
+      stream.write(lines.map((line) => `${line}\n`).join(""));
+    },
   };
-}
-
-function painted(text: string, [begin, end]: readonly [number, number]): string {
-  return `${control(`${begin}m`)}${text}${control(`${end}m`)}`;
 }
 
 /** A line of a script without what could steer the terminal that it is shown on; a tab, which would jump over what the line showed before, becomes spaces. */
@@ -40,9 +36,8 @@ export function harmless(line: string): string {
   return withoutSteering(line, { kept: "\t" }).replaceAll("\t", "    ");
 }
 
-/** Control characters but line feed and tab, and those that turn the direction of writing round. */
+/** Control characters, and those that turn the direction of writing round. */
 const steering = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
-const harmlessOnes = "\n\t";
 
 /** What begins the control sequences of this process: nobody else can write it, and tools that measure text skip it. */
 const own = `\u001b[${[0, 0, 0].map(() => randomInt(1_000, 10_000)).join(";")};`;
@@ -61,8 +56,7 @@ export function cleaned(text: string): string {
 }
 
 function visible(found: string): string {
-  if (harmlessOnes.includes(found)) return found;
-  return `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return "\n\t".includes(found) ? found : `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
 /**
@@ -247,10 +241,9 @@ export function formatTable(rows: readonly (readonly string[])[]): readonly stri
   const [header, ...rest] = rows.map((row) => [...row]);
   if (!header) return [];
   const widths = header.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join("  ")
-      .trimEnd();
+  const line = (row: readonly string[]) => {
+    const cells = row.map((cell, column) => cell.padEnd(widths[column] ?? 0));
+    return cells.join("  ").trimEnd();
+  };
   return [line(header), widths.map((width) => "─".repeat(width)).join("  "), ...rest.map(line)];
 }

@@ -189,7 +189,7 @@ export class Project {
   secretUses(): { readonly current: SecretUse; readonly previous: SecretUse | null } {
     const { current, previous } = this.#fingerprints();
     const useOf = (fingerprint: string) => readSecretUse(this.store, fingerprint);
-    return { current: useOf(current), previous: previous && useOf(previous) };
+    return { current: useOf(current), previous: previous === null ? null : useOf(previous) };
   }
 
   /** Where a branch is at the remote. */

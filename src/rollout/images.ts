@@ -1,14 +1,7 @@
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { formatSize, parseSizeBytes } from "#config/values";
-import {
-  buildCommand,
-  complaintOf,
-  pullCommand,
-  pullGiven,
-  resolveDigests,
-  runCompose,
-} from "#platform/compose";
+import { complaintOf, composeCommand, resolveDigests, runCompose } from "#platform/compose";
 import {
   type Container,
   inspectImage,
@@ -51,13 +44,14 @@ export async function prepareImages(
   const built = services.filter(({ isBuilt }) => isBuilt);
   const watched = await pinImages(rollout, services);
   const pulled = names(await toPull(rollout, services, watched));
-  if (pulled.length > 0) await runReported(rollout, "pull", pullCommand(target, pulled), pulled);
+  const pull = [...composeCommand(target), "pull", "--ignore-buildable", ...pulled] as const;
+  if (pulled.length > 0) await runReported(rollout, "pull", pull, pulled);
   if (!withBuild || built.length === 0) return;
   // A worker may use the image that the app builds.
   const images = new Set(built.map(({ image }) => image));
   const builders = names(project.services.filter(({ hasBuild, image }) => hasBuild && images.has(image)));
   await requireDiskSpace(rollout);
-  await runReported(rollout, "build", buildCommand(target, builders), builders);
+  await runReported(rollout, "build", [...composeCommand(target), "build", ...builders], builders);
   await Promise.all(built.map((service) => tagBuilt(rollout, service)));
 }
 
@@ -88,7 +82,8 @@ async function pinImages(
     services: Object.fromEntries(missing.map(({ pinned }, index) => [index, { image: pinned }])),
   };
   const missingNames = missing.map(({ name }) => name);
-  if (missing.length > 0) await runReported(rollout, "pull", pullGiven, missingNames, JSON.stringify(model));
+  const pull = ["docker", "compose", "--progress", "plain", "--file", "-", "pull"] as const;
+  if (missing.length > 0) await runReported(rollout, "pull", pull, missingNames, JSON.stringify(model));
   for (const { name, pinned } of pins) await tagImage(engine, pinned, name);
   return watched;
 }

@@ -9,7 +9,6 @@ import {
   type ComposeService,
   type ComposeVolume,
   complaintOf,
-  rehearsed,
   runCompose,
 } from "#platform/compose";
 import type { Container, ContainerMount } from "#platform/docker/containers";
@@ -473,9 +472,13 @@ function hashOf({ definition }: Network): string {
  * stop.
  */
 async function wouldStop(rollout: Asking, { name }: RolloutService, argv: Argv): Promise<boolean> {
+  const [docker, plugin = "", ...rest] = argv;
   const lines: string[] = [];
   const onLine = (line: string) => lines.push(line);
-  const ending = await runCompose(rollout, rehearsed(argv), { timeoutMs: rehearsalTimeoutMs, onLine });
+  const ending = await runCompose(rollout, [docker, plugin, "--dry-run", ...rest], {
+    timeoutMs: rehearsalTimeoutMs,
+    onLine,
+  });
   if (lines.some((line) => /\bContainer\b.*\bStopp/.test(line))) return true;
   if (hasSucceeded(ending)) return false;
   throw new ProblemError({

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/values";
-import { recreateCommand, runCompose, runOnceCommand, startFailure } from "#platform/compose";
+import { recreateCommand, runCompose, startFailure } from "#platform/compose";
 import {
   type Container,
   type ContainerSpec,
@@ -193,9 +193,8 @@ export async function endEarlierRun(on: ServiceRollout): Promise<Containers> {
 
 async function startAndWait(on: ServiceRollout): Promise<Containers> {
   const { target, service, engine } = on;
-  const ending = await runCompose(on, runOnceCommand(target, service.name, service.providers), {
-    timeoutMs: runStartTimeoutMs,
-  });
+  const argv = [...recreateCommand(target, service.name, service.providers), "--force-recreate"] as const;
+  const ending = await runCompose(on, argv, { timeoutMs: runStartTimeoutMs });
   if (!hasSucceeded(ending)) throw startFailure(service.name, "run", ending);
   const containers = await ended(on);
   const failed = containers.find(({ exitCode }) => exitCode !== 0);

@@ -73,12 +73,9 @@ export function connectEngine(
     const timeoutMs = answerTimeoutMs + patienceMs;
     const text = body === undefined ? "" : JSON.stringify(body);
     const asked = sendHttp(targetOf(path), { method, headers, body: text, timeoutMs });
-    const answer = await asked.catch((error: unknown) => {
-      throw unreachable(dockerHost, error as NodeJS.ErrnoException);
-    });
-    const { status } = answer;
-    if (status < 400) return answer.body;
-    throw refusal(status, `${method} ${path}`, answer.body);
+    const { status, body: answer } = await asked.catch(reportUnreachable(dockerHost));
+    if (status < 400) return answer;
+    throw refusal(status, `${method} ${path}`, answer);
   };
   return {
     get: (path) => call("GET", path),
@@ -98,9 +95,7 @@ export async function openEngine(
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   const asked = openHttp(readDockerHost(dockerHost)(path), { headers, signal });
-  const answer = await asked.catch((error: unknown) => {
-    throw unreachable(dockerHost, error as NodeJS.ErrnoException);
-  });
+  const answer = await asked.catch(reportUnreachable(dockerHost));
   const { statusCode = 0 } = answer;
   if (statusCode < 400) return answer;
   throw refusal(statusCode, `GET ${path}`, await buffer(answer));
@@ -132,11 +127,11 @@ function messageIn(body: Buffer): string {
   }
 }
 
-function unreachable(dockerHost: string, error: NodeJS.ErrnoException): ProblemError {
-  return new ProblemError(
-    { code: "docker_unreachable", detail: `${dockerHost}: ${hintFor(error, dockerHost)}` },
-    error,
-  );
+function reportUnreachable(dockerHost: string): (error: NodeJS.ErrnoException) => never {
+  return (error) => {
+    const detail = `${dockerHost}: ${hintFor(error, dockerHost)}`;
+    throw new ProblemError({ code: "docker_unreachable", detail }, error);
+  };
 }
 
 function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
