@@ -3,12 +3,11 @@ import { execFileSync } from "node:child_process";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type DoctorOptions, git, makePlace, type Place, probe, runDoctor } from "../harness/doctor.ts";
+import { type DoctorOptions, git, makePlace, type Place, probe } from "../harness/doctor.ts";
 import type { Scope } from "../harness/temporary.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
 const example = join(import.meta.dirname, "../../examples/compose");
-const lints = ["lint-healthcheck", "lint-side-by-side"];
 
 /** The example's project, and the doctor with the Docker of the lab. */
 function makeExample(
@@ -39,13 +38,6 @@ function withoutHealthcheck(text: string): string {
 }
 
 onEngine("hotpush doctor with a real Docker", (env) => {
-  test("the example's project has no fault", async (t) => {
-    const { place, run } = makeExample(t, env);
-    const args = ["docker", "compose", ...lints, "restart"];
-    const { stdout } = await runDoctor(place, { ...run, args });
-    assert.equal(stdout.trimEnd().split("\n").at(-1), `All ${args.length} checks passed`, stdout);
-  });
-
   test("a fault is found in the file as compose resolves it, and the old file passes", async (t) => {
     const { place, run } = makeExample(t, env);
     const inApp = (line: string) => (text: string) =>

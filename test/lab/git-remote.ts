@@ -27,7 +27,8 @@ export async function makeGitRemote(project: Pick<TestProject, "directory" | "or
   await writeFile(join(directory, ".gitignore"), ".env\nstate\nother\n");
   await commitAndPush(directory);
   await git("/", "clone", "--quiet", bare, clone);
-  writeScript(join(bare, "hooks/post-receive"), `#!/bin/sh\nexec ${sendingTo(origin)}\n`);
+  const send = [process.execPath, import.meta.filename, origin].map((word) => `'${word}'`).join(" ");
+  writeScript(join(bare, "hooks/post-receive"), `#!/bin/sh\nexec ${send}\n`);
   return {
     /** Commits a change and pushes it. */
     async push(change: (clone: string) => Promise<void>) {
@@ -55,16 +56,12 @@ export async function git(directory: string, ...args: readonly string[]): Promis
   return stdout.trim();
 }
 
-/** The command line of a post-receive hook that sends a signed delivery for each pushed ref, as a git host does. */
-export function sendingTo(url: string, path = "/webhook"): string {
-  return [process.execPath, import.meta.filename, url, path].map((word) => `'${word}'`).join(" ");
-}
-
+/** As a post-receive hook, it sends a signed delivery for each pushed ref, as a git host does. */
 if (import.meta.main) {
-  const [url = "", path] = process.argv.slice(2);
+  const url = process.argv[2] ?? "";
   for await (const line of createInterface({ input: process.stdin })) {
     const [before = "", after = "", ref = ""] = line.split(" ");
-    const { status, json } = await deliver(url, githubPush({ ref, before, after }), path);
+    const { status, json } = await deliver(url, githubPush({ ref, before, after }));
     console.log(`${ref} ${status} ${JSON.stringify(json)}`);
   }
 }
