@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { callRun, readEvents } from "../../src/calls/client.ts";
+import { callRun, followRun } from "../../src/calls/client.ts";
 import { deliver, githubPush } from "../../test/harness/delivery.ts";
 import { startService } from "../../test/harness/service.ts";
 import { type Scope, temporaryDirectory } from "../../test/harness/temporary.ts";
@@ -72,7 +72,8 @@ export const hotpush: Peer = {
         const recorded = Object.entries({ createdAt, startedAt, liveAt, finishedAt });
         const lines: (readonly [number, string])[] = [];
         const { signal } = new AbortController();
-        const events = readEvents(service.statePath, { id: id ?? null, isFollowing: false, signal });
+        const asked = { id: id ?? "latest", follow: "false" } as const;
+        const events = followRun(service.statePath, "events", asked, { signal });
         for await (const event of events) {
           if (event.event !== "line") continue;
           const { line, printedAt } = event;

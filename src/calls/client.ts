@@ -54,11 +54,6 @@ export async function callRun<Name extends CallName>(
   return JSON.parse(await text(await openCall(place, name, asked, options))) as GivenBy<Name>;
 }
 
-/**
- * Makes a call whose answer goes on, and is read as it comes.
- *
- * @throws as `callRun`
- */
 async function openCall<Name extends CallName>(
   place: ServicePlace,
   name: Name,
@@ -75,59 +70,28 @@ async function openCall<Name extends CallName>(
   throw new CommandError(detail);
 }
 
-/**
- * Keeps the service from starting deployments until `signal` is aborted or this process ends. Ends early if the service
- * goes away.
- *
- * @throws as `callRun`
- */
-export function openHold(
-  statePath: string,
-  { reason, requestedBy }: { readonly reason: string; readonly requestedBy: string | undefined },
-  signal: AbortSignal,
-): AsyncGenerator<HoldEvent, void, void> {
-  return readLines<HoldEvent>(openCall(statePath, "hold", { reason }, { requestedBy, signal }), signal);
-}
-
-export interface EventsOptions {
-  /** null: the deployment that runs, else the last that did. */
-  readonly id: number | null;
-  /** Whether to go on until the deployment has ended. */
-  readonly isFollowing: boolean;
-  /** The place in the log after the last line that is known. */
-  readonly from?: number;
-  /** The project whose latest deployment is meant. */
-  readonly whose?: { readonly project?: string; readonly within?: string };
-  readonly signal: AbortSignal;
+/** What each call that goes on sends. */
+interface EventOf {
+  /** The last one is the deployment as it ended, unless the service went away. */
+  readonly events: ControlEvent;
+  readonly serviceLog: ServiceLogEvent;
+  /** No deployment starts until `signal` is aborted or this process ends. */
+  readonly hold: HoldEvent;
 }
 
 /**
- * Yields the events of a deployment as the service sends them. Ends early if `signal` is aborted or the service goes away; the
- * caller notices this because the last deployment that it got is not finished.
+ * Makes a call that goes on, and yields what it sends. Ends early if `signal` is aborted or the service goes away.
  *
  * @throws as `callRun`
  */
-export function readEvents(
+export function followRun<Name extends keyof EventOf>(
   place: ServicePlace,
-  { id, isFollowing, from, whose = {}, signal }: EventsOptions,
-): AsyncGenerator<ControlEvent, void, void> {
-  const follow = isFollowing ? "true" : "false";
-  const asked = { ...whose, id: id ?? "latest", from, follow, format: "ndjson" } as const;
-  return readLines<ControlEvent>(openCall(place, "events", asked, { signal }), signal);
-}
-
-/**
- * Yields what the containers of a service print. Ends early if `signal` is aborted or the service goes away.
- *
- * @throws as `callRun`
- */
-export function readServiceLog(
-  place: ServicePlace,
-  asked: Omit<Asked<"serviceLog">, "format">,
-  signal: AbortSignal,
-): AsyncGenerator<ServiceLogEvent, void, void> {
-  const call = openCall(place, "serviceLog", { ...asked, format: "ndjson" }, { signal });
-  return readLines<ServiceLogEvent>(call, signal);
+  name: Name,
+  asked: Omit<Asked<Name>, "format">,
+  options: CallOptions & { readonly signal: AbortSignal },
+): AsyncGenerator<EventOf[Name], void, void> {
+  const lines = { ...asked, ...(name !== "hold" && { format: "ndjson" }) } as unknown as Asked<Name>;
+  return readLines<EventOf[Name]>(openCall(place, name, lines, options), options.signal);
 }
 
 /** The JSON objects of an answer that goes on, one a line. It ends early if the other side breaks it off. */

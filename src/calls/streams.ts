@@ -30,12 +30,11 @@ interface EventsWanted {
 }
 
 /**
- * The events of a deployment. The place of a line is that in the log after it, by which a browser goes on after a lost connection
- * without a lost or doubled line. A fault of the disk ends this stream and not the service.
+ * The events of a deployment. The `endByte` of a line is where a reader goes on after a lost connection, without a lost or
+ * doubled line. A fault of the disk ends this stream and not the service.
  */
 export function eventsIn(context: EventsContext, deployment: Deployment, wanted: EventsWanted): Stream {
-  const placeOf = (event: ControlEvent) => (event.event === "line" ? event.endByte : null);
-  return eventStream<ControlEvent>(wanted.format, context.log, placeOf, (textOf, signal) =>
+  return eventStream<ControlEvent>(wanted.format, context.log, (textOf, signal) =>
     readEventsOf(context, deployment, wanted, textOf, signal),
   );
 }
@@ -43,21 +42,16 @@ export function eventsIn(context: EventsContext, deployment: Deployment, wanted:
 /**
  * Events, one JSON object a line, or as server-sent events (HTML Living Standard, section 9.2).
  *
- * @param placeOf where a reader who has the event goes on; null: where it was
  * @param read gives their texts when the reader asks for more, until `signal` is aborted
  */
 export function eventStream<Event extends object>(
   format: "sse" | "ndjson",
   log: Log,
-  placeOf: (event: Event) => string | number | null,
   read: (textOf: (event: Event) => string, signal: AbortSignal) => AsyncIterable<string>,
 ): Stream {
   const isSse = format === "sse";
-  const sse = (event: Event) => {
-    const place = placeOf(event);
-    return `${place === null ? "" : `id: ${place}\n`}data: ${JSON.stringify(event)}\n\n`;
-  };
-  const textOf = isSse ? sse : (event: Event) => `${JSON.stringify(event)}\n`;
+  const [before, after] = isSse ? ["data: ", "\n\n"] : ["", "\n"];
+  const textOf = (event: Event) => `${before}${JSON.stringify(event)}${after}`;
   return {
     kind: "stream",
     type: isSse ? "text/event-stream" : "application/x-ndjson",

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { readEvents } from "#calls/client";
+import { followRun } from "#calls/client";
 import type { ControlEvent, DeploymentJson, LineJson, RequestedJson } from "#calls/shapes";
 import { formatDuration } from "#config/values";
 import { isFinished } from "#deployments/deployment";
@@ -73,7 +73,8 @@ export function follow(
     const printer = form === "text" ? createProgressPrinter(terminal) : null;
     let last: DeploymentJson | null = null;
     try {
-      for await (const event of readEvents(place, { id, isFollowing: true, whose, signal })) {
+      const asked = { ...whose, id: id ?? "latest" } as const;
+      for await (const event of followRun(place, "events", asked, { signal })) {
         if (form === "events") terminal.print(JSON.stringify(event));
         printer?.print(event);
         if (event.event === "deployment") last = event.deployment;

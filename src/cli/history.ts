@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { readEvents } from "#calls/client";
+import { followRun } from "#calls/client";
 import type { DeploymentJson, ProjectJson } from "#calls/shapes";
 import { formatDuration } from "#config/values";
 import { isFinished } from "#deployments/deployment";
@@ -132,7 +132,8 @@ async function showLogs(
   const { signal } = new AbortController();
   let deployment: DeploymentJson | null = null;
   let isEmpty = true;
-  for await (const event of readEvents(place, { id, isFollowing, whose, signal })) {
+  const asked = { ...whose, id: id ?? "latest", follow: "false" } as const;
+  for await (const event of followRun(place, "events", asked, { signal })) {
     if (event.event === "deployment") deployment = event.deployment;
     if (json) terminal.print(JSON.stringify(event));
     else if (event.event === "line") {

@@ -1,4 +1,4 @@
-import { readServiceLog } from "#calls/client";
+import { followRun } from "#calls/client";
 import type { ServiceLogEvent } from "#calls/shapes";
 import { harmless, type Terminal } from "#platform/terminal";
 import { CommandError } from "#problems";
@@ -25,7 +25,8 @@ export function showServiceLog(
 ): Promise<number> {
   const follow = isFollowing ? "true" : "false";
   return untilLeft(async (signal) => {
-    for await (const event of readServiceLog(place, { ...whose, service, tail, follow }, signal))
+    const asked = { ...whose, service, tail, follow } as const;
+    for await (const event of followRun(place, "serviceLog", asked, { signal }))
       terminal.print(json ? JSON.stringify(event) : textOf(event, terminal));
     if (signal.aborted) return interruptedExitCode;
     if (!isFollowing) return 0;

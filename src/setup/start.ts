@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { NotRunningError, openHold } from "#calls/client";
+import { followRun, NotRunningError } from "#calls/client";
 import type { DeploymentJson } from "#calls/shapes";
 import { serverComposeProject, serverServices } from "#config/server";
 import { type ComposeModel, type ComposeRun, composeCommand, runCompose } from "#platform/compose";
@@ -151,8 +151,8 @@ export async function holdDeployments(
   const held = new AbortController();
   const release = () => held.abort();
   signal?.addEventListener("abort", release, { once: true });
-  const request = { reason: command, requestedBy: env.SUDO_USER || env.USER };
-  const events = openHold(server.state.run, request, held.signal);
+  const options = { requestedBy: env.SUDO_USER || env.USER, signal: held.signal };
+  const events = followRun(server.state.run, "hold", { reason: command }, options);
   try {
     for (;;) {
       const { value } = await events.next();

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openHold } from "../../src/calls/client.ts";
+import { followRun } from "../../src/calls/client.ts";
 import type { WholeStatusJson } from "../../src/calls/shapes.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { pushTo, startProjects, waitsForGo } from "../harness/machine.ts";
 import type { Scope } from "../harness/temporary.ts";
-
-const request = { reason: "a test", requestedBy: "ada" };
 
 test("a hold waits for what runs, and nothing starts until its connection ends", async (t) => {
   const { service, go } = await startProjects(t, { shop: waitsForGo, blog: "true" });
@@ -34,5 +32,7 @@ test("a hold waits for what runs, and nothing starts until its connection ends",
 function hold(scope: Scope, statePath: string) {
   const control = new AbortController();
   scope.after(() => control.abort());
-  return { events: openHold(statePath, request, control.signal), release: () => control.abort() };
+  const options = { requestedBy: "ada", signal: control.signal };
+  const events = followRun(statePath, "hold", { reason: "a test" }, options);
+  return { events, release: () => control.abort() };
 }

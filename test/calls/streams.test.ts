@@ -49,14 +49,9 @@ test("a reader that takes long to read the end gets it whole", async (t) => {
       reading.promise.then(() => done());
     },
   });
-  const stream = eventStream(
-    "sse",
-    pino({ level: "silent" }),
-    () => null,
-    async function* (textOf) {
-      yield textOf({ event: "last" });
-    },
-  );
+  const stream = eventStream("sse", pino({ level: "silent" }), async function* (textOf) {
+    yield textOf({ event: "last" });
+  });
   const written = stream.write(response as unknown as ServerResponse);
   await until("the end was written", () => response.writableEnded);
   t.mock.timers.tick(15_000);

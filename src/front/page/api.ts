@@ -19,7 +19,7 @@ export async function answerProgram(
   path: string,
   query: URLSearchParams,
 ): Promise<PageAnswer> {
-  const { method = "", headers } = request;
+  const { method = "" } = request;
   // Loaded when somebody reads it: it is long.
   if (method === "GET" && path === "/openapi.json")
     return jsonPage((await import("#calls/openapi")).openApi());
@@ -27,10 +27,6 @@ export async function answerProgram(
   // A session begins in a browser, which keeps it in a cookie.
   if (found === null || !isForVisitors(found.row))
     return problemPage({ code: "not_found", detail: "Nothing is here. See /api/openapi.json." });
-  // A browser that lost its connection goes on after the last line that it has.
-  const last = headers["last-event-id"];
-  const place = { events: "from", serviceLog: "since" }[found.name as string];
-  if (place !== undefined && typeof last === "string") query.set(place, last);
   const target = query.size === 0 ? path : `${path}?${query}`;
   if (typeof found.row.gives === "string") return await streamed(run, visit, target);
   if (method === "GET") return jsonPage(await run.call(visit, { method: "GET", path: target }));

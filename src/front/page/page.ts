@@ -31,7 +31,7 @@ const tooLarge: Refusal = {
 /** A browser that wakes up tries each connection that it had, and of those that died in its sleep it learns after seconds. */
 const keepAliveTimeout = 5_000;
 
-/** Requests of a visitor at the same time, most of which are open pages that wait for events. */
+/** Requests of a visitor at the same time, most of which are open pages that wait for events: a part of what `run` accepts. */
 const mostOfVisitor = 256;
 
 /** The HTTP server of the page. It does not listen yet. */

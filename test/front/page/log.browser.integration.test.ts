@@ -133,7 +133,7 @@ test("a log is text, whatever it prints", { skip }, async (t) => {
 test("after a lost connection, a sleep or an outage no line is missing and none comes twice", {
   skip,
 }, async (t) => {
-  const { say, tab, end, cut, freeze, close, reopen } = await watch(t, { text: "==> Count\nline 1\n" });
+  const { say, tab, end, cut, freeze, close, reopen } = await watch(t, { text: "==> Cöunt 😀\nline 1\n" });
   const untilSeen = (line: number) =>
     tab.until(`document.getElementById("lines").innerText.includes("line ${line}")`);
   await untilSeen(1);

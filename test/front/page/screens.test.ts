@@ -18,6 +18,7 @@ import {
   refusalScreen,
   signInScreen,
 } from "../../../src/front/page/screens/sign-in.ts";
+import { commitLink, compareLink } from "../../../src/front/page/screens/words.ts";
 
 const operator = { name: "Ann", isOperator: true, token: "t" };
 const viewer = { ...operator, isOperator: false };
@@ -102,6 +103,24 @@ test("a project without deployments, and a filter that finds none, say what to d
   const filtered = await renderScreen(projectScreen(viewer, { ...empty, state: "timed_out" }));
   assert.match(filtered, /None of the deployments is timed out/);
   assert.match(await renderScreen(projectsScreen(viewer, [])), /hotpush init/);
+});
+
+test("a commit and a change lead to their git host, and what is none leads nowhere", () => {
+  const [from, to] = ["a".repeat(40), "b".repeat(40)];
+  for (const [webUrl, host, commit, change] of [
+    ["https://github.com/o/r", "github", `commit/${to}`, `compare/${from}...${to}`],
+    ["https://git.example.org/o/r", "gitlab", `-/commit/${to}`, `-/compare/${from}...${to}`],
+    ["https://gitlab.com/o/r", null, `-/commit/${to}`, `-/compare/${from}...${to}`],
+    ["https://bitbucket.org/o/r", "bitbucket-cloud", `commits/${to}`, `branches/compare/${to}%0D${from}`],
+  ] as const) {
+    assert.equal(commitLink({ webUrl }, { host }, to), `${webUrl}/${commit}`);
+    assert.equal(compareLink({ webUrl }, { host }, { from, to }), `${webUrl}/${change}`);
+  }
+  const [webUrl, host] = ["https://github.com/o/r", "github"];
+  assert.equal(commitLink({ webUrl: null }, { host }, to), null);
+  assert.equal(commitLink({ webUrl }, { host }, "main?x=<"), null);
+  assert.equal(compareLink({ webUrl }, { host }, { from: "../../x", to }), null);
+  assert.equal(compareLink({ webUrl }, { host: "pagure" }, { from, to }), null);
 });
 
 function screenOf(deployment: DeploymentJson, live = cannedDeployment(), who = operator): Screen {

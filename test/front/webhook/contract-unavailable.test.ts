@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
-import { join } from "node:path";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { type Delivery, deliver, githubPush, randomCommit } from "../../harness/delivery.ts";
+import { startLoad } from "../../harness/load.ts";
 import { assertProblem } from "../../harness/problems.ts";
 import { converse, onTheWire } from "../../harness/raw-http.ts";
-import { readDeployments } from "../../harness/records.ts";
+import { findLost, readDeployments } from "../../harness/records.ts";
 import { letGo, type RunningService, startService, waitingScript } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
@@ -83,42 +81,17 @@ async function endAfterHalf(service: RunningService, push: Delivery) {
 
 test("no accepted push is lost when the service stops under load", async (t) => {
   const service = await startService(t);
-  const accepted: string[] = [];
-  let isOver = false;
+  const load = startLoad(8);
   // Even if the test fails: nothing else would stop the senders.
-  t.after(() => {
-    isOver = true;
-  });
-  const statuses = new Set<number>();
-
-  async function send(): Promise<void> {
-    while (!isOver) {
-      const commit = randomCommit();
-      try {
-        const { status, json } = await deliver(service.url, githubPush({ after: commit }));
-        statuses.add(status);
-        if (status === 202) accepted.push(json.deployment?.commit ?? json.delivery?.commit ?? "");
-      } catch {
-        // Refused or cut off: nothing was promised.
-        await delay(5);
-      }
-    }
-  }
-
-  const senders = Array.from({ length: 8 }, () => send());
-  await until("50 pushes are accepted", () => accepted.length >= 50);
+  t.after(load.stop);
+  load.aim(service.url);
+  await until("50 pushes are accepted", () => load.accepted.size >= 50);
   assert.equal(await service.end("SIGTERM"), 0);
-  isOver = true;
-  await Promise.all(senders);
+  await load.stop();
   assert.deepEqual(
-    [...statuses].filter((status) => status !== 202),
+    [...load.answers.keys()].filter((status) => status !== 202 && status !== 200),
     [],
   );
-  const stored = new Set(readDeployments(service.statePath).map(({ commit }) => commit));
-  const spool = join(service.statePath, "spool");
-  const waiting = readdirSync(spool).map((name) => readFileSync(join(spool, name), "utf8"));
-  assert.deepEqual(
-    accepted.filter((commit) => !stored.has(commit) && !waiting.some((text) => text.includes(commit))),
-    [],
-  );
+  const stored = [...load.stored].map((digest) => [digest, 0] as const);
+  assert.deepEqual(findLost(service.statePath, [...load.accepted, ...stored]), []);
 });

@@ -330,9 +330,8 @@ function connect() {
   source.addEventListener("error", ({ target }) => {
     showConnection(false);
     if (source !== target) return;
-    // It comes again by itself, to the byte, unless it was refused: Hotpush may be away.
-    if (section.dataset.place === "since") source.close();
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, againMs);
+    source.close();
+    setTimeout(connect, againMs);
   });
 }
 
