@@ -30,7 +30,6 @@ const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
     status: ["Show what is running, what is waiting, and the service's health", () => import("./status.ts")],
     history: ["List the newest deployments", () => import("./history.ts")],
     logs: ["Print the output of a deployment", () => import("./history.ts")],
-    projects: ["List the projects and what is live of each", () => import("./history.ts")],
     receipt: ["Print the signed receipt of a deployment", () => import("./receipt.ts")],
     verify: ["Verify a receipt", () => import("./receipt.ts")],
     deploy: ["Deploy the branch without a push", () => import("./deploy.ts")],
@@ -69,13 +68,13 @@ const service: CommandFile = {
 /** Where a command runs and what its surroundings may do to it, by its name. */
 const traits = {
   /** They change nothing: they end if the reader of their output goes away. */
-  onlyPrint: "doctor completion status history logs projects receipt verify",
+  onlyPrint: "doctor completion status history logs receipt verify",
   /** They set a server up, or replace its containers. */
   needServer: "init upgrade remove rollout prune",
   /** They call a service, but not over its page. */
   actThere: "connect doctor notify secret open",
   /** They run on the server themselves if HOTPUSH_SERVER is an address of ssh. */
-  goBySsh: "status history logs projects deploy cancel pause resume rollback open doctor",
+  goBySsh: "status history logs deploy cancel pause resume rollback open doctor",
   /** Their token is one of a git host, which is never sent to a page, nor one of a page to a git host. */
   takeHostToken: "connect clone up",
 };

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { followRun } from "#calls/client";
-import type { DeploymentJson, ProjectJson } from "#calls/shapes";
+import type { DeploymentJson } from "#calls/shapes";
 import { formatDuration } from "#config/values";
 import { isFinished } from "#deployments/deployment";
-import { branchOf, shortCommit } from "#deployments/push";
-import { fit, formatTable, harmless, openTerminal, type Terminal, wrapText } from "#platform/terminal";
+import { branchOf } from "#deployments/push";
+import { fit, formatTable, harmless, openTerminal, type Terminal } from "#platform/terminal";
 import { failedText } from "#site-requests";
 import {
   type CommandContext,
@@ -14,12 +14,12 @@ import {
   projectOption,
   refuse,
 } from "./command.ts";
-import { commitText, endingLines, localTime, originText, pauseText, stateText } from "./deployment-text.ts";
+import { commitText, endingLines, localTime, originText, stateText } from "./deployment-text.ts";
 import { follow, interruptedExitCode } from "./follow.ts";
 import { accessService, answering, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
 import { type ServiceLogOptions, showServiceLog } from "./service-log.ts";
 
-export const commands = { history: makeHistoryCommand, logs: makeLogsCommand, projects: makeProjectsCommand };
+export const commands = { history: makeHistoryCommand, logs: makeLogsCommand };
 
 /** `hotpush history`: the newest deployments, newest first. */
 function makeHistoryCommand(context: CommandContext): Command {
@@ -38,50 +38,30 @@ function makeHistoryCommand(context: CommandContext): Command {
 }
 
 /** Two lines for each deployment: how it went, and what it deployed for whom. */
-function historyLines(deployments: readonly DeploymentJson[], terminal: Terminal): readonly string[] {
+function historyLines(
+  deployments: readonly DeploymentJson[],
+  { paint, columns }: Terminal,
+): readonly string[] {
   if (deployments.length === 0) return ["Nothing was deployed yet. Push to main, or run: hotpush deploy"];
   // The name is the last column, so that only a long one is cut.
   const header = ["Id", "State", "Trigger", "Branch", "Recorded", "Took", "Failed", "Project"];
-  const rows = deployments.map((deployment) => {
+  const cells = deployments.map((deployment) => {
     const { id, trigger, ref, createdAt, durationMs, requests, project } = deployment;
     const took = durationMs === null ? "" : formatDuration(durationMs);
     const failed = requests === null ? "" : failedText(requests);
-    const recorded = localTime(createdAt);
-    const cells = [
-      String(id),
-      stateText(deployment),
-      trigger,
-      branchOf(ref),
-      recorded,
-      took,
-      failed,
-      project,
-    ];
-    return { cells, deployment, notes: [whatLine(deployment, terminal.columns - indent.length)] };
+    const state = stateText(deployment);
+    return [String(id), state, trigger, branchOf(ref), localTime(createdAt), took, failed, project];
   });
-  return listing(header, rows, terminal);
+  const table = formatTable([header, ...cells]).map((line) => fit(line, columns));
+  const [first = "", rule = "", ...lines] = table;
+  const painted = deployments.flatMap((deployment, index) => [
+    lines[index]?.replace(stateText(deployment), stateText(deployment, paint)) ?? "",
+    fit(indent + whatLine(deployment, columns - indent.length), columns),
+  ]);
+  return [paint("bold", first), paint("dim", rule), ...painted];
 }
 
 const indent = "    ";
-
-/** A row of a table, the deployment whose state is in it, and the lines below it. */
-interface Row {
-  readonly cells: readonly string[];
-  readonly deployment: DeploymentJson | null;
-  readonly notes: readonly string[];
-}
-
-function listing(header: readonly string[], rows: readonly Row[], { paint, columns }: Terminal) {
-  const table = formatTable([header, ...rows.map(({ cells }) => cells)]).map((line) => fit(line, columns));
-  const [first = "", rule = "", ...lines] = table;
-  const painted = rows.flatMap(({ deployment, notes }, index) => {
-    const state = deployment ? stateText(deployment) : "";
-    const line = lines[index]?.replace(state, deployment ? stateText(deployment, paint) : "") ?? "";
-    const below = notes.flatMap((note) => wrapText(indent + note, columns));
-    return [line, ...below.map((one) => fit(one, columns))];
-  });
-  return [paint("bold", first), paint("dim", rule), ...painted];
-}
 
 function whatLine(deployment: DeploymentJson, columns: number): string {
   const commit = commitText(deployment);
@@ -147,37 +127,4 @@ async function showLogs(
   if (isEmpty) errors.print("There is no output: none was printed, or it is no longer kept.");
   if (deployment && isFinished(deployment.state)) errors.print(...endingLines(deployment, errors));
   return 0;
-}
-
-/** `hotpush projects`: what is live of each project, and what keeps it from being deployed. */
-function makeProjectsCommand(context: CommandContext): Command {
-  const description =
-    "List the projects: their branches, what is live and since when, how the last deployment ended, and whether the queue is paused or the settings are faulty.";
-  return answering(newCommand("projects", description, ["hotpush projects"]), context, async ({ call }) => {
-    const answer = await call("projects", {});
-    return { answer, lines: (terminal) => projectLines(answer.projects, terminal) };
-  });
-}
-
-/** A line for each project, and further ones for what is live and what holds it. */
-function projectLines(projects: readonly ProjectJson[], terminal: Terminal): readonly string[] {
-  if (projects.length === 0) return ["There are no projects yet. Add a file to PROJECTS_PATH."];
-  const rows = projects.map((project) => {
-    const { name, branches, live, last } = project;
-    const since = live?.since ? localTime(live.since) : "";
-    const ending = last ? `${stateText(last)} (${last.id})` : "";
-    const cells = [name, branches.join(", "), live ? shortCommit(live.commit) : "", since, ending];
-    return { cells, deployment: last, notes: notesOn(project) };
-  });
-  return listing(["Project", "Branch", "Live", "Since", "Last"], rows, terminal);
-}
-
-function notesOn({ live, paused, waiting, fault, isServed }: ProjectJson): readonly string[] {
-  return [
-    [live?.subject, live?.author].filter(Boolean).join("  "),
-    paused ? pauseText(paused) : "",
-    waiting > 0 ? `${waiting} ${waiting === 1 ? "waits" : "wait"} in the queue` : "",
-    fault === null ? "" : `faulty settings: ${fault}`,
-    !isServed && fault === null ? "its file was removed, so nothing more is deployed" : "",
-  ].filter((text) => text !== "");
 }

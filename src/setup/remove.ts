@@ -116,7 +116,7 @@ export async function removeProject(
   const isUnserved = async () => !((await askProject(server, name))?.isServed ?? false);
   if (!(await within(noticedWithinMs, isUnserved)))
     throw new CommandError(
-      `Hotpush has not noticed that ${name} is gone. See: hotpush projects. Then run this again.`,
+      `Hotpush has not noticed that ${name} is gone. See: hotpush status. Then run this again.`,
     );
   for (let isFirst = true; isRunning(await askProject(server, name)); isFirst = false) {
     if (isFirst) onWaiting();

@@ -23,7 +23,6 @@ const usual = new RegExp(`\\r\\n|${esc}\\[(?:(?:1|2|22|31|32|33|39)m|[KGJ]|\\d+A
 const commands = [
   "status",
   "history",
-  "projects",
   "logs 1",
   "logs -f 1",
   "deploy",
@@ -45,11 +44,7 @@ test("no text of a commit, a person or a script steers the terminal, in any comm
   await service.log.waitForEnding(1);
   const statePath = await standBefore(t, operatorSocketPath(service.statePath));
   for (const command of commands)
-    await assertHarmless(
-      { statePath },
-      command,
-      /status|history|projects/.test(command.join()) ? "]52;c;" : "",
-    );
+    await assertHarmless({ statePath }, command, /status|history/.test(command.join()) ? "]52;c;" : "");
   for (const command of commands.filter(([name]) => name !== "open"))
     assertClean(await run({ statePath }, [...command, "--json"]), `${command.join(" ")} --json`);
 });
@@ -68,7 +63,7 @@ test("no refusal of a service, a server or a git host steers the terminal", asyn
   writeFileSync(file, "token", { mode: 0o600 });
   for (const command of commands) await assertHarmless({ statePath }, command, "evil");
   const remote = ["--server", `http://localhost:${port}`, "--token-file", file];
-  for (const name of ["status", "history", "projects", "logs", "deploy", "pause"])
+  for (const name of ["status", "history", "logs", "deploy", "pause"])
     await assertHarmless({ statePath }, [...remote, name], "evil");
   const { directory: cwd, git, write, commit } = makeRepository(t);
   write("README", "");

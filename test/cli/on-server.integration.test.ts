@@ -22,7 +22,6 @@ test("in a checkout on the server, commands reach its run", async (t) => {
   assert.equal((JSON.parse((await status()).stdout) as StatusJson).project, "shop");
   const paused = await runCli(["pause", "--project", "blog"], { cwd: "/", env });
   assert.match(paused.stdout, /^The queue of blog is paused/);
-  assert.match((await runCli(["projects"], { cwd: "/", env })).stdout, /^shop /m);
 });
 
 const asAnother = needs("root", "otherUser");

@@ -37,14 +37,7 @@ test("on a laptop, commands print what they print on the server", async (t) => {
   const { service, here, there } = await start(t);
   await deliver(service.url, githubPush());
   await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-  for (const args of [
-    ["history"],
-    ["history", "--json"],
-    ["projects", "--json"],
-    ["logs", "1"],
-    ["logs"],
-    ["status", "--json"],
-  ])
+  for (const args of [["history"], ["history", "--json"], ["logs", "1"], ["logs"], ["status", "--json"]])
     assert.deepEqual(await here(...args), await there(...args), args.join(" "));
   const deployed = await here("deploy");
   assert.equal(deployed.code, 0, deployed.stderr);

@@ -71,8 +71,8 @@ for (const [kind, plant] of Object.entries(kinds)) {
       "the settings are read again",
       () => service.log.lines.filter(({ event }) => event === "project.read").length > 1,
     );
-    for (const command of ["status", "projects", "history", "rollback"])
-      await hotpush(service, command, ...(command === "projects" ? [] : ["--project", "alice"]));
+    for (const command of ["status", "history", "rollback"])
+      await hotpush(service, command, "--project", "alice");
     const script = join(alice.repoPath, "deploy.sh");
     await plantAt(script);
     await pushTo(service, "alice");
