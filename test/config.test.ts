@@ -9,48 +9,6 @@ import { ProblemError } from "../src/problems.ts";
 const secret = "3b1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
 const good = { WEBHOOK_SECRET: secret, HOME: "/home/octo" };
 
-test("with only a secret, every value is its default", () => {
-  const { service, project, warnings } = loadConfig(good);
-  assert(project);
-  const { secrets, trustedProxies, metricsNetworks, ...values } = { ...service, ...project };
-  assert.deepEqual(values, {
-    port: 9000,
-    host: "0.0.0.0",
-    bodyLimitBytes: 25 * 1024 ** 2,
-    repoPath: "/app",
-    repository: null,
-    branch: null,
-    allowedSigners: null,
-    statePath: "/home/octo/.local/state/hotpush",
-    projectsPath: null,
-    secretsPath: null,
-    maxRunning: 1,
-    spoolPath: "/home/octo/.local/state/hotpush/spool",
-    frontSocket: "/home/octo/.local/state/hotpush/front.sock",
-    pagePort: 9_001,
-    pageUrl: null,
-    isBadgePublic: false,
-    serverPath: null,
-    serverStatePath: null,
-    deployTimeoutMs: 30 * 60_000,
-    deploySilenceMs: 10 * 60_000,
-    deployEnv: [],
-    deployPaths: [],
-    deployAfter: null,
-    deployImages: null,
-    catchUpIntervalMs: 5 * 60_000,
-    notify: { targets: [], on: "failures" },
-    commitStatus: null,
-    shutdownGraceMs: 5_000,
-    logLevel: "info",
-  });
-  assert.equal(secrets.current.reveal(), secret);
-  assert.equal(secrets.previous, null);
-  assert.deepEqual(trustedProxies.rules, []);
-  assert.deepEqual(metricsNetworks.rules, []);
-  assert.deepEqual(warnings, []);
-});
-
 /** Values that are taken, and values that are refused, separated by spaces. */
 const texts: Readonly<Partial<Record<keyof typeof variables, readonly [taken: string, refused: string]>>> = {
   WEBHOOK_PORT: ["0 8080", "-1 65536 9000.5 0x50 80a tcp://10.0.0.1:9000 1e3 ٣"],

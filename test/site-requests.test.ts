@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { failedText, readSiteRequests, requestsText, type SiteRequests } from "../src/site-requests.ts";
+import { readSiteRequests, type SiteRequests } from "../src/site-requests.ts";
 
 const shop: SiteRequests = {
   host: "shop.example.org",
@@ -11,12 +11,6 @@ const shop: SiteRequests = {
   before: { answers: 10_000, serverErrors: 2 },
   after: { answers: 2_431, serverErrors: 1 },
 };
-
-test("failed requests are added, and a share is of the answers of one version", () => {
-  assert.equal(failedText([shop, { ...shop, failed: 2 }]), "2 of 24,862");
-  const onlyOld = { ...shop, after: { answers: 0, serverErrors: 0 } };
-  assert.match(requestsText(onlyOld), /2 with 5xx \(before 0\.02 %\)$/);
-});
 
 test("a report that a script made up is not read", () => {
   assert.deepEqual(readSiteRequests([shop]), [shop]);

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import type { IncomingMessage } from "node:http";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { createHttpServer, type HandleRequest, readText } from "../../src/platform/http-server.ts";
+import { createHttpServer, type HandleRequest } from "../../src/platform/http-server.ts";
 import { listenHere } from "../harness/listen.ts";
 import { exchange } from "../harness/raw-http.ts";
 import { until } from "../harness/until.ts";
@@ -58,22 +57,4 @@ async function serve(t: TestContext, handle: HandleRequest) {
   const logged: Record<string, unknown>[] = [];
   const log = pino({}, { write: (line: string) => logged.push(JSON.parse(line)) });
   return { port: await listenHere(t, createHttpServer({}, log, handle)), logged };
-}
-
-test("a body in pieces of one byte is copied, so that no piece stays in memory", async () => {
-  const text = "piece by piece ".repeat(100);
-  assert.equal(await readText(inPiecesOf(text), text.length), text);
-  assert.equal(await readText(inPiecesOf(text), text.length - 1), null);
-});
-
-/** Every piece has the same memory: who keeps one instead of a copy reads the last byte again and again. */
-function inPiecesOf(text: string): IncomingMessage {
-  const piece = Buffer.alloc(1);
-  async function* iterator() {
-    for (const byte of Buffer.from(text)) {
-      piece[0] = byte;
-      yield piece;
-    }
-  }
-  return { iterator } as unknown as IncomingMessage;
 }

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import type { DeploymentJson, StatusJson, WholeStatusJson } from "../../src/calls/shapes.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { commandEnvironment, hotpush, hotpushJson, launcher } from "../harness/hotpush.ts";
-import { makeCheckout, makeMachine, pushTo, type RunningRole, startProjects } from "../harness/machine.ts";
+import { makeCheckout, pushTo, type RunningRole, startProjects } from "../harness/machine.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
@@ -90,23 +90,6 @@ test("a paused project says so to the git host, and in each command that it conc
   assert.equal((await hotpush(target, "resume")).code, 0);
   await service.log.waitForEnding(1);
   assert.match((await hotpush(target, "resume")).stderr, /The queue of shop is not paused/);
-});
-
-test("two processes answer a push to a paused project like one", async (t) => {
-  const machine = makeMachine(t);
-  machine.addProject("shop", makeCheckout(t));
-  const front = await machine.start("front");
-  const run = await machine.start("run");
-  const target = targetOf(run);
-  const status = async () => (await hotpush(target, "status")).stdout;
-  await until("front has called", async () => /\nFront {6}called \d+ m?s ago\n/.test(await status()));
-  await hotpush(target, "pause");
-  const { body } = await pushTo(front, "shop");
-  assert.match(String(body.detail), /^The queue of this project is paused/);
-  await front.end();
-  await until("front is missed", async () =>
-    /\nFront {6}called .+, and not now: front is silent/.test(await status()),
-  );
 });
 
 test("status names the projects whose settings are faulty, and why", async (t) => {

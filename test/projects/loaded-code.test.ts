@@ -19,26 +19,17 @@ async function filesOf(t: TestContext, role: Role): Promise<string> {
   return log.otherText.map((line) => line.replace(/^.*\/src\//, "src/")).join("\n");
 }
 
-test("front loads no code that deploys, keeps its record or answers commands", async (t) => {
-  const files = await filesOf(t, "front");
-  assert.match(files, /^src\/front\/webhook\/webhook\.ts$/m);
-  assert.doesNotMatch(
-    files,
-    /^src\/(?:deployments\/(?!push\.ts)|runner|rollout|redaction|control|doctor|platform\/docker\/)|^src\/(?:run\.ts|projects\/)/m,
-  );
-});
+const page = /^src\/(?:front\/page|rollout\/(?:rollout|roll-service)\.|setup\/init|doctor|cli)/m;
+const record =
+  /^src\/(?:deployments\/(?!push\.ts)|runner|rollout|redaction|control|doctor|platform\/docker\/)|^src\/(?:run\.ts|projects\/)/m;
 
-test("run loads no code that reads requests from the internet", async (t) => {
-  const files = await filesOf(t, "run");
-  assert.match(files, /^src\/projects\/take-pushes\.ts$/m);
-  assert.doesNotMatch(files, /^src\/front\//m);
-});
-
-test("the single process loads no code of the page, of commands or of the roll-out", async (t) => {
-  const files = await filesOf(t, "all");
-  assert.match(files, /^src\/front\/webhook\/webhook\.ts$/m);
-  assert.doesNotMatch(
-    files,
-    /^src\/(?:front\/page|rollout\/(?:rollout|roll-service)\.|setup\/init|doctor|cli)/m,
-  );
-});
+for (const [claim, role, loaded, forbidden] of [
+  ["front loads no code that deploys, keeps its record or answers commands", "front", "webhook", record],
+  ["run loads no code that reads requests from the internet", "run", "take-pushes", /^src\/front\//m],
+  ["the single process loads no code of the page, of commands or of the roll-out", "all", "webhook", page],
+] as const)
+  test(claim, async (t) => {
+    const files = await filesOf(t, role);
+    assert.match(files, new RegExp(`^src/.*/${loaded}\\.ts$`, "m"));
+    assert.doesNotMatch(files, forbidden);
+  });

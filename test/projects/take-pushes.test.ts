@@ -128,12 +128,6 @@ test("what is only for people is left out if it could steer a terminal", async (
   assert.deepEqual({ ...row }, { repository: null, pusher: null, delivery_id: null });
 });
 
-test("a dry run of what is no push says nothing", async (t) => {
-  const { taking } = start(t);
-  for (const push of [{}, { ref: 7 }, { ...pushOf(), commit: "x" }])
-    assert.deepEqual(await taking.dryRun({ project: "shop", push }), { would: null });
-});
-
 test("of a flood of dry runs two run at once, and sixteen wait at most", async (t) => {
   const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
   let running = 0;
