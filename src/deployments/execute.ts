@@ -4,12 +4,10 @@ import type { Log } from "#log";
 import { keepTrying, pause } from "#platform/async";
 import { isShortage } from "#platform/run-command";
 import type { Store } from "#platform/sqlite";
-import type { Problem } from "#problems";
 import type { DeploymentReport } from "#rollout/report";
 import {
   type Deployment,
   type Ending,
-  type GuardOrder,
   liveCommit,
   type Rest,
   type RolloutExchange,
@@ -50,6 +48,7 @@ export interface ExecutorOptions {
   readonly store: Store;
   readonly runner: Runner;
   readonly exchange: RolloutExchange;
+  /** Called for each deployment that starts, goes live, ends or waits again here, when that is on disk. */
   readonly onChange: (deploymentId: number, isRunning: boolean) => void;
   /** Called when the script of a deployment was started. */
   readonly onStart: (deployment: Deployment) => void;
@@ -98,7 +97,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const start = await runner.start(deployment, AbortSignal.any([stopping, cancelled.signal]));
     switch (start.kind) {
       case "started":
-        logStart(log, deployment);
+        logState(log, deployment, "running", `${deployment.ref} at ${shortCommit(deployment.commit)}`);
         onStart(deployment);
         return await watch(deployment, start.run);
       case "refused":
@@ -106,12 +105,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
       case "skipped":
         return await skip(deployment, start.reason);
       case "wait":
-        return await rest(
-          deployment,
-          start.reason,
-          start.rest ?? exactly(askEveryMs()),
-          start.rest ? "info" : "warn",
-        );
+        return await rest(deployment, start.reason, start.rest ?? exactly(askEveryMs()));
       case "try-again":
         return await retryLater(deployment, start.detail);
     }
@@ -121,7 +115,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     if (isCancelled()) return await record(deployment, cancelledEnding);
     await persist(() => transition(store, deployment, "skipped", { skipReason: reason }));
     current = null;
-    logSkipped(log, deployment, reason);
+    logState(log, deployment, "skipped", reason);
     onChange(deployment.id, false);
     await persist(() => pruneHistory(store));
   }
@@ -147,12 +141,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     startRetryMs = Math.min(2 * startRetryMs, longestStartRetryMs);
   }
 
-  async function rest(
-    deployment: Deployment,
-    waitReason: string,
-    { leastMs, mostMs }: Rest,
-    level: "info" | "warn" = "warn",
-  ): Promise<void> {
+  async function rest(deployment: Deployment, waitReason: string, { leastMs, mostMs }: Rest): Promise<void> {
     const { id, ref, commit } = deployment;
     const nowMs = performance.now();
     rests.set(id, { lookedAtMs, leastMs: nowMs + leastMs, mostMs: nowMs + mostMs });
@@ -162,7 +151,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     });
     const fields = { event: "deployment.waits", deployment: id, ref, commit };
     if (isCancelled()) logCancelled(log, id);
-    else if (waitReason !== lastWaitReason) log[level](fields, `Deployment ${id} waits: ${waitReason}`);
+    else if (waitReason !== lastWaitReason) log.info(fields, `Deployment ${id} waits: ${waitReason}`);
     current = null;
     lastWaitReason = waitReason;
     onChange(id, false);
@@ -224,9 +213,31 @@ function exactly(ms: number): Rest {
   return { leastMs: ms, mostMs: ms };
 }
 
-function logStart(log: Log, { id, trigger, ref, commit, attempts }: Deployment): void {
-  const fields = { event: "deployment.started", deployment: id, trigger, ref, commit, attempt: attempts };
-  log.info(fields, `Deployment ${id} started: ${ref} at ${shortCommit(commit)}`);
+/** Logs that a deployment has begun, or has ended in a state. */
+function logState(
+  log: Log,
+  { id, trigger, ref, commit, attempts }: Deployment,
+  state: Deployment["state"],
+  text: string,
+  details: object = {},
+): void {
+  const event = `deployment.${state === "running" ? "started" : state}`;
+  const fields = { event, deployment: id, trigger, ref, commit, attempt: attempts, ...details };
+  const level = levels[state] ?? "error";
+  log[level](fields, `Deployment ${id} ${stateTexts[state]}: ${text}`);
+}
+
+const levels: Partial<Record<Deployment["state"], "info" | "warn">> = {
+  running: "info",
+  succeeded: "info",
+  skipped: "info",
+  interrupted: "warn",
+};
+
+function logEnding(log: Log, deployment: Deployment, { state, exitCode, problem }: Ending): void {
+  const { ref, checkedOutCommit } = deployment;
+  const text = problem?.detail ?? `${ref} is at ${shortCommit(liveCommit(deployment))}`;
+  logState(log, deployment, state, text, { checkedOutCommit, exitCode, code: problem?.code });
 }
 
 export function logCancelled(log: Log, id: number): void {
@@ -234,34 +245,11 @@ export function logCancelled(log: Log, id: number): void {
   log.info({ event: "deployment.cancelled", deployment: id }, text);
 }
 
-function logSkipped(log: Log, { id, ref, commit }: Deployment, reason: string): void {
-  log.info(
-    { event: "deployment.skipped", deployment: id, ref, commit },
-    `Deployment ${id} was skipped: ${reason}`,
-  );
-}
-
-function logEnding(log: Log, deployment: Deployment, { state, exitCode, problem }: Ending): void {
-  const { id, ref, commit, checkedOutCommit } = deployment;
-  const fields = {
-    event: `deployment.${state}`,
-    deployment: id,
-    ref,
-    commit,
-    checkedOutCommit,
-    exitCode,
-    code: problem?.code,
-  };
-  const text = problem?.detail ?? `${ref} is at ${shortCommit(liveCommit(deployment))}`;
-  log[state === "succeeded" ? "info" : "error"](fields, `Deployment ${id} ${stateTexts[state]}: ${text}`);
-}
-
 const pollMs = 200;
 
 /**
  * Watches what the roll-out of a run reports: when the new version went live, which is recorded at once, and whether it is
- * guarded. If a newer deployment waits meanwhile, or the service stops, the roll-out is asked to end the guard; if a roll
- * back waits, to go back.
+ * guarded. If a newer deployment waits meanwhile, or the service stops, the roll-out is asked to end the guard.
  *
  * @returns a function that ends the watch
  */
@@ -271,7 +259,7 @@ function watchRollout(
 ): () => void {
   let isGuarding = false;
   let knownLiveAtMs: number | null = null;
-  let given: GuardOrder | null = null;
+  let isAskedToEnd = false;
 
   function look(): void {
     const report = exchange.read(deployment.id);
@@ -280,11 +268,9 @@ function watchRollout(
     if (report.liveAtMs !== knownLiveAtMs) store.transaction(() => recordRollout(store, deployment, report));
     knownLiveAtMs = report.liveAtMs;
     if (isNews) onChange(deployment.id, true);
-    const order = isGuarding ? orderFor(store, stopping) : null;
-    if (order === null || order === given) return;
-    if (order === "back") store.transaction(() => takeBack(store, deployment.id));
-    exchange.order(deployment.id, order);
-    given = order;
+    if (!isGuarding || isAskedToEnd || !(stopping.aborted || isNextWaiting(store))) return;
+    exchange.order(deployment.id, "end");
+    isAskedToEnd = true;
   }
 
   const timer = setInterval(() => {
@@ -297,12 +283,10 @@ function watchRollout(
   return () => clearInterval(timer);
 }
 
-function orderFor(store: Store, stopping: AbortSignal): GuardOrder | null {
-  const sql = `SELECT max("trigger" = 'rollback') AS is_back FROM deployments
-    WHERE project = $project AND state = 'queued' AND wait_reason IS NULL`;
-  const isBack = store.get(sql)?.is_back;
-  if (isBack === 1) return "back";
-  return isBack === 0 || stopping.aborted ? "end" : null;
+function isNextWaiting(store: Store): boolean {
+  const sql =
+    "SELECT 1 FROM deployments WHERE project = $project AND state = 'queued' AND wait_reason IS NULL LIMIT 1";
+  return store.get(sql) !== undefined;
 }
 
 /** Records what the roll-out of a run reported, before it is settled. Call it in a transaction. */
@@ -346,8 +330,8 @@ export function settle(
     (isCancelled || isCancelRequested(store, deployment.id) || isTakenBack(store, deployment.id));
   const { state, ...details } = isUnwanted ? cancelledEnding : ending;
   transition(store, { id: deployment.id, state: "running" }, state, details);
-  if (state === "interrupted" && doesResume) resume(store, deployment.id);
-  return { state, ...details };
+  const gaveUp = state === "interrupted" && doesResume ? resume(store, deployment.id) : null;
+  return gaveUp ?? { state, ...details };
 }
 
 /** A deployment that was interrupted this often since it was asked for is given up: it may be what takes the service down. */
@@ -355,26 +339,23 @@ const mostAttempts = 3;
 
 /**
  * Decides what happens to an interrupted deployment. Call it in a transaction. It runs again, unless a newer push of the
- * branch waits, or it was interrupted too often.
+ * branch waits, it was interrupted too often, or another instance has superseded it.
  *
- * @returns its new state, or null if it is not interrupted any more: another instance may have superseded it
+ * @returns how it ended, if it was given up
  */
-export function resume(store: Store, id: number): "queued" | "superseded" | "failed" | null {
+export function resume(store: Store, id: number): Ending | null {
   const deployment = findDeployment(store, id);
   if (deployment?.state !== "interrupted") return null;
-  const newer = findWaiting(store, deployment);
-  if (newer !== null) {
-    transition(store, deployment, "superseded", { supersededBy: newer });
-    return "superseded";
+  const supersededBy = findWaiting(store, deployment);
+  if (supersededBy !== null) {
+    transition(store, deployment, "superseded", { supersededBy });
+    return null;
   }
   const sql = "SELECT attempts - asked_attempts AS count FROM deployments WHERE id = ?";
   const count = Number(store.get(sql, id)?.count);
-  if (count < mostAttempts) {
-    transition(store, deployment, "queued");
-    return "queued";
-  }
-  transition(store, deployment, "failed", { problem: gaveUp(count) });
-  return "failed";
+  const ending = count < mostAttempts ? null : gaveUp(count);
+  transition(store, deployment, ending?.state ?? "queued", ending ?? {});
+  return ending;
 }
 
 /** What a person has asked for runs again in any case. */
@@ -384,9 +365,9 @@ function findWaiting(store: Store, { id, ref }: Deployment): number | null {
   return (store.get(sql, ref, id, id)?.id as number | null) ?? null;
 }
 
-function gaveUp(count: number): Problem {
+function gaveUp(count: number): Ending {
   const detail = `The deployment was started ${count} times and Hotpush was stopped or killed each time before it ended. If its script replaces the container of Hotpush itself, leave that service out, as hotpush rollout does with compose; on a Swarm, give it a stack of its own. Then redeliver the push.`;
-  return { code: "deployment_gave_up", detail };
+  return { state: "failed", exitCode: null, problem: { code: "deployment_gave_up", detail } };
 }
 
 /**
@@ -441,63 +422,57 @@ function isCancelRequested(store: Store, id: number): boolean {
  * being cancelled is cancelled in each case.
  */
 export async function recover(options: ExecutorOptions, executor: Executor): Promise<void> {
+  const { store, runner, exchange } = options;
   const unfinished = "WHERE project = $project AND state IN ('running', 'interrupted') ORDER BY queue_order";
-  for (const deployment of selectDeployments(options.store, unfinished)) {
-    if (deployment.state === "interrupted") await runAgain(deployment, options);
-    else await recoverRunning(deployment, options, executor);
+  for (const deployment of selectDeployments(store, unfinished)) {
+    if (deployment.state === "running") await recoverRunning(deployment, options, executor);
+    else {
+      runner.tidy(deployment.id);
+      exchange.tidy(deployment.id);
+      await writeOnDisk(options, () => resume(store, deployment.id));
+    }
   }
 }
 
 async function recoverRunning(
   deployment: Deployment,
-  options: ExecutorOptions,
+  { runner, log, stopping: signal, store }: ExecutorOptions,
   executor: Executor,
 ): Promise<void> {
-  const { runner, exchange, log, stopping: signal, store } = options;
-  const fields = { deployment: deployment.id, ref: deployment.ref, commit: deployment.commit };
-  const what = `It is not known yet whether the script of deployment ${deployment.id} still runs`;
-  const adopt = () => runner.adopt(deployment);
-  const adoption = await keepTrying(adopt, { what, canPass: isShortage, signal, log });
-  const isUnwanted = isCancelRequested(store, deployment.id);
-  switch (adoption?.kind) {
-    case "alive":
-      log.warn(
-        { event: "deployment.adopted", ...fields },
-        "A deploy script outlived its service and is adopted",
-      );
-      if (isUnwanted) adoption.run.end("cancelled", cancelGraceMs);
-      return await executor.watch(deployment, adoption.run);
-    case "ended":
-      log.warn(
-        { event: "deployment.ended_unwatched", ...fields },
-        "A deploy script ended while no service ran",
-      );
-      return await executor.conclude(deployment, isUnwanted ? afterCancel(adoption.ending) : adoption.ending);
-    case "gone":
-      if (isUnwanted || isTakenBack(store, deployment.id) || exchange.read(deployment.id).isTakenBack)
-        return await executor.conclude(deployment, cancelledEnding);
-      await runAgain(deployment, options);
-  }
-}
-
-/** A script that was asked to end and failed was cancelled. One that succeeded had done its work by then. */
-function afterCancel(ending: Ending): Ending {
-  return ending.state === "succeeded" ? ending : cancelledEnding;
-}
-
-/** In one transaction: another instance may record a newer push, which supersedes an interrupted one. */
-async function runAgain(deployment: Deployment, options: ExecutorOptions): Promise<void> {
-  const { store, runner, exchange, log } = options;
-  runner.tidy(deployment.id);
-  exchange.tidy(deployment.id);
-  const state = await writeOnDisk(options, () => {
-    if (deployment.state === "running") transition(store, deployment, "interrupted");
-    return resume(store, deployment.id);
+  const { id, ref, commit } = deployment;
+  const what = `It is not known yet whether the script of deployment ${id} still runs`;
+  const adoption = await keepTrying(() => runner.adopt(deployment), {
+    what,
+    canPass: isShortage,
+    signal,
+    log,
   });
-  if (state === null) return;
-  const fields = { deployment: deployment.id, attempts: deployment.attempts, state };
-  log.warn({ event: "deployment.interrupted", ...fields }, `An interrupted deployment is ${state} now`);
+  if (adoption === null) return;
+  const fields = { event: `deployment.${adoptionEvents[adoption.kind]}`, deployment: id, ref, commit };
+  log.warn(fields, `A service has died while deployment ${id} ran: ${adoptionTexts[adoption.kind]}`);
+  const isUnwanted = isCancelRequested(store, id);
+  if (adoption.kind === "gone") return await executor.conclude(deployment, diedWithService);
+  if (adoption.kind === "ended")
+    return await executor.conclude(deployment, isUnwanted ? cancelledEnding : adoption.ending);
+  if (isUnwanted) adoption.run.end("cancelled", cancelGraceMs);
+  await executor.watch(deployment, adoption.run);
 }
+
+const adoptionEvents = { alive: "adopted", ended: "ended_unwatched", gone: "lost" } as const;
+const adoptionTexts = {
+  alive: "its script still runs and is adopted",
+  ended: "its script ended since then",
+  gone: "nothing of its script is left",
+} as const;
+
+const diedWithService: Ending = {
+  state: "interrupted",
+  exitCode: null,
+  problem: {
+    code: "deployment_interrupted",
+    detail: "deploy.sh ended with its Hotpush and left no exit code.",
+  },
+};
 
 const persistAgainMs = 1_000;
 

@@ -22,7 +22,6 @@ export interface WaitingReport {
   readonly id: number;
   readonly project: string;
   readonly subscriber: string;
-  readonly deploymentId: number;
   readonly report: EventReport;
 }
 
@@ -84,7 +83,7 @@ export function nextReport(
   store: Store,
   { project, subscriber }: Pick<WaitingReport, "project" | "subscriber">,
 ): WaitingReport | null {
-  const sql = `SELECT id, event, deployment_id, deployment, is_after_failure FROM outbox
+  const sql = `SELECT id, event, deployment, is_after_failure FROM outbox
     WHERE project = ? AND subscriber = ? ORDER BY id LIMIT 1`;
   const row = store.get(sql, project, subscriber);
   if (row === undefined) return null;
@@ -93,7 +92,7 @@ export function nextReport(
     deployment: JSON.parse(String(row.deployment)) as Deployment,
     isAfterFailure: row.is_after_failure === 1,
   };
-  return { id: Number(row.id), project, subscriber, deploymentId: Number(row.deployment_id), report };
+  return { id: Number(row.id), project, subscriber, report };
 }
 
 /** Takes a report out of the outbox. */
@@ -101,13 +100,9 @@ export function removeReport(store: Store, id: number): void {
   store.transaction(() => store.run("DELETE FROM outbox WHERE id = ?", id));
 }
 
-/** Takes the reports on what happened before a time out of the outbox. @returns how many, by subscriber */
-export function removeReportsBefore(store: Store, ms: number) {
-  const before = `WHERE coalesce(deployment ->> 'finishedAtMs', deployment ->> 'startedAtMs') < ?`;
-  const old = store.all(
-    `SELECT project, subscriber, count(*) AS count FROM outbox ${before} GROUP BY 1, 2`,
-    ms,
-  );
-  if (old.length > 0) store.transaction(() => store.run(`DELETE FROM outbox ${before}`, ms));
-  return old as unknown as readonly { project: string; subscriber: string; count: number }[];
+/** Takes the reports on what happened before a time out of the outbox. @returns the subscriber of each */
+export function removeReportsBefore(store: Store, ms: number): readonly string[] {
+  const sql = `DELETE FROM outbox WHERE coalesce(deployment ->> 'finishedAtMs', deployment ->> 'startedAtMs') < ?
+    RETURNING subscriber`;
+  return store.transaction(() => store.all(sql, ms)).map(({ subscriber }) => String(subscriber));
 }

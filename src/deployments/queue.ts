@@ -1,15 +1,15 @@
 import { branchOf } from "#deployments/push";
-import type { Log } from "#log";
 import type { Row, Store } from "#platform/sqlite";
-import { noReport } from "#rollout/report";
+import { type Deployment, isFinished, type Trigger } from "./deployment.ts";
 import {
-  type Deployment,
-  isFinished,
-  type RolloutExchange,
-  type Runner,
-  type Trigger,
-} from "./deployment.ts";
-import { cancelQueued, createExecutor, isTakenBack, logCancelled, recover, takeBack } from "./execute.ts";
+  cancelQueued,
+  createExecutor,
+  type ExecutorOptions,
+  isTakenBack,
+  logCancelled,
+  recover,
+  takeBack,
+} from "./execute.ts";
 import { findLastGood, findRunning } from "./history.ts";
 import type { DeploymentSummary, Push, PushRecord } from "./push.ts";
 import {
@@ -50,52 +50,24 @@ export interface Queue {
   readonly stop: (graceMs: number) => Promise<void>;
 }
 
-export interface QueueOptions {
-  readonly store: Store;
-  readonly runner: Runner;
+export interface QueueOptions extends Omit<ExecutorOptions, "stopping"> {
   /** Whether nothing more may be started here: the project was removed. */
-  readonly isHeld?: () => boolean;
-  /** Makes the right to run, which projects share. Without it there is only this one. */
-  readonly makeTurn?: (onFree: () => void) => Turn;
-  /** Called for each deployment that starts, goes live, ends or waits again here, when that is on disk. */
-  readonly onChange?: (deploymentId: number, isRunning: boolean) => void;
-  /** Called when the script of a deployment was started. */
-  readonly onStart?: (deployment: Deployment) => void;
-  /** Without it, nothing is known of roll-outs. */
-  readonly exchange?: RolloutExchange;
-  /** How long a deployment that waits for its remote rests. Default: 10 s. */
-  readonly askEveryMs?: () => number;
-  readonly log: Log;
+  readonly isHeld: () => boolean;
+  /** Makes the right to run, which projects share. */
+  readonly makeTurn: (onFree: () => void) => Turn;
 }
 
 const lookIntervalMs = 1_000;
-const usualAskEveryMs = 10_000;
-const noExchange: RolloutExchange = {
-  read: () => noReport,
-  order: () => {},
-  tidy: () => {},
-};
 
 /**
  * Runs the deployments of a project one at a time, in the order of the queue. Three things make sure that only one runs:
  * this queue, the database, and the lock that a running script holds.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { store, runner, isHeld = () => false, onChange = () => {}, onStart = () => {}, log } = options;
-  const { exchange = noExchange, makeTurn = createTurns(1).make } = options;
-  const { askEveryMs = () => usualAskEveryMs } = options;
+  const { store, isHeld, onChange, exchange, makeTurn, log } = options;
   const turn = makeTurn(wake);
   const controller = new AbortController();
-  const executing = {
-    store,
-    runner,
-    exchange,
-    onChange,
-    onStart,
-    askEveryMs,
-    log,
-    stopping: controller.signal,
-  };
+  const executing = { ...options, stopping: controller.signal };
   const executor = createExecutor(executing);
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   /** What `stop` waits for. */

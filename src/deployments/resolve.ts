@@ -194,8 +194,6 @@ const usualPatienceMs = 3_600_000;
 const usualPausesS = "1 2 3 3";
 /** No further question follows then: others wait for their turn. */
 const longestLookMs = 30_000;
-/** Of those that were superseded while they waited, nobody says that they wait no longer. */
-const mostWaiting = 1_000;
 
 /** Makes the resolver of a project: it decides what a deployment deploys. */
 export function createResolver(options: ResolverOptions): Resolver {
@@ -225,8 +223,8 @@ export function createResolver(options: ResolverOptions): Resolver {
       isUnsure:
         last !== null &&
         hasTriedSince(store, last, "AND ref = ? AND trigger NOT IN ('rollback', 'image')", ref),
-      wasSeen: wasSeen({ store, ref, head }, id, ofOthers),
-      wasSeenBeforeLast: last !== null && wasSeen({ store, ref, head }, last.id, ofEarlier),
+      wasSeen: wasSeen(store, ref, head, "IS NOT", id),
+      wasSeenBeforeLast: last !== null && wasSeen(store, ref, head, "<", last.id),
       failed: findFailed(store, ref, head, last),
       isConfirmed: () => isConfirmed(ref, head),
     };
@@ -316,7 +314,6 @@ export function createResolver(options: ResolverOptions): Resolver {
       const atMs = heardAtMs.get(deployment.id) ?? clock();
       heardAtMs.delete(deployment.id);
       if (decision.kind === "wait") heardAtMs.set(deployment.id, atMs);
-      for (const oldest of heardAtMs.keys()) if (heardAtMs.size > mostWaiting) heardAtMs.delete(oldest);
       return decision;
     },
     async judgeHead(ref, head) {
@@ -407,29 +404,16 @@ function isAsked(store: Store, { id, trigger }: Deployment, last: Deployment | n
   return store.get(sql, id, last?.id ?? null) !== undefined;
 }
 
-/** SQL for pushes, heads and deliveries of other deployments than this one. */
-const ofOthers = ["id IS NOT ?", "id IS NOT ?", "deployment_id IS NOT ?"] as const;
-/** SQL for those before it. Pushes come in the order of their ids, and are deployed in that of the queue. */
-const ofEarlier = [
-  "id < ?",
-  "queue_order < (SELECT queue_order FROM deployments WHERE id = ?)",
-  "deployment_id < ?",
-] as const;
-
-/** Deliveries are kept longer than deployments. */
-function wasSeen(
-  { store, ref, head }: { readonly store: Store; readonly ref: string; readonly head: string },
-  id: number | null,
-  [ofPushes, ofHeads, ofDeliveries]: readonly [string, string, string],
-): boolean {
-  const isIn = (sql: string, which: string) =>
-    store.get(`${sql} = ? AND ${which} AND project = $project AND ref = ? LIMIT 1`, head, id, ref) !==
-    undefined;
-  return (
-    isIn("SELECT 1 FROM deployments WHERE commit_id", ofPushes) ||
-    isIn("SELECT 1 FROM deployments WHERE checked_out_commit", ofHeads) ||
-    isIn("SELECT 1 FROM deliveries WHERE commit_id", ofDeliveries)
-  );
+/**
+ * Whether a head was the subject of another push or deployment: of any other one than `id`, or of those before it.
+ * Deliveries are kept longer than deployments.
+ */
+function wasSeen(store: Store, ref: string, head: string, is: "IS NOT" | "<", id: number | null): boolean {
+  const sql = `SELECT 1 FROM deployments WHERE project = $project AND ref = ? AND id ${is} ?
+      AND (commit_id = ? OR checked_out_commit = ?)
+    UNION ALL SELECT 1 FROM deliveries WHERE project = $project AND ref = ? AND deployment_id ${is} ? AND commit_id = ?
+    LIMIT 1`;
+  return store.get(sql, ref, id, head, head, ref, id, head) !== undefined;
 }
 
 /** When a head was first to be deployed since another one of its branch succeeded; null: not yet. */

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { HostedRepository } from "#config/git-hosts";
 import type { CommitStatus } from "#config/project";
 import { type Deployment, liveCommit } from "#deployments/deployment";
@@ -27,14 +26,16 @@ interface HostApi {
   readonly path: (commit: string) => string;
   readonly body: (status: StatusOnCommit, repository: HostedRepository) => object;
   readonly states: Readonly<Record<StatusOnCommit["state"], string>>;
-  /** Longer descriptions are refused. */
-  readonly longestDescription: number;
   /** Whether this status of an answer about a commit that is not there means that the token may show one. */
   readonly mayShow: (answered: number) => boolean;
   /** Whether an answer that looks like a refusal means that the host has it already. */
   readonly hasItAlready?: (answer: HttpAnswer) => boolean;
 }
 
+/** GitHub refuses longer ones. */
+const longestDescription = 140;
+/** Of Bitbucket. */
+const longestKey = 40;
 const githubWords = { running: "pending", succeeded: "success", failed: "failure", cancelled: "error" };
 const gitlabWords = { running: "running", succeeded: "success", failed: "failed", cancelled: "canceled" };
 /** The right to write, whatever the host says of the commit. */
@@ -47,7 +48,6 @@ const gitea: HostApi = {
   path: (commit) => `/statuses/${commit}`,
   body: (status) => ({ context: status.context, ...linkAs("target_url", status) }),
   states: githubWords,
-  longestDescription: 255,
   // A commit that is not there is a fault of the server to some versions.
   mayShow: (answered) => answered === 500 || isPermitted(answered),
 };
@@ -70,7 +70,6 @@ const hostApis: Readonly<Record<CommitStatus["host"], HostApi>> = {
     path: (commit) => `/statuses/${commit}`,
     body: (status) => ({ context: status.context, ...linkAs("target_url", status) }),
     states: githubWords,
-    longestDescription: 140,
     // Without the right, a public repository answers 404, as if it was not there.
     mayShow: (answered) => answered === 422,
   },
@@ -81,7 +80,6 @@ const hostApis: Readonly<Record<CommitStatus["host"], HostApi>> = {
     path: (commit) => `/statuses/${commit}`,
     body: (status) => ({ name: status.context, ref: status.branch, ...linkAs("target_url", status) }),
     states: gitlabWords,
-    longestDescription: 255,
     mayShow: isPermitted,
     // The host refuses a state that it has: "Cannot transition status via :run from :running".
     hasItAlready: ({ status, body }) => status === 400 && body.includes("Cannot transition status"),
@@ -96,13 +94,12 @@ const hostApis: Readonly<Record<CommitStatus["host"], HostApi>> = {
     },
     path: (commit) => `/commit/${commit}/statuses/build`,
     body: ({ context, commit, link }, { url }) => ({
-      key: shortKey(context),
+      key: context.slice(0, longestKey),
       name: context,
       // It must have one.
       url: link ?? `${url.href}/commits/${commit}`,
     }),
     states: { running: "INPROGRESS", succeeded: "SUCCESSFUL", failed: "FAILED", cancelled: "STOPPED" },
-    longestDescription: 255,
     mayShow: isPermitted,
   },
 };
@@ -114,14 +111,6 @@ function rootOf({ url }: HostedRepository): string {
 
 function ownerAndName({ url }: HostedRepository): string {
   return url.pathname.split("/").slice(-2).join("/");
-}
-
-const longestKey = 40;
-
-function shortKey(context: string): string {
-  if (context.length <= longestKey) return context;
-  const hash = createHash("sha256").update(context).digest("hex").slice(0, 8);
-  return `${context.slice(0, longestKey - hash.length - 1)}-${hash}`;
 }
 
 /**
@@ -188,7 +177,7 @@ const shownStates: Readonly<Record<Deployment["state"], StatusOnCommit["state"]>
 
 /** The path below the repository's address, and the body, that show a status on a commit. */
 export function statusRequest(repository: HostedRepository, status: StatusOnCommit) {
-  const { states, longestDescription, body, path } = hostApis[repository.host];
+  const { states, body, path } = hostApis[repository.host];
   const { description: text } = status;
   const description = text.length > longestDescription ? `${text.slice(0, longestDescription - 1)}…` : text;
   const shown = { state: states[status.state], description, ...body(status, repository) };

@@ -2,55 +2,33 @@ import * as v from "valibot";
 import { gitHosts } from "#config/git-hosts";
 import type { CommitStatus } from "#config/project";
 import type { Check, ChecksReading } from "#deployments/checks";
+import type { JsonObject } from "#deployments/push";
 import type { HttpAnswer } from "#platform/http";
 import { askRepository } from "./commit-status.ts";
 import { failure, sendOutcomeOf } from "./outcome.ts";
 
-/** A page of a list of checks. */
-interface Page {
-  readonly checks: readonly Check[];
-  readonly isLast: boolean;
+/** A list of checks in the API of a git host. */
+interface CheckList {
+  /** Below the address of the repository. */
+  readonly path: (commit: string, branch: string, page: number) => string;
+  /** The member of the answer that has the rows; without it, the answer is an array of them. */
+  readonly member?: string;
+  /** Reads a row; null: it is no check. */
+  readonly row: v.GenericSchema<unknown, Check | null>;
+  /** Whether another page may follow. Without it: if this one is full. */
+  readonly hasMore?: (rows: number, answer: { readonly next?: unknown }) => boolean;
 }
 
-/** How the API of a kind of git host lists the checks of a commit, below the address of the repository. */
+/** How the API of a kind of git host lists the checks of a commit. */
 interface HostChecks {
   /** What the token of commit statuses needs besides. */
   readonly right: string;
-  readonly lists: readonly {
-    readonly path: (commit: string, branch: string, page: number) => string;
-    readonly page: v.GenericSchema<unknown, Page>;
-  }[];
+  readonly lists: readonly CheckList[];
 }
 
 const perPage = 100;
-const noRows = v.pipe(
-  v.null(),
-  v.transform((): Page => ({ checks: [], isLast: true })),
-);
 const text = v.nullish(v.string(), "");
 const page100 = (page: number) => `per_page=${perPage}&page=${page}`;
-
-/** The schema of rows, each of which is a check or, with null, none. */
-function rowsOf<Row>(
-  row: v.GenericSchema<unknown, Row>,
-  read: (row: Row) => Check | null,
-  isLast = (rows: readonly Row[]) => rows.length < perPage,
-) {
-  const toPage = (rows: Row[]): Page => ({
-    checks: rows.map(read).filter((one) => one !== null),
-    isLast: isLast(rows),
-  });
-  return v.pipe(v.array(row), v.transform(toPage));
-}
-
-/** The schema of an object with such rows in the member `name`. */
-function listOf(name: string, rows: v.GenericSchema<unknown, Page>): v.GenericSchema<unknown, Page> {
-  return v.pipe(
-    v.record(v.string(), v.unknown()),
-    v.transform((whole) => whole[name]),
-    rows,
-  );
-}
 
 /** GitHub's words of check runs and of statuses, and Gitea's. What is not known is no success. */
 const words: Readonly<Record<string, Check["state"]>> = {
@@ -62,47 +40,61 @@ const words: Readonly<Record<string, Check["state"]>> = {
 };
 const wordOf = (word: string): Check["state"] => words[word] ?? "failed";
 
-const statuses = v.object({ context: v.string(), state: text, status: text });
-const readStatus = ({ context, state, status }: v.InferOutput<typeof statuses>): Check => ({
-  names: [context],
-  state: wordOf(state || status),
-});
+const status = v.pipe(
+  v.object({ context: v.string(), state: text, status: text }),
+  v.transform(({ context, state, status }): Check => ({ names: [context], state: wordOf(state || status) })),
+);
 
-const run = v.object({ name: v.string(), status: v.string(), conclusion: text });
-const readRun = ({ name, status, conclusion }: v.InferOutput<typeof run>): Check => ({
-  names: [name],
-  state: status === "completed" ? wordOf(conclusion) : "pending",
-});
+const run = v.pipe(
+  v.object({ name: v.string(), status: v.string(), conclusion: text }),
+  v.transform(
+    ({ name, status, conclusion }): Check => ({
+      names: [name],
+      state: status === "completed" ? wordOf(conclusion) : "pending",
+    }),
+  ),
+);
 
-const suite = v.object({
-  status: text,
-  latest_check_runs_count: v.number(),
-  app: v.nullish(v.object({ slug: text })),
-});
-function readSuite({ status, latest_check_runs_count: runs, app }: v.InferOutput<typeof suite>) {
-  if (status === "completed" || runs === 0) return null;
-  return { names: [`the rest of ${app?.slug || "a suite"}`], state: "pending", isGroup: true } as const;
-}
+const suite = v.pipe(
+  v.object({
+    status: text,
+    latest_check_runs_count: v.number(),
+    app: v.nullish(v.object({ slug: text })),
+  }),
+  v.transform(({ status, latest_check_runs_count: runs, app }): Check | null =>
+    status === "completed" || runs === 0
+      ? null
+      : { names: [`the rest of ${app?.slug || "a suite"}`], state: "pending", isGroup: true },
+  ),
+);
 
-const job = v.object({ name: v.string(), status: v.string(), allow_failure: v.nullish(v.boolean(), false) });
-const readJob = ({ name, status, allow_failure: isOptional }: v.InferOutput<typeof job>): Check => ({
-  names: [name],
-  state: jobState(status, isOptional),
-});
+const job = v.pipe(
+  v.object({ name: v.string(), status: v.string(), allow_failure: v.nullish(v.boolean(), false) }),
+  v.transform(
+    ({ name, status, allow_failure }): Check => ({ names: [name], state: jobState(status, allow_failure) }),
+  ),
+);
 
-const build = v.object({ key: v.string(), name: text, state: v.string() });
-const readBuild = ({ key, name, state }: v.InferOutput<typeof build>): Check => ({
-  names: [name || key, key],
-  state: state === "SUCCESSFUL" ? "succeeded" : state === "INPROGRESS" ? "pending" : "failed",
-});
+const buildStates: Readonly<Record<string, Check["state"]>> = {
+  SUCCESSFUL: "succeeded",
+  INPROGRESS: "pending",
+};
+const build = v.pipe(
+  v.object({ key: v.string(), name: text, state: v.string() }),
+  v.transform(
+    ({ key, name, state }): Check => ({ names: [name || key, key], state: buildStates[state] ?? "failed" }),
+  ),
+);
 
 const gitea: HostChecks = {
   right: "permission repository: Read and write",
   lists: [
     {
       path: (commit, _, page) => `/commits/${commit}/status?limit=50&page=${page}`,
-      // Its owner chooses how long a page is at most. Of a commit without statuses the list is null.
-      page: listOf("statuses", v.union([rowsOf(statuses, readStatus, (rows) => rows.length === 0), noRows])),
+      member: "statuses",
+      row: status,
+      // Its owner chooses how long a page is at most.
+      hasMore: (rows) => rows > 0,
     },
   ],
 };
@@ -117,15 +109,18 @@ const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
     lists: [
       {
         path: (commit, _, page) => `/commits/${commit}/check-suites?${page100(page)}`,
-        page: listOf("check_suites", rowsOf(suite, readSuite)),
+        member: "check_suites",
+        row: suite,
       },
       {
         path: (commit, _, page) => `/commits/${commit}/check-runs?filter=latest&${page100(page)}`,
-        page: listOf("check_runs", rowsOf(run, readRun)),
+        member: "check_runs",
+        row: run,
       },
       {
         path: (commit, _, page) => `/commits/${commit}/status?${page100(page)}`,
-        page: listOf("statuses", rowsOf(statuses, readStatus)),
+        member: "statuses",
+        row: status,
       },
     ],
   },
@@ -136,7 +131,7 @@ const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
       {
         path: (commit, branch, page) =>
           `/repository/commits/${commit}/statuses?ref=${encodeURIComponent(branch)}&${page100(page)}`,
-        page: rowsOf(job, readJob),
+        row: job,
       },
     ],
   },
@@ -145,10 +140,9 @@ const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
     lists: [
       {
         path: (commit, _, page) => `/commit/${commit}/statuses?pagelen=${perPage}&page=${page}`,
-        page: v.pipe(
-          v.object({ values: rowsOf(build, readBuild), next: v.optional(v.string()) }),
-          v.transform(({ values, next }) => ({ ...values, isLast: next === undefined })),
-        ),
+        member: "values",
+        row: build,
+        hasMore: (_, { next }) => next !== undefined,
       },
     ],
   },
@@ -175,15 +169,17 @@ export async function readHostChecks(
   signal: AbortSignal,
 ): Promise<ChecksReading> {
   const checks: Check[] = [];
-  for (const { path, page: schema } of hostChecks[settings.host].lists)
-    for (let page = 1; ; page += 1) {
-      const read = await readPage(settings, path(commit, branch, page), schema, signal);
+  for (const list of hostChecks[settings.host].lists) {
+    let hasMore = true;
+    for (let page = 1; hasMore; page += 1) {
+      if (page > mostPages)
+        return { kind: "fault", fault: "the commit has too many.", waitMs: longestWaitMs };
+      const read = await readPage(settings, list.path(commit, branch, page), list, signal);
       if ("fault" in read) return { kind: "fault", ...read };
       checks.push(...read.checks);
-      if (read.isLast) break;
-      if (page === mostPages)
-        return { kind: "fault", fault: "the commit has too many.", waitMs: longestWaitMs };
+      hasMore = read.hasMore;
     }
+  }
   return { kind: "checks", checks };
 }
 
@@ -195,20 +191,21 @@ interface Fault {
 async function readPage(
   settings: CommitStatus,
   path: string,
-  schema: v.GenericSchema<unknown, Page>,
+  { member, row, hasMore = (rows) => rows === perPage }: CheckList,
   signal: AbortSignal,
-): Promise<Page | Fault> {
+): Promise<{ readonly checks: readonly Check[]; readonly hasMore: boolean } | Fault> {
   const name = gitHosts[settings.host].title;
   try {
-    const answer = await askRepository(settings, "GET", path, undefined, {
-      signal,
-      longestBytes: longestAnswerBytes,
-    });
+    const longestBytes = longestAnswerBytes;
+    const answer = await askRepository(settings, "GET", path, undefined, { signal, longestBytes });
     if (answer.status !== 200) return faultOf(settings, answer);
-    const { success, output } = v.safeParse(schema, parsed(answer.body));
-    if (success) return output;
+    const body = parsed(answer.body);
+    // Of a commit without statuses, Gitea's list is null.
+    const { success, output } = v.safeParse(v.nullable(v.array(row)), member ? body[member] : body);
     const fault = `${settings.url.host} answered something that is not ${name}'s API. Check COMMIT_STATUS_URL, and whether a proxy or a sign-in page is in front of it.`;
-    return { fault, waitMs: 0 };
+    if (!success) return { fault, waitMs: 0 };
+    const rows = output ?? [];
+    return { checks: rows.filter((one) => one !== null), hasMore: hasMore(rows.length, body) };
   } catch (error) {
     return { fault: `${name} did not answer: ${failure(error).fault}. It is asked again.`, waitMs: 0 };
   }
@@ -216,36 +213,30 @@ async function readPage(
 
 function faultOf(settings: CommitStatus, answer: HttpAnswer): Fault {
   const { status, headers } = answer;
-  const name = gitHosts[settings.host].title;
+  const { title } = gitHosts[settings.host];
+  const { right } = hostChecks[settings.host];
   const outcome = sendOutcomeOf(answer);
   const saidMs = outcome.kind === "failed" ? (outcome.waitMs ?? 0) : 0;
   const waitMs = Math.min(saidMs, longestWaitMs);
-  const isLimited =
-    status === 429 || (status === 403 && (saidMs > 0 || headers["x-ratelimit-remaining"] === "0"));
-  const fault = (text: string) => ({ fault: `${text} (${status}).`, waitMs });
-  if (isLimited) return { ...fault(`${name} has had too many requests`), waitMs: waitMs || limitedWaitMs };
-  if (status === 401)
-    return fault(
-      `${name} does not accept the token. Put a new one into the file that COMMIT_STATUS_TOKEN_FILE names`,
-    );
-  const { right } = hostChecks[settings.host];
-  if (status === 403) return fault(`the token may not read them at ${name}. Give it the right: ${right}`);
-  if (status === 404)
-    return fault(
-      `${name} has no such commit, or the token does not show it. Check COMMIT_STATUS_URL, and that the token has the right: ${right}`,
-    );
-  if (status >= 300 && status < 400)
-    return fault(`${name} has moved the repository. Give COMMIT_STATUS_URL its new address`);
-  return fault(`${name} could not say. It is asked again`);
+  const isLimited = status === 429 || saidMs > 0 || headers["x-ratelimit-remaining"] === "0";
+  if (isLimited && (status === 429 || status === 403))
+    return { fault: `${title} has had too many requests (${status}).`, waitMs: waitMs || limitedWaitMs };
+  const texts: Readonly<Record<number, string>> = {
+    301: `${title} has moved the repository. Give COMMIT_STATUS_URL its new address`,
+    401: `${title} does not accept the token. Put a new one into the file that COMMIT_STATUS_TOKEN_FILE names`,
+    403: `the token may not read them at ${title}. Give it the right: ${right}`,
+    404: `${title} has no such commit, or the token does not show it. Check COMMIT_STATUS_URL, and that the token has the right: ${right}`,
+  };
+  return { fault: `${texts[status] ?? `${title} could not say. It is asked again`} (${status}).`, waitMs };
 }
 
 /** GitHub does not always say how long. */
 const limitedWaitMs = 60_000;
 
-function parsed(body: Buffer): unknown {
+function parsed(body: Buffer): JsonObject {
   try {
-    return JSON.parse(body.toString());
+    return Object(JSON.parse(body.toString()));
   } catch {
-    return null;
+    return {};
   }
 }

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { type DeploymentJson, deploymentJson } from "#calls/shapes";
+import { deploymentJson } from "#calls/shapes";
 import { onlyProjectName } from "#config/server";
 import { formatDuration } from "#config/values";
 import { liveCommit, stateTexts } from "#deployments/deployment";
@@ -18,22 +18,6 @@ export interface Message {
   readonly lastLines: readonly string[];
   /** The deployment on the page; null: there is no page. */
   readonly link: string | null;
-}
-
-/** What a webhook is sent; docs/notifications.md has each member. */
-export interface MessageJson {
-  /** `deployment.started`, or `deployment.` and the state in which it ended; `test`. */
-  readonly type: string;
-  /** When that happened. */
-  readonly timestamp: string;
-  readonly data: {
-    readonly server: string;
-    readonly deployment: DeploymentJson;
-    readonly isAfterFailure: boolean;
-    readonly step: string | null;
-    readonly lastLines: readonly string[];
-    readonly link: string | null;
-  };
 }
 
 export interface MessageSources {
@@ -113,8 +97,11 @@ export function detailsOf({ report, step }: Message): readonly string[] {
   ];
 }
 
-/** The message for a program. */
-export function messageJson({ report, step, lastLines, link }: Message): MessageJson {
+/**
+ * The message for a program; docs/notifications.md has each member. Its type is `deployment.started`, or `deployment.` and
+ * the state in which it ended; `test`.
+ */
+export function messageJson({ report, step, lastLines, link }: Message) {
   const { deployment, event, isAfterFailure } = report;
   const { state, startedAtMs, finishedAtMs, createdAtMs } = deployment;
   const atMs = (event === "started" ? startedAtMs : finishedAtMs) ?? createdAtMs;

@@ -101,12 +101,11 @@ export function createNotifications(options: NotificationOptions): Notifications
   }
 
   function giveUpOld(): void {
-    const old = removeReportsBefore(store, Date.now() - longestWaitMs);
-    for (const { project, subscriber, count } of old) {
-      const fields = { event: "notifications.given_up", project, subscriber, count };
-      const text = `Reports that could not be delivered to ${subscriber} for a day are given up: ${count}`;
-      log.error(fields, text);
-    }
+    const subscribers = removeReportsBefore(store, Date.now() - longestWaitMs);
+    if (subscribers.length === 0) return;
+    const names = [...new Set(subscribers)];
+    const text = `Reports that could not be delivered for a day are given up: ${subscribers.length}, to ${names.join(", ")}`;
+    log.error({ event: "notifications.given_up", count: subscribers.length }, text);
   }
 
   function logFault(error: unknown): void {
@@ -178,14 +177,19 @@ export function subscribersOf({ notify, commitStatus }: SubscriberSettings): rea
 
 function logOutcome(
   log: Log,
-  { project, subscriber, deploymentId }: WaitingReport,
+  { project, subscriber, report }: WaitingReport,
   { fault }: Exclude<SendOutcome, { kind: "delivered" }>,
   waitMs: number | null,
 ): void {
-  const fields = { event: "notifications.not_delivered", project, subscriber, deployment: deploymentId };
+  const fields = {
+    event: "notifications.not_delivered",
+    project,
+    subscriber,
+    deployment: report.deployment.id,
+  };
   const next = waitMs === null ? "It is given up" : `Trying again in ${Math.ceil(waitMs / 1_000)} s`;
   log.warn(
     fields,
-    `A report on deployment ${deploymentId} was not taken by ${subscriber}: ${fault}. ${next}`,
+    `A report on deployment ${report.deployment.id} was not taken by ${subscriber}: ${fault}. ${next}`,
   );
 }

@@ -181,19 +181,10 @@ export async function sendTestMessages(
 ): Promise<readonly TestResult[]> {
   const nobody = { pusher: null, requestedBy: null, cancelledBy: null, author: null, subject: null };
   const nothing = { before: null, checkedOutCommit: null, repository: null, host: null, deliveryId: null };
-  const noResult = {
-    supersededBy: null,
-    exitCode: null,
-    problem: null,
-    skipReason: null,
-    waitReason: null,
-    requests: null,
-  };
+  const reasons = { problem: null, skipReason: null, waitReason: null };
+  const noResult = { ...reasons, supersededBy: null, exitCode: null, requests: null, liveAtMs: null };
   const nowMs = Date.now();
   const deployment: Deployment = {
-    ...nobody,
-    ...nothing,
-    ...noResult,
     id: 0,
     project,
     state: "succeeded",
@@ -203,8 +194,10 @@ export async function sendTestMessages(
     commit: "0".repeat(40),
     createdAtMs: nowMs,
     startedAtMs: nowMs,
-    liveAtMs: null,
     finishedAtMs: nowMs,
+    ...nobody,
+    ...nothing,
+    ...noResult,
   };
   const report = { event: "test", deployment, isAfterFailure: false } as const;
   const message = { report, step: null, lastLines: [], link: null };

@@ -46,10 +46,10 @@ test("a report is given up after a day, and the log says so", async (t) => {
   now.mock.mockImplementation(() => 1_000_086_000_000);
   fill(store, 1);
   wake();
-  assert.equal(nextReport(store, { project: "default", subscriber: "one" })?.deploymentId, 1);
+  assert.equal(nextReport(store, { project: "default", subscriber: "one" })?.report.deployment.id, 1);
   now.mock.mockImplementation(() => 1_000_086_400_001);
   wake();
-  assert.equal(nextReport(store, { project: "default", subscriber: "one" })?.deploymentId, 2);
+  assert.equal(nextReport(store, { project: "default", subscriber: "one" })?.report.deployment.id, 2);
   assert.match(lines.join(""), /"event":"notifications.given_up".*"count":1/);
 });
 
@@ -78,7 +78,7 @@ test("stopping ends the wait for the next attempt, and the report stays", async 
 let attempts: WaitingReport[] = [];
 
 function idsOf(subscriber: string): readonly number[] {
-  return attempts.filter((one) => one.subscriber === subscriber).map(({ deploymentId }) => deploymentId);
+  return attempts.filter((one) => one.subscriber === subscriber).map(({ report }) => report.deployment.id);
 }
 
 /** Gives these outcomes one after the other, and the last one from then on. */
