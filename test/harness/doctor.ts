@@ -48,7 +48,7 @@ export const onMachine = isInContainer()
   : needs("mount", "otherUser");
 
 /** The variables that every process of a test on `place` gets. */
-export function placeEnvironment({ home, temporaryPath }: Place): Record<string, string> {
+function placeEnvironment({ home, temporaryPath }: Place): Record<string, string> {
   return {
     PATH: process.env.PATH ?? "",
     HOME: home,

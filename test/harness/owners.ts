@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeMachine, type Role } from "./machine.ts";
+import { makeMachine } from "./machine.ts";
 import { inOwnEtc } from "./mounts.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
@@ -12,12 +12,6 @@ export interface Owner {
   /** Nobody else can enter it. */
   readonly home: string;
   readonly repoPath: string;
-}
-
-export interface StartOptions {
-  readonly role?: Role;
-  readonly env?: Readonly<Record<string, string>>;
-  readonly known?: readonly Owner[];
 }
 
 const firstUid = 61_001;
@@ -60,10 +54,11 @@ export function makeSharedMachine(scope: Scope) {
       return owner;
     },
     addProject: machine.addProject,
-    start({ role = "all", env = {}, known = owners }: StartOptions = {}) {
+    /** @param known the users of the machine */
+    start({ env = {}, known = owners }: { readonly env?: object; readonly known?: readonly Owner[] } = {}) {
       const docker = { DOCKER_HOST: `unix://${socketPath}`, BUILDX_CONFIG: "/tmp/buildx" };
       const paths = { TMPDIR: temporaryPath, SERVER_STATE_PATH: serverStatePath };
-      return machine.start(role, { ...docker, ...paths, ...env }, inOwnEtc(scope, entriesOf(known)));
+      return machine.start("all", { ...docker, ...paths, ...env }, inOwnEtc(scope, entriesOf(known)));
     },
   };
 }

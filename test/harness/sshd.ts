@@ -2,7 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Place, placeEnvironment, setSettings } from "./doctor.ts";
+import { git, type Place, setSettings } from "./doctor.ts";
 import { freePort } from "./listen.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
@@ -19,14 +19,15 @@ export async function startSshd(scope: Scope, place: Place) {
   const server = await startSshServer(scope, directory);
   const at = (name: string) => join(directory, name);
   const sshd = { ...server, key: at("client/id_ed25519"), knownHosts: at("client/known_hosts") };
-  const client = `UserKnownHostsFile ${sshd.knownHosts}\nGlobalKnownHostsFile /dev/null\nIdentityFile ${sshd.key}\nIdentitiesOnly yes\nIdentityAgent none\n`;
-  writeFileSync(at("ssh_config"), client);
+  writeFileSync(at("ssh_config"), clientConfig(sshd.key, sshd.knownHosts));
   setSettings(place, { GIT_SSH_COMMAND: `ssh -F ${at("ssh_config")} -o BatchMode=yes` });
-  execFileSync("git", ["remote", "set-url", "origin", sshUrl(sshd, place.remotePath)], {
-    cwd: place.repoPath,
-    env: placeEnvironment(place),
-  });
+  git(place, "remote", "set-url", "origin", sshUrl(sshd, place.remotePath));
   return sshd;
+}
+
+/** Settings of a client that has only this key, and knows only these hosts. */
+export function clientConfig(key: string, knownHosts: string): string {
+  return `UserKnownHostsFile ${knownHosts}\nGlobalKnownHostsFile /dev/null\nIdentityFile ${key}\nIdentitiesOnly yes\nIdentityAgent none\n`;
 }
 
 /** The address of a repository of this machine over ssh. */

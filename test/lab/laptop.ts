@@ -1,30 +1,21 @@
-import { execFileSync, type StdioOptions, spawn } from "node:child_process";
+import { type StdioOptions, spawn } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type FakeGitHost, hostToken, startFakeGitHost } from "../harness/fake-git-host.ts";
+import { hostToken, startFakeGitHost } from "../harness/fake-git-host.ts";
 import { launcher, noServer } from "../harness/hotpush.ts";
-import { makeKey, type SshServer, startSshServer } from "../harness/sshd.ts";
+import { git } from "../harness/repository.ts";
+import { clientConfig, makeKey, startSshServer } from "../harness/sshd.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { type Answer, answer, type CleanServer, type Typed } from "./clean-server.ts";
 
 const root = join(import.meta.dirname, "../..");
 
 /** A git host with a real sshd and an API, which a clean server reaches at the address of this machine. */
-export interface LabGitHost {
-  readonly api: FakeGitHost;
-  readonly sshd: SshServer;
-  readonly address: string;
-  /** What git clones. */
-  readonly remote: string;
-  /** Lets a key read the repository, as a person does in the host's form. */
-  readonly addKey: (key: string) => void;
-  /** Commits a version of the app, and pushes it to the branch. @returns the commit */
-  readonly push: (version: number) => string;
-}
+export type LabGitHost = Awaited<ReturnType<typeof startLabGitHost>>;
 
 /** @param server it is the one that the host is for */
-export async function startLabGitHost(scope: Scope, server: CleanServer): Promise<LabGitHost> {
+export async function startLabGitHost(scope: Scope, server: CleanServer) {
   const directory = temporaryDirectory(scope);
   const address = server.address.replace(/\d+$/, (last) => String(Number(last) - 1));
   const sshd = await startSshServer(scope, join(directory, "ssh"), address);
@@ -32,10 +23,6 @@ export async function startLabGitHost(scope: Scope, server: CleanServer): Promis
   const api = await startFakeGitHost(scope, "gitea", address);
   const bare = join(directory, "octo/shop.git");
   const developer = join(directory, "developer");
-  const git = (at: string, ...args: readonly string[]) =>
-    execFileSync("git", ["-C", at, "-c", "user.name=Ada", "-c", "user.email=ada@example.com", ...args], {
-      encoding: "utf8",
-    }).trim();
   const upload = `git -c safe.directory=* upload-pack ${bare}`;
   // A key that is added reads this repository, and does nothing else.
   const authorize = () => {
@@ -45,17 +32,19 @@ export async function startLabGitHost(scope: Scope, server: CleanServer): Promis
   api.onDone = ({ operation }) => {
     if (operation.endsWith("keys") || operation.includes("keys/")) authorize();
   };
+  /** Lets a key read the repository, as a person does in the host's form. */
   const addKey = (key: string) => {
     api.keys.push({ id: "7", title: "by hand", key, isReadOnly: true });
     authorize();
   };
   mkdirSync(dirname(bare), { recursive: true });
-  execFileSync("git", ["init", "--quiet", "--bare", "--initial-branch=main", bare]);
+  git("/", "init", "--quiet", "--bare", "--initial-branch=main", bare);
   cpSync(join(root, "examples/compose/app"), join(developer, "app"), { recursive: true });
   const compose = `services:\n  web:\n    build: app\n    ports: ["8080:8080"]\n`;
   writeFileSync(join(developer, "compose.yaml"), compose);
   git(developer, "init", "--quiet", "--initial-branch=main");
   git(developer, "remote", "add", "origin", bare);
+  /** Commits a version of the app, and pushes it to the branch. @returns the commit */
   const push = (version: number) => {
     const file = join(developer, "app/server.js");
     writeFileSync(file, readFileSync(file, "utf8").replace(/version \d+/, `version ${version}`));
@@ -75,14 +64,7 @@ export async function makeLaptop(scope: Scope, names: Readonly<Record<string, st
   const home = temporaryDirectory(scope);
   const at = (name: string) => join(home, name);
   makeKey(at("id_ed25519"));
-  const settings = [
-    `UserKnownHostsFile ${at("known_hosts")}`,
-    "GlobalKnownHostsFile /dev/null",
-    `IdentityFile ${at("id_ed25519")}`,
-    "IdentitiesOnly yes",
-    "IdentityAgent none",
-  ];
-  await writeFile(at("ssh_config"), `${settings.join("\n")}\n`);
+  await writeFile(at("ssh_config"), clientConfig(at("id_ed25519"), at("known_hosts")));
   await writeFile(at("known_hosts"), "");
   const lines = Object.entries(names).map(([name, address]) => `${address} ${name}\n`);
   await writeFile(at("hosts"), `127.0.0.1 localhost\n${lines.join("")}`);
