@@ -157,14 +157,11 @@ async function runPrune({ keep, json, ...named }: PruneOptions, env: NodeJS.Proc
 /** The options that name a compose project. */
 interface ProjectOptions {
   readonly directory?: string;
-  readonly file?: readonly string[];
 }
 
 function addProjectOptions(command: Command): Command {
-  const another = (value: string, before: readonly string[] = []) => [...before, value];
-  return command
-    .option("--directory <path>", "the compose project (default: REPO_PATH, else the working directory)")
-    .option("--file <path>", "a compose file, can be repeated (default: what compose finds)", another);
+  const text = "the compose project (default: REPO_PATH, else the working directory)";
+  return command.option("--directory <path>", text);
 }
 
 /**
@@ -195,10 +192,10 @@ function namesState({ STATE_PATH, SERVER_STATE_PATH }: NodeJS.ProcessEnv): boole
 }
 
 /** @throws ProblemError as `locateProject`, `refuseOtherState` and `findStatePath`; `state_unusable` for root in a state of others */
-async function locateNamedProject({ directory, file: files = [] }: ProjectOptions, env: NodeJS.ProcessEnv) {
+async function locateNamedProject({ directory }: ProjectOptions, env: NodeJS.ProcessEnv) {
   const engine = connectEngine(env.DOCKER_HOST);
   const projectDirectory = directory ?? env.REPO_PATH ?? process.cwd();
-  const target = await locateProject(engine, { projectDirectory, files });
+  const target = await locateProject(engine, { projectDirectory, files: [] });
   await refuseOtherState(engine, target.projectDirectory, env);
   const statePath = await findStatePath(engine, target, env);
   const owner = namesState(env) ? null : ownerOf(statePath, env.DOCKER_HOST);

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
-import { serverCommands, serverComposeProject, serverServices } from "#config/server";
+import { serverCommands, serverServices } from "#config/server";
 import { formatDuration } from "#config/values";
-import { listContainers } from "#platform/docker/containers";
 import { connectEngine, isInContainer } from "#platform/docker/engine";
 import { wrapFor } from "#platform/terminal";
 import { findServer } from "#setup/server";
@@ -49,13 +48,7 @@ async function upgrade(yes: boolean, env: NodeJS.ProcessEnv) {
 }
 
 async function printPlan(context: ServerContext, plan: PlannedUpgrade): Promise<void> {
-  const [running] = await listContainers(context.engine, serverComposeProject, serverServices.run);
-  print(
-    `Server  ${context.server.files.path}`,
-    `Runs    ${running?.imageName ?? "nothing"}`,
-    `New     ${plan.image}`,
-    "",
-  );
+  print(`Server  ${context.server.files.path}`, `New     ${plan.image}`, "");
   await printChanges(plan.files, context.env);
   const replaced = plan.replaced.join(", ");
   const kept = copiedFiles(plan).map(({ name }) => name);

@@ -73,13 +73,6 @@ test("a token is listed without its secret, and ends when it is revoked", (t) =>
   assert.equal(findVisitor(store, secret, nowMs), null);
 });
 
-test("the number of a link ends nothing", (t) => {
-  const store = temporaryStore(t);
-  const { id, secret } = make(store, "link", "viewer");
-  assert.equal(revokeVisitor(store, id), null);
-  assert.ok(openLink(store, secret, browser, nowMs));
-});
-
 test("the files on disk have no credential that opens anything", (t) => {
   const directory = temporaryDirectory(t);
   const store = openDeployments(directory);

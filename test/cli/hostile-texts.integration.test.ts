@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
-import { createServer, request, type Server } from "node:http";
+import { createServer, request } from "node:http";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { operatorSocketPath } from "../../src/config/server.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { commandEnvironment, launcher, startAnswering } from "../harness/hotpush.ts";
-import { freePort } from "../harness/listen.ts";
+import { listenAt, listenHere } from "../harness/listen.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -51,14 +51,13 @@ test("no text of a commit, a person or a script steers the terminal, in any comm
 
 test("no refusal of a service, a server or a git host steers the terminal", async (t) => {
   const statePath = temporaryDirectory(t);
-  const port = await freePort();
   const refuse = () =>
     createServer((_, response) => {
       response.writeHead(409, { "content-type": "application/problem+json" });
       response.end(JSON.stringify({ detail: hostile, title: hostile, code: hostile }));
     });
-  await listen(t, refuse(), operatorSocketPath(statePath));
-  await listen(t, refuse(), port);
+  await listenAt(t, refuse(), operatorSocketPath(statePath));
+  const port = await listenHere(t, refuse());
   const file = join(statePath, "token");
   writeFileSync(file, "token", { mode: 0o600 });
   for (const command of commands) await assertHarmless({ statePath }, command, "evil");
@@ -123,7 +122,7 @@ async function standBefore(t: TestContext, socketPath: string): Promise<string> 
     response.writeHead(answer.statusCode, { "content-type": answer.headers["content-type"] });
     response.end(lines.join("\n"));
   });
-  await listen(t, server, operatorSocketPath(statePath));
+  await listenAt(t, server, operatorSocketPath(statePath));
   return statePath;
 }
 
@@ -135,10 +134,4 @@ function spoilt(line: string): string {
   return JSON.stringify(JSON.parse(line), (key, value) =>
     typeof value === "string" && !kept.test(key) ? value + hostile : value,
   );
-}
-
-async function listen(t: TestContext, server: Server, at: string | number): Promise<void> {
-  server.listen(at);
-  await once(server, "listening");
-  t.after(() => server.close());
 }
