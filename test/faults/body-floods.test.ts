@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Delivery, deliver, githubPush } from "../harness/delivery.ts";
+import { type Delivery, deliver, githubPush, withHeader } from "../harness/delivery.ts";
 import { badlySigned, startFlood } from "../harness/flood.ts";
 import { memoryOf } from "../harness/processes.ts";
 import { type RunningService, startService } from "../harness/service.ts";
@@ -12,9 +12,10 @@ const mostMoreBytes = 128 * 1024 ** 2;
 const senderPatienceMs = 10_000;
 
 /** Sends a push on a connection of its own. @returns how long it took */
-async function push(service: RunningService, { headers, body }: Delivery): Promise<number> {
+async function push(service: RunningService, delivery: Delivery): Promise<number> {
+  const { body } = delivery;
   const startMs = performance.now();
-  const { status } = await deliver(service.url, { headers: { ...headers, connection: "close" }, body });
+  const { status } = await deliver(service.url, withHeader(delivery, "connection", "close"));
   assert.equal(status, 202, `a push of ${body.length} bytes`);
   const tookMs = performance.now() - startMs;
   assert(tookMs < senderPatienceMs, `a push of ${body.length} bytes took ${tookMs} ms`);

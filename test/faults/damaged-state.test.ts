@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, type TestContext, test } from "node:test";
-import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
+import { deliver, githubPush, randomCommit, statePaths } from "../harness/delivery.ts";
 import { mountTmpfs, remount } from "../harness/mounts.ts";
 import { straced, triedCalls } from "../harness/processes.ts";
 import { databasePath, readLog } from "../harness/records.ts";
@@ -56,6 +56,7 @@ async function startOnFlipped(t: TestContext, seed: number) {
     return "refused";
   }
   const url = `http://127.0.0.1:${started.port}`;
+  statePaths.set(url, statePath);
   // A changed rule of the schema can refuse every push: nothing is accepted, so nothing is lost.
   const { status, json } = await deliver(url, githubPush());
   const isRefusing = status === 503 && json.code === "storage_unavailable";
@@ -109,9 +110,13 @@ test("a read-only state directory is refused: exit code 78, and what to do", nee
     mkdirSync(statePath);
     if (bytes) writeFileSync(databasePath(statePath), bytes);
     remount(disk, "ro");
-    const { code, text } = await startInVain(t, statePath);
-    assert.equal(code, 78);
-    assert.match(text, new RegExp(`The state directory ${statePath} cannot be used .*set STATE_PATH`));
+    const { child, log } = spawnService(t, { statePath, repoPath: temporaryDirectory(t) });
+    assert.equal(await startedOrEnded({ child, log }), null, "the service must not start");
+    assert.equal(child.exitCode, 78);
+    assert.match(
+      log.otherText.join("\n"),
+      new RegExp(`The state directory ${statePath} cannot be used .*set STATE_PATH`),
+    );
   }
 });
 
@@ -143,12 +148,6 @@ function stateWith(t: TestContext, bytes: Buffer): string {
   const statePath = temporaryDirectory(t);
   writeFileSync(databasePath(statePath), bytes);
   return statePath;
-}
-
-async function startInVain(t: TestContext, statePath: string) {
-  const { child, log } = spawnService(t, { statePath, repoPath: temporaryDirectory(t) });
-  assert.equal(await startedOrEnded({ child, log }), null, "the service must not start");
-  return { code: child.exitCode, text: log.otherText.join("\n") };
 }
 
 function wasMovedAside({ log }: Pick<RunningService, "log">): boolean {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
@@ -9,7 +9,7 @@ import { callAsPage, makeSignInLink, startPage } from "../harness/page.ts";
 import { digestOf, findLost } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import { type RunningService, startService } from "../harness/service.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
+import { linesOf, temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 const diskBytes = 12 * 1024 ** 2;
@@ -34,11 +34,12 @@ for (const [name, { needed, mount }] of Object.entries(disks)) {
     async (t) => {
       const disk = mount(t);
       const service = await startService(t, { statePath: join(disk, "state"), script: waitingScript });
+      const begun = join(service.repoPath, "begun");
       const accepted = new Map<string, number>();
       const push = () => pushAndNote(service, accepted);
       const first = await push();
       await service.log.waitFor(({ event }) => event === "deployment.started");
-      await until("the script has begun", () => linesIn(service, "begun").length === 1);
+      await until("the script has begun", () => linesOf(begun).length === 1);
 
       fillDisk(disk);
       const refusal = await pushUntil(push, ({ status }) => status !== 202);
@@ -48,7 +49,7 @@ for (const [name, { needed, mount }] of Object.entries(disks)) {
       await until("/health says so", async () => (await healthStatus(service)) === 503);
 
       writeFileSync(join(service.repoPath, "go"), "");
-      await until("the script has ended", () => linesIn(service, "ended").length === 1);
+      await until("the script has ended", () => linesOf(join(service.repoPath, "ended")).length === 1);
       await service.log.waitFor(({ event }) => event === "store.failed");
       assert.equal((await push()).status, 503);
 
@@ -59,11 +60,7 @@ for (const [name, { needed, mount }] of Object.entries(disks)) {
       await until("/health is ok again", async () => (await healthStatus(service)) === 200);
       const last = Math.max(...accepted.values());
       assert.equal((await service.log.waitForEnding(last)).event, "deployment.succeeded");
-      assert.equal(
-        new Set(linesIn(service, "begun")).size,
-        linesIn(service, "begun").length,
-        "a script ran twice",
-      );
+      assert.equal(new Set(linesOf(begun)).size, linesOf(begun).length, "a script ran twice");
       assert.deepEqual(findLost(service.statePath, accepted), []);
       assert.equal(service.child.exitCode, null, "the process is still the one that was started");
     },
@@ -88,7 +85,7 @@ test(
     rmSync(join(disk, "ballast"));
     const next = await service.again();
     assert.equal((await next.log.waitForEnding(1)).event, "deployment.succeeded");
-    assert.equal(linesIn(service, "begun").length, 1);
+    assert.equal(linesOf(join(service.repoPath, "begun")).length, 1);
   },
 );
 
@@ -106,10 +103,7 @@ async function pushAndNote({ url }: RunningService, accepted: Map<string, number
 }
 
 /** A full disk still accepts data that fits into the existing pages of a file. */
-async function pushUntil(
-  push: () => Promise<WebhookReply>,
-  isEnough: (reply: WebhookReply) => boolean,
-): Promise<WebhookReply> {
+async function pushUntil(push: () => Promise<WebhookReply>, isEnough: (reply: WebhookReply) => boolean) {
   return await until("the answer changes", async () => {
     const reply = await push();
     return isEnough(reply) && reply;
@@ -118,14 +112,6 @@ async function pushUntil(
 
 async function healthStatus({ url }: RunningService): Promise<number> {
   return (await fetch(`${url}/health`)).status;
-}
-
-function linesIn({ repoPath }: RunningService, name: string): string[] {
-  try {
-    return readFileSync(join(repoPath, name), "utf8").trim().split("\n");
-  } catch {
-    return [];
-  }
 }
 
 test("a full disk keeps no visitor from looking, and ends no process", disks.tmpfs.needed, async (t) => {

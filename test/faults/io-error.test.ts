@@ -7,7 +7,7 @@ import { cutPower, mountDisk } from "../harness/mounts.ts";
 import { straced, triedCalls } from "../harness/processes.ts";
 import { digestOf, findLost } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
-import { type RunningService, spawnService, startedOrEnded, startService } from "../harness/service.ts";
+import { spawnService, startedOrEnded, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -36,7 +36,7 @@ test(
         },
       );
     }
-    t.diagnostic(describe(tally));
+    t.diagnostic(JSON.stringify(tally));
     assert.ok(tally.refused > 0 && tally.gaveUp > 0, "the fault was felt at the start and by pushes");
   },
 );
@@ -52,7 +52,7 @@ test(
         assert.deepEqual(findLost(statePath, accepted), [], `accepted pushes lost when write ${call} failed`);
       });
     }
-    t.diagnostic(describe(tally));
+    t.diagnostic(JSON.stringify(tally));
     // The database is written so. A push that it cannot take waits in the spool.
     assert.ok(tally.gaveUp > 0, "the fault was felt at the start");
   },
@@ -67,26 +67,20 @@ test("a disk that fails for good refuses every push and says so on /health", nee
     ...oneWriter,
     wrapper: straced("fsync,fdatasync:error=EIO:when=20+", "-f"),
   });
-  const statuses = await pushUntilRefused(broken);
-  assert.equal(statuses.at(-1), 503);
+  const push = async () => (await deliver(broken.url, githubPush())).status;
+  await until("a push is refused", async () => (await push()) === 503);
   for (let count = 0; count < pushes; count += 1) {
-    assert.equal((await deliver(broken.url, githubPush())).status, 503);
+    assert.equal(await push(), 503);
   }
   await until("/health says so", async () => (await fetch(`${broken.url}/health`)).status === 503);
   assert.equal(broken.child.exitCode, null);
 });
 
-interface Tally {
-  accepted: number;
-  refused: number;
-  gaveUp: number;
-}
-
 interface Faulty {
   readonly statePath: string;
   /** In the syntax of strace's `inject`. */
   readonly fault: string;
-  readonly tally: Tally;
+  readonly tally: ReturnType<typeof newTally>;
 }
 
 /**
@@ -125,7 +119,11 @@ async function runWithFault(
   check(accepted);
 }
 
-async function pushThrough(url: string, fault: string, tally: Tally): Promise<ReadonlyMap<string, number>> {
+async function pushThrough(
+  url: string,
+  fault: string,
+  tally: Faulty["tally"],
+): Promise<ReadonlyMap<string, number>> {
   const accepted = new Map<string, number>();
   async function push(): Promise<number> {
     const delivery = githubPush();
@@ -140,19 +138,6 @@ async function pushThrough(url: string, fault: string, tally: Tally): Promise<Re
   return accepted;
 }
 
-async function pushUntilRefused({ url }: RunningService): Promise<number[]> {
-  const statuses: number[] = [];
-  await until("a push is refused", async () => {
-    statuses.push((await deliver(url, githubPush())).status);
-    return statuses.at(-1) !== 202;
-  });
-  return statuses;
-}
-
-function newTally(): Tally {
+function newTally() {
   return { accepted: 0, refused: 0, gaveUp: 0 };
-}
-
-function describe({ accepted, refused, gaveUp }: Tally): string {
-  return `${accepted} pushes accepted, ${refused} refused, 0 lost; ${gaveUp} services gave up at their start`;
 }

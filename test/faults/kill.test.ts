@@ -9,11 +9,13 @@ import { type Machine, makeCheckout, makeMachine, type Role, type RunningRole } 
 import { injectFault, isGone, type LogLine, triedCalls } from "../harness/processes.ts";
 import { digestOf, readRecorded, readSpool } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
-import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { linesOf, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 const kills = Number(process.env.HOTPUSH_TEST_KILLS ?? 200);
 const clients = 16;
+/** How long what was accepted may take to be recorded and to end. */
+const patienceMs = 120_000;
 const names = ["shop", "blog", "api"];
 
 /**
@@ -74,27 +76,35 @@ for (const [what, roles] of [
       running.set(role, await start(role));
       if (role !== "front") beginLife(site, `${kill + 1}`);
       assert.deepEqual(unseen.findLost(), [], "accepted pushes that are on no disk");
-      assert.deepEqual(linesOf(site, "overlaps"), [], "scripts that ran beside another one of their project");
+      assert.deepEqual(
+        scriptLines(site, "overlaps"),
+        [],
+        "scripts that ran beside another one of their project",
+      );
     }
     beginLife(site, "last");
     await load.stop();
     // What waits in the spool is recorded in any order.
-    await until("the spool is empty", () => unseen.countInSpool() === 0, 120_000);
+    await until("the spool is empty", () => unseen.countInSpool() === 0, patienceMs);
     const newest = randomCommit();
     for (const name of names) {
       const last = githubPush({ after: newest });
       assert.equal((await deliver(originOf(running, roles[0]), last, `/webhook/${name}`)).status, 202);
       unseen.add(last);
     }
-    await until("everything accepted is recorded", () => unseen.countInSpool() === 0, 120_000);
-    await until("everything recorded has ended", () => unfinished(site) === 0, 120_000);
+    await until("everything accepted is recorded", () => unseen.countInSpool() === 0, patienceMs);
+    await until("everything recorded has ended", () => unfinished(site) === 0, patienceMs);
 
     assert.deepEqual(unseen.findLost(), [], "accepted pushes that are on no disk");
     assert.equal(unseen.size(), 0, "accepted pushes that are not recorded");
     assert.deepEqual(load.contradictions, [], "deliveries that were answered with two ids");
-    assert.deepEqual(linesOf(site, "overlaps"), [], "scripts that ran beside another one of their project");
-    for (const path of checkouts.values()) assert.equal(fileLines(path, "deployed").at(-1), newest);
-    const starts = Map.groupBy(linesOf(site, "started"), (id) => id);
+    assert.deepEqual(
+      scriptLines(site, "overlaps"),
+      [],
+      "scripts that ran beside another one of their project",
+    );
+    for (const path of checkouts.values()) assert.equal(linesOf(join(path, "deployed")).at(-1), newest);
+    const starts = Map.groupBy(scriptLines(site, "started"), (id) => id);
     const most = Math.max(...[...starts.values()].map(({ length }) => length));
     // What outlives its service is adopted, and started again only if it was killed with it.
     assert(most <= (roles.length === 1 ? 1 : 3), `a script was started ${most} times`);
@@ -119,8 +129,8 @@ test("if a service is killed while its script is starting, no second one starts 
   beginLife(site, "last");
   await until("the deployment has ended", () => unfinished(site) === 0);
   await next.end();
-  assert.deepEqual(linesOf(site, "overlaps"), []);
-  assert.equal(linesOf(site, "deployed").length, 1);
+  assert.deepEqual(scriptLines(site, "overlaps"), []);
+  assert.equal(scriptLines(site, "deployed").length, 1);
 });
 
 const seenByRecovery = new Set(["deployment.adopted", "deployment.interrupted"]);
@@ -192,13 +202,13 @@ test("a script that dies with run each time is started three times", async (t) =
   let run = await site.machine.start("run");
   await fetch(front.urlOf("shop"), { method: "POST", ...githubPush() });
   for (let attempt = 1; attempt <= 3; attempt += 1) {
-    await until(`start ${attempt}`, () => fileLines(path, "started").length === attempt);
+    await until(`start ${attempt}`, () => linesOf(join(path, "started")).length === attempt);
     await run.end("SIGKILL");
     await killScript(path);
     run = await site.machine.start("run");
   }
   await until("it has failed", () => unfinished(site) === 0);
-  assert.equal(fileLines(path, "started").length, 3);
+  assert.equal(linesOf(join(path, "started")).length, 3);
   assert.deepEqual(front.log.lines.filter(isError), []);
 });
 
@@ -237,7 +247,7 @@ function createUnseen({ machine }: Site, load: Load) {
 
 /** Kills the script that runs in a checkout, with all that belongs to it, while `run` is dead. */
 async function killScript(path: string): Promise<void> {
-  const pid = Number(fileLines(path, "pid")[0]);
+  const pid = Number(linesOf(join(path, "pid"))[0]);
   if (!pid || isGone(pid)) return;
   const [, , group] = readFileSync(`/proc/${pid}/stat`, "utf8")
     .replace(/^.*\) /, "")
@@ -268,15 +278,6 @@ function originOf(running: ReadonlyMap<Role, RunningRole>, role: Role): string {
   return `http://127.0.0.1:${running.get(role)?.port}`;
 }
 
-function linesOf({ checkouts }: Site, file: string): string[] {
-  return [...checkouts.values()].flatMap((path) => fileLines(path, file));
-}
-
-function fileLines(path: string, file: string): string[] {
-  try {
-    return readFileSync(join(path, file), "utf8").trim().split("\n");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
+function scriptLines({ checkouts }: Site, file: string): string[] {
+  return [...checkouts.values()].flatMap((path) => linesOf(join(path, file)));
 }

@@ -7,7 +7,6 @@ import {
   chownSync,
   existsSync,
   mkdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -26,7 +25,7 @@ import { readRecorded } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { becomeNobody, nobody } from "../harness/requirements.ts";
 import { pushOf } from "../harness/store.ts";
-import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { linesOf, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 const floodOfPushes = Number(process.env.HOTPUSH_TEST_OFFERS ?? 3_000);
@@ -145,7 +144,8 @@ test("whatever is offered, only the head of the branch is deployed, by one scrip
   assert.deepEqual([...new Set(ran("shop"))], [`refs/heads/main ${commits.head}`]);
   assert.deepEqual(ran("blog"), []);
   assert.deepEqual([...new Set(recorded(site).map(({ trigger }) => trigger))], ["push"]);
-  const heard = await callFront(site, "/front/pushes", { ids: spool.ids().slice(0, 20) });
+  const answer = await callFront(site, "POST", "/front/pushes", { ids: spool.ids.slice(0, 20) });
+  const heard = answer.body.toString();
   assert(heard.includes("accepted"), "run has answered");
   assert(!heard.includes(token), "no answer has a secret");
   assert(
@@ -191,7 +191,7 @@ test("nothing on the socket or in the spool keeps run from its commands and its 
   const front = await machine.start("front");
   for (const name of ["shop", "blog"] as const) {
     await deliver(originOf(front), githubPush({ after: commits.head }), `/webhook/${name}`);
-    await until(`${name} is deployed`, () => ran(name).length === 1, 40_000);
+    await until(`${name} is deployed`, () => ran(name).length === 1);
   }
   const lines = run.log.lines.filter(({ event }) => event?.startsWith("spool."));
   assert(lines.length < 60, `${lines.length} lines about the spool`);
@@ -221,10 +221,7 @@ test("without a visitor's session, front reads, deploys, cancels and rolls back 
     "POST /pause",
   ]) {
     const [method = "", path = ""] = call.split(" ");
-    const answer = await withShortPath(frontSocketOf(site), (socketPath) =>
-      sendHttp({ socketPath, path }, { method, ...(method === "POST" && { body: "{}" }) }),
-    );
-    assert.equal(answer.status, 401, call);
+    assert.equal((await callFront(site, method, path, {})).status, 401, call);
   }
   assert.equal(recorded(site).length, 0);
 });
@@ -288,23 +285,16 @@ test("pushes are taken again after the spool was in other hands", async (t) => {
   const front = await machine.start("front");
   const push = async () =>
     (await deliver(originOf(front), githubPush({ after: commits.head }), "/webhook/blog")).status;
-  await until("there is room again", async () => (await push()) === 202, 60_000);
+  await until("there is room again", async () => (await push()) === 202);
   await until("the next push is deployed", () => ran("blog").length === 1);
 });
 
-interface UsedSpool {
-  /** Puts something into the spool, as whoever has taken over `front` can. */
-  readonly put: (value: object) => void;
-  /** Whether `run` is done with all of it. */
-  readonly isTaken: () => boolean;
-  readonly ids: () => readonly string[];
-}
-
-function useSpool({ machine, run }: Site): UsedSpool {
+/** Puts things into the spool, as whoever has taken over `front` can. */
+function useSpool({ machine, run }: Site) {
   const ids: string[] = [];
   let waiting: string[] = [];
   return {
-    put(value) {
+    put(value: object) {
       const id = randomBytes(16).toString("hex");
       const path = join(machine.spoolPath, `${id}.push`);
       writeFileSync(`${path}.new`, JSON.stringify(value));
@@ -312,6 +302,7 @@ function useSpool({ machine, run }: Site): UsedSpool {
       ids.push(id);
       waiting.push(id);
     },
+    /** Whether `run` is done with all of it. */
     isTaken() {
       const rows = readRecorded(run.statePath, ({ all }) => all("SELECT id FROM spooled"));
       const known = new Set(rows.map(({ id }) => String(id)));
@@ -320,7 +311,7 @@ function useSpool({ machine, run }: Site): UsedSpool {
       waiting = waiting.filter((id) => !known.has(id));
       return waiting.length === 0;
     },
-    ids: () => ids,
+    ids,
   };
 }
 
@@ -328,12 +319,9 @@ function frontSocketOf({ run }: Site): string {
   return join(run.statePath, "front.sock");
 }
 
-async function callFront(site: Site, path: string, body: object): Promise<string> {
-  const post = { method: "POST", body: JSON.stringify(body) };
-  const answer = await withShortPath(frontSocketOf(site), (socketPath) =>
-    sendHttp({ socketPath, path }, post),
-  );
-  return answer.body.toString();
+function callFront(site: Site, method: string, path: string, body: object) {
+  const options = { method, ...(method === "POST" && { body: JSON.stringify(body) }) };
+  return withShortPath(frontSocketOf(site), (socketPath) => sendHttp({ socketPath, path }, options));
 }
 
 /** @returns how long a command waited for its answer */
@@ -356,11 +344,3 @@ function recorded({ run }: Site) {
 
 const isOver = (state: string) => !["queued", "running", "interrupted"].includes(state);
 const originOf = ({ port }: RunningRole) => `http://127.0.0.1:${port}`;
-
-function linesOf(path: string): string[] {
-  try {
-    return readFileSync(path, "utf8").trim().split("\n");
-  } catch {
-    return [];
-  }
-}

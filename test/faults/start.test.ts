@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { injectFault, straced } from "../harness/processes.ts";
 import { readRecorded } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import { type RunningService, startService } from "../harness/service.ts";
-import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { linesOf, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 /** libuv starts a process by `clone`, and threads by `clone3`, which keeps working. */
@@ -130,11 +130,7 @@ function stateOf(statePath: string, id: number): Readonly<Record<string, unknown
 }
 
 function deployedBy({ repoPath }: RunningService): string[] {
-  try {
-    return readFileSync(join(repoPath, "deployed"), "utf8").trim().split("\n");
-  } catch {
-    return [];
-  }
+  return linesOf(join(repoPath, "deployed"));
 }
 
 function descriptorsOf({ child }: RunningService): number {

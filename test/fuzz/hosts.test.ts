@@ -5,33 +5,11 @@ import { gitHosts, type Host, readPayload } from "../../src/front/webhook/git-ho
 import { eventOf, loadDeliveries, payloadOf } from "../front/webhook/fixtures.ts";
 import { fuzz } from "./fuzz.ts";
 
-const keys = [
-  "__proto__",
-  "constructor",
-  "prototype",
-  "toString",
-  "ref",
-  "before",
-  "after",
-  "push",
-  "changes",
-];
-const moreKeys = [
-  "new",
-  "old",
-  "target",
-  "hash",
-  "msg",
-  "topic",
-  "trigger",
-  "name",
-  "type",
-  "action",
-  "length",
-];
+const keys =
+  "__proto__ constructor toString ref before after push changes new old target hash msg topic trigger name type action length";
 
 const strange: fc.Arbitrary<unknown> = fc.anything({
-  key: fc.oneof(fc.constantFrom(...keys, ...moreKeys), fc.string()),
+  key: fc.oneof(fc.constantFrom(...keys.split(" ")), fc.string()),
   withSparseArray: true,
   withNullPrototype: true,
   withBigInt: true,

@@ -23,10 +23,7 @@ async function statusesOf(wires: readonly string[]): Promise<number[]> {
 
 function assertNoFault(statuses: readonly number[]): void {
   assert.deepEqual(receiver.faults, []);
-  assert.deepEqual(
-    statuses.filter((status) => status >= 500),
-    [],
-  );
+  assert(statuses.every((status) => status < 500));
   for (const { ref, commit } of receiver.pushes) {
     assert(mainRefs.has(ref), `${ref} was recorded`);
     assert.match(commit, /^([0-9a-f]{40}|[0-9a-f]{64})$/);
@@ -57,51 +54,21 @@ async function check(
 
 const token = fc.stringMatching(/^[A-Za-z0-9_-]{1,20}$/);
 const fieldText = fc.stringMatching(/^[\x20-\x7e]{0,40}$/);
-const headerName = fc.oneof(
-  token,
-  fc.constantFrom(
-    "Content-Type",
-    "X-GitHub-Event",
-    "X-Hub-Signature-256",
-    "X-Hub-Signature",
-    "X-Gitlab-Token",
-  ),
-  fc.constantFrom("webhook-signature", "webhook-id", "webhook-timestamp", "X-Gitea-Signature", "X-Event-Key"),
-  fc.constantFrom("__proto__", "constructor", "Content-Encoding", "Accept", "Cookie"),
-);
+const headerNames =
+  "Content-Type X-GitHub-Event X-Hub-Signature-256 X-Hub-Signature X-Gitlab-Token webhook-signature webhook-id webhook-timestamp X-Gitea-Signature X-Event-Key __proto__ constructor Content-Encoding Accept Cookie";
+const headerName = fc.oneof(token, fc.constantFrom(...headerNames.split(" ")));
+const headerValues = "application/json push sha256= sha1=abc v1, v1,AAAA gzip 100-continue ;";
 const headerValue = fc.oneof(
   fieldText,
   fc.stringMatching(/^[0-9a-fA-F]{60,68}$/).map((hex) => `sha256=${hex}`),
-  fc.constantFrom(
-    "application/json",
-    "push",
-    "sha256=",
-    "sha1=abc",
-    "v1,",
-    "v1,AAAA",
-    "gzip",
-    "100-continue",
-    ";",
-  ),
+  fc.constantFrom(...headerValues.split(" ")),
 );
 const target = fc.oneof(
-  fc.constantFrom(
-    "/webhook",
-    "/webhook",
-    "/webhook",
-    "/health",
-    "/webhook/",
-    "//webhook",
-    "*",
-    "/%2e%2e/webhook",
-  ),
+  fc.constantFrom(..."/webhook /webhook /webhook /health /webhook/ //webhook * /%2e%2e/webhook".split(" ")),
   fc.webPath().map((path) => path || "/"),
   fc.stringMatching(/^\/[\x21-\x7e]{0,30}$/),
 );
-const method = fc.oneof(
-  fc.constantFrom("POST", "POST", "POST", "GET", "PUT", "DELETE"),
-  fc.constantFrom("OPTIONS", "PATCH", "TRACE"),
-);
+const method = fc.constantFrom(..."POST POST POST GET PUT DELETE OPTIONS PATCH TRACE".split(" "));
 const bodyText = fc.oneof(
   fieldText,
   fc.json(),
@@ -137,7 +104,16 @@ const forgedPush: fc.Arbitrary<string> = fc
     return onTheWire({ headers: { ...headers, [header]: prefix + digest }, body });
   });
 
-const oddValues: readonly unknown[] = [
+const oddRefs = [
+  "main",
+  ...["main", "master", "main\n", "main ", "Main", "main/../x", "-main", "$(id)", "m\u0430in"].map(
+    (name) => `refs/heads/${name}`,
+  ),
+  "REFS/HEADS/MAIN",
+];
+const oddCommits = ["0".repeat(40), "f".repeat(40), "F".repeat(40), "f".repeat(41), "f".repeat(64)];
+const oddTexts = [...oddRefs, ...oddCommits, "", " ", "\0", "\ud800", "a".repeat(5_000)];
+const oddOthers: readonly unknown[] = [
   null,
   true,
   false,
@@ -145,53 +121,19 @@ const oddValues: readonly unknown[] = [
   -1,
   1.5,
   1e308,
-  "",
-  " ",
-  "main",
-  "refs/heads/main",
-  "refs/heads/master",
-  "refs/heads/main\n",
-  "refs/heads/main ",
-  "refs/heads/Main",
-  "REFS/HEADS/MAIN",
-  "refs/heads/main/../x",
-  "refs/heads/-main",
-  "refs/heads/$(id)",
-  "refs/heads/m\u0430in",
-  "\0",
-  "\ud800",
-  "a".repeat(5_000),
-  "0".repeat(40),
-  "f".repeat(40),
-  "F".repeat(40),
-  "f".repeat(41),
-  "f".repeat(64),
   [],
   ["refs/heads/main"],
   {},
   { toString: "x" },
   [[[[]]]],
 ];
-
-const paths = [
-  "ref",
-  "before",
-  "after",
-  "deleted",
-  "created",
-  "repository",
-  "repository.full_name",
-  "head_commit",
-  "action",
-  "__proto__",
-];
+const oddValue = fc.option(fc.constantFrom(...oddTexts, ...oddOthers), { nil: undefined });
+const paths =
+  "ref before after deleted created repository repository.full_name head_commit action __proto__".split(" ");
 
 /** A push as GitHub sends it, with up to three fields replaced or removed, then signed. */
 const mutatedPush: fc.Arbitrary<string> = fc
-  .array(fc.tuple(fc.constantFrom(...paths), fc.option(fc.constantFrom(...oddValues), { nil: undefined })), {
-    minLength: 1,
-    maxLength: 3,
-  })
+  .array(fc.tuple(fc.constantFrom(...paths), oddValue), { minLength: 1, maxLength: 3 })
   .map((changes) => {
     let text = githubPush({ mark: "mutated" }).body.toString();
     for (const [path, value] of changes) text = replaceIn(text, path, value);
@@ -219,12 +161,8 @@ function replaceIn(text: string, path: string, value: unknown): string {
   const [first = "", second] = path.split(".");
   const owner = second === undefined ? payload : payload[first];
   if (typeof owner !== "object" || owner === null) return text;
-  Object.defineProperty(owner, second ?? first, {
-    value,
-    enumerable: true,
-    configurable: true,
-    writable: true,
-  });
+  const written = { enumerable: true, configurable: true, writable: true };
+  Object.defineProperty(owner, second ?? first, { value, ...written });
   return JSON.stringify(payload);
 }
 
@@ -239,10 +177,6 @@ test("pushes that have everything but the secret are all refused with 401", asyn
 });
 
 test("signed documents of any kind are never a fault, and only the two refs are recorded", async () => {
-  await check(signedDocument, { count: 12_000, isSigned: true });
-});
-
-test("real pushes with odd values in any field are never a fault, and only the two refs are recorded", async () => {
-  const statuses = await check(mutatedPush, { count: 12_000, isSigned: true });
+  const statuses = await check(fc.oneof(signedDocument, mutatedPush), { count: 24_000, isSigned: true });
   assert(statuses.includes(202) && statuses.includes(200) && statuses.includes(422));
 });

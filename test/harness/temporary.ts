@@ -1,5 +1,5 @@
 import "./environment.ts";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -20,4 +20,9 @@ export function writeScript(path: string, text: string): string {
   writeFileSync(path, text);
   chmodSync(path, 0o755);
   return path;
+}
+
+/** The lines of a file, none if it is not there. */
+export function linesOf(path: string): string[] {
+  return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
 }

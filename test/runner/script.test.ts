@@ -1,21 +1,34 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { makeSecret } from "../../src/config/secret.ts";
 import { createProjectScript } from "../../src/runner/script.ts";
-import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("secrets of the settings, the environment, .env, git and Docker are redacted", (t) => {
-  const { sources, repoPath, redact } = place(t, {
+  const home = temporaryDirectory(t);
+  const repoPath = join(home, "app");
+  mkdirSync(repoPath);
+  const env = {
+    PATH: process.env.PATH,
+    HOME: home,
+    STATE_PATH: home,
+    GIT_CONFIG_NOSYSTEM: "1",
     HOTPUSH_TOKEN: "from the environment",
     EXTRA_PASSWORD: "named by DEPLOY_ENV",
     NOT_PASSED_TOKEN: "the script never sees it",
     GIT_CONFIG_VALUE_0: `Authorization: Basic ${Buffer.from("me:from-basic").toString("base64")}`,
     HOTPUSH_PASSWORD_FILE: "db_password",
     HOTPUSH_CONFIG_FILE: "settings",
-  });
+  };
+  const secrets = {
+    current: makeSecret("the-current-secret"),
+    previous: makeSecret("the-previous-secret"),
+  };
+  writeFileSync(join(home, ".git-credentials"), "https://me:from-stored-passwords@git.example\n");
+  writeFileSync(join(home, "git-credentials"), "https://me:from-the-state@git.example\n");
   execFileSync("git", ["init", "--quiet", repoPath]);
   const remote = "https://x-access-token:from-the-remote@git.example/app.git";
   execFileSync("git", ["-C", repoPath, "remote", "add", "origin", remote]);
@@ -24,8 +37,10 @@ test("secrets of the settings, the environment, .env, git and Docker are redacte
   writeFileSync(join(repoPath, "app.key"), "from a file that .env names");
   writeFileSync(join(repoPath, ".env"), "API_KEY='from .env'\nNODE_ENV=staging-1\nAPP_KEY_FILE=app.key\n");
   const auth = Buffer.from("me:secret-of-the-registry").toString("base64");
-  mkdirSync(join(sources.env.HOME, ".docker"));
-  writeFileSync(join(sources.env.HOME, ".docker/config.json"), JSON.stringify({ auths: { r: { auth } } }));
+  mkdirSync(join(home, ".docker"));
+  writeFileSync(join(home, ".docker/config.json"), JSON.stringify({ auths: { r: { auth } } }));
+  const script = createProjectScript({ env, deployEnv: ["EXTRA_PASSWORD"], repoPath, secrets })();
+  const redact = (text: string) => script.redactor().text(text);
   for (const secret of [
     "the-current-secret",
     "the-previous-secret",
@@ -43,32 +58,3 @@ test("secrets of the settings, the environment, .env, git and Docker are redacte
     assert.equal(redact(`> ${secret} <`), "> *** <");
   for (const text of ["the script never sees it", "no secret", "staging-1"]) assert.equal(redact(text), text);
 });
-
-test("a pipe in place of the settings of git or Docker holds up nothing", (t) => {
-  const { sources, repoPath, redact } = place(t, {});
-  for (const path of [join(repoPath, ".git/config"), join(sources.env.HOME, ".docker/config.json")]) {
-    mkdirSync(dirname(path), { recursive: true });
-    rmSync(path, { force: true });
-    execFileSync("mkfifo", [path]);
-  }
-  assert.equal(redact("as it is"), "as it is");
-});
-
-function place(scope: Scope, given: Readonly<Record<string, string>>) {
-  const home = temporaryDirectory(scope);
-  const repoPath = join(home, "app");
-  mkdirSync(repoPath);
-  writeFileSync(join(home, ".git-credentials"), "https://me:from-stored-passwords@git.example\n");
-  writeFileSync(join(home, "git-credentials"), "https://me:from-the-state@git.example\n");
-  const secrets = {
-    current: makeSecret("the-current-secret"),
-    previous: makeSecret("the-previous-secret"),
-  };
-  const env = { PATH: process.env.PATH, HOME: home, GIT_CONFIG_NOSYSTEM: "1", STATE_PATH: home, ...given };
-  const sources = { env, deployEnv: ["EXTRA_PASSWORD"], repoPath, secrets };
-  return {
-    repoPath,
-    sources,
-    redact: (text: string) => createProjectScript(sources)().redactor().text(text),
-  };
-}
