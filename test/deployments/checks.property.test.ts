@@ -3,12 +3,12 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { type Check, createChecks } from "../../src/deployments/checks.ts";
 import { type Deployment, liveCommit } from "../../src/deployments/deployment.ts";
-import { settle } from "../../src/deployments/execute.ts";
 import { findLastGood } from "../../src/deployments/history.ts";
 import { recordRequest } from "../../src/deployments/queue.ts";
 import { createResolver } from "../../src/deployments/resolve.ts";
-import { claimNext, putBack, transition } from "../../src/deployments/store.ts";
+import { claimNext } from "../../src/deployments/store.ts";
 import { git, makeProject } from "../harness/repository.ts";
+import { carryOut, checkoutOf, liveThrough } from "../harness/resolving.ts";
 import { pushOf, record, temporaryStore } from "../harness/store.ts";
 import type { Scope } from "../harness/temporary.ts";
 
@@ -101,34 +101,17 @@ const known: readonly (readonly Happening[])[] = [
 
 test("whatever happens, in whatever order: nothing red is deployed, and a green head is", async (t) => {
   let live = 0;
-  const property = fc.asyncProperty(
-    fc.array(happening, { minLength: 4, maxLength: 25, size: "max" }),
-    async (history) => {
-      const cleanups: (() => void)[] = [];
-      try {
-        const scope = { after: (cleanup) => void cleanups.push(cleanup as () => void) } as Scope;
-        if (await liveThrough(scope, history)) live += 1;
-      } finally {
-        for (const cleanup of cleanups.reverse()) cleanup();
-      }
-    },
-  );
-  await fc.assert(property, { numRuns: histories, examples: known.map((history) => [[...history]]) });
+  await liveThrough(happening, { histories, known }, async (scope, history) => {
+    if (await endsGreen(scope, history)) live += 1;
+  });
   t.diagnostic(`${histories} histories, of which ${live} end with a green head that is live`);
   assert.ok(live > 0);
 });
 
 /** Lives through a history, and then through hours in which nothing more happens. @returns whether the last head is green */
-async function liveThrough(scope: Scope, history: readonly Happening[]): Promise<boolean> {
+async function endsGreen(scope: Scope, history: readonly Happening[]): Promise<boolean> {
   const { remotePath, repoPath } = makeProject(scope);
   const store = temporaryStore(scope);
-  const { PATH = "" } = process.env;
-  const checkout = {
-    repoPath,
-    environment: { PATH, DEPLOY_RETRY_PAUSES: "0" },
-    user: null,
-    redactor: () => ({ text: (text: string) => text }),
-  };
   const first = git(remotePath, "rev-parse", "main");
   const tree = git(remotePath, "rev-parse", "main^{tree}");
   const commits = [first];
@@ -155,7 +138,7 @@ async function liveThrough(scope: Scope, history: readonly Happening[]): Promise
     });
     return {
       checks,
-      resolver: createResolver({ store, checkout: () => checkout, confirmMs: 0, clock, checks }),
+      resolver: createResolver({ store, checkout: () => checkoutOf(repoPath), confirmMs: 0, clock, checks }),
     };
   }
   let service = start();
@@ -189,16 +172,12 @@ async function liveThrough(scope: Scope, history: readonly Happening[]): Promise
       }
       if (isAsked(claimed)) assert.notEqual(decision.kind, "wait", "a person does not wait");
       store.transaction(() => {
-        if (decision.kind === "deploy")
-          settle(store, claimed, { state: "succeeded", exitCode: 0, problem: null });
-        else if (decision.kind === "skipped")
-          transition(store, claimed, "skipped", { skipReason: decision.reason });
-        else if (decision.kind === "wait") {
-          putBack(store, claimed, decision.reason);
-          const { leastMs, mostMs } = decision.rest ?? { leastMs: 1_000, mostMs: 1_000 };
-          rests.set(claimed.id, { leastMs: nowMs + leastMs, mostMs: nowMs + mostMs });
-        } else assert.fail(decision.problem.detail);
+        carryOut(store, claimed, decision, "succeeded");
       });
+      assert.notEqual(decision.kind, "refused");
+      if (decision.kind !== "wait") continue;
+      const { leastMs, mostMs } = decision.rest ?? { leastMs: 1_000, mostMs: 1_000 };
+      rests.set(claimed.id, { leastMs: nowMs + leastMs, mostMs: nowMs + mostMs });
     }
   }
 

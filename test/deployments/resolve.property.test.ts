@@ -2,13 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { liveCommit } from "../../src/deployments/deployment.ts";
-import { resume, settle } from "../../src/deployments/execute.ts";
+import { resume } from "../../src/deployments/execute.ts";
 import { findLastGood } from "../../src/deployments/history.ts";
 import { type MainRef, mainRefs, type Push } from "../../src/deployments/push.ts";
 import { recordRequest } from "../../src/deployments/queue.ts";
 import { createResolver } from "../../src/deployments/resolve.ts";
-import { claimNext, isAfter, putBack, selectDeployment, transition } from "../../src/deployments/store.ts";
+import { claimNext, isAfter, selectDeployment, transition } from "../../src/deployments/store.ts";
 import { git, makeProject } from "../harness/repository.ts";
+import { carryOut, checkoutOf, liveThrough } from "../harness/resolving.ts";
 import { pushOf, record, temporaryStore } from "../harness/store.ts";
 import type { Scope } from "../harness/temporary.ts";
 
@@ -118,41 +119,17 @@ const known: readonly (readonly Happening[])[] = [
   ],
 ];
 
-test("whatever arrives, in whatever order: the head ends live or failed, and runs once", async (t) => {
-  const property = fc.asyncProperty(
-    fc.array(happening, { minLength: 4, maxLength: 25, size: "max" }),
-    async (history) => {
-      const cleanups: (() => void)[] = [];
-      try {
-        await live({ after: (cleanup) => void cleanups.push(cleanup as () => void) } as Scope, history);
-      } finally {
-        for (const cleanup of cleanups.reverse()) cleanup();
-      }
-    },
-  );
-  await fc.assert(property, { numRuns: histories, examples: known.map((history) => [[...history]]) });
-  t.diagnostic(`${histories} histories`);
+test("whatever arrives, in whatever order: the head ends live or failed, and runs once", async () => {
+  await liveThrough(happening, { histories, known }, live);
 });
 
 /** Lives through a history with a real remote and a real database, and then through a time in which nothing more happens. */
 async function live(scope: Scope, history: readonly Happening[]): Promise<void> {
   const { remotePath, repoPath } = makeProject(scope);
   const store = temporaryStore(scope);
-  const { PATH = "" } = process.env;
-  const checkout = () => ({
-    repoPath,
-    environment: { PATH, DEPLOY_RETRY_PAUSES: "0" },
-    user: null,
-    redactor: () => ({ text: (text: string) => text }),
-  });
   let nowMs = 0;
-  const start = () =>
-    createResolver({
-      store,
-      checkout,
-      confirmMs,
-      clock: () => nowMs,
-    });
+  const checkout = () => checkoutOf(repoPath);
+  const start = () => createResolver({ store, checkout, confirmMs, clock: () => nowMs });
   let resolver = start();
   const first = git(remotePath, "rev-parse", "main");
   git(remotePath, "update-ref", "refs/heads/master", first);
@@ -230,21 +207,10 @@ async function live(scope: Scope, history: readonly Happening[]): Promise<void> 
       if (killed !== "no") {
         transition(store, claimed, "interrupted");
         resume(store, claimed.id);
-      } else if (decision.kind === "deploy") {
-        const problem = { code: "script_failed", detail: "" } as const;
-        const isGood = !broken.has(commit);
-        settle(store, claimed, {
-          state: isGood ? "succeeded" : "failed",
-          exitCode: null,
-          problem: isGood ? null : problem,
-        });
-      } else if (decision.kind === "skipped")
-        transition(store, claimed, "skipped", { skipReason: decision.reason });
-      else if (decision.kind === "wait") {
-        putBack(store, claimed, decision.reason);
-        restsUntilMs.set(claimed.id, nowMs + confirmMs);
-      } else assert.fail(`${decision.problem.detail}`);
+      } else carryOut(store, claimed, decision, broken.has(commit) ? "failed" : "succeeded");
     });
+    assert.notEqual(decision.kind, "refused");
+    if (killed === "no" && decision.kind === "wait") restsUntilMs.set(claimed.id, nowMs + confirmMs);
     if (killed !== "no") resolver = start();
     return true;
   }

@@ -101,14 +101,6 @@ test("3: a push whose head is live is skipped, and names the deployment that mad
   }
 });
 
-test("3: the same commit on the other branch is deployed", async (t) => {
-  const { project, deliver, deploys, deployNew } = makeResolving(t);
-  const head = await deployNew();
-  git(project.remotePath, "branch", "master", head);
-  deliver(head, { ref: "refs/heads/master" });
-  assert.equal(await deploys(), head);
-});
-
 test("3: a roll back, or a script that never started, makes nobody unsure of what is live", async (t) => {
   const resolving = makeResolving(t, {
     checkSigned: async (_, commit) => (commit === live ? null : { code: "commit_unsigned", detail: "" }),

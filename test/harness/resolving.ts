@@ -1,14 +1,56 @@
 import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
 import { settle } from "../../src/deployments/execute.ts";
 import type { CommitId, Push } from "../../src/deployments/push.ts";
 import { recordRequest } from "../../src/deployments/queue.ts";
 import { createResolver, type Decision, type ResolverOptions } from "../../src/deployments/resolve.ts";
 import { claimNext, findDeployment, putBack, transition } from "../../src/deployments/store.ts";
+import type { Store } from "../../src/platform/sqlite.ts";
 import { git, makeProject } from "./repository.ts";
 import { pushOf, record, temporaryStore } from "./store.ts";
 import type { Scope } from "./temporary.ts";
 
 const ref = "refs/heads/main";
+
+/** A checkout whose remote is asked once in a look. */
+export function checkoutOf(repoPath: string, searchPath?: string) {
+  const PATH = [searchPath, process.env.PATH].filter(Boolean).join(":");
+  const redactor = () => ({ text: (text: string) => text });
+  return { repoPath, environment: { PATH, DEPLOY_RETRY_PAUSES: "0" }, user: null, redactor };
+}
+
+/** Does what was decided about a claimed deployment, whose script would end so. Call it in a transaction. */
+export function carryOut(
+  store: Store,
+  claimed: Deployment,
+  decision: Decision,
+  state: Ending["state"],
+): void {
+  if (decision.kind === "deploy") settle(store, claimed, { state, exitCode: null, problem: null });
+  if (decision.kind === "refused")
+    settle(store, claimed, { state: "failed", exitCode: null, problem: decision.problem });
+  if (decision.kind === "skipped") transition(store, claimed, "skipped", { skipReason: decision.reason });
+  if (decision.kind === "wait") putBack(store, claimed, decision.reason);
+}
+
+/** Lives through each of many histories, with a place of its own. */
+export async function liveThrough<Happening>(
+  happening: fc.Arbitrary<Happening>,
+  { histories, known }: { readonly histories: number; readonly known: readonly (readonly Happening[])[] },
+  live: (scope: Scope, history: readonly Happening[]) => Promise<unknown>,
+): Promise<void> {
+  const some = fc.array(happening, { minLength: 4, maxLength: 25, size: "max" });
+  const property = fc.asyncProperty(some, async (history) => {
+    const cleanups: (() => void)[] = [];
+    try {
+      await live({ after: (cleanup) => void cleanups.push(cleanup as () => void) } as Scope, history);
+    } finally {
+      for (const cleanup of cleanups.reverse()) cleanup();
+    }
+  });
+  await fc.assert(property, { numRuns: histories, examples: known.map((history) => [[...history]]) });
+}
 
 /** A resolver with a real remote and a real database, without scripts: each deployment ends as the test says. */
 export type Resolving = ReturnType<typeof makeResolving>;
@@ -19,28 +61,15 @@ export function makeResolving(
 ) {
   const project = makeProject(scope);
   const store = temporaryStore(scope);
-  const PATH = [searchPath, process.env.PATH].filter(Boolean).join(":");
-  const checkout = () => ({
-    repoPath: project.repoPath,
-    environment: { PATH, DEPLOY_RETRY_PAUSES: "0" },
-    user: null,
-    redactor: () => ({ text: (text: string) => text }),
-  });
   const { signal } = new AbortController();
+  const checkout = () => checkoutOf(project.repoPath, searchPath);
   const resolver = createResolver({ store, checkout, confirmMs: 50, ...options });
 
   async function next(state: "succeeded" | "failed" | "cancelled" = "succeeded"): Promise<Decision> {
     const claimed = store.transaction(() => claimNext(store));
     assert.ok(claimed, "something is queued");
     const decision = await resolver.resolve(claimed, signal);
-    store.transaction(() => {
-      const ended = { state, exitCode: null, problem: null };
-      if (decision.kind === "deploy") settle(store, claimed, ended);
-      if (decision.kind === "refused")
-        settle(store, claimed, { state: "failed", exitCode: null, problem: decision.problem });
-      if (decision.kind === "skipped") transition(store, claimed, "skipped", { skipReason: decision.reason });
-      if (decision.kind === "wait") putBack(store, claimed, decision.reason);
-    });
+    store.transaction(() => carryOut(store, claimed, decision, state));
     return decision;
   }
 

@@ -65,16 +65,6 @@ test("what waits for a subscriber that the settings do not name now stays", asyn
   await until("it is delivered", () => listReaders(store).length === 0);
 });
 
-test("stopping ends the wait for the next attempt, and the report stays", async (t) => {
-  const { store, wake, ended, stop } = deliveryFor(t, { one: answering(failed, failed) }, ["one"], 60_000);
-  fill(store, 1);
-  wake();
-  await until("it was attempted", () => idsOf("one").length === 1);
-  stop();
-  await ended();
-  assert.equal(listReaders(store).length, 1);
-});
-
 let attempts: WaitingReport[] = [];
 
 function idsOf(subscriber: string): readonly number[] {
@@ -91,7 +81,6 @@ function deliveryFor(
   t: TestContext,
   senders: Record<string, Send>,
   names: readonly string[] = Object.keys(senders),
-  firstRetryMs = 1,
 ) {
   attempts = [];
   const store = temporaryStore(t);
@@ -116,9 +105,9 @@ function deliveryFor(
     findSend,
     isLeader: () => true,
     stopping: stopping.signal,
-    firstRetryMs,
+    firstRetryMs: 1,
   });
-  return { ...delivery, store, lines, stop: () => stopping.abort() };
+  return { ...delivery, store, lines };
 }
 
 /** @returns the numbers of `count` deployments that have failed */
