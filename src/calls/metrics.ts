@@ -17,7 +17,7 @@ const counter = (help: string): Family => ({ type: "counter", help });
 const histogram = (help: string): Family => ({ type: "histogram", help });
 const gaugeOf = (of: Family["of"], help: string): Family => ({ type: "gauge", help, of });
 const gauge = (value: Family["value"], help: string): Family => ({ type: "gauge", help, value });
-const hasFailed = ({ last }: ProjectJson) => last?.state === "failed" || last?.state === "timed_out";
+const hasFailed = ({ last }: ProjectJson) => Number(/^(?:failed|timed_out)$/.test(last?.state ?? ""));
 const goodSince = ({ live }: ProjectJson) => (live?.since == null ? null : Date.parse(live.since) / 1_000);
 
 /** Every metric: a row of docs/metrics.md. */
@@ -30,31 +30,13 @@ export const families: Readonly<Record<string, Family>> = {
   hotpush_rollout_failed_requests_total: counter("Those of them that failed."),
   hotpush_queue_waiting: gaugeOf(({ waiting }) => waiting, "Deployments that wait."),
   hotpush_paused: gaugeOf(({ paused }) => Number(paused !== null), "1 if the queue is paused."),
-  hotpush_settings_faulty: gaugeOf(
-    ({ fault }) => Number(fault !== null),
-    "1 if the settings of the project are faulty.",
-  ),
-  hotpush_last_deployment_failed: gaugeOf(
-    (project) => Number(hasFailed(project)),
-    "1 if the newest deployment that ran has failed or timed out.",
-  ),
-  hotpush_last_success_timestamp_seconds: gaugeOf(
-    goodSince,
-    "When the last good deployment ended, in seconds since 1970.",
-  ),
-  hotpush_healthy: gauge(
-    ({ findFault }) => Number(findFault() === null),
-    "0 if the service cannot do its work.",
-  ),
-  hotpush_server_faults: gauge(
-    ({ findServerFaults }) => findServerFaults().length,
-    "What is wrong with the server, in number.",
-  ),
+  hotpush_settings_faulty: gaugeOf(({ fault }) => Number(fault !== null), "1 if its settings are faulty."),
+  hotpush_last_deployment_failed: gaugeOf(hasFailed, "1 if the newest one that ran has failed or timed out."),
+  hotpush_last_success_timestamp_seconds: gaugeOf(goodSince, "End of the last good one, seconds since 1970."),
+  hotpush_healthy: gauge(({ findFault }) => Number(findFault() === null), "0 if it cannot do its work."),
+  hotpush_server_faults: gauge(({ findServerFaults }) => findServerFaults().length, "Faults of the server."),
   process_resident_memory_bytes: gauge(() => process.memoryUsage.rss(), "Resident memory of hotpush run."),
-  process_start_time_seconds: gauge(
-    ({ startedAtMs }) => startedAtMs / 1_000,
-    "When hotpush run was started, in seconds since 1970.",
-  ),
+  process_start_time_seconds: gauge((run) => run.startedAtMs / 1_000, "Its start, seconds since 1970."),
 };
 
 /** A counter that is seen first when it is 1 has not grown, as Prometheus sees it: so those of alerts begin with 0. */

@@ -17,8 +17,15 @@ const scraper = rowsFor("scraper");
 const front = rowsFor("front");
 const server = rowsFor("server");
 
+const anything = <Value>() => v.custom<Value>(() => true);
 const ndjson = "application/x-ndjson";
 const plain = "text/plain; charset=utf-8";
+
+/** A call that goes on, unless it is not to follow. */
+const going = {
+  follow: v.optional(v.picklist(["true", "false"]), "true"),
+  format: v.optional(v.picklist(["sse", "ndjson"]), "sse"),
+};
 
 /**
  * The one table of calls: what `run` answers over its sockets, the API, its document, the commands and the forms of the page
@@ -33,24 +40,14 @@ export const calls = {
     before: takes.before,
     state: v.optional(shapes.state),
   }),
-  deployment: viewer(
-    "GET /deployments/:id",
-    shapes.oneDeployment,
-    "A deployment, its steps, its log's length",
-  ),
+  deployment: viewer("GET /deployments/:id", shapes.oneDeployment, "A deployment and its steps"),
   log: viewer("GET /deployments/:id/log", plain, "What its script printed; `timed` as it is stored", {
     format: v.optional(v.picklist(["text", "timed"]), "text"),
   }),
-  events: viewer(
-    "GET /deployments/:id/events",
-    ndjson,
-    "What happened since a byte of its log, then happens",
-    {
-      from: v.optional(takes.place, 0),
-      follow: v.optional(v.picklist(["true", "false"]), "true"),
-      format: v.optional(v.picklist(["sse", "ndjson"]), "sse"),
-    },
-  ),
+  events: viewer("GET /deployments/:id/events", ndjson, "What happened since a byte of its log, and on", {
+    from: v.optional(takes.place, 0),
+    ...going,
+  }),
   receipt: viewer("GET /deployments/:id/receipt", shapes.receipt, "Its signed receipt (docs/receipts.md)"),
   receiptKey: viewer("GET /receipt-key", shapes.publicKey, "The public key of this server's receipts"),
   deploy: operator("POST /projects/:project/deployments", shapes.requested, "Deploy the head of a branch", {
@@ -73,8 +70,7 @@ export const calls = {
       service: takes.service,
       tail: v.optional(takes.lines, 100),
       since: v.optional(takes.moment),
-      follow: v.optional(v.picklist(["true", "false"]), "true"),
-      format: v.optional(v.picklist(["sse", "ndjson"]), "sse"),
+      ...going,
     },
   ),
   metrics: scraper("GET /metrics", "text/plain; version=0.0.4; charset=utf-8", "The metrics, for Prometheus"),
@@ -84,23 +80,13 @@ export const calls = {
   signIn: front("POST /sessions", v.strictObject({ session: v.string() }), "Use up a link, for a session", {
     link: takes.text,
   }),
-  offerPushes: front(
-    "POST /front/pushes",
-    v.custom<FrontAnswers>(() => true),
-    "Record pushes in the spool",
-    {
-      ids: takes.offered(v.pipe(v.string(), v.regex(/^[0-9a-f]{32}$/))),
-    },
-  ),
-  dryRun: front(
-    "POST /front/dry-run",
-    v.custom<{ readonly would: Would | null }>(() => true),
-    "Try a push",
-    {
-      project: takes.project,
-      push: v.looseObject({}),
-    },
-  ),
+  offerPushes: front("POST /front/pushes", anything<FrontAnswers>(), "Record pushes in the spool", {
+    ids: takes.offered(v.pipe(v.string(), v.regex(/^[0-9a-f]{32}$/))),
+  }),
+  dryRun: front("POST /front/dry-run", anything<{ readonly would: Would | null }>(), "Try a push", {
+    project: takes.project,
+    push: v.looseObject({}),
+  }),
   badge: front("POST /front/badge", shapes.requestCounts, "The counts of a badge that anybody may see", {
     project: takes.project,
   }),
@@ -114,12 +100,7 @@ export const calls = {
     reason: takes.reason,
   }),
   makeLink: server("POST /links", shapes.madeLink, "Make a link that signs somebody in once", takes.named),
-  makeToken: server(
-    "POST /tokens",
-    shapes.madeToken,
-    "Make a token for a program; it is shown once",
-    takes.named,
-  ),
+  makeToken: server("POST /tokens", shapes.madeToken, "Make a token; it is shown once", takes.named),
   visitors: server("GET /visitors", shapes.visitors, "The sessions and the tokens, without their secrets"),
   endVisitor: server("POST /visitors/:id/end", shapes.visitor, "End a session or a token at once"),
   audit: server("GET /audit", shapes.audit, "What was done over the page and its API", {

@@ -87,7 +87,7 @@ export function createReceiver(options: ReceiverOptions): Server {
     const [path = ""] = (request.url ?? "").split("?", 1);
     const project = projectAt(path, options);
     // Before anything is awaited: what follows a refused head on its connection must not be read as a request.
-    const refusal = refuseHead(request, misdirection(path, request.method ?? "", project, options.isOnly));
+    const refusal = refuseHead(request, path, project, options.isOnly);
     const answer = refusal
       ? problemAnswer(refusal)
       : project
@@ -114,29 +114,22 @@ function projectAt(path: string, { isOnly, findProject }: ReceiverOptions): Webh
   return path.startsWith(prefix) ? (findProject(path.slice(prefix.length)) ?? unknownProject) : null;
 }
 
-function misdirection(
+/** What is wrong with a request whatever its body, or null. A head that is not well formed closes the connection. */
+function refuseHead(
+  request: IncomingMessage,
   path: string,
-  method: string,
   project: WebhookProject | null,
   isOnly: boolean,
 ): Refusal | null {
-  const allowed = project ? ["POST"] : path === "/health" ? ["GET", "HEAD"] : null;
-  if (allowed?.includes(method)) return null;
-  const allow = allowed?.join(", ") ?? "";
-  if (allowed)
-    return {
-      code: "method_not_allowed",
-      detail: `This path takes ${allow} only.`,
-      headers: ["Allow", allow],
-    };
-  const paths = `POST ${isOnly ? "/webhook" : "/webhook/<project>"} and GET /health`;
-  return { code: "not_found", detail: `This service has two paths: ${paths}.` };
-}
-
-/** What is wrong with a request whatever its body, or null. A head that is not well formed closes the connection. */
-function refuseHead(request: IncomingMessage, misdirected: Refusal | null): Refusal | null {
   const fault = checkHead(request);
-  return misdirected && fault ? { ...misdirected, closing: "refused" } : (misdirected ?? fault);
+  const allowed = project ? ["POST"] : path === "/health" ? ["GET", "HEAD"] : [];
+  if (allowed.includes(request.method ?? "")) return fault;
+  const allow = allowed.join(", ");
+  const paths = `POST ${isOnly ? "/webhook" : "/webhook/<project>"} and GET /health`;
+  const misdirected: Refusal = allow
+    ? { code: "method_not_allowed", detail: `This path takes ${allow} only.`, headers: ["Allow", allow] }
+    : { code: "not_found", detail: `This service has two paths: ${paths}.` };
+  return fault ? { ...misdirected, closing: "refused" } : misdirected;
 }
 
 function healthAnswer(fault: string | null): Answer {
@@ -200,19 +193,14 @@ async function checkDelivery(
   }
   if (reading.kind === "ping") {
     deliveryLog.pong(sender);
-    return pongAnswer;
+    return jsonAnswer(200, { status: "pong" });
   }
   const change = selectChange(reading, project.settings);
   if (typeof change === "string") {
-    if (isDryRun)
-      return dryRunAnswer(
-        receiver,
-        { ignore: { reason: change, detail: ignoreDetails[change] } },
-        slot,
-        sender,
-      );
+    const ignore = { reason: change, detail: ignoreDetails[change] };
+    if (isDryRun) return dryRunAnswer(receiver, { ignore }, slot, sender);
     deliveryLog.ignored(sender, change);
-    return ignoredAnswers[change];
+    return jsonAnswer(200, { status: "ignored", ...ignore });
   }
   if (!isCommitId(change.after)) {
     const detail = "The commit pushed is not 40 or 64 lower-case hexadecimal digits.";
@@ -383,15 +371,6 @@ const ignoreDetails = {
   branch_deleted: "The branch was deleted: there is nothing to deploy. The running version stays.",
 } as const;
 type IgnoreReason = keyof typeof ignoreDetails;
-
-/** Made once: most pushes are to branches that are not deployed. */
-const ignoredAnswers = Object.fromEntries(
-  Object.entries(ignoreDetails).map(([reason, detail]) => [
-    reason,
-    jsonAnswer(200, { status: "ignored", reason, detail }),
-  ]),
-) as Readonly<Record<IgnoreReason, Answer>>;
-const pongAnswer = jsonAnswer(200, { status: "pong" });
 
 interface SelectedChange extends RefChange {
   readonly ref: MainRef;

@@ -64,7 +64,7 @@ export function deploymentScreen(visitor: Visitor, view: DeploymentView): Screen
     [`/projects/${name}`, name],
     ["", id],
   ] as const;
-  const main = html`${screenHead(crumbs, { tone, sentence, about: about(view) })}
+  const main = html`${screenHead(crumbs, tone, sentence, about(view))}
 <div id="actions" data-live>${actionBar(visitor, deploymentActions(visitor, deployment, project))}</div>
 <div id="outcome" data-live>${problemBox(deployment)}${requestTable(deployment.requests)}</div>
 <div class="split stack"><aside class="rail" aria-label="Steps"><div id="rail" data-live>${stepRail(deployment, steps)}${facts(deployment)}</div></aside>
@@ -137,22 +137,22 @@ function deploymentActions(
 }
 
 function cancelAction(deployment: DeploymentJson): VisitorAction {
-  const { id } = deployment;
+  const { id, state, liveAt } = deployment;
+  const after =
+    liveAt === null
+      ? "The version that is live stays live."
+      : "While the guard watches, the version before it gets the requests again.";
   return {
     id: "cancel",
     path: callPath("cancel", { id }),
     label: "Cancel",
     isDangerous: true,
     question: `Cancel deployment ${id}?`,
-    consequence: afterCancel(deployment),
+    consequence:
+      state === "running"
+        ? `Its script is asked to end. ${after}`
+        : "It does not start. A newer push is deployed as usual.",
   };
-}
-
-function afterCancel({ state, liveAt }: DeploymentJson): string {
-  if (state !== "running") return "It does not start. A newer push is deployed as usual.";
-  if (liveAt !== null)
-    return "Its script is asked to end. While the guard watches, the version before it gets the requests again.";
-  return "Its script is asked to end. The version that is live stays live.";
 }
 
 function rollbackAction(deployment: DeploymentJson, project: ProjectJson): VisitorAction {
@@ -183,36 +183,25 @@ function problemBox({ problem, skipReason, waitReason }: DeploymentJson): Markup
 /** What Caddy counted while the versions changed. */
 function requestTable(sites: readonly SiteRequests[] | null): Markup | null {
   if (sites === null || sites.length === 0) return null;
+  const of = (part: number, all: number) =>
+    `${part.toLocaleString("en-US")} of ${all.toLocaleString("en-US")}`;
   return html`<section class="requests stack" aria-label="Requests while the versions changed">${sites.map(
-    ({
-      host,
-      requests,
-      failed,
-      brokeOff,
-      left,
-      before,
-      after,
-    }) => html`<div class="site card row ${failed === 0 ? "good" : "bad"}">
-<div><p class="figure"><b>${failed.toLocaleString("en-US")}</b> <span>of ${requests.toLocaleString("en-US")} requests failed</span></p>
-<p class="soft">${host}${brokeOff > 0 && `, ${brokeOff} broke off in the middle of the answer`}${left > 0 && `, ${count(left, "client")} left early`}</p></div>
-<dl class="small soft"><dt>5xx before</dt><dd>${before.serverErrors.toLocaleString("en-US")} of ${before.answers.toLocaleString("en-US")}</dd><dt>5xx after</dt><dd>${after.serverErrors.toLocaleString("en-US")} of ${after.answers.toLocaleString("en-US")}</dd></dl></div>`,
+    (site) => html`<div class="site card row ${site.failed === 0 ? "good" : "bad"}">
+<div><p class="figure"><b>${site.failed.toLocaleString("en-US")}</b> of ${site.requests.toLocaleString("en-US")} requests failed</p>
+<p class="soft">${site.host}${site.brokeOff > 0 && `, ${site.brokeOff} broke off in the middle of the answer`}${site.left > 0 && `, ${count(site.left, "client")} left early`}</p></div>
+<dl class="small soft"><dt>5xx before</dt><dd>${of(site.before.serverErrors, site.before.answers)}</dd><dt>5xx after</dt><dd>${of(site.after.serverErrors, site.after.answers)}</dd></dl></div>`,
   )}</section>`;
 }
 
 function facts(deployment: DeploymentJson): Markup {
-  const { id, trigger, host, ref, author, attempts, exitCode, startedAt, createdAt, cancelledBy } =
-    deployment;
-  const waited = startedAt === null ? null : Date.parse(startedAt) - Date.parse(createdAt);
+  const { trigger, host, ref, author, attempts, cancelledBy } = deployment;
   const rows: readonly (readonly [string, string | null | undefined])[] = [
-    ["Deployment", String(id)],
     ["Subject", shortTitle(deployment) === titleOf(deployment) ? null : titleOf(deployment)],
     ["Trigger", host === null ? trigger : `${trigger}, ${isGitHost(host) ? gitHosts[host].title : host}`],
     ["Branch", branchOf(ref)],
     ["Commit", shownCommit(deployment)],
     ["Author", author],
-    ["Waited", waited === null ? null : formatDuration(Math.max(0, waited))],
     ["Attempts", attempts > 1 ? String(attempts) : null],
-    ["Exit code", exitCode === null ? null : String(exitCode)],
     ["Cancelled by", cancelledBy?.name],
   ];
   const known = rows.filter(([, value]) => value);

@@ -56,11 +56,9 @@ export type Fact = Markup | string | false | null | undefined;
 /** The way to a screen, and its heading: one sentence, the shape of a state, and what is known about it. */
 export function screenHead(
   crumbs: readonly (readonly [path: string, text: string | number])[],
-  {
-    tone,
-    sentence,
-    about,
-  }: { readonly tone: Tone | null; readonly sentence: string; readonly about: readonly Fact[] },
+  tone: Tone | null,
+  sentence: string,
+  about: readonly Fact[],
 ): Markup {
   const last = crumbs.at(-1);
   return html`<p class="crumbs small soft"><a href="/">Projects</a>${crumbs.map((one) => (one === last ? html`<span>${one[1]}</span>` : html`<a href="${one[0]}">${one[1]}</a>`))}</p>

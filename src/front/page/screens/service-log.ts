@@ -35,7 +35,7 @@ export async function findServiceLog(
       },
       null,
     );
-  const main = html`${screenHead(crumbs, { tone: null, sentence, about: [] })}
+  const main = html`${screenHead(crumbs, null, sentence, [])}
 <div class="heading row"><nav class="filters small soft" aria-label="Services">${links}</nav></div>${log}`;
   const title = `${sentence} · Hotpush`;
   return { title, tone: "idle", visitor, main, ...(service !== undefined && { script: "log.js" }) };
