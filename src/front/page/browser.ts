@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { findCall } from "#calls/table";
 import { readText } from "#platform/http-server";
@@ -126,21 +126,12 @@ function sessionCookie(session: string | null, { cookieName, origin }: FormReque
   return `${cookieName}=${session ?? ""}; Path=/; HttpOnly; SameSite=Lax${secure}; Max-Age=${age}`;
 }
 
-const nonceBytes = 16;
-
-/** What a form carries, so that it can only have come from a page that this session was shown. Each is different. */
+/** What a form carries, so that it can only have come from a page that this session was shown. */
 function formToken(session: string): string {
-  const nonce = randomBytes(nonceBytes).toString("base64url");
-  return `${nonce}.${proofOf(nonce, session)}`;
+  return createHmac("sha256", session).update("form").digest("base64url");
 }
 
 function isFormToken(token: string, session: string): boolean {
-  const [nonce = "", proof = ""] = token.split(".");
-  const given = Buffer.from(proof);
-  const expected = Buffer.from(proofOf(nonce, session));
+  const [given, expected] = [Buffer.from(token), Buffer.from(formToken(session))];
   return given.length === expected.length && timingSafeEqual(given, expected);
-}
-
-function proofOf(nonce: string, session: string): string {
-  return createHmac("sha256", session).update(`form ${nonce}`).digest("base64url");
 }

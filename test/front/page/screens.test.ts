@@ -35,16 +35,6 @@ test("no text that somebody else wrote becomes markup, on any screen", async () 
   }
 });
 
-test("every screen is one document with a title, a heading and a way past the header", async () => {
-  for (const [name, screen] of Object.entries(screensOf("a text"))) {
-    const text = await renderScreen(screen);
-    assert.equal(text.match(/<h1[ >]/g)?.length, 1, name);
-    assert.match(text, /^<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>[^<]+<\/title>/);
-    assert.match(text, /<a class="skip" href="#main">/);
-    assert.doesNotMatch(text, /undefined|\[object|NaN|>null|>false/, name);
-  }
-});
-
 test("the projects are summed up in one sentence", () => {
   const [api, blog, docs, shop] = cannedServer().map((one) => ({ ...one, steps: [] }));
   assert.ok(api && blog && docs && shop);
@@ -91,18 +81,6 @@ test("only an operator sees buttons, and only those that make sense", async () =
   assert.deepEqual(await labels(historyScreen(live, operator)), ["Deploy main", "Pause"]);
   for (const screen of [screenOf(live, live, viewer), historyScreen(live, viewer)])
     assert.deepEqual(await labels(screen), []);
-});
-
-test("a project without deployments, and a filter that finds none, say what to do", async () => {
-  const project = cannedProject("shop");
-  const empty = { project, history: { deployments: [], next: null }, isFirstPage: true };
-  assert.match(
-    await renderScreen(projectScreen(viewer, { ...empty, state: null })),
-    /Nothing was deployed yet/,
-  );
-  const filtered = await renderScreen(projectScreen(viewer, { ...empty, state: "timed_out" }));
-  assert.match(filtered, /None of the deployments is timed out/);
-  assert.match(await renderScreen(projectsScreen(viewer, [])), /hotpush init/);
 });
 
 test("a commit and a change lead to their git host, and what is none leads nowhere", () => {

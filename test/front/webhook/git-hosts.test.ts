@@ -34,7 +34,6 @@ for (const host of hosts) {
       const claim = claimSignature(host, headersOf(delivery));
       assert.equal(claim.kind, expect.claim, name);
       assert.equal(isAuthentic(claim, secret, body), expect.isAuthentic, name);
-      if (claim.kind === "unsupported") assert(!claim.help.includes(secret), name);
       if (expect.reading === null) continue;
       const event = eventOf(host, delivery);
       assert.deepEqual(readPayload(host, event, payloadOf(delivery)), expect.reading, name);

@@ -148,11 +148,3 @@ test("what is not HTTP/1 is refused and closed", async () => {
     assert.deepEqual([replies.length, isClosed], [1, true]);
   }
 });
-
-test("a body in chunks is taken, with extensions and a trailer that counts for nothing", async () => {
-  const push = githubPush();
-  const chunk = `${push.body.length.toString(16)};name=value\r\n${push.body}\r\n`;
-  const head = onTheWire({ ...push, body: "" }, { framing: [chunked] });
-  const reply = await firstReply(`${head}${chunk}0\r\nX-Hub-Signature-256: sha256=abc\r\n\r\n`);
-  assert.equal(reply.status, 202);
-});

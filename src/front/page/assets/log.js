@@ -74,28 +74,12 @@ const parts = [];
 let isShown = false;
 /** @type {Map<Element, Block>} */
 const blocks = new Map();
-/** @type {Set<Block>} */
-const inSight = new Set();
 const sight = new IntersectionObserver(
   (entries) => {
-    const isBusy = inSight.size > 0;
-    for (const { target, isIntersecting } of entries)
-      inSight[isIntersecting ? "add" : "delete"](blocks.get(target));
-    if (!isBusy) fillNext();
+    for (const { target, isIntersecting } of entries) if (isIntersecting) fill(blocks.get(target));
   },
   { rootMargin: "800px 0px" },
 );
-
-/** About as many lines a frame as a block has, so that no frame waits for many; what is scrolled past has no turn. */
-function fillNext() {
-  let rows = 0;
-  for (const block of inSight) {
-    fill(block);
-    inSight.delete(block);
-    rows += block.to - block.from;
-    if (rows >= linesInBlock) return requestAnimationFrame(fillNext);
-  }
-}
 
 function named() {
   return parts.filter(({ name }) => name !== null);

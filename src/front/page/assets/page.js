@@ -38,9 +38,9 @@ function take(fresh) {
   showTimes();
 }
 
-/** Without what differs each time: how long ago something was, and the tokens of forms. */
+/** Without what differs each time: how long ago something was. */
 function bare(part) {
-  return part.innerHTML.replaceAll(/(<time[^>]*>)[^<]*|name="token" value="[^"]*"/g, "$1");
+  return part.innerHTML.replaceAll(/(<time[^>]*>)[^<]*/g, "$1");
 }
 
 function replace(part, other) {

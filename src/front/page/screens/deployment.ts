@@ -186,8 +186,8 @@ function requestTable(sites: readonly SiteRequests[] | null): Markup | null {
   const of = (part: number, all: number) =>
     `${part.toLocaleString("en-US")} of ${all.toLocaleString("en-US")}`;
   return html`<section class="requests stack" aria-label="Requests while the versions changed">${sites.map(
-    (site) => html`<div class="site card row ${site.failed === 0 ? "good" : "bad"}">
-<div><p class="figure"><b>${site.failed.toLocaleString("en-US")}</b> of ${site.requests.toLocaleString("en-US")} requests failed</p>
+    (site) => html`<div class="site card row">
+<div><p class="figure"><b class="${site.failed === 0 ? "good" : "bad"}">${site.failed.toLocaleString("en-US")}</b> of ${site.requests.toLocaleString("en-US")} requests failed</p>
 <p class="soft">${site.host}${site.brokeOff > 0 && `, ${site.brokeOff} broke off in the middle of the answer`}${site.left > 0 && `, ${count(site.left, "client")} left early`}</p></div>
 <dl class="small soft"><dt>5xx before</dt><dd>${of(site.before.serverErrors, site.before.answers)}</dd><dt>5xx after</dt><dd>${of(site.after.serverErrors, site.after.answers)}</dd></dl></div>`,
   )}</section>`;

@@ -62,24 +62,22 @@ ${cards.length === 0 ? emptyState() : html`<p class="sub soft">${proofOf(cards)}
 }
 
 function overview(cards: readonly ProjectCard[]): { readonly sentence: string; readonly tone: Tone } {
-  const looks = cards.map(({ project }) => projectLook(project));
-  const named = (wanted: Tone) =>
-    cards.filter((_, index) => looks[index]?.tone === wanted).map(({ project }) => project.name);
-  const busy = named("busy");
-  const bad = named("bad");
-  const good = named("good");
+  const named = (tone: Tone) =>
+    cards.map(({ project }) => project).filter((project) => projectLook(project).tone === tone);
+  const [busy, bad, good] = [named("busy"), named("bad"), named("good")];
   if (cards.length === 0) return { sentence: "No projects yet.", tone: "idle" };
   if (busy.length > 0)
     return { sentence: `${list(busy)} ${busy.length === 1 ? "is" : "are"} deploying.`, tone: "busy" };
   if (bad.length > 0)
     return { sentence: `${list(bad)} ${bad.length === 1 ? "needs" : "need"} you.`, tone: "bad" };
-  if (good.length === cards.length)
-    return { sentence: cards.length === 1 ? `${good[0]} is live.` : "Everything is live.", tone: "good" };
-  const verb = good.length === 1 ? "is" : "are";
-  return { sentence: `${good.length} of ${cards.length} projects ${verb} live.`, tone: "idle" };
+  const isWhole = good.length === cards.length;
+  if (isWhole && good.length > 1) return { sentence: "Everything is live.", tone: "good" };
+  const who = isWhole ? list(good) : `${good.length} of ${cards.length} projects`;
+  return { sentence: `${who} ${good.length === 1 ? "is" : "are"} live.`, tone: isWhole ? "good" : "idle" };
 }
 
-function list(names: readonly string[]): string {
+function list(projects: readonly ProjectJson[]): string {
+  const names = projects.map(({ name }) => name);
   if (names.length > 3) return count(names.length, "project");
   return names.length < 2 ? (names[0] ?? "") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }

@@ -10,7 +10,7 @@ export interface Visitor {
   readonly name: string;
   /** Whether they may act; a viewer sees no buttons. */
   readonly isOperator: boolean;
-  /** A fresh form token. */
+  /** Of their forms. */
   readonly token: string;
 }
 

@@ -9,7 +9,7 @@ import { mark } from "./words.ts";
  * link that they show.
  */
 export function linkScreen(link: string): Screen {
-  const main = html`<div class="centre stack">${mark()}<h1>Sign in to Hotpush</h1>
+  const main = html`<div class="centre stack">${mark(44)}<h1>Sign in to Hotpush</h1>
 <p class="soft">This browser stays signed in until 30 days after your last visit.</p>
 <form method="post" action="/sign-in"><input type="hidden" name="link" value="${link}"><button class="primary" autofocus>Sign in</button></form></div>`;
   return { title: "Sign in · Hotpush", tone: "idle", visitor: null, main };
@@ -17,7 +17,7 @@ export function linkScreen(link: string): Screen {
 
 /** @param refusal why a link did not open anything; null: there was none */
 export function signInScreen(refusal: string | null): Screen {
-  const main = html`<div class="centre stack">${mark()}<h1>${refusal === null ? "Sign in" : "This link opens nothing"}</h1>
+  const main = html`<div class="centre stack">${mark(44)}<h1>${refusal === null ? "Sign in" : "This link opens nothing"}</h1>
 <p>${refusal ?? "There is no password. Make a link on the server, and follow it:"}</p>
 <pre><code>hotpush open</code></pre>
 <p class="soft">A link works once, for two minutes. With <code>--operator</code> it also deploys; without, it only looks.</p></div>`;
