@@ -8,14 +8,10 @@ import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
  */
 
 /** Replaces secrets in text by stars. */
-export interface Redactor {
-  readonly text: (text: string) => string;
-  /** Redacts a text that goes on. `rest` is the end of it, as it is: a secret may have begun there. */
-  readonly beginning: (text: string) => { readonly shown: string; readonly rest: string };
-}
+export type Redactor = Readonly<ReturnType<typeof createRedactor>>;
 
 /** Creates the redactor for `secrets`: as they are, and in URL, JSON and base64 encoding. Lines of a secret count by themselves. */
-export function createRedactor(secrets: Iterable<string>): Redactor {
+export function createRedactor(secrets: Iterable<string>) {
   const longestAt = createFinder(formsOf(bounded(secrets)));
 
   /** Redacts up to `end`, or to the first place after it that is in no secret. What begins at `last` may be incomplete. */
@@ -34,8 +30,9 @@ export function createRedactor(secrets: Iterable<string>): Redactor {
   }
 
   return {
-    text: (text) => redact(text, text.length, text.length).shown,
-    beginning: (text) => redact(text, text.length - heldBack, text.length - longestPiece),
+    text: (text: string) => redact(text, text.length, text.length).shown,
+    /** Redacts a text that goes on. `rest` is the end of it, as it is: a secret may have begun there. */
+    beginning: (text: string) => redact(text, text.length - heldBack, text.length - longestPiece),
   };
 }
 

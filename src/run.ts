@@ -88,10 +88,6 @@ export async function startRun(options: RunOptions) {
   const findStoreFault = createHealthCheck(store, timeoutMsOf);
   /** What is wrong with it, or null. */
   const findFault = () => (stopping.aborted ? "The service is stopping." : findStoreFault());
-  // Each role loads only what it needs.
-  const keepsServer = isSplit && serverPath !== null;
-  const reconcile = keepsServer ? await import("#setup/reconcile") : null;
-  const docker = keepsServer ? await import("#platform/docker/engine") : null;
 
   const leading = becomeLeader();
   await Promise.race([leading, waiting.promise]);
@@ -104,17 +100,7 @@ export async function startRun(options: RunOptions) {
     isLeader = true;
     projects.lead();
     notifications.wake();
-    const keeping =
-      reconcile && docker && serverPath
-        ? reconcile.startReconciling({
-            files: serverFilesAt(serverPath),
-            livePath: liveMount,
-            projects: files,
-            log,
-            stopping,
-            engine: docker.connectEngine(env.DOCKER_HOST),
-          })
-        : null;
+    const keeping = isSplit && serverPath !== null ? await keepServer(serverPath) : null;
     const taking = takePushes(shared, projects, isSplit);
     const sources: ServerContext = {
       ...shared,
@@ -132,6 +118,15 @@ export async function startRun(options: RunOptions) {
       await openSocket(sources, "operator", operatorSocketPath(statePath)),
     ];
     return { lock, taking, sockets };
+  }
+
+  /** Each role loads only what it needs. */
+  async function keepServer(path: string) {
+    const { startReconciling } = await import("#setup/reconcile");
+    const { connectEngine } = await import("#platform/docker/engine");
+    const engine = connectEngine(env.DOCKER_HOST);
+    const livePath = liveMount;
+    return startReconciling({ files: serverFilesAt(path), livePath, projects: files, log, stopping, engine });
   }
 
   /** @returns null if the service stopped first */

@@ -99,9 +99,7 @@ function takeSecret(env: Environment, name: keyof typeof secretVariables, faults
 }
 
 /** Where the results of deployments are shown on the commit. */
-export interface CommitStatus extends HostedRepository {
-  readonly token: Secret;
-}
+export type CommitStatus = HostedRepository & { readonly token: Secret };
 
 /**
  * Reads the token with which results are shown on commits.
@@ -186,14 +184,7 @@ export interface Signers {
   readonly pgp: readonly string[];
 }
 
-interface SshSigner {
-  readonly line: string;
-  /** As ssh-keygen prints it: `SHA256:…`. */
-  readonly fingerprint: string;
-  /** Milliseconds since 1970, from `valid-after` and `valid-before`; null: no limit. */
-  readonly validFromMs: number | null;
-  readonly validUntilMs: number | null;
-}
+type SshSigner = Readonly<NonNullable<ReturnType<typeof parseSigner>>>;
 
 const pgpBlock = /-----BEGIN PGP PUBLIC KEY BLOCK-----[\s\S]*?-----END PGP PUBLIC KEY BLOCK-----/g;
 
@@ -243,8 +234,12 @@ function parseSigners(text: string): Signers | string {
   return ssh.length + pgp.length === 0 ? "which has no key: nothing could be deployed." : { ssh, pgp };
 }
 
-/** `principals [options] keytype key [comment]`; names and options may be quoted. */
-function parseSigner(line: string): SshSigner | null {
+/**
+ * Reads `principals [options] keytype key [comment]`; names and options may be quoted.
+ *
+ * @returns the fingerprint is as ssh-keygen prints it: `SHA256:…`; the times are in milliseconds since 1970, null: no limit
+ */
+function parseSigner(line: string) {
   const words = line.match(/(?:"[^"]*"|[^\s"])+/g) ?? [];
   const typeIndex = words.findIndex((word, index) => index > 0 && /^(?:ssh|ecdsa|sk)-[\w@.-]+$/.test(word));
   const [type = "", key = ""] = typeIndex < 0 ? [] : words.slice(typeIndex);

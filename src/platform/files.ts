@@ -69,12 +69,7 @@ export function ownUid(): number {
  */
 export function findProgram(program: string, searchPath: string): string | null {
   const places = searchPath.split(delimiter).map((directory) => join(directory || ".", program));
-  return places.find(isRunnable) ?? null;
-}
-
-/** Whether it is a file, links followed, that this user may run. */
-function isRunnable(path: string): boolean {
-  return kindOf(path) === "file" && isAllowed(path, constants.X_OK);
+  return places.find((path) => kindOf(path) === "file" && isAllowed(path, constants.X_OK)) ?? null;
 }
 
 /** Who may do what with a file. */
@@ -115,12 +110,9 @@ export function replaceFile(path: string, text: string, access: Access): void {
 export function rewriteFile(path: string, text: string, like: string = path): void {
   const before = statSync(path, { throwIfNoEntry: false });
   const model = before ?? statSync(like, { throwIfNoEntry: false });
-  const access = model ? accessOf(model) : { mode: 0o600, owner: null };
-  replaceFile(before ? realpathSync(path) : path, text, access);
-}
-
-function accessOf({ mode, uid, gid }: Stats): Access {
-  return { mode: mode & 0o777, owner: process.getuid?.() === 0 ? { uid, gid } : null };
+  const mode = model ? model.mode & 0o777 : 0o600;
+  const owner = model && ownUid() === 0 ? { uid: model.uid, gid: model.gid } : null;
+  replaceFile(before ? realpathSync(path) : path, text, { mode, owner });
 }
 
 function write(path: string, text: string, { mode, owner }: Access): void {

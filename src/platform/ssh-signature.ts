@@ -49,16 +49,12 @@ export async function signWithSsh(path: string, namespace: string, text: string)
 }
 
 /** Who must have signed what, and for which purpose. */
-export interface SshSigned {
-  readonly publicKey: string;
-  readonly namespace: string;
-  readonly text: string;
-}
+type Signed = Readonly<Record<"publicKey" | "namespace" | "text", string>>;
 
 /** Whether a signature of `signWithSsh` is that of this key over this text. @throws Error if there is no ssh-keygen */
 export async function isSignedWithSsh(
   signature: string,
-  { publicKey, namespace, text }: SshSigned,
+  { publicKey, namespace, text }: Signed,
 ): Promise<boolean> {
   const directory = mkdtempSync(join(tmpdir(), "hotpush-"));
   try {
@@ -66,12 +62,9 @@ export async function isSignedWithSsh(
     const written = join(directory, "signature");
     writeFileSync(signers, `key ${publicKey}\n`);
     writeFileSync(written, `${[armour[0], signature, armour[1]].join("\n")}\n`);
-    const argv = ["ssh-keygen", "-Y", "verify", "-q", "-I", "key", "-n", namespace] as const;
-    const ending = await runCommand({
-      argv: [...argv, "-f", signers, "-s", written],
-      input: text,
-      timeoutMs,
-    });
+    const files = ["-f", signers, "-s", written];
+    const argv = ["ssh-keygen", "-Y", "verify", "-q", "-I", "key", "-n", namespace, ...files] as const;
+    const ending = await runCommand({ argv, input: text, timeoutMs });
     if (ending.kind === "not_found") throw new Error("ssh-keygen is not installed");
     return hasSucceeded(ending);
   } finally {

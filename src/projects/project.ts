@@ -74,8 +74,6 @@ export class Project {
   /** What its scripts, and git in its repository, run with now. */
   script: () => ProjectScript;
   catchUp: CatchUp;
-  /** Whether anybody is to be told that a script was started. */
-  #wantsStarts = false;
   readonly #shared: Shared;
   readonly #checks: Checks;
   readonly #resolver: Resolver;
@@ -105,7 +103,8 @@ export class Project {
         if (!isRunning) notifications.wake();
       },
       onStart: (deployment) => {
-        if (this.#wantsStarts) notifications.start(store, deployment);
+        const wantsStarts = subscribersOf(this.settings).some((one) => one.wantsStarts);
+        if (wantsStarts) notifications.start(store, deployment);
       },
     });
     ({ script: this.script, catchUp: this.catchUp } = this.#use(config));
@@ -218,7 +217,6 @@ export class Project {
     const runsAsOwner = service.projectsPath !== null;
     const places = { scriptStatePath, ordersPath, runsAsOwner };
     const script = createProjectScript({ ...settings, env, scriptSecrets, secretCommands, ...places });
-    this.#wantsStarts = subscribersOf(settings).some(({ wantsStarts }) => wantsStarts);
     // Now, so that a roll-out by hand before the first deployment finds it.
     try {
       makeScriptState(script());

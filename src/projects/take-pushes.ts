@@ -141,10 +141,10 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     try {
       const limits = { mostBytes: longestPushBytes, followsLinks: false };
       const bytes = readForeignFile(join(directory, spoolName(id)), limits);
-      return offerIn(parsed(bytes.toString("utf8")));
+      return offerIn(JSON.parse(bytes.toString()));
     } catch (error) {
       const { code = "" } = error as NodeJS.ErrnoException;
-      if (hopeless.includes(code)) return null;
+      if (error instanceof SyntaxError || hopeless.includes(code)) return null;
       // Another `front` may have deleted it.
       if (code !== "ENOENT" && mayLog("spool.unrecorded"))
         log.error({ event: "spool.unrecorded", err: error }, "A push in the spool could not be read");
@@ -285,12 +285,4 @@ type Offer = v.InferOutput<typeof offer>;
 function offerIn(value: unknown): Offer | null {
   const { success, output } = v.safeParse(offer, value);
   return success ? output : null;
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return null;
-  }
 }

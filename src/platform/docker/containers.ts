@@ -107,18 +107,16 @@ function readContainer({ Id, Name, Image, RestartCount, Created, Config, State, 
     createdAtMs: Date.parse(Created),
     /** Seconds between SIGTERM and SIGKILL, from the compose file. */
     stopGraceS: Config.StopTimeout ?? dockersGraceS,
-    mounts: Mounts.map(readMount) as readonly ContainerMount[],
+    /** `name` is the volume's, `source` the path on the host, `target` the path in the container. */
+    mounts: Mounts.map(({ Type, Name = "", Source = "", Destination }) => {
+      return { type: Type, name: Name, source: Source, target: Destination };
+    }),
     /** As `NAME=value`, from its image, `environment` and `env_file`. */
     environment: Config.Env ?? [],
   };
 }
 
-export type ContainerMount = Readonly<ReturnType<typeof readMount>>;
-
-/** `name` is the volume's, `source` the path on the host, `target` the path in the container. */
-function readMount({ Type, Name = "", Source = "", Destination }: NonNullable<Inspected["Mounts"]>[number]) {
-  return { type: Type, name: Name, source: Source, target: Destination };
-}
+export type ContainerMount = Container["mounts"][number];
 
 function healthOf(status: string | undefined) {
   return status === "starting" || status === "healthy" || status === "unhealthy" ? status : null;

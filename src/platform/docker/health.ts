@@ -8,10 +8,8 @@ import { type Engine, EngineRefusal, getJson } from "./engine.ts";
 export type Readiness =
   | { readonly kind: "ready"; readonly hasHealthCheck: boolean }
   | { readonly kind: "ended"; readonly exitCode: number }
-  | { readonly kind: "restarting"; readonly restartCount: number }
-  | { readonly kind: "unhealthy" }
   | { readonly kind: "late"; readonly waitedMs: number }
-  | { readonly kind: "gone" };
+  | { readonly kind: "restarting" | "unhealthy" | "gone" };
 
 const pollMs = 50;
 
@@ -56,7 +54,7 @@ export function readinessOf(
 ): Readiness | null {
   if (container === null) return { kind: "gone" };
   const { status, health, exitCode, restartCount } = container;
-  if (status === "restarting" || restartCount > 0) return { kind: "restarting", restartCount };
+  if (status === "restarting" || restartCount > 0) return { kind: "restarting" };
   if (status === "exited" || status === "dead" || status === "removing") return { kind: "ended", exitCode };
   if (health === "unhealthy") return { kind: "unhealthy" };
   if (status === "running" && (health === "healthy" || (health === "starting" && hasPassed)))
@@ -163,23 +161,18 @@ export async function diagnose(
   });
 }
 
-function reasonOf(readiness: Finding, { health }: Container): string {
-  switch (readiness.kind) {
-    case "ended":
-      return `ended with exit code ${readiness.exitCode} before it was healthy`;
-    case "restarting":
-      return "crashed and was restarted before it was healthy";
-    case "unhealthy":
-      return "is unhealthy: its health check failed too often";
-    case "late":
-      return `was not healthy after ${formatDuration(readiness.waitedMs)} (last: ${health ?? "running"})`;
-    case "gone":
-      return "was removed by somebody else before it was healthy";
-    case "fell":
-      return "was healthy, but fell as soon as it got requests";
-    case "ready":
-      return "is healthy";
-  }
+function reasonOf(readiness: Finding, { health, exitCode }: Container): string {
+  const waited = readiness.kind === "late" ? formatDuration(readiness.waitedMs) : "";
+  const reasons: Readonly<Record<Finding["kind"], string>> = {
+    ended: `ended with exit code ${exitCode} before it was healthy`,
+    restarting: "crashed and was restarted before it was healthy",
+    unhealthy: "is unhealthy: its health check failed too often",
+    late: `was not healthy after ${waited} (last: ${health ?? "running"})`,
+    gone: "was removed by somebody else before it was healthy",
+    fell: "was healthy, but fell as soon as it got requests",
+    ready: "is healthy",
+  };
+  return reasons[readiness.kind];
 }
 
 /** The parts of a container that may hold secrets. */
