@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { type GitHost, gitHostNames, isGitHost, statusHosts } from "#config/git-hosts";
+import { gitHostNames, statusHosts } from "#config/git-hosts";
 import { isProjectName } from "#config/server";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
@@ -12,7 +12,6 @@ import {
   planSetup,
   type Questions,
   type Setup,
-  type SetupEnd,
 } from "#setup/init";
 import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
@@ -83,15 +82,14 @@ async function init(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
   for (const note of setup.notes) print(wrapFor(process.stdout, `- ${note}`, "  "));
   if (check) return showMissing(await findMissing(setup, env));
   if (!(await mayChange(filesOf(setup), yes))) return 1;
-  const end = await applySetup(setup, env);
-  if (form) showEnd(setup, end);
+  const isUp = await applySetup(setup, env);
+  if (form) showEnd(setup, isUp);
   return 0;
 }
 
 /** What cannot be detected stays open, and can be given as an option later. */
 const takeProposals: Questions = {
   askUrl: async () => null,
-  askHost: async () => null,
   askServed: null,
 };
 
@@ -103,18 +101,12 @@ const personAtTerminal: Questions = {
     );
     return prompt<URL>("Address", "", (text) => parsePublicUrl(text) ?? explain("That is not an address."));
   },
-  askHost: (name) => {
-    print(`Which git host is ${name}? One of:`, `  ${gitHostNames.join(" ")}`);
-    return prompt<GitHost>("Git host", "gitea", (text) =>
-      isGitHost(text) ? text : explain(`${text} is none of them.`),
-    );
-  },
-  askServed: ({ lines, prompt: question, proposal, read }) => {
-    print(...lines.map((line) => wrapFor(process.stdout, line)));
+  askServed: ({ text, prompt: question, proposal, read }) => {
+    print(wrapFor(process.stdout, text));
     return prompt<GivenPlace>(
       question,
       proposal,
-      (text) => read(text) ?? explain("That is not a host name or none."),
+      (answer) => read(answer) ?? explain("That is not a host name or none."),
     );
   },
 };
@@ -195,14 +187,13 @@ async function mayChange(files: readonly PlannedFile[], isYes: boolean): Promise
 }
 
 /** Says what a person still has to do: only what is not done yet. */
-function showEnd(setup: Setup, { isUp, answer }: SetupEnd): void {
+function showEnd(setup: Setup, isUp: boolean): void {
   const { host, settingsFile, project, payloadUrl, settings } = setup;
   const { remote } = project;
   printWebhookForm({ host, settingsFile, remote, url: payloadUrl, secret: settings.WEBHOOK_SECRET });
   if (statusHosts.some((one) => one === host))
     print("Or let Hotpush fill it in, with a token of yours: hotpush connect");
-  if (answer !== null) print(`\n${wrapFor(process.stdout, answer)}`);
-  else print("\nNext:", ...(isUp ? [] : ["  docker compose up -d"]), "  hotpush send --dry-run");
+  print("\nNext:", ...(isUp ? [] : ["  docker compose up -d"]), "  hotpush send --dry-run");
   if (setup.page !== null) print("", `The page is at ${setup.page.origin}. To sign in: hotpush open`);
   else if (setup.place.isNew)
     print("", "For a page that shows all this: hotpush init --page https://<another name of this server>");

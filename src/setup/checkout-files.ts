@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import { projectNetwork, serviceAlias } from "#config/server";
 import { namingFiles } from "#platform/compose";
+import { CommandError } from "#problems";
 import {
   type PlannedFile,
   planFile,
-  SetupError,
   type WantedFile,
   withoutOtherValues,
   withSettings,
@@ -17,14 +17,14 @@ import { ownRoot } from "./start.ts";
 /**
  * The files that a checkout needs: deploy.sh, ours for compose, and what makes compose find it and git ignore it.
  *
- * @throws SetupError if `.env` is in the repository
+ * @throws CommandError if `.env` is in the repository
  */
 export async function planCheckoutFiles(
   { root, composeFiles, env }: SetupProject,
   overrideText: string,
 ): Promise<readonly PlannedFile[]> {
   if (await git(root, "ls-files", "--", ".env"))
-    throw new SetupError(
+    throw new CommandError(
       `.env is in the repository, so each deployment would take away what Hotpush adds to it. Where you commit: git rm --cached .env, commit and push. Then here: cd ${root} && cp .env .env.own && git pull && mv .env.own .env. Then run this again.`,
     );
   // Absolute paths, so that they are the same from any working directory.
@@ -51,26 +51,19 @@ export async function planCheckoutFiles(
       shown: (text) => withoutOtherValues(text, settings),
     },
   ];
-  const planned = wanted.map((file) => planFile(root, file));
   const names = [ownComposeFile, ".env"];
   const ignored = (await git(root, "check-ignore", "--", ...names))?.split("\n") ?? [];
   const unignored = names.filter((name) => !ignored.includes(name));
-  return unignored.length === 0 ? planned : [...planned, await planExclusion(root, unignored)];
-}
-
-/** In .git/info/exclude, because .gitignore belongs to the repository. */
-async function planExclusion(root: string, names: readonly string[]): Promise<PlannedFile> {
-  // A linked work tree has it elsewhere.
-  const path = await git(root, "rev-parse", "--git-path", "info/exclude");
-  const gitDirectory = dirname(dirname(resolve(root, path ?? ".git/info/exclude")));
-  const lines = names.map((name) => `/${name}\n`).join("");
-  const planned = planFile(gitDirectory, {
-    name: "info/exclude",
+  // Because .gitignore belongs to the repository.
+  const exclusion: WantedFile = {
+    name: ".git/info/exclude",
     mode: null,
-    purpose: `${names.join(" and ")}: this machine's alone`,
-    make: (before) => `${(before ?? "").trimEnd()}\n${lines}`.trimStart(),
-  });
-  return { ...planned, name: ".git/info/exclude" };
+    purpose: `${unignored.join(" and ")}: this machine's alone`,
+    make: (before) =>
+      `${before?.trimEnd() ?? ""}\n${unignored.map((name) => `/${name}\n`).join("")}`.trimStart(),
+  };
+  const all = unignored.length === 0 ? wanted : [...wanted, exclusion];
+  return all.map((file) => planFile(root, file));
 }
 
 const header = `# Written by \`hotpush init\`; running that again keeps it up to date. Your compose file stays as it is.

@@ -278,7 +278,7 @@ async function disconnect(
   const keys = hasKey ? ownKeys(await host.listKeys(), deployKeyTitle(connection.url), key) : [];
   for (const { id } of hooks) await host.removeHook(id);
   for (const { id } of keys) await host.removeKey(id);
-  if (hasKey) await removeDeployKey(directory);
+  if (key !== null) await removeDeployKey(directory);
   const noKey = hasKey ? ", and no deploy key of this project" : "";
   say(`${host.name} has no webhook to ${connection.url.href} any more${noKey}.`);
   return 0;

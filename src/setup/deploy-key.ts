@@ -1,5 +1,4 @@
-import { statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import { removeForeignFile } from "#platform/foreign-files";
 import { deployKeyPath, neverAsk, sshWithKey } from "#platform/git";
 import { type Argv, type CommandEnding, hasSucceeded, runCommand } from "#platform/run-command";
@@ -30,10 +29,6 @@ export async function giveDeployKey(
   host: RepositoryAtHost,
   keys: readonly HostedKey[],
 ): Promise<string> {
-  if (!hasOwnGitDirectory(root))
-    throw new CommandError(
-      `${root} shares its .git with another checkout, so it gets no key of its own. Clone the repository, or run this with --no-key.`,
-    );
   const present = await readDeployKey(root);
   const copied = keys.find((one) => isSameKey(one.key, present) && isOfOther(one, title));
   const isNew = present === null || copied !== undefined;
@@ -72,11 +67,6 @@ function isOfOther(one: HostedKey, title: string): boolean {
 function isSameKey(one: string, other: string | null): boolean {
   const plain = (line: string) => line.trim().split(/\s+/).slice(0, 2).join(" ");
   return other !== null && plain(one) === plain(other);
-}
-
-/** Whether the checkout is no worktree or submodule, whose `.git` is a file. */
-function hasOwnGitDirectory(root: string): boolean {
-  return statSync(join(root, ".git"), { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 /** Makes a key beside the one in use. @returns its public half */
@@ -123,7 +113,6 @@ async function publicHalf(root: string, path: string): Promise<string | null> {
 
 /** Takes the key of the checkout `root` away, if it has one, and what `giveDeployKey` told git. */
 export async function removeDeployKey(root: string): Promise<void> {
-  if (!hasOwnGitDirectory(root)) return;
   const used = await gitAsOwner(root, "config", "--get", setting);
   if (used?.includes(sshWithKey(deployKeyPath(root)))) await gitAsOwner(root, "config", "--unset", setting);
   for (const path of [deployKeyPath(root), newKeyPath(root)]) removeFiles(path);

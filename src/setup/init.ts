@@ -1,38 +1,21 @@
-import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
-import type { StatusJson, WholeStatusJson } from "#calls/shapes";
 import { type GitHost, isGitHost } from "#config/git-hosts";
 import { serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
 import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
-import { readUser } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
-import { ping, type Sent, secretToSend, send } from "#send/send";
+import { ping, secretToSend } from "#send/send";
 import { overrideText, planCheckoutFiles } from "./checkout-files.ts";
-import {
-  findMachine,
-  findPortHolders,
-  findServerPlace,
-  isProjectUp,
-  isUserKnown,
-  type ServerPlace,
-} from "./machine.ts";
+import { findMachine, findPortHolders, findServerPlace, isProjectUp } from "./machine.ts";
 import { makeProjectNetwork } from "./networks.ts";
-import {
-  makeDirectory,
-  type PlannedFile,
-  planFile,
-  readIfThere,
-  SetupError,
-  writePlanned,
-} from "./planned-file.ts";
+import { makeDirectory, type PlannedFile, planFile, readIfThere, writePlanned } from "./planned-file.ts";
 import {
   chooseProjectName,
   findProject,
@@ -80,7 +63,6 @@ export interface InitOptions {
 /** Asks what only a person can know, each only if it was not found. Null is no answer. */
 export interface Questions {
   readonly askUrl: () => Promise<URL | null>;
-  readonly askHost: (hostname: string) => Promise<GitHost | null>;
   /** null: no question about the services is asked, and the proposals are taken. */
   readonly askServed: ((question: ServedQuestion) => Promise<GivenPlace>) | null;
 }
@@ -142,13 +124,12 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const formerUrl = known.WEBHOOK_URL ? parsePublicUrl(known.WEBHOOK_URL) : null;
   const payloadUrl = given.url ?? formerUrl ?? (await ask.askUrl());
   if (payloadUrl === null)
-    throw new SetupError(
+    throw new CommandError(
       "Say where your git host and your visitors reach this project: hotpush init --url https://shop.example.org",
     );
   const { hostname } = payloadUrl;
   const { HOTPUSH_GIT_HOST: formerHost = "" } = known;
-  const foundHost = given.host ?? (isGitHost(formerHost) ? formerHost : project.host);
-  const host = foundHost ?? (remote && (await ask.askHost(remote.hostname)));
+  const host = given.host ?? (isGitHost(formerHost) ? formerHost : project.host);
 
   const { sitesPath, projectsPath } = place.files;
   const site = readIfThere(join(sitesPath, `${name}.caddy`)) ?? "";
@@ -222,26 +203,16 @@ export async function findMissing(setup: Setup, env: NodeJS.ProcessEnv) {
 }
 
 /**
- * Makes it so, and sends a test push that changes nothing if the project runs.
+ * Makes it so.
  *
+ * @returns whether the project runs
  * @throws CommandError if a step fails, with the cause
  */
-export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<SetupEnd> {
+export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<boolean> {
   for (const step of setupSteps) await step.run(setup, env);
   if (setup.newPage) await untilRight(setup, env, [front, caddy], askPage, pageWithinMs);
   const served = setup.plan.upstreams.map(({ endpoint }) => endpoint.service);
-  const isUp = await isProjectUp(setup.name, setup.project.root, served, env);
-  // Without a commit there is nothing to send.
-  const sent = isUp ? await sendDry(setup, setup.payloadUrl).catch(() => null) : null;
-  const isAnswered = sent !== null && sent.outcome !== "unreachable" && sent.outcome !== "not-hotpush";
-  return { isUp, answer: isAnswered ? sent.text : null };
-}
-
-export interface SetupEnd {
-  /** Whether the project runs. */
-  readonly isUp: boolean;
-  /** What the service said to a test push; null: it was not sent, or nobody answered. */
-  readonly answer: string | null;
+  return await isProjectUp(setup.name, setup.project.root, served, env);
 }
 
 function writeFiles(setup: Setup): void {
@@ -285,11 +256,7 @@ async function outdatedServices(setup: Setup, env: NodeJS.ProcessEnv): Promise<r
   const { composeFile } = services.server.files;
   const composeText = setup.serverFiles.find(({ path }) => path === composeFile)?.text ?? "";
   const image = services.server.env.HOTPUSH_IMAGE ?? ownImage;
-  const outdated = await findOutdated(services, composeText, image);
-  // A user that was added to the system after `run` was started, and owns the checkout.
-  const { uid, gid } = statSync(setup.project.root);
-  const isOwnerNew = readUser(uid, gid).name !== null && !(await isUserKnown(uid, env));
-  return isOwnerNew && !outdated.includes(run) ? [...outdated, run] : outdated;
+  return await findOutdated(services, composeText, image);
 }
 
 /** Takes from the project's own containers the ports that Caddy gets. */
@@ -350,9 +317,9 @@ async function untilRight(
 }
 
 /** A signed ping goes through Caddy to `front`, which reads the files of projects every two seconds. */
-async function askForPong(setup: Setup): Promise<string | null> {
-  const url = new URL(`http://127.0.0.1:${setup.place.ports.http}/webhook/${setup.name}`);
-  const { isGood, text } = await ping(url, secretToSend(setup.settings), setup.place.files);
+async function askForPong({ place, name, settings }: Setup): Promise<string | null> {
+  const url = new URL(`http://127.0.0.1:${place.ports.http}/webhook/${name}`);
+  const { isGood, text } = await ping(url, secretToSend(settings), place.files);
   return isGood ? null : `A signed ping to ${url} failed. ${text}`;
 }
 
@@ -363,18 +330,11 @@ async function askSite({ place, payloadUrl }: Setup): Promise<string | null> {
   const request = { headers: { host: hostname }, timeoutMs: answerTimeoutMs };
   const answer = await sendHttp(url, request).catch(() => null);
   if (answer !== null && answer.status !== 404) return null;
-  const faults = (await statusOf(place))?.serverFaults ?? [];
-  return [`Caddy does not serve ${hostname}.`, ...faults].join(" ");
-}
-
-/** @returns null if `run` does not answer */
-async function statusOf({ state }: ServerPlace): Promise<StatusJson | WholeStatusJson | null> {
-  try {
-    return await callRun(state.run, "status", {});
-  } catch (error) {
+  const status = await callRun(place.state.run, "status", {}).catch((error) => {
     if (error instanceof NotRunningError) return null;
     throw error;
-  }
+  });
+  return [`Caddy does not serve ${hostname}.`, ...(status?.serverFaults ?? [])].join(" ");
 }
 
 /** Caddy gets a certificate within seconds if it can get one. */
@@ -408,10 +368,4 @@ async function askPage({ newPage: url, place }: Setup): Promise<string | null> {
     return `The page does not answer at ${url.origin} (${said}).${hasTls ? ` ${needs}` : ""}`;
   }
   return null;
-}
-
-/** Sends what changes nothing, signed with the secret of the project. */
-function sendDry({ settings, place, project, branch, host }: Setup, url: URL): Promise<Sent> {
-  const of = { server: place.files, directory: project.root, branch, host };
-  return send({ ...of, url, secret: secretToSend(settings), isDryRun: true, waitMs: 0 });
 }

@@ -1,11 +1,17 @@
 import { constants, existsSync, readFileSync } from "node:fs";
 import { projectNetwork, serverComposeProject, serverServices } from "#config/server";
 import { wholeNumber } from "#config/values";
-import { connectEngine, defaultDockerHost, dockerSocketPath, getJson } from "#platform/docker/engine";
+import {
+  connectEngine,
+  defaultDockerHost,
+  dockerSocketPath,
+  type Engine,
+  filteredBy,
+  getJson,
+} from "#platform/docker/engine";
 import { isAllowed, statOf } from "#platform/files";
-import { runCommand } from "#platform/run-command";
-import { SetupError } from "./planned-file.ts";
-import { findServer, real, runContainer, type Server, serverAt } from "./server.ts";
+import { CommandError } from "#problems";
+import { findServer, real, type Server, serverAt } from "./server.ts";
 
 /** The server that a project is added to, or that is made with it. */
 export interface ServerPlace extends Server {
@@ -17,14 +23,14 @@ export interface ServerPlace extends Server {
 /**
  * Finds the server, or decides where it will be.
  *
- * @throws SetupError if this user may not change it, or the engine has another one
+ * @throws CommandError if this user may not change it, or the engine has another one
  */
 export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPlace> {
   const server = serverAt(env);
   const isNew = findServer(env) === null;
   const { path } = server.files;
   if (!isNew && !isAllowed(server.files.projectsPath, constants.W_OK)) {
-    throw new SetupError(`Only the owner of ${path} may add projects to this server. Run this with sudo.`);
+    throw new CommandError(`Only the owner of ${path} may add projects to this server. Run this with sudo.`);
   }
   await refuseOtherServer(path, env);
   // They can be chosen in the environment when the server is made. Later, they are in its .env.
@@ -40,7 +46,7 @@ async function refuseOtherServer(path: string, env: NodeJS.ProcessEnv): Promise<
   const own = (await listAllContainers(env)).filter(({ project }) => project === serverComposeProject);
   const other = own.find(({ directory }) => real(directory) !== real(path))?.directory;
   if (other === undefined) return;
-  throw new SetupError(
+  throw new CommandError(
     `This Docker engine has a compose project called ${serverComposeProject} already, in ${other}. If it is that of Hotpush, use it: SERVER_PATH=${other} hotpush init. Else remove it or rename it, because an engine has only one project of that name: docker compose --project-name ${serverComposeProject} down`,
   );
 }
@@ -48,7 +54,7 @@ async function refuseOtherServer(path: string, env: NodeJS.ProcessEnv): Promise<
 function portOf(name: string, text: string): number {
   const port = wholeNumber(text, 1, 65_535);
   if (port === null)
-    throw new SetupError(`${name} is ${JSON.stringify(text)}: expected a port from 1 to 65535.`);
+    throw new CommandError(`${name} is ${JSON.stringify(text)}: expected a port from 1 to 65535.`);
   return port;
 }
 
@@ -56,7 +62,7 @@ function portOf(name: string, text: string): number {
  * The services of the project in `root` that have ports which Caddy needs.
  *
  * @param ports all that Caddy needs, also those that it has
- * @throws SetupError if somebody else has one
+ * @throws CommandError if somebody else has one
  */
 export async function findPortHolders(
   root: string,
@@ -80,8 +86,8 @@ export async function findPortHolders(
   return [...new Set(others.map(({ service }) => service))];
 }
 
-function takenError(port: number, holder: string): SetupError {
-  return new SetupError(
+function takenError(port: number, holder: string): CommandError {
+  return new CommandError(
     `Caddy of the server needs port ${port}, which ${holder} has. Stop it; or, if a proxy of your own stays in front, choose other ports: HTTP_PORT=8080 HTTPS_PORT=8443 hotpush init`,
   );
 }
@@ -98,16 +104,24 @@ export async function isProjectUp(
   return running.length > 0 && served.every((service) => onNetwork.some((one) => one.service === service));
 }
 
-/** @returns all containers of the engine, with the labels that compose gives them; none if it does not answer */
-async function listAllContainers(env: NodeJS.ProcessEnv) {
-  const listed = await Promise.resolve(env.DOCKER_HOST)
-    .then((host) => getJson<readonly ListedContainer[]>(connectEngine(host), "/containers/json?all=1"))
+/** @returns all containers; none if the engine does not answer */
+async function listAllContainers({ DOCKER_HOST: host }: NodeJS.ProcessEnv) {
+  return await Promise.resolve(host)
+    .then((host) => listByFilter(connectEngine(host)))
     .catch(() => []);
-  return listed.map(({ Names, State, Labels, Ports, NetworkSettings }) => ({
+}
+
+/** The containers of the engine that `filters` name, running or not, with the labels that compose gives them. */
+export async function listByFilter(engine: Engine, filters: Parameters<typeof filteredBy>[0] = {}) {
+  const path = `/containers/json?all=1&${filteredBy(filters)}`;
+  const listed = await getJson<readonly ListedContainer[]>(engine, path);
+  return listed.map(({ Id, Names, State, Labels, Ports, NetworkSettings }) => ({
+    id: Id,
     name: Names[0]?.replace(/^\//, "") ?? "",
     isRunning: State === "running",
     /** Ports of this machine. */
     ports: Ports.flatMap(({ PublicPort, Type }) => (PublicPort && Type === "tcp" ? [PublicPort] : [])),
+    /** The names of those that it is on, or will be on when it starts. */
     networks: Object.keys(NetworkSettings.Networks ?? {}),
     /** The compose project and its directory; "" without one. */
     project: Labels["com.docker.compose.project"] ?? "",
@@ -117,6 +131,7 @@ async function listAllContainers(env: NodeJS.ProcessEnv) {
 }
 
 interface ListedContainer {
+  readonly Id: string;
   readonly Names: readonly string[];
   readonly State: string;
   readonly Labels: Readonly<Record<string, string>>;
@@ -124,29 +139,15 @@ interface ListedContainer {
   readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> | null };
 }
 
-const getentTimeoutMs = 10_000;
-/** As getent(1) has it. */
-const getentNotFound = 2;
-
-/**
- * Whether `run` knows the user with this id, or does not run. A container keeps the /etc/passwd that it was started with,
- * because a change of that file is a new file.
- */
-export async function isUserKnown(uid: number, env: NodeJS.ProcessEnv): Promise<boolean> {
-  const argv = ["docker", "exec", runContainer, "getent", "passwd", String(uid)] as const;
-  const ending = await runCommand({ argv, env, timeoutMs: getentTimeoutMs });
-  return !(ending.kind === "exited" && ending.code === getentNotFound);
-}
-
 /**
  * The Docker socket of this machine, and the id of the group that may use it, for Hotpush in a container.
  *
- * @throws SetupError if DOCKER_HOST is not a Unix socket, which a container could share
+ * @throws CommandError if DOCKER_HOST is not a Unix socket, which a container could share
  */
 export function findMachine({ DOCKER_HOST: dockerHost }: NodeJS.ProcessEnv): Machine {
   const dockerSocket = dockerSocketPath(dockerHost || defaultDockerHost);
   if (dockerSocket !== null) return { dockerSocket, dockerGroup: statOf(dockerSocket)?.gid ?? 0 };
-  throw new SetupError(
+  throw new CommandError(
     `DOCKER_HOST is ${dockerHost}. Hotpush runs beside the containers that it deploys: run this on the server itself, without DOCKER_HOST.`,
   );
 }

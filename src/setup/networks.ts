@@ -1,13 +1,10 @@
 import { projectNetwork, projectOfNetwork, serverComposeProject, serverServices } from "#config/server";
-import { type Engine, EngineRefusal, filteredBy, getJson } from "#platform/docker/engine";
+import { type Engine, EngineRefusal, getJson } from "#platform/docker/engine";
 import { ProblemError } from "#problems";
+import { listByFilter } from "./machine.ts";
 
 /** A container of Caddy. There are two for a moment while compose recreates it. */
-export interface CaddyContainer {
-  readonly id: string;
-  /** The names of the networks that it is on, or will be on when it starts. */
-  readonly networks: readonly string[];
-}
+export type CaddyContainer = Pick<Awaited<ReturnType<typeof listByFilter>>[number], "id" | "networks">;
 
 export interface NetworkPlan {
   /** The projects whose networks Caddy must be on. */
@@ -58,18 +55,8 @@ export async function keepNetworks(
 export async function listCaddyContainers(engine: Engine): Promise<readonly CaddyContainer[]> {
   const project = `com.docker.compose.project=${serverComposeProject}`;
   const service = `com.docker.compose.service=${serverServices.caddy}`;
-  const status = ["created", "running", "restarting", "paused"];
-  const filters = { label: [project, service, "com.docker.compose.oneoff=False"], status };
-  const listed = await getJson<
-    readonly {
-      readonly Id: string;
-      readonly NetworkSettings?: { readonly Networks?: Readonly<Record<string, unknown>> };
-    }[]
-  >(engine, `/containers/json?${filteredBy(filters)}`);
-  return listed.map(({ Id, NetworkSettings }) => ({
-    id: Id,
-    networks: Object.keys(NetworkSettings?.Networks ?? {}),
-  }));
+  const label = [project, service, "com.docker.compose.oneoff=False"];
+  return await listByFilter(engine, { label, status: ["created", "running", "restarting", "paused"] });
 }
 
 /** Docker's own pools are used up after about 30 networks. These are /27: 29 containers beside the gateway. */

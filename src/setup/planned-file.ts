@@ -10,11 +10,6 @@ import {
 } from "#platform/foreign-files";
 import { CommandError } from "#problems";
 
-/** A project or a server cannot be set up. The message says what is wrong and what to do. */
-export class SetupError extends CommandError {
-  override readonly name = "SetupError";
-}
-
 /** A file as it should be, and as it is. */
 export interface PlannedFile {
   /** From the directory that it is planned in. */
@@ -62,12 +57,12 @@ const mostBytes = 1024 ** 2;
 /**
  * Compares the wanted file with the present one.
  *
- * @throws SetupError if it is a link, which might lead to a file of others, not a regular file, or not readable
+ * @throws CommandError if it is a link, which might lead to a file of others, not a regular file, or not readable
  */
 export function planFile(root: string, { make, ...wanted }: WantedFile): PlannedFile {
   const path = join(root, wanted.name);
   if (!(lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true))
-    throw new SetupError(`${path} is a link or a directory. Put a file in its place and run this again.`);
+    throw new CommandError(`${path} is a link or a directory. Put a file in its place and run this again.`);
   const before = readIfThere(path);
   const text = make(before);
   return { ...wanted, path, text, before, state: stateOf(path, wanted, before, text) };
@@ -77,7 +72,7 @@ export function planFile(root: string, { make, ...wanted }: WantedFile): Planned
  * Writes a planned file as a whole: every reader, also after a power cut, sees the old text or the new one. If root sets up
  * another user's checkout, the file belongs to that user, and no link of theirs is followed.
  *
- * @throws SetupError if the directory is not writable
+ * @throws CommandError if the directory is not writable
  */
 export function writePlanned({ path, text, mode, owner, state }: PlannedFile): void {
   if (state === "right") return;
@@ -103,7 +98,7 @@ export function writePlanned({ path, text, mode, owner, state }: PlannedFile): v
 /**
  * Makes the directory, or corrects its mode and owner: a run that was killed, and Docker, leave directories of root.
  *
- * @throws SetupError if this user may not
+ * @throws CommandError if this user may not
  */
 export function makeDirectory({ path, ...access }: PlannedDirectory): void {
   try {
@@ -113,21 +108,21 @@ export function makeDirectory({ path, ...access }: PlannedDirectory): void {
   }
 }
 
-/** The text of a file that another user may have written; null if there is none. @throws SetupError if it cannot be read */
+/** The text of a file that another user may have written; null if there is none. @throws CommandError if it cannot be read */
 export function readIfThere(path: string): string | null {
   try {
     return readForeignFile(path, { mostBytes }).toString();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return null;
-    throw new SetupError(`${path} exists but cannot be read (${code ?? "unknown error"}).`);
+    throw new CommandError(`${path} exists but cannot be read (${code ?? "unknown error"}).`);
   }
 }
 
-function notWritten(path: string, error: unknown, advice: string): SetupError {
+function notWritten(path: string, error: unknown, advice: string): CommandError {
   const { code } = error as NodeJS.ErrnoException;
   const next = code === "ENOSPC" ? "The disk is full. Free some space and run this again." : advice;
-  return new SetupError(`${path} cannot be written (${code ?? String(error)}). ${next}`);
+  return new CommandError(`${path} cannot be written (${code ?? String(error)}). ${next}`);
 }
 
 function stateOf(
@@ -156,7 +151,7 @@ export interface Setting {
  * The text with `settings` in it. A wrong value is replaced in its place, a missing one is added at the end, and every other
  * line stays.
  *
- * @throws SetupError if a value cannot be written so that all programs that read the file agree on it
+ * @throws CommandError if a value cannot be written so that all programs that read the file agree on it
  */
 export function withSettings(text: string, settings: readonly Setting[]): string {
   const now = parseEnv(text);
@@ -170,7 +165,7 @@ export function withSettings(text: string, settings: readonly Setting[]): string
 function written({ name, value }: Setting): string {
   const raw = asWritten(value);
   if (raw !== null) return raw;
-  throw new SetupError(
+  throw new CommandError(
     `${name} would be ${JSON.stringify(value)}, which cannot be written to .env. Rename the directory so that its path has no apostrophe and no line break.`,
   );
 }

@@ -18,10 +18,10 @@ import {
   neededCompose,
 } from "#platform/compose";
 import { type GitOptions, gitOutput, neverAsk, parseGitRemoteUrl, refusesOwner, runGit } from "#platform/git";
+import { CommandError } from "#problems";
 import {
   readIfThere,
   type Setting,
-  SetupError,
   self,
   type WantedFile,
   withoutOtherValues,
@@ -52,7 +52,7 @@ export interface SetupProject {
 /**
  * Reads the project around `directory`.
  *
- * @throws SetupError if it is not a git checkout that this user may use, or compose would take another directory for it
+ * @throws CommandError if it is not a git checkout that this user may use, or compose would take another directory for it
  */
 export async function findProject(directory: string): Promise<SetupProject> {
   const root = await findRoot(directory);
@@ -69,13 +69,13 @@ async function findRoot(directory: string): Promise<string> {
   if (ending.kind === "exited" && ending.code === 0 && ending.output.trim() !== "")
     return ending.output.trim();
   if (ending.kind === "not_found")
-    throw new SetupError("git is not installed. Install it (Debian: apt-get install git).");
+    throw new CommandError("git is not installed. Install it (Debian: apt-get install git).");
   if (refusesOwner(ending)) {
-    throw new SetupError(
+    throw new CommandError(
       `${directory} belongs to another user, so git refuses it. Run this as that user; or, if you trust them: git config --global --add safe.directory ${directory}`,
     );
   }
-  throw new SetupError(
+  throw new CommandError(
     `${directory} is not in a git checkout. Hotpush deploys a checkout: clone your project on this machine, go to its directory, and run this again.`,
   );
 }
@@ -137,7 +137,7 @@ export function usualFiles(root: string): readonly string[] {
 function refuseOtherDirectory(root: string, env: Environment, [first]: readonly string[]): void {
   if (!env.COMPOSE_FILE || first === undefined || real(dirname(first)) === real(root)) return;
   const file = relative(root, first);
-  throw new SetupError(
+  throw new CommandError(
     `COMPOSE_FILE in .env names ${file} first, and compose uses that file's directory as the project's; Hotpush deploys the checkout's own. Name a file of the checkout's root first, such as a compose.yaml with \`include: [${file}]\` and \`name:\` with the present name of the project (docker compose ls), and run this again.`,
   );
 }
@@ -165,7 +165,7 @@ const versionTimeoutMs = 20_000;
 /**
  * Asks compose for the services of a project.
  *
- * @throws SetupError if the project has no compose file, there is no compose, it is too old, or one of the services is a
+ * @throws CommandError if the project has no compose file, there is no compose, it is too old, or one of the services is a
  * Hotpush: two would both deploy every push; ProblemError `compose_invalid` with what compose says of the files
  */
 export async function readServices(
@@ -173,7 +173,7 @@ export async function readServices(
   env: NodeJS.ProcessEnv,
 ): Promise<SetupServices> {
   if (composeFiles.length === 0) {
-    throw new SetupError(
+    throw new CommandError(
       `There is no compose file in ${root}, and Hotpush sets up projects that run with docker compose. To deploy other projects, run Hotpush as a service of systemd: ${join(ownRoot, "examples/systemd/hotpush.service")} begins with the commands.`,
     );
   }
@@ -182,7 +182,7 @@ export async function readServices(
   const { signal } = new AbortController();
   const { services } = await loadModel({ env, target, signal, lockDescriptor: undefined });
   if (!Object.hasOwn(services, "hotpush")) return services;
-  throw new SetupError(
+  throw new CommandError(
     "Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service and its proxy, if it has one, and run this again; to check the project as it is: hotpush doctor",
   );
 }
@@ -190,12 +190,12 @@ export async function readServices(
 async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {
   const version = await composeVersion({ env }, versionTimeoutMs);
   if (version === null) {
-    throw new SetupError(
+    throw new CommandError(
       "This project has a compose file, but there is no docker compose here. Run this on the server; or install it: https://docs.docker.com/engine/install/",
     );
   }
   if (compareVersions(version, neededCompose) >= 0) return;
-  throw new SetupError(
+  throw new CommandError(
     `Docker Compose is ${version} here; ${neededCompose} or newer is needed. Install a newer one: https://docs.docker.com/compose/install/`,
   );
 }
@@ -217,7 +217,7 @@ export interface NameOptions {
 /**
  * Chooses the project's name: the repository's, or `owner-name` if another project has that.
  *
- * @throws SetupError if the name cannot be had
+ * @throws CommandError if the name cannot be had
  */
 export function chooseProjectName({ path, given, former, known, others }: NameOptions): string {
   if (given !== null) refuseName(given, known, others);
@@ -226,7 +226,7 @@ export function chooseProjectName({ path, given, former, known, others }: NameOp
   const derived = [asName(parts.at(-1) ?? ""), asName(parts.slice(-2).join("-"))];
   const name = given ?? known ?? (former !== null && !others.has(former) ? former : derived.find(isFree));
   if (name !== undefined) return name;
-  throw new SetupError(
+  throw new CommandError(
     `No name for this project is left: ${derived.join(" and ")} cannot be used or are taken. Choose one: hotpush init --project <name>`,
   );
 }
@@ -235,12 +235,13 @@ function refuseName(name: string, known: string | null, others: ReadonlyMap<stri
   const other = others.get(name);
   const choose = "Choose another name: hotpush init --project <name>";
   if (known !== null && name !== known) {
-    throw new SetupError(
+    throw new CommandError(
       `This checkout is the project ${known} already. To rename it, remove it first: hotpush remove --project ${known}`,
     );
   }
-  if (other !== undefined) throw new SetupError(`${name} is the project in ${other}. ${choose}`);
-  if (reservedNames.includes(name)) throw new SetupError(`${name} is a name of the server's own. ${choose}`);
+  if (other !== undefined) throw new CommandError(`${name} is the project in ${other}. ${choose}`);
+  if (reservedNames.includes(name))
+    throw new CommandError(`${name} is a name of the server's own. ${choose}`);
 }
 
 /** The nearest name that a project may have or, with 63 characters, a label of a host name: `Web_UI` becomes `web-ui`. */

@@ -1,13 +1,4 @@
-import {
-  chmodSync,
-  lchownSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  type Stats,
-  statSync,
-} from "node:fs";
+import { lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type ProjectFiles, projectNames } from "#config/project-files";
 import {
@@ -23,7 +14,12 @@ import type { Log } from "#log";
 import { pause, repeat } from "#platform/async";
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { kindOf, ownUid, replaceFile, statOf } from "#platform/files";
-import { listForeignDirectory, readForeignFile, replaceForeignFile } from "#platform/foreign-files";
+import {
+  listForeignDirectory,
+  makeForeignDirectory,
+  readForeignFile,
+  replaceForeignFile,
+} from "#platform/foreign-files";
 import { sendHttp } from "#platform/http";
 import { requestsDirectory } from "#rollout/requests";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
@@ -234,9 +230,7 @@ const directoryMode = 0o755;
  * @throws the system's error
  */
 export function openRequestsDirectory(livePath: string): void {
-  const directory = join(livePath, requestsDirectory);
-  if (!isThere(directory)) mkdirSync(directory);
-  if ((lstatSync(directory).mode & 0o777) !== directoryMode) chmodSync(directory, directoryMode);
+  makeForeignDirectory(join(livePath, requestsDirectory), { mode: directoryMode, owner: null });
 }
 
 /**
@@ -255,10 +249,9 @@ export function seedLiveDirectory(
   const directory = join(livePath, name);
   const checkout = statOf(repoPath);
   if (checkout === null) return;
-  if (!isThere(directory)) mkdirSync(directory, { mode: directoryMode });
-  const owner = ownerOf(checkout);
   // If the checkout has changed hands, so does the directory. A roll-out can replace any file in it.
-  if (owner !== null && lstatSync(directory).uid !== owner.uid) lchownSync(directory, owner.uid, owner.gid);
+  const owner = ownUid() === 0 ? { uid: checkout.uid, gid: checkout.gid } : null;
+  makeForeignDirectory(directory, { mode: directoryMode, owner });
   for (const { project, service } of servicesIn(site))
     if (project === name && !isThere(join(directory, service)))
       replaceForeignFile(join(directory, service), serviceAlias(service, name), { mode: 0o644, owner });
@@ -267,11 +260,6 @@ export function seedLiveDirectory(
 /** The directory belongs to somebody else, so a link in it is not followed. */
 function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-}
-
-/** Only root can give files away. */
-function ownerOf({ uid, gid }: Stats): { readonly uid: number; readonly gid: number } | null {
-  return ownUid() === 0 ? { uid, gid } : null;
 }
 
 /** A project has a live file for each replica. */
@@ -298,7 +286,8 @@ export async function renewLiveFiles(
   for (const { path, text, alias } of files) {
     // A roll-out may have written another name since.
     if (present.has(text) || readLiveFile(path) !== text) continue;
-    replaceForeignFile(path, alias, { mode: 0o644, owner: ownerOf(lstatSync(path)) });
+    const { uid, gid } = lstatSync(path);
+    replaceForeignFile(path, alias, { mode: 0o644, owner: ownUid() === 0 ? { uid, gid } : null });
   }
 }
 
@@ -328,8 +317,7 @@ function namesIn(directory: string): readonly string[] {
 
 function readLiveFile(path: string): string {
   try {
-    if (!lstatSync(path).isFile()) return "";
-    return readForeignFile(path, { mostBytes: longestNameBytes }).toString().trim();
+    return readForeignFile(path, { mostBytes: longestNameBytes, followsLinks: false }).toString().trim();
   } catch {
     return "";
   }

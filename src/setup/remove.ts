@@ -71,7 +71,7 @@ export async function planRemoval(server: Server, name: string | undefined) {
 /**
  * Plans to take our compose file off COMPOSE_FILE, and that off `.env` if compose uses the others by itself.
  *
- * @throws SetupError if `.env` is a link, or cannot be read
+ * @throws CommandError if `.env` is a link, or cannot be read
  */
 export function planEnv(root: string): PlannedFile {
   const make = (before: string | null) => {

@@ -6,8 +6,9 @@
 import { join } from "node:path";
 import type { ComposeService } from "#platform/compose";
 import { sendHttp } from "#platform/http";
+import { CommandError } from "#problems";
 import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
-import { readIfThere, SetupError } from "./planned-file.ts";
+import { readIfThere } from "./planned-file.ts";
 import { asName, type SetupServices } from "./project.ts";
 import { ownRoot } from "./start.ts";
 
@@ -21,7 +22,6 @@ const otherProtocols: readonly number[] = [
 
 /** What a person says of a port that Caddy does not serve. */
 const none = "none";
-const asChosen = "as you chose";
 
 /** A port that a person chose a place for, or the only one of the service. */
 export interface GivenPlace {
@@ -112,14 +112,14 @@ export async function askPublishedPorts(services: SetupServices): Promise<Served
 /**
  * Plans what Caddy serves. Each published port ends in `upstreams` or in `left`.
  *
- * @throws SetupError if a choice names a service or a port that cannot be served, a service has certificates of its own, or a
+ * @throws CommandError if a choice names a service or a port that cannot be served, a service has certificates of its own, or a
  * port that stays published is one that Caddy needs
  */
 export function planServed(services: SetupServices, options: ServedOptions): ServedPlan {
   const { name, places, caddyPorts, answers } = options;
   const unknown = places.find(({ service }) => !Object.hasOwn(services, service))?.service;
   if (unknown !== undefined)
-    throw new SetupError(
+    throw new CommandError(
       `${unknown} is not a service of your compose file. Those are: ${Object.keys(services).join(", ")}.`,
     );
   // A service that a person puts at a host name needs no port 443 of its own: Caddy answers there for it.
@@ -130,15 +130,12 @@ export function planServed(services: SetupServices, options: ServedOptions): Ser
     .map((endpoint): JudgedPort => {
       return { endpoint, host: null, reason: reasonToLeave(endpoint, services, answers) };
     });
+  const hasWeb = published.some(({ reason }) => reason === null) || places.some(({ host }) => host !== none);
   const all = places.reduce<readonly JudgedPort[]>(
     (before, place) => withChosenPlace(before, place, services),
-    published,
+    hasWeb ? published : [...published, ...builtService(services)],
   );
-  const web = all.filter(({ reason }) => reason === null);
-  const isDeclined = ({ endpoint: { service, port } }: JudgedPort) =>
-    places.some((one) => one.host === none && one.service === service && (one.port ?? port) === port);
-  const built = web.length > 0 ? [] : builtService(services);
-  const candidates = [...web, ...built.filter((one) => !isDeclined(one))];
+  const candidates = all.filter(({ reason }) => reason === null);
   const [main, ...others] = mainFirst(candidates, services, name);
   // A tool of an administrator, or what another proxy serves, stays private. Below an address there are no names.
   const isKept = ({ endpoint, host }: JudgedPort) =>
@@ -156,13 +153,7 @@ export function planServed(services: SetupServices, options: ServedOptions): Ser
       : `${name} has no host names below it (hotpush init --at ${service}:${port}=<host name>)`;
     return { ...one, reason };
   });
-  const isListed = ({ endpoint: { service, port } }: JudgedPort) =>
-    all.some(({ endpoint }) => endpoint.service === service && endpoint.port === port);
-  // The next run finds it in the site, as any other choice.
-  const declined = built
-    .filter((one) => isDeclined(one) && !isListed(one))
-    .map((one): LeftPort => ({ ...one, host: none, reason: asChosen }));
-  const left = [...kept, ...all.filter((one): one is LeftPort => one.reason !== null), ...declined];
+  const left = [...kept, ...all.filter((one): one is LeftPort => one.reason !== null)];
   refuseCaddysPorts(left, caddyPorts);
   return { upstreams, left, changes: changesOf(services, upstreams, left) };
 }
@@ -214,7 +205,8 @@ function withChosenPlace(
 ): readonly JudgedPort[] {
   const isMeant = ({ endpoint }: JudgedPort) =>
     endpoint.service === service && endpoint.protocol === "tcp" && (port ?? endpoint.port) === endpoint.port;
-  if (host === none) return before.map((one) => (isMeant(one) ? { ...one, host, reason: asChosen } : one));
+  if (host === none)
+    return before.map((one) => (isMeant(one) ? { ...one, host, reason: "as you chose" } : one));
   const own = before.filter(isMeant);
   const chosen = port ?? onlyPort(own, service, services[service] ?? {});
   const found = own.find(({ endpoint }) => endpoint.port === chosen)?.endpoint;
@@ -228,7 +220,7 @@ function onlyPort(own: readonly JudgedPort[], name: string, service: ComposeServ
   const ports = [web, own].find((some) => some.length > 0)?.map(({ endpoint }) => endpoint.port);
   const [port, ...more] = ports ?? exposedPorts(service);
   if (port !== undefined && more.length === 0) return port;
-  throw new SetupError(
+  throw new CommandError(
     `Which port of ${name} do you mean? Write the port in its container: hotpush init --at ${name}:<port>=…`,
   );
 }
@@ -295,7 +287,7 @@ function hostOf(
   }
   const holder = holderOf(chosen);
   if (holder === undefined) return chosen;
-  throw new SetupError(
+  throw new CommandError(
     `${service} and ${holder} cannot both be at ${chosen}. Choose another host name for one of them.`,
   );
 }
@@ -306,7 +298,7 @@ function refuseCaddysPorts(left: readonly LeftPort[], caddyPorts: readonly numbe
     const taken = caddyPorts.find((port) => isPublishedAt(endpoint, String(port)));
     if (taken === undefined) continue;
     const { service } = endpoint;
-    throw new SetupError(
+    throw new CommandError(
       `${service} publishes port ${taken}, which Caddy needs for all projects of this server, and Caddy cannot pass it on: ${reason}. If ${service} only passes requests on, remove it from the compose file and run this again; Caddy gets the certificates. If it is the app itself, say which of its ports speaks plain HTTP: hotpush init --at ${service}:80=<host name>. Or keep it, and copy the service hotpush of ${join(ownRoot, "examples/compose/compose.yaml")} into your compose file.`,
     );
   }
@@ -377,7 +369,7 @@ export function serviceAfter(service: ComposeService, change: ServiceChange | un
 /** A question that only a person can answer: where Caddy serves what nobody has placed. */
 export interface ServedQuestion {
   /** What a person should know before they answer. */
-  readonly lines: readonly string[];
+  readonly text: string;
   readonly prompt: string;
   /** What Enter means. */
   readonly proposal: string;
@@ -394,14 +386,12 @@ export function questionsOf(
     const isChosen = places.some((one) => one.service === service && (one.port ?? port) === port);
     if (isChosen || (upstreams.length === 1 && !isInDoubt)) return [];
     const at = published.length > 0 ? `, published at ${publishedText(published)}` : "";
-    const lines = [
-      `${service} has a web address (port ${port} in its container${at}). Caddy serves it at a host name; none leaves it as it is.`,
-    ];
-    const read = (text: string) => {
-      const host = readHost(text);
+    const text = `${service} has a web address (port ${port} in its container${at}). Caddy serves it at a host name; none leaves it as it is.`;
+    const read = (answer: string) => {
+      const host = readHost(answer);
       return host === null ? null : { service, port, host };
     };
-    return [{ lines, prompt: `Address of ${service}`, proposal, read }];
+    return [{ text, prompt: `Address of ${service}`, proposal, read }];
   });
 }
 
@@ -444,24 +434,16 @@ function upstreamNote(
   services: SetupServices,
   name: string,
 ): string {
-  const { service, port, published } = endpoint;
+  const { service, port } = endpoint;
   // Its port 443 is Caddy's now, too.
-  const all = endpointsOf(services).filter((one) => one.service === service && isPublishedAt(one, "443"));
-  const before = publishedText([
-    ...published,
-    ...all.flatMap((one) => (one.port === port ? [] : one.published)),
-  ]);
-  const { deploy, scale } = services[service] ?? {};
-  const replicas = Number(deploy?.replicas ?? scale ?? 1);
+  const own = endpointsOf(services).filter((one) => one.service === service);
+  const taken = own.filter((one) => one.port === port || isPublishedAt(one, "443"));
+  const before = publishedText(taken.flatMap(({ published }) => published));
   return [
     `Caddy serves ${service} (port ${port} in its container) at ${host}.`,
     before !== "" && `Before, it was published at ${before}.`,
-    isPrivate(endpoint) &&
-      `Only this machine or its network reached it so far; now all visitors of ${host} do.`,
     host !== name && `${host} needs a DNS record like that of the project.`,
     isInDoubt && `If it does not speak HTTP: hotpush init --at ${service}:${port}=none`,
-    replicas > 1 &&
-      `It runs ${replicas} times, and the first container gets all requests, until you write the live files of the others into the site (docs/rollout.md, Replicas).`,
   ]
     .filter((sentence) => sentence !== false)
     .join(" ");

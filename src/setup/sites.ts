@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { CommandError } from "#problems";
 import type { ServerPlace } from "./machine.ts";
-import { type Setting, SetupError, self, type WantedFile } from "./planned-file.ts";
+import { type Setting, self, type WantedFile } from "./planned-file.ts";
 import { type GivenPlace, readHost, type ServedPlan } from "./served.ts";
 
 /**
@@ -9,7 +10,7 @@ import { type GivenPlace, readHost, type ServedPlan } from "./served.ts";
  * for the page's visitors.
  *
  * @param page where the page will be; null: this run does not change that
- * @throws SetupError if an address of the plan, or of the page, is one of another project
+ * @throws CommandError if an address of the plan, or of the page, is one of another project
  */
 export function refuseTakenNames(
   sitesPath: string,
@@ -21,12 +22,12 @@ export function refuseTakenNames(
   const others = addressesOf(sitesPath).filter(({ site }) => site !== project);
   const taken = others.find(({ host }) => names.has(host));
   if (taken !== undefined)
-    throw new SetupError(
+    throw new CommandError(
       `${taken.host} is an address of the project ${taken.site} (${sitesPath}/${taken.site}.caddy). Give this project a name of its own: hotpush init --url https://…`,
     );
   const host = page?.hostname ?? "";
   if (page !== null && (names.has(host) || others.some((one) => one.host === host && one.site !== "page")))
-    throw new SetupError(
+    throw new CommandError(
       `${host} is the address of a project, which could then act for the visitors of the page. Give the page a host name of its own: hotpush init --page https://hotpush.example.com`,
     );
 }
@@ -146,7 +147,7 @@ export function placesIn(text: string, former: string, name: string): readonly G
 /**
  * Plans the page at `url`.
  *
- * @throws SetupError if Caddy does not have the port of `url`
+ * @throws CommandError if Caddy does not have the port of `url`
  */
 export function planPage(url: URL, place: ServerPlace) {
   refuseOtherPort(url, place);
@@ -168,7 +169,7 @@ function refuseOtherPort(url: URL, place: ServerPlace): void {
   const [usual, own] = hasTls ? [443, place.ports.https] : [80, place.ports.http];
   if (Number(port || usual) === own) return;
   const right = `${protocol}//${hostname}${own === usual ? "" : `:${own}`}`;
-  throw new SetupError(
+  throw new CommandError(
     `Nothing would answer at ${origin}, because the page is at Caddy's port ${own}. Run: hotpush init --page ${right}`,
   );
 }

@@ -12,7 +12,6 @@ import { type FileKind, kindOf } from "#platform/files";
 import { type CommandEnding, hasSucceeded, outputOf, runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { readVersion } from "#version";
-import { SetupError } from "./planned-file.ts";
 import type { Server } from "./server.ts";
 
 /** The services of the server on their engine. */
@@ -216,11 +215,11 @@ export async function hasOwnImage(env: NodeJS.ProcessEnv, mayDiffer = false): Pr
 /**
  * Builds the image; Docker's output, and that it takes a while, go to standard error.
  *
- * @throws SetupError if that fails
+ * @throws CommandError if that fails
  */
 export async function buildOwnImage(env: NodeJS.ProcessEnv): Promise<void> {
   if (!existsSync(join(ownRoot, "Dockerfile"))) {
-    throw new SetupError(
+    throw new CommandError(
       `There is no Dockerfile in ${ownRoot} to build Hotpush's image from. Set HOTPUSH_IMAGE in .env to an image of Hotpush.`,
     );
   }
@@ -228,7 +227,7 @@ export async function buildOwnImage(env: NodeJS.ProcessEnv): Promise<void> {
   const label = `${sourcesLabel}=${sourcesDigest()}`;
   const code = await runInForeground(["docker", "build", "--tag", ownImage, "--label", label, ownRoot], env);
   if (code === 0) return;
-  throw new SetupError(
+  throw new CommandError(
     "Hotpush's image could not be built, for the reason above. The files are written; when the cause is fixed, run this again.",
   );
 }

@@ -21,7 +21,7 @@ export type PlannedUpgrade = Awaited<ReturnType<typeof planUpgrade>>;
 /**
  * Plans an upgrade to the version of this Hotpush. Nothing is written.
  *
- * @throws SetupError if a file cannot be read, CommandError if compose cannot read compose.yaml
+ * @throws CommandError if a file cannot be read, CommandError if compose cannot read compose.yaml
  */
 export async function planUpgrade(context: ServerContext) {
   const { files, env } = context.server;

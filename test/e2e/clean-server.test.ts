@@ -159,7 +159,7 @@ for (const name of names) {
     const look = `find ${place} -type f -not -path '*/.git/*' -exec md5sum {} + | sort; docker ps --quiet --no-trunc | sort`;
     const seen = await succeed("/", look);
     await succeed(`/srv/${name}`, "hotpush init --check");
-    assert.match(await succeed(`/srv/${name}`, "hotpush init"), /A signed test push reached the service/);
+    await succeed(`/srv/${name}`, "hotpush init");
     assert.equal(await succeed("/", look), seen);
   });
 }

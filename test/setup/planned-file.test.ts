@@ -3,13 +3,8 @@ import { chownSync, lchownSync, mkdirSync, readdirSync, rmSync, statSync, symlin
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseEnv } from "node:util";
-import {
-  planFile,
-  SetupError,
-  withoutOtherValues,
-  withSettings,
-  writePlanned,
-} from "../../src/setup/planned-file.ts";
+import { CommandError } from "../../src/problems.ts";
+import { planFile, withoutOtherValues, withSettings, writePlanned } from "../../src/setup/planned-file.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -36,8 +31,8 @@ test("every value is read back as it was written", () => {
   ]) {
     assert.equal(parseEnv(withSettings("", [fixed("NAME", value)])).NAME, value);
   }
-  assert.throws(() => withSettings("", [fixed("NAME", "it's")]), SetupError);
-  assert.throws(() => withSettings("", [fixed("NAME", "a\nB=1")]), SetupError);
+  assert.throws(() => withSettings("", [fixed("NAME", "it's")]), CommandError);
+  assert.throws(() => withSettings("", [fixed("NAME", "a\nB=1")]), CommandError);
 });
 
 test("only Hotpush's own values are shown, and no secret", () => {
@@ -57,7 +52,7 @@ test("root writes nothing through a directory that its owner replaced by a link"
   const planned = planFile(checkout, wanted);
   symlinkSync(ours, join(checkout, "info"));
   lchownSync(join(checkout, "info"), 61_001, 61_001);
-  assert.throws(() => writePlanned(planned), { name: "SetupError", message: /EPERM/ });
+  assert.throws(() => writePlanned(planned), { name: "CommandError", message: /EPERM/ });
   assert.deepEqual(readdirSync(ours), []);
   rmSync(join(checkout, "info"));
   writePlanned(planned);

@@ -40,7 +40,7 @@ test("root writes through no link that the owner puts in the place of .env meanw
   const planned = planEnv(root);
   rmSync(at(".env"));
   symlinkSync(rootFile, at(".env"));
-  assert.throws(() => writePlanned(planned), { name: "SetupError" });
+  assert.throws(() => writePlanned(planned), { name: "CommandError" });
   assert.equal(readFileSync(rootFile, "utf8"), "of root\n");
 });
 

@@ -244,7 +244,7 @@ for (const [claim, services, at, says] of [
   ["a port 80 that Caddy cannot pass on", { vpn: service([["80", 1194]]) }, [], /^vpn publishes port 80/],
 ] as const)
   test(`${claim} is refused`, () =>
-    assert.throws(() => ends(services, {}, ...at), { name: "SetupError", message: says }));
+    assert.throws(() => ends(services, {}, ...at), { name: "CommandError", message: says }));
 
 test("a port at which something answers that is not HTTP stays", async (t) => {
   const listen = (server: Server) => listenHere(t, server);
