@@ -92,6 +92,24 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 /**
+ * Looks again and again, and once at least, until nothing is wrong.
+ *
+ * @param findFault gives what is wrong, or null
+ * @returns null; or what is still wrong after `withinMs`
+ */
+export async function untilRight<Fault>(
+  findFault: () => Promise<Fault | null>,
+  { withinMs, pauseMs }: { readonly withinMs: number; readonly pauseMs: number },
+): Promise<Fault | null> {
+  const endMs = performance.now() + withinMs;
+  for (;;) {
+    const fault = await findFault();
+    if (fault === null || performance.now() >= endMs) return fault;
+    await delay(pauseMs);
+  }
+}
+
+/**
  * Decides whether an event may be logged: at most `most` of a kind in `windowMs`, so that a flood neither fills a disk nor
  * slows down anything else.
  *

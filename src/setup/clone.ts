@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { HostedRepository } from "#config/git-hosts";
+import { untilRight } from "#platform/async";
 import { parseGitRemoteUrl } from "#platform/git";
 import { hasSucceeded } from "#platform/run-command";
 import { CommandError } from "#problems";
@@ -32,8 +32,8 @@ const fetchTimeoutMs = 600_000;
 /** The exit code that says: a person adds the deploy key, then the same command goes on. */
 export const needsKey = 75;
 /** A host may need a moment until a new key counts. */
-const keyTries = 5;
-const keyPauseMs = 1_000;
+const keyCountsWithinMs = 5_000;
+const pauseMs = 1_000;
 
 /** Whether git may be given this as the address of a repository. */
 export function isRemote(text: string): boolean {
@@ -102,10 +102,8 @@ async function giveAccess(
   }
   const host = openRepository({ ...repository, token }, "");
   screen.say(await giveDeployKey(directory, title, host, await host.listKeys()));
-  for (let tries = 0; tries < keyTries; tries += 1) {
-    if (hasSucceeded(await askRemote(directory))) return true;
-    await sleep(keyPauseMs);
-  }
+  const isRefused = async () => (hasSucceeded(await askRemote(directory)) ? null : "refused");
+  if ((await untilRight(isRefused, { withinMs: keyCountsWithinMs, pauseMs })) === null) return true;
   throw new CommandError("The deploy key is at the git host, and git still may not read. Run this again.");
 }
 

@@ -1,5 +1,4 @@
 import { existsSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   type GitHost,
   gitHostOf,
@@ -8,6 +7,7 @@ import {
   statusHosts,
 } from "#config/git-hosts";
 import type { Secret } from "#config/secret";
+import { untilRight } from "#platform/async";
 import { parseGitRemoteUrl } from "#platform/git";
 import { hasSucceeded } from "#platform/run-command";
 import { CommandError } from "#problems";
@@ -219,14 +219,13 @@ async function tryIt(
   const before = await host.listDeliveries(hook);
   await host.ping(hook);
   const { name } = host;
-  const endMs = performance.now() + answersWithinMs;
   let ping: HostedDelivery | undefined;
-  for (;;) {
+  const isMissing = async () => {
     const listed = await host.listDeliveries(hook);
     ping = listed.find(({ id, event }) => event === "ping" && !before.some((one) => one.id === id));
-    if (ping !== undefined || performance.now() > endMs) break;
-    await sleep(pauseMs);
-  }
+    return ping === undefined ? "no answer yet" : null;
+  };
+  await untilRight(isMissing, { withinMs: answersWithinMs, pauseMs });
   if (ping === undefined)
     say(`${name} has not said yet what its ping was answered. See the webhook's page there.`);
   else if (isSuccess(ping.status)) say(`${name} has sent a ping, which was answered: pushes arrive.`);

@@ -5,6 +5,7 @@ import { callRun, NotRunningError } from "#calls/client";
 import { type GitHost, isGitHost } from "#config/git-hosts";
 import { serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
+import { untilRight } from "#platform/async";
 import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
@@ -33,7 +34,7 @@ import {
   questionsOf,
   type ServedQuestion,
 } from "./served.ts";
-import { findServer, listServerProjects, type Server, type ServerProject } from "./server.ts";
+import { findServer, listServerProjects } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
 import { hasOwnCertificate, placesIn, planPage, refuseTakenNames, siteText, wantedSite } from "./sites.ts";
 import {
@@ -91,8 +92,8 @@ export const setupSteps: readonly SetupStep[] = [
   // All else is there before the ports change hands, so that the gap is short.
   { name: "ports", run: freePorts },
   { name: "caddy", run: (setup, env) => replace(setup, env, [caddy]) },
-  { name: "delivery", run: (setup, env) => untilRight(setup, env, [front, caddy], askForPong) },
-  { name: "site", run: (setup, env) => untilRight(setup, env, [run, caddy], askSite) },
+  { name: "delivery", run: (setup, env) => requireRight(setup, env, [front, caddy], askForPong) },
+  { name: "site", run: (setup, env) => requireRight(setup, env, [run, caddy], askSite) },
 ];
 
 /**
@@ -176,19 +177,13 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     settings: parseEnv(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,
     settingsFile,
     /** What a person should know of it. */
-    notes: [...notesOf(services, hostname, plan), ...(removed ? [removedNote(place, removed)] : [])],
+    notes: notesOf(services, hostname, plan),
     /** The services of this project that have ports of the server until Caddy takes them over. */
     holders: await findPortHolders(root, options.caddyPorts, env),
     /** Where people reach the page, from now on or as before; null: there is none. */
     newPage,
     page: newPage ?? (PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null),
   };
-}
-
-/** Its address and its secret are taken over. */
-function removedNote({ files }: Server, { name, file }: ServerProject): string {
-  const secrets = join(files.secretsPath, `${name}.env`);
-  return `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${file}. If deploy.sh had secrets of its own, move them back to ${secrets}.`;
 }
 
 export function filesOf({ serverFiles, checkoutFiles }: Setup): readonly PlannedFile[] {
@@ -210,7 +205,7 @@ export async function findMissing(setup: Setup, env: NodeJS.ProcessEnv) {
  */
 export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<boolean> {
   for (const step of setupSteps) await step.run(setup, env);
-  if (setup.newPage) await untilRight(setup, env, [front, caddy], askPage, pageWithinMs);
+  if (setup.newPage) await requireRight(setup, env, [front, caddy], askPage, pageWithinMs);
   const served = setup.plan.upstreams.map(({ endpoint }) => endpoint.service);
   return await isProjectUp(setup.name, setup.project.root, served, env);
 }
@@ -293,19 +288,14 @@ const shownLines = 10;
  *
  * @param ask gives what is not right yet, or null
  */
-async function untilRight(
+async function requireRight(
   setup: Setup,
   env: NodeJS.ProcessEnv,
   services: readonly string[],
   ask: (setup: Setup) => Promise<string | null>,
   withinMs = rightWithinMs,
 ): Promise<void> {
-  const deadlineMs = performance.now() + withinMs;
-  let fault = await ask(setup);
-  while (fault !== null && performance.now() < deadlineMs) {
-    await sleep(pauseMs);
-    fault = await ask(setup);
-  }
+  const fault = await untilRight(() => ask(setup), { withinMs, pauseMs });
   if (fault === null) return;
   const { engine } = servicesOf(setup, env);
   const all = await listContainers(engine, serverComposeProject);

@@ -1,7 +1,5 @@
 import { lookup } from "node:dns/promises";
-import { once } from "node:events";
-import { connect } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { untilRight } from "#platform/async";
 import { type HttpAnswer, type HttpRequest, sendHttp } from "#platform/http";
 import type { SignedRequest } from "#send/send";
 import { readVerdict } from "#send/verdict";
@@ -28,18 +26,12 @@ export async function askFromOutside(
   dryRun: SignedRequest,
   waitMs: number = withinMs,
 ): Promise<string | null> {
-  const endMs = performance.now() + waitMs;
   const nameFault = await findNameFault(webhook, address);
   // No record changes within a minute.
   if (nameFault !== null) return nameFault;
-  for (;;) {
-    const fault =
-      (await findPortFault(webhook, address)) ??
-      (await findAppFault(webhook)) ??
-      (await findWebhookFault(webhook, dryRun));
-    if (fault === null || performance.now() + pauseMs > endMs) return fault;
-    await sleep(pauseMs);
-  }
+  const findFault = async () =>
+    (await findAppFault(webhook, address)) ?? (await findWebhookFault(webhook, dryRun));
+  return await untilRight(findFault, { withinMs: waitMs, pauseMs });
 }
 
 async function findNameFault({ hostname }: URL, address: string): Promise<string | null> {
@@ -57,54 +49,37 @@ function recordAdvice(hostname: string, address: string): string {
   return `Make this DNS record at the provider of the name, and run this again in some minutes: ${hostname} ${type} ${address}`;
 }
 
-async function findPortFault(
-  { hostname, protocol, port: own }: URL,
-  address: string,
-): Promise<string | null> {
-  const usual = protocol === "https:" ? [80, 443] : [80];
-  const ports = own === "" ? usual : [Number(own)];
-  for (const port of ports) {
-    const code = await connectFault(hostname.replace(/^\[|\]$/g, ""), port);
-    if (code === null) continue;
-    const found = await addressesOf(hostname);
-    const place = `Nobody answers at port ${port} of ${hostname} (${code})`;
-    if (!found.includes(address))
-      return `${place}: it leads to ${found.join(", ")}, and the server is ${address}. ${recordAdvice(hostname, address)}`;
-    const cause =
-      code === "ECONNREFUSED"
-        ? "nothing listens, or a firewall of the server rejects it. On the server: hotpush doctor"
-        : `a firewall drops it. Open TCP ${ports.join(" and ")} in the firewall of the server's provider`;
-    return `${place}: ${cause}; and if the server uses ufw: ufw allow ${port}/tcp`;
+/** Asks at port 80 too, which Caddy needs for a certificate, and where visitors come who type the name alone. */
+async function findAppFault({ origin, hostname, protocol, port }: URL, address: string) {
+  const asked = protocol === "https:" && port === "" ? [`http://${hostname}`, origin] : [origin];
+  for (const one of asked) {
+    const answer = await visit(new URL(one), { headers: { "user-agent": "hotpush" } });
+    if (answer instanceof Error) return await connectionFault(new URL(one), address, answer);
+    if (answer.status >= 500 || (answer.status === 404 && answer.body.length === 0))
+      return `${one} answers with ${answer.status}. To see why, on the server: hotpush doctor, hotpush logs`;
   }
   return null;
 }
 
-/** @returns the code of the error; null if somebody listens */
-async function connectFault(host: string, port: number): Promise<string | null> {
-  const socket = connect({ host, port });
-  try {
-    await once(socket, "connect", { signal: AbortSignal.timeout(timeoutMs) });
-    return null;
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    return code === "ABORT_ERR" ? "ETIMEDOUT" : (code ?? message);
-  } finally {
-    socket.destroy();
+async function connectionFault(
+  { hostname, protocol, port }: URL,
+  address: string,
+  { code = "", message }: NodeJS.ErrnoException,
+): Promise<string> {
+  if (/CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code)) {
+    const logs = `docker compose --project-directory ${serverPath} logs --tail 50 caddy`;
+    return `${hostname} has no valid certificate (${code}). Caddy gets one by itself when the name leads to the server, and ports 80 and 443 are open. It says why not, on the server: ${logs}`;
   }
-}
-
-async function findAppFault({ origin, hostname }: URL): Promise<string | null> {
-  const answer = await visit(new URL(origin), { headers: { "user-agent": "hotpush" } });
-  if (!(answer instanceof Error)) {
-    const isServed = answer.status < 500 && !(answer.status === 404 && answer.body.length === 0);
-    if (isServed) return null;
-    return `${origin} answers with ${answer.status}. To see why, on the server: hotpush doctor, hotpush logs`;
-  }
-  const code = answer.code ?? answer.message;
-  if (!/CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code))
-    return `${origin} does not answer (${code}). On the server: hotpush doctor`;
-  const logs = `docker compose --project-directory ${serverPath} logs --tail 50 caddy`;
-  return `${hostname} has no valid certificate (${code}). Caddy gets one by itself when the name leads to the server, and ports 80 and 443 are open. It says why not, on the server: ${logs}`;
+  const tcp = port || (protocol === "https:" ? "443" : "80");
+  const found = await addressesOf(hostname);
+  const place = `Nobody answers at port ${tcp} of ${hostname} (${code || message})`;
+  if (!found.includes(address))
+    return `${place}: it leads to ${found.join(", ")}, and the server is ${address}. ${recordAdvice(hostname, address)}`;
+  const cause =
+    code === "ETIMEDOUT"
+      ? `a firewall drops it. Open TCP ${tcp} in the firewall of the server's provider`
+      : "nothing listens, or a firewall of the server rejects it. On the server: hotpush doctor";
+  return `${place}: ${cause}; and if the server uses ufw: ufw allow ${tcp}/tcp`;
 }
 
 async function findWebhookFault(webhook: URL, dryRun: SignedRequest): Promise<string | null> {

@@ -2,6 +2,7 @@ import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { asWritten, withoutValues, withVariable } from "#platform/env-file";
+import type { Access } from "#platform/files";
 import {
   makeForeignDirectory,
   readForeignFile,
@@ -29,22 +30,15 @@ export interface PlannedFile {
   readonly shown?: (text: string) => string;
 }
 
-export interface Owner {
-  readonly uid: number;
-  readonly gid: number;
-}
+export type Owner = NonNullable<Access["owner"]>;
+
+/** A directory as it should be made if it is missing. */
+export type PlannedDirectory = Access & { readonly path: string };
 
 export type WantedFile = Pick<PlannedFile, "name" | "mode" | "owner" | "purpose" | "shown"> & {
   /** Makes the text from the present one; null if there is no file. */
   readonly make: (before: string | null) => string;
 };
-
-/** A directory as it should be made if it is missing. */
-export interface PlannedDirectory {
-  readonly path: string;
-  readonly mode: number;
-  readonly owner: Owner;
-}
 
 /** The user of this process, as an owner. */
 export function self(): Owner {

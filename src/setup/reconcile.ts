@@ -12,7 +12,7 @@ import {
 } from "#config/server";
 import type { Log } from "#log";
 import { pause, repeat } from "#platform/async";
-import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
+import type { Engine } from "#platform/docker/engine";
 import { kindOf, ownUid, replaceFile, statOf } from "#platform/files";
 import {
   listForeignDirectory,
@@ -20,8 +20,9 @@ import {
   readForeignFile,
   replaceForeignFile,
 } from "#platform/foreign-files";
-import { sendHttp } from "#platform/http";
+import { type HttpAnswer, sendHttp } from "#platform/http";
 import { requestsDirectory } from "#rollout/requests";
+import { listByFilter } from "./machine.ts";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
 import { servicesIn } from "./sites.ts";
 
@@ -161,16 +162,16 @@ export function followCaddyFiles(
     // A new container has read the files itself. Loading them again changes nothing, but brings its answer.
     seen = [...caddies.map(({ id }) => id), ...stamps].join("\n");
     if (seen !== before || seen === loaded) return fault;
-    const refusal = await load(readFileSync(files.caddyfile, "utf8"), options);
-    unanswered = refusal === "no answer" ? unanswered + 1 : 0;
-    if (refusal !== "no answer") {
-      loaded = seen;
-      fault =
-        refusal === null
-          ? null
-          : `Caddy rejects its configuration and keeps the old one, but only until it restarts. Correct the Caddyfile or the site: ${refusal.reason.replaceAll(caddyMount, files.path)}`;
-    } else if (unanswered > patienceLooks) {
+    const answer = await load(readFileSync(files.caddyfile, "utf8"), options);
+    unanswered = answer === null ? unanswered + 1 : 0;
+    if (unanswered > patienceLooks)
       fault = `Caddy does not answer. Its log says why. See: ${serverCommands(files).logsOf(serverServices.caddy)}`;
+    if (answer === null) return fault;
+    loaded = seen;
+    if (answer.status === 200) fault = null;
+    else {
+      const { error } = JSON.parse(answer.body.toString()) as { readonly error: string };
+      fault = `Caddy rejects its configuration and keeps the old one, but only until it restarts. Correct the Caddyfile or the site: ${error.replaceAll(caddyMount, files.path)}`;
     }
     return fault;
   };
@@ -188,30 +189,17 @@ const answerTimeoutMs = 60_000;
  * Caddy replaces its servers with new ones, and Go's HTTP server then closes its kept connections, even if a request is just on
  * its way. So clients are asked before, with the header `Connection: close`, to close them: sites read the file `closing`.
  */
-async function load(
-  text: string,
-  { livePath, pause: wait }: CaddyFilesOptions,
-): Promise<null | { readonly reason: string } | "no answer"> {
+async function load(text: string, { livePath, pause: wait }: CaddyFilesOptions): Promise<HttpAnswer | null> {
   writeClosing(livePath, "yes");
   try {
     await wait(closingMs);
     const headers = { host: "localhost", "content-type": "text/caddyfile" };
-    const answer = await sendHttp(
+    return await sendHttp(
       { socketPath: join(livePath, adminSocket), path: "/load" },
       { method: "POST", headers, body: text, timeoutMs: answerTimeoutMs },
     ).catch(() => null);
-    if (answer === null) return "no answer";
-    return answer.status === 200 ? null : { reason: reasonIn(answer.body.toString()) };
   } finally {
     writeClosing(livePath, "no");
-  }
-}
-
-function reasonIn(body: string): string {
-  try {
-    return (JSON.parse(body) as { readonly error?: string }).error ?? body;
-  } catch {
-    return body.trim();
   }
 }
 
@@ -279,10 +267,7 @@ export async function renewLiveFiles(
 ): Promise<void> {
   const files = projects.flatMap((project) => filesNamingContainers(livePath, project));
   if (files.length === 0) return;
-  const name = [...new Set(files.map(({ text }) => `^/${text.replaceAll(".", "\\.")}$`))];
-  const path = `/containers/json?all=1&${filteredBy({ name })}`;
-  const listed = await getJson<readonly { readonly Names: readonly string[] }[]>(engine, path);
-  const present = new Set(listed.flatMap(({ Names }) => Names).map((one) => one.replace(/^\//, "")));
+  const present = new Set((await listByFilter(engine)).map(({ name }) => name));
   for (const { path, text, alias } of files) {
     // A roll-out may have written another name since.
     if (present.has(text) || readLiveFile(path) !== text) continue;

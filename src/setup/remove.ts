@@ -5,6 +5,7 @@ import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
 import type { ProjectJson } from "#calls/shapes";
 import { adminSocket, liveMount, projectNetwork, serverCommands, serverServices } from "#config/server";
+import { untilRight } from "#platform/async";
 import { namedFiles, namingFiles } from "#platform/compose";
 import { type Engine, EngineRefusal } from "#platform/docker/engine";
 import { withoutVariable } from "#platform/env-file";
@@ -113,11 +114,11 @@ export async function removeProject(
 ): Promise<{ readonly isNetworkLeft: boolean }> {
   const { settings, secrets, site } = filesOf(name);
   keepAside(server, settings);
-  const isUnserved = async () => !((await askProject(server, name))?.isServed ?? false);
-  if (!(await within(noticedWithinMs, isUnserved)))
-    throw new CommandError(
-      `Hotpush has not noticed that ${name} is gone. See: hotpush status. Then run this again.`,
-    );
+  await requireSoon(async () =>
+    (await askProject(server, name))?.isServed
+      ? `Hotpush has not noticed that ${name} is gone. See: hotpush status. Then run this again.`
+      : null,
+  );
   for (let isFirst = true; isRunning(await askProject(server, name)); isFirst = false) {
     if (isFirst) onWaiting();
     await sleep(pollMs);
@@ -126,23 +127,32 @@ export async function removeProject(
   if (changed !== null) writePlanned(changed);
   keepAside(server, secrets);
   keepAside(server, site);
-  if (!(await within(noticedWithinMs, () => hasNoSite(server, name))))
-    throw new CommandError(
-      `Caddy still has the site of ${name}. To see why: hotpush status; or: ${serverCommands(server.files).logsOf(serverServices.run, serverServices.caddy)}`,
-    );
+  await requireSoon(async () =>
+    (await hasSite(server, name))
+      ? `Caddy still has the site of ${name}. To see why: hotpush status; or: ${serverCommands(server.files).logsOf(serverServices.run, serverServices.caddy)}`
+      : null,
+  );
   for (const path of [join(server.state.live, name), requestsLog(server.state.live, name)])
     rmSync(path, { recursive: true, force: true });
   // Caddy leaves the network of a project without a site by itself. Other containers may be on it.
-  const isGone = await within(networkWithinMs, async () => {
-    try {
-      await engine.delete(`/networks/${projectNetwork(name)}`);
-      return true;
-    } catch (error) {
-      if (!(error instanceof ProblemError)) throw error;
-      return error instanceof EngineRefusal && error.status === 404;
-    }
-  });
-  return { isNetworkLeft: !isGone };
+  const present = await untilRight(
+    async () => {
+      try {
+        await engine.delete(`/networks/${projectNetwork(name)}`);
+        return null;
+      } catch (error) {
+        if (!(error instanceof ProblemError)) throw error;
+        return error instanceof EngineRefusal && error.status === 404 ? null : error;
+      }
+    },
+    { withinMs: networkWithinMs, pauseMs: pollMs },
+  );
+  return { isNetworkLeft: present !== null };
+}
+
+async function requireSoon(findFault: () => Promise<string | null>): Promise<void> {
+  const fault = await untilRight(findFault, { withinMs: noticedWithinMs, pauseMs: pollMs });
+  if (fault !== null) throw new CommandError(fault);
 }
 
 /** A file that is not there was never there, or is kept already. */
@@ -177,21 +187,11 @@ function isRunning(project: ProjectJson | null): boolean {
 }
 
 /** A site has the live files of its services. Caddy that does not run has none either. */
-async function hasNoSite({ state }: Server, name: string): Promise<boolean> {
+async function hasSite({ state }: Server, name: string): Promise<boolean> {
   const config = await withShortPath(join(state.live, adminSocket), (socketPath) =>
     sendHttp({ socketPath, path: "/config/" }, { headers: { host: "localhost" }, timeoutMs: 5_000 }),
   ).catch(() => null);
-  return !config?.body.includes(`${liveMount}/${name}/`);
-}
-
-/** Asks until the answer is yes, and once at least. */
-async function within(limitMs: number, ask: () => Promise<boolean>): Promise<boolean> {
-  const endMs = performance.now() + limitMs;
-  for (;;) {
-    if (await ask()) return true;
-    if (performance.now() >= endMs) return false;
-    await sleep(pollMs);
-  }
+  return config?.body.includes(`${liveMount}/${name}/`) ?? false;
 }
 
 /** The project of the checkout `root` if the server had it before, or null. */

@@ -36,7 +36,8 @@ export function serverDirectories({ place, machine }: ServerFilesOptions): reado
     { path: state.path, mode: 0o755, owner: own },
     { path: state.run, mode: 0o700, owner: own },
     { path: state.front, mode: 0o700, owner: front },
-    socketDirectory(place),
+    // The group of `front` may use the socket in it, and only root may change it.
+    { path: state.socket, mode: 0o750, owner: { ...own, gid: front.gid } },
     { path: state.live, mode: 0o750, owner: { ...own, gid: machine.dockerGroup } },
     { path: state.caddy, mode: 0o700, owner: own },
     // The scripts of a project reach their own directory in it, and cannot list the others.
@@ -85,11 +86,6 @@ function wideFiles(texts: {
 export function frontOwner({ env }: Pick<ServerPlace, "env">): Owner {
   const [uid, gid] = (env.FRONT_USER ?? newFrontUser()).split(":").map(Number);
   return { uid: uid ?? 0, gid: gid ?? uid ?? 0 };
-}
-
-/** The directory of the socket on which `front` calls `run`: its group may use the socket, and only root may change it. */
-export function socketDirectory({ env, state }: Pick<ServerPlace, "env" | "state">): PlannedDirectory {
-  return { path: state.socket, mode: 0o750, owner: { ...self(), gid: frontOwner({ env }).gid } };
 }
 
 function serverSettings({ place, machine, settings }: ServerFilesOptions): readonly Setting[] {

@@ -1,8 +1,8 @@
 import { serverComposeProject, serverServices } from "#config/server";
 import { inspectImage, listContainers, tagImage } from "#platform/docker/containers";
 import { rewriteFile } from "#platform/files";
-import { makeDirectory, type PlannedFile, planFile, writePlanned } from "./planned-file.ts";
-import { renewedFiles, socketDirectory } from "./server-files.ts";
+import { type PlannedFile, planFile, writePlanned } from "./planned-file.ts";
+import { renewedFiles } from "./server-files.ts";
 import {
   buildOwnImage,
   findOutdated,
@@ -91,7 +91,6 @@ export async function upgradeServer(
   if (release === null) return { kind: "left" };
   events.onQuiet();
   try {
-    makeDirectory(socketDirectory(server));
     for (const { path, before } of copiedFiles(plan)) rewriteFile(`${path}.before`, before ?? "", path);
     for (const file of files) writePlanned(file);
     const failure = await replaceOutdated(context, files[0]?.text ?? "", image, events.onReplaced);

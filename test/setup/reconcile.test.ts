@@ -132,6 +132,9 @@ test("a site cannot have files made for another project, or outside of its direc
   assert.deepEqual(readdirSync(directory), []);
 });
 
+/** A container as the engine lists it. */
+const listed = (name: string) => ({ Names: [`/${name}`], Labels: {}, Ports: [], NetworkSettings: {} });
+
 /** The live directory of shop with these files, on an engine with these containers. */
 function makeLiveFiles(
   t: TestContext,
@@ -142,7 +145,7 @@ function makeLiveFiles(
   const directory = join(livePath, "shop");
   mkdirSync(directory);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
-  const get = async () => Buffer.from(JSON.stringify(containers.map((name) => ({ Names: [`/${name}`] }))));
+  const get = async () => Buffer.from(JSON.stringify(containers.map(listed)));
   const engine: Engine = { get, post: get, delete: get };
   const read = (name: string) => readFileSync(join(directory, name), "utf8");
   return { directory, read, renew: () => renewLiveFiles(engine, livePath, ["shop", "new"]) };
