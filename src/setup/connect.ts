@@ -12,14 +12,7 @@ import { parseGitRemoteUrl } from "#platform/git";
 import { hasSucceeded } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { readSendSettings, type SendSettings, send } from "#send/send";
-import {
-  askRemote,
-  deployKeyTitle,
-  giveDeployKey,
-  ownKeys,
-  readDeployKey,
-  removeDeployKey,
-} from "./deploy-key.ts";
+import { askRemote, deployKeyTitle, giveDeployKey, readDeployKey, removeDeployKey } from "./deploy-key.ts";
 import {
   deliveryText,
   failedOf,
@@ -274,7 +267,8 @@ async function disconnect(
   const hooks = await host.listHooks(connection.url);
   const key = takesKey ? await readDeployKey(directory) : null;
   const hasKey = takesKey && (connection.usesSsh || key !== null);
-  const keys = hasKey ? ownKeys(await host.listKeys(), deployKeyTitle(connection.url), key) : [];
+  const title = deployKeyTitle(connection.url);
+  const keys = hasKey ? (await host.listKeys()).filter((one) => one.title === title) : [];
   for (const { id } of hooks) await host.removeHook(id);
   for (const { id } of keys) await host.removeKey(id);
   if (key !== null) await removeDeployKey(directory);

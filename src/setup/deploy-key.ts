@@ -16,12 +16,11 @@ export function deployKeyTitle(webhook: URL): string {
 
 /**
  * Gives the checkout `root` a key of its own, as its owner, tells git to use it, and adds it to the repository at its host under
- * `title`, read-only. The checkout's key is kept, unless it is that of another server from which the checkout was copied. Before
- * the host has the new key, no other is touched in the checkout; it may be killed at any time.
+ * `title`, read-only. A key that the checkout has is kept. It may be killed at any time.
  *
  * @param keys those that the host has
  * @returns what was done, for a person
- * @throws CommandError if the host refuses, there is no ssh-keygen, or the checkout has no directory `.git`
+ * @throws CommandError if the host refuses, or there is no ssh-keygen
  */
 export async function giveDeployKey(
   root: string,
@@ -30,21 +29,22 @@ export async function giveDeployKey(
   keys: readonly HostedKey[],
 ): Promise<string> {
   const present = await readDeployKey(root);
-  const copied = keys.find((one) => isSameKey(one.key, present) && isOfOther(one, title));
-  const isNew = present === null || copied !== undefined;
-  if (!isNew) removeFiles(newKeyPath(root));
-  const key = isNew ? await generate(root, title) : present;
-  const own = ownKeys(keys, title, key);
-  const right = own.find((one) => one.isReadOnly && one.title === title && isSameKey(one.key, key));
-  // First, because a host may refuse a second key with the same title.
-  for (const one of own) if (one !== right) await host.removeKey(one.id);
-  if (right === undefined) await host.addKey(title, key);
+  const key = present ?? (await generate(root, title));
+  const own = keys.filter((one) => one.title === title);
+  // A copy of the checkout, or one whose address was another, has it there under the title of then.
+  const right = keys.find((one) => one.isReadOnly && isSameKey(one.key, key));
+  try {
+    // First, because a host may refuse a second key with the same title.
+    for (const one of own) if (one !== right) await host.removeKey(one.id);
+    if (right === undefined) await host.addKey(title, key);
+  } catch (error) {
+    // Git would use a key that the host does not have.
+    if (present === null) removeKeyFiles(root);
+    throw error;
+  }
   await useDeployKey(root);
   if (right !== undefined) return "The deploy key is right.";
-  const done = `The deploy key is ${own.length > 0 ? "replaced" : "added"}: with it, this server may read this repository, and nothing else.`;
-  return copied === undefined
-    ? done
-    : `${done} The checkout had that of another server, which stays at the host: ${copied.title}.`;
+  return `The deploy key is ${own.length > 0 ? "replaced" : "added"}: with it, this server may read this repository, and nothing else.`;
 }
 
 /** Gives the checkout `root` a key of its own, if it has none. @returns its public half, which a person adds at the host */
@@ -54,27 +54,18 @@ export async function makeDeployKey(root: string, title: string): Promise<string
   return key;
 }
 
-/** Of the keys at a host, those of the checkout with this title and `key`. */
-export function ownKeys(keys: readonly HostedKey[], title: string, key: string | null) {
-  return keys.filter((one) => one.title === title || (isSameKey(one.key, key) && !isOfOther(one, title)));
-}
-
-function isOfOther(one: HostedKey, title: string): boolean {
-  return one.title !== title && /^Hotpush https?:/.test(one.title);
-}
-
 /** Whether two lines of `id_ed25519.pub` are the same key, whatever their comments are. */
-function isSameKey(one: string, other: string | null): boolean {
+function isSameKey(one: string, other: string): boolean {
   const plain = (line: string) => line.trim().split(/\s+/).slice(0, 2).join(" ");
-  return other !== null && plain(one) === plain(other);
+  return plain(one) === plain(other);
 }
 
-/** Makes a key beside the one in use. @returns its public half */
+/** @returns the public half of the new key */
 async function generate(root: string, title: string): Promise<string> {
-  removeFiles(newKeyPath(root));
-  const argv = ["-q", "-t", "ed25519", "-N", "", "-C", title, "-f", newKeyPath(root)];
+  removeKeyFiles(root);
+  const argv = ["-q", "-t", "ed25519", "-N", "", "-C", title, "-f", deployKeyPath(root)];
   const ending = await asOwner(root, ["ssh-keygen", ...argv]);
-  const key = await publicHalf(root, newKeyPath(root));
+  const key = await readDeployKey(root);
   if (key !== null) return key;
   const why = ending.kind === "not_found" ? "ssh-keygen is not installed" : ending.lastLines.join(" ");
   throw new CommandError(
@@ -82,32 +73,20 @@ async function generate(root: string, title: string): Promise<string> {
   );
 }
 
-/** From now on git uses the key that `generate` has made, or the one that was there. */
+/** The service looks for the file; this is for people who type git here. What they have set stays. */
 async function useDeployKey(root: string): Promise<void> {
-  // ssh believes the public half that lies beside a key. Without a new one, nothing is moved.
-  for (const half of [".pub", ""])
-    await asOwner(root, ["mv", "-f", newKeyPath(root) + half, deployKeyPath(root) + half]);
-  // The service looks for the file; this is for people who type git here. What they have set stays.
   const used = await gitAsOwner(root, "config", "--get", setting);
   if (used === null || used.includes(basename(deployKeyPath(root))))
     await gitAsOwner(root, "config", setting, `ssh ${sshWithKey(deployKeyPath(root))}`);
 }
 
-function newKeyPath(root: string): string {
-  return `${deployKeyPath(root)}.new`;
-}
-
-function removeFiles(path: string): void {
-  for (const one of [path, `${path}.pub`]) removeForeignFile(one);
+function removeKeyFiles(root: string): void {
+  for (const half of ["", ".pub"]) removeForeignFile(deployKeyPath(root) + half);
 }
 
 /** The public half of the key of the checkout `root`; null if it has none that can be used. */
-export function readDeployKey(root: string): Promise<string | null> {
-  return publicHalf(root, deployKeyPath(root));
-}
-
-async function publicHalf(root: string, path: string): Promise<string | null> {
-  const ending = await asOwner(root, ["ssh-keygen", "-y", "-f", path]);
+export async function readDeployKey(root: string): Promise<string | null> {
+  const ending = await asOwner(root, ["ssh-keygen", "-y", "-f", deployKeyPath(root)]);
   return hasSucceeded(ending) ? ending.output.trim() : null;
 }
 
@@ -115,7 +94,7 @@ async function publicHalf(root: string, path: string): Promise<string | null> {
 export async function removeDeployKey(root: string): Promise<void> {
   const used = await gitAsOwner(root, "config", "--get", setting);
   if (used?.includes(sshWithKey(deployKeyPath(root)))) await gitAsOwner(root, "config", "--unset", setting);
-  for (const path of [deployKeyPath(root), newKeyPath(root)]) removeFiles(path);
+  removeKeyFiles(root);
 }
 
 /** Asks the remote as the service will. */

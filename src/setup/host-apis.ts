@@ -341,7 +341,7 @@ function refused(
   const said = words === "" ? `${status}` : `${status}: ${printable(words)}`;
   const repository = url.pathname.slice(1);
   const correct = what.includes("key")
-    ? "A host takes a key only once: if this checkout is a copy of another one, remove .git/hotpush-deploy-key and run this again."
+    ? "A host takes a key only once: if another repository has it, remove .git/hotpush-deploy-key and run this again."
     : "Correct that, such as the webhook's address (hotpush init --url), and run this again.";
   const texts: Readonly<Record<ReturnType<typeof codeOf>, string>> = {
     unavailable: `${name} cannot ${what} now (${said}). Run this again in some minutes.`,
