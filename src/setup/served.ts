@@ -137,23 +137,14 @@ export function planServed(services: SetupServices, options: ServedOptions): Ser
   );
   const candidates = all.filter(({ reason }) => reason === null);
   const [main, ...others] = mainFirst(candidates, services, name);
-  // A tool of an administrator, or what another proxy serves, stays private. Below an address there are no names.
-  const isKept = ({ endpoint, host }: JudgedPort) =>
-    host === null && (isPrivate(endpoint) || !URL.canParse(`http://app.${name}`));
+  const judged = others.map((one) => ({ ...one, reason: reasonToKeep(one, name) }));
   const upstreams: Upstream[] = [];
-  for (const { endpoint, host } of main ? [main, ...others.filter((one) => !isKept(one))] : []) {
+  for (const { endpoint, host } of [main ?? [], judged.filter(({ reason }) => reason === null)].flat()) {
     const isBuilt = endpoint.published.length > 0 && services[endpoint.service]?.build !== undefined;
     const isSure = host !== null || isBuilt || endpoint.published.some(({ port }) => answers.get(port));
     upstreams.push({ endpoint, host: hostOf(endpoint, host, upstreams, name), isInDoubt: !isSure });
   }
-  const kept = others.filter(isKept).map((one): LeftPort => {
-    const { service, port, published } = one.endpoint;
-    const reason = isPrivate(one.endpoint)
-      ? `it is published to ${published[0]?.address} only`
-      : `${name} has no host names below it (hotpush init --at ${service}:${port}=<host name>)`;
-    return { ...one, reason };
-  });
-  const left = [...kept, ...all.filter((one): one is LeftPort => one.reason !== null)];
+  const left = [...judged, ...all].filter((one): one is LeftPort => one.reason !== null);
   refuseCaddysPorts(left, caddyPorts);
   return { upstreams, left, changes: changesOf(services, upstreams, left) };
 }
@@ -195,6 +186,16 @@ function reasonToLeave(
   if (published.some((one) => answers.get(one.port) === false)) return "what answers there is not HTTP";
   if (published.some((one) => one.port === "443")) return "port 443 has a certificate of its own";
   return otherProtocols.includes(port) ? "the number in its container is that of another protocol" : null;
+}
+
+/** Why a web address beside the main one stays as it is, or null. */
+function reasonToKeep({ endpoint, host }: JudgedPort, name: string): string | null {
+  const { service, port, published } = endpoint;
+  if (host !== null) return null;
+  // A tool of an administrator, or what another proxy serves, stays private.
+  if (isPrivate(endpoint)) return `it is published to ${published[0]?.address} only`;
+  if (URL.canParse(`http://app.${name}`)) return null;
+  return `${name} has no host names below it (hotpush init --at ${service}:${port}=<host name>)`;
 }
 
 /** A port with a place is a web address then, and need not be published. */
@@ -282,7 +283,7 @@ function hostOf(
   const holderOf = (host: string) => upstreams.find((one) => one.host === host)?.endpoint.service;
   if (chosen === null) {
     if (upstreams.length === 0) return name;
-    const short = `${asName(service, 63) || "app"}.${name}`;
+    const short = `${asName(service, 63)}.${name}`;
     return holderOf(short) === undefined ? short : `${asName(`${service}-${port}`, 63)}.${name}`;
   }
   const holder = holderOf(chosen);

@@ -51,29 +51,20 @@ export function serverDirectories({ place, machine }: ServerFilesOptions): reado
  */
 export function serverWideFiles(options: ServerFilesOptions): readonly WantedFile[] {
   const present = usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
-  return wideFiles({
-    compose: (before) => withNeeds(before ?? serverComposeFile(present), options),
-    caddyfile: (before) => before ?? serverCaddyfile(),
-    settings: serverSettings(options),
-  });
+  const compose: Make = (before) => withNeeds(before ?? serverComposeFile(present), options);
+  return wideFiles(compose, (before) => before ?? serverCaddyfile(), serverSettings(options));
 }
 
 /** The same files as this version of Hotpush has them, with what was added for projects. */
 export function renewedFiles(image: string): readonly WantedFile[] {
-  return wideFiles({
-    compose: (before) => renewedComposeFile(before ?? ""),
-    caddyfile: serverCaddyfile,
-    settings: [{ name: "HOTPUSH_IMAGE", value: image, isOpen: false }],
-  });
+  const setting = { name: "HOTPUSH_IMAGE", value: image, isOpen: false };
+  return wideFiles((before) => renewedComposeFile(before ?? ""), serverCaddyfile, [setting]);
 }
 
-function wideFiles(texts: {
-  readonly compose: WantedFile["make"];
-  readonly caddyfile: WantedFile["make"];
-  readonly settings: readonly Setting[];
-}): readonly WantedFile[] {
-  const { compose, caddyfile, settings } = texts;
-  const values: WantedFile["make"] = (before) => withSettings(before ?? "", settings);
+type Make = WantedFile["make"];
+
+function wideFiles(compose: Make, caddyfile: Make, settings: readonly Setting[]): readonly WantedFile[] {
+  const values: Make = (before) => withSettings(before ?? "", settings);
   const rows = [
     ["compose.yaml", "Caddy, and Hotpush in containers", compose],
     ["Caddyfile", "what the sites of all projects import", caddyfile],

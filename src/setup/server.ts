@@ -1,5 +1,5 @@
 import { constants, existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { parseEnv } from "node:util";
 import {
   isProjectName,
@@ -82,11 +82,11 @@ export function listServerProjects(server: Server): readonly ServerProject[] {
 
 /** The project whose checkout `directory` is in; null if it is in none, or this user may not read the projects. */
 export function findProjectAround(server: Server, directory: string): ServerProject | null {
-  const byCheckout = new Map(
-    listServerProjects(server).map((project) => [real(project.env.REPO_PATH ?? ""), project]),
-  );
-  const around = directoriesAround(real(directory)).find((path) => byCheckout.has(path));
-  return (around !== undefined && byCheckout.get(around)) || null;
+  const inside = `${real(directory)}/`;
+  const checkoutOf = ({ env }: ServerProject) => `${real(env.REPO_PATH || "-")}/`;
+  const around = listServerProjects(server).filter((one) => inside.startsWith(checkoutOf(one)));
+  // The innermost has the longest path.
+  return around.toSorted((a, b) => checkoutOf(b).length - checkoutOf(a).length)[0] ?? null;
 }
 
 /** The files of removed projects: they have secrets in them, which nobody may lose by mistake. */
@@ -101,10 +101,6 @@ function namesIn(projectsPath: string): readonly string[] {
   } catch {
     return [];
   }
-}
-
-function directoriesAround(path: string): readonly string[] {
-  return path === dirname(path) ? [path] : [path, ...directoriesAround(dirname(path))];
 }
 
 function readVariables(path: string): Environment | null {

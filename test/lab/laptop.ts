@@ -105,15 +105,10 @@ export async function makeLaptop(scope: Scope, names: Readonly<Record<string, st
       return answer(spawn(program, [...before, ...args], { env, cwd: home, stdio }), [], onOutput);
     },
     /** Runs it at a terminal, where a person gives the answers. */
-    type(
-      cwd: string,
-      args: readonly string[],
-      answers: readonly Answer[],
-      onOutput: (output: string) => void,
-    ): Promise<Typed> {
+    type(cwd: string, args: readonly string[], answers: readonly Answer[]): Promise<Typed> {
       const line = ["exec", ...[...command, ...args].map((word) => `'${word}'`)].join(" ");
       const typed = ["--quiet", "--return", "--command", line, "/dev/null"];
-      return answer(spawn("script", typed, { env: { ...env, SHELL: "/bin/sh" }, cwd }), answers, onOutput);
+      return answer(spawn("script", typed, { env: { ...env, SHELL: "/bin/sh" }, cwd }), answers);
     },
   };
 }
