@@ -34,7 +34,6 @@ export interface ReconcileOptions {
   readonly projects: Pick<ProjectFiles, "list">;
   readonly log: Log;
   readonly stopping: AbortSignal;
-  readonly intervalMs?: number;
 }
 
 /** What can be wrong, each for itself. */
@@ -49,7 +48,7 @@ const looksPerRenewal = 5;
  * costs one request to the engine, and every few seconds a second one.
  */
 export function startReconciling(options: ReconcileOptions) {
-  const { files, livePath, engine, projects, stopping, log, intervalMs = 1_000 } = options;
+  const { files, livePath, engine, projects, stopping, log } = options;
   const faults = new Map<Subject, string>();
   const loadChanges = followCaddyFiles({ files, livePath, pause: (ms) => pause(ms, stopping) });
   let looks = 0;
@@ -96,7 +95,7 @@ export function startReconciling(options: ReconcileOptions) {
   }
 
   const looking = repeat(look, {
-    intervalMs,
+    intervalMs: 1_000,
     onFault: (error) => setFault("engine", messageOf(error)),
   });
   looking.start();

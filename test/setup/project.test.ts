@@ -146,12 +146,3 @@ test("a .env in the repository is refused with the commands that take it out, an
   assert.match(readFileSync(join(repoPath, ".env"), "utf8"), /^A=1\n[\s\S]*^COMPOSE_FILE=/m);
   assert.equal(git(repoPath, "status", "--porcelain"), "?? deploy.sh");
 });
-
-test("an override of the project's own is used beside ours, under each name that compose knows", async (t) => {
-  const { repository } = makeCheckout(t, { "compose.override.yml": "services: {}\n" });
-  const { composeFiles } = await findProject(repository.directory);
-  assert.deepEqual(
-    composeFiles.map((file) => file.slice(repository.directory.length + 1)),
-    ["compose.yaml", "compose.override.yml"],
-  );
-});

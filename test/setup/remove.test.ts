@@ -53,11 +53,6 @@ test("compose finds its usual files without COMPOSE_FILE, an override of the pro
   assert.equal(readFileSync(at(".env"), "utf8"), "TITLE=The shop\n");
 });
 
-test("a checkout without files of Hotpush stays as it is", (t) => {
-  const files = { "compose.yaml": "", ".env": "COMPOSE_FILE=compose.yaml\n" };
-  assert.equal(planEnv(makeCheckout(t, files).root).state, "right");
-});
-
 test("only the checkout of a removed project gets its secret again", (t) => {
   const { path, env } = makeServer(t);
   mkdirSync(join(path, "removed/projects"), { recursive: true });
