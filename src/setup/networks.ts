@@ -32,7 +32,8 @@ export async function keepNetworks(
       // A network is never pruned while a running container is on it. Without a Caddy, it must be looked for.
       const outside = caddies.filter(({ networks }) => !networks.includes(projectNetwork(project)));
       if (caddies.length === 0 || outside.length > 0) await makeProjectNetwork(engine, project);
-      for (const { id } of outside) await join(engine, id, projectNetwork(project));
+      for (const { id } of outside)
+        await engine.post(`/networks/${projectNetwork(project)}/connect`, { Container: id });
     } catch (error) {
       if (!(error instanceof ProblemError) || error.problem.code === "docker_unreachable") throw error;
       faults.push(error.message);
@@ -83,16 +84,5 @@ export async function makeProjectNetwork(engine: Engine, project: string): Promi
       const isTaken = error instanceof EngineRefusal && /overlap/i.test(error.message);
       if (!isTaken || Subnet === subnets.at(-1)) throw error;
     }
-  }
-}
-
-async function join(engine: Engine, container: string, network: string): Promise<void> {
-  try {
-    await engine.post(`/networks/${network}/connect`, { Container: container });
-  } catch (error) {
-    // The container or the network was removed in the meantime, or another process was faster. The next look sees it.
-    const isPast =
-      error instanceof EngineRefusal && (error.status === 404 || /already exists/.test(error.message));
-    if (!isPast) throw error;
   }
 }

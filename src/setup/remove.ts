@@ -31,16 +31,16 @@ export type PlannedRemoval = Awaited<ReturnType<typeof planRemoval>>;
 
 /**
  * Plans the removal of the named project, else of that of this directory. One whose removal was interrupted is among the
- * removed ones already, and its site is still there.
+ * removed ones already.
  *
  * @throws CommandError if there is no such project, this user may not remove it, or a deployment of it runs
  */
 export async function planRemoval(server: Server, name: string | undefined) {
   const find = (among: Server) =>
     name === undefined ? findProjectAround(among, ".") : findServerProject(among, name);
-  const half = find(server) === null ? find({ ...server, files: removedFiles(server.files) }) : null;
-  const isHalf = half !== null && existsSync(join(server.files.path, filesOf(half.name).site));
-  const project = isHalf ? half : chooseProject(server, ".", name);
+  const removed = { ...server, files: removedFiles(server.files) };
+  const half = find(server) === null ? find(removed) : null;
+  const project = half ?? chooseProject(server, ".", name);
   if (project === null)
     throw new CommandError(
       "No project of this server has this checkout. Name one: hotpush remove --project <name>",
