@@ -13,7 +13,7 @@ import {
 import type { Log } from "#log";
 import { pause, repeat } from "#platform/async";
 import type { Engine } from "#platform/docker/engine";
-import { kindOf, ownUid, replaceFile, statOf } from "#platform/files";
+import { ownUid, replaceFile, statOf } from "#platform/files";
 import {
   listForeignDirectory,
   makeForeignDirectory,
@@ -24,6 +24,7 @@ import { type HttpAnswer, sendHttp } from "#platform/http";
 import { requestsDirectory } from "#rollout/requests";
 import { listByFilter } from "./machine.ts";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
+import { readIfThere } from "./planned-file.ts";
 import { servicesIn } from "./sites.ts";
 
 export interface ReconcileOptions {
@@ -63,10 +64,12 @@ export function startReconciling(options: ReconcileOptions) {
     });
     await attempt("live files", async () => {
       // Left by a process that was killed during a reload, or never written.
-      if (readText(`${livePath}/closing`) !== "no") writeClosing(livePath, "no");
+      if (readIfThere(join(livePath, "closing")) !== "no") writeClosing(livePath, "no");
       openRequestsDirectory(livePath);
-      for (const { name, settings } of projects.list())
-        seedLiveDirectory(livePath, { name, repoPath: settings.repoPath }, readText(sitePath(files, name)));
+      for (const { name, settings } of projects.list()) {
+        const site = readIfThere(sitePath(files, name)) ?? "";
+        seedLiveDirectory(livePath, { name, repoPath: settings.repoPath }, site);
+      }
       const names = projects.list().map(({ name }) => name);
       if (looks++ % looksPerRenewal === 0) await renewLiveFiles(engine, livePath, names);
       return null;
@@ -119,11 +122,6 @@ function listSites({ sitesPath }: ServerFiles): readonly string[] {
 
 function sitePath({ sitesPath }: ServerFiles, project: string): string {
   return join(sitesPath, `${project}.caddy`);
-}
-
-/** Empty if there is no such file. */
-function readText(path: string): string {
-  return kindOf(path) === "file" ? readFileSync(path, "utf8") : "";
 }
 
 export interface CaddyFilesOptions extends Pick<ReconcileOptions, "files" | "livePath"> {
