@@ -15,12 +15,10 @@ export const signingToken = `whsec_${Buffer.alloc(32, "k").toString("base64")}`;
 /** A project of a server, whose checkout has an ssh remote, and its repository at a fake host. */
 export type ConnectedProject = Awaited<ReturnType<typeof makeConnectedProject>>;
 
-/** @param webhookUrl nobody answers there by default */
-export async function makeConnectedProject(
-  scope: Scope,
-  name: HostName,
-  webhookUrl = "http://0.0.0.0:1/webhook/shop",
-) {
+/** Nobody answers there. */
+const webhookUrl = "http://0.0.0.0:1/webhook/shop";
+
+export async function makeConnectedProject(scope: Scope, name: HostName) {
   const host = await startFakeGitHost(scope, name);
   const server = makeServer(scope);
   const repository = makeRepository(scope);
