@@ -15,10 +15,8 @@ export function listDeployments(
   store: Store,
   { limit, before = Number.MAX_SAFE_INTEGER, state }: Listed,
 ): readonly Deployment[] {
-  const inState = state === undefined ? "" : "AND state = ?";
-  const values = state === undefined ? [before, limit] : [before, state, limit];
-  const clauses = `WHERE ${inScope(store)} AND id < ? ${inState} ORDER BY id DESC LIMIT ?`;
-  return selectDeployments(store, clauses, ...values);
+  const clauses = `WHERE ${inScope(store)} AND id < ? AND state = coalesce(?, state) ORDER BY id DESC LIMIT ?`;
+  return selectDeployments(store, clauses, before, state ?? null, limit);
 }
 
 /** What waits, in the order in which it will run. */

@@ -177,8 +177,7 @@ export function selectDeployment(
   clauses: string,
   ...values: readonly SqlValue[]
 ): Deployment | null {
-  const row = store.get(`SELECT ${columns} FROM deployments ${clauses}`, ...values);
-  return row ? toDeployment(row) : null;
+  return selectDeployments(store, clauses, ...values)[0] ?? null;
 }
 
 /** @returns the deployment with `id`, or null if there never was one or it is pruned */

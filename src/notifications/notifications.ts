@@ -15,7 +15,7 @@ import { atMost, pause } from "#platform/async";
 import type { Store } from "#platform/sqlite";
 import { sendCommitStatus } from "./commit-status.ts";
 import { isFailure, isRecovery, messageOf } from "./message.ts";
-import { delivered, failure, type SendOutcome } from "./outcome.ts";
+import { delivered, type SendOutcome } from "./outcome.ts";
 import { sendToTarget } from "./targets.ts";
 
 /** Reports what happens to deployments to those who want to know. Nothing here throws, and no deployment waits for it. */
@@ -42,7 +42,7 @@ export interface NotificationOptions {
   readonly firstRetryMs?: number;
 }
 
-/** Sends a report to one subscriber. */
+/** Sends a report to one subscriber. Rejects only if the database cannot be read. */
 export type Send = (report: WaitingReport, signal: AbortSignal) => Promise<SendOutcome>;
 export type Reader = Pick<WaitingReport, "project" | "subscriber">;
 
@@ -76,7 +76,7 @@ export function createNotifications(options: NotificationOptions): Notifications
       const waiting = nextReport(store, reader);
       const send = findSend(reader);
       if (waiting === null || send === null) return;
-      const outcome = await inTurn(() => attempt(send, waiting));
+      const outcome = await inTurn(() => send(waiting, stopping));
       if (stopping.aborted && outcome.kind !== "delivered") return;
       if (outcome.kind === "failed") {
         const waitMs = Math.min(Math.max(retryMs, outcome.waitMs ?? 0), longestRetryMs);
@@ -89,14 +89,6 @@ export function createNotifications(options: NotificationOptions): Notifications
         removeReport(store, waiting.id);
         retryMs = firstRetryMs;
       }
-    }
-  }
-
-  async function attempt(send: Send, waiting: WaitingReport): Promise<SendOutcome> {
-    try {
-      return await send(waiting, stopping);
-    } catch (error) {
-      return failure(error);
     }
   }
 

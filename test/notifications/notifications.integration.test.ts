@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { hotpush, startAnswering } from "../harness/hotpush.ts";
 import { type NotifyTargetServer, type ReceivedRequest, startTarget } from "../harness/listen.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -103,6 +104,21 @@ test("a commit gets a status when the script starts, and its result at the end",
   assert.equal(requests[0]?.path, `/api/v1/repos/octo/app/statuses/${goodCommit}`);
   await service.log.waitForEnding(1);
   assert.ok(!JSON.stringify(service.log.lines).includes("a-token-of-gitea"), "the script printed the token");
+});
+
+test("hotpush notify --test shows for each target whether it took the message", async (t) => {
+  const good = await startTarget(t);
+  const bad = await startTarget(t, (response) => void response.writeHead(403).end());
+  const env = notifying(t, good, bad);
+  const service = await startAnswering(t, { script, env });
+  const { code, stdout } = await hotpush(service, "notify", "--test");
+  assert.equal(code, 1);
+  assert.match(
+    stdout,
+    /^ok {7}webhook at [\d.:]+ \(\w{4}\)\nfailed {3}webhook at [\d.:]+ \(\w{4}\): it answered 403\n$/,
+  );
+  assert.partialDeepStrictEqual(good.requests[0]?.json, { type: "test", data: { deployment: { id: 0 } } });
+  assertSigned(good.requests[0]);
 });
 
 test("a report that was recorded is delivered after the service was killed", async (t) => {

@@ -30,15 +30,6 @@ test("a report that is refused for good is left out, and the next one is sent", 
   assert.match(lines.join(""), /was not taken by one: it answered 410. It is given up/);
 });
 
-test("a sender that throws counts as a failed attempt", async (t) => {
-  const outcomes = [Promise.reject(new Error("a secret: hunter2")), Promise.resolve(delivered)];
-  const { store, wake, lines } = deliveryFor(t, { one: () => outcomes.shift() as Promise<SendOutcome> });
-  fill(store, 1);
-  wake();
-  await until("none is left", () => listReaders(store).length === 0);
-  assert.doesNotMatch(lines.join(""), /hunter2/);
-});
-
 test("a report is given up after a day, and the log says so", async (t) => {
   const { store, wake, lines } = deliveryFor(t, {}, ["one"]);
   const now = t.mock.method(Date, "now", () => 1_000_000_000_000);
