@@ -23,8 +23,7 @@ async function makeSetting(t: TestContext, env: Readonly<Record<string, string>>
   };
   const send = (args: readonly string[], more: Readonly<Record<string, string>> = {}, cwd?: string) =>
     sendJson(args, { ...settings, ...more }, cwd ?? repository.directory);
-  const print = () => runCli(["send", "--dry-run", "--print"], { cwd: repository.directory, env: settings });
-  return { repository, service, send, print };
+  return { repository, service, send };
 }
 
 async function sendJson(args: readonly string[], env: Readonly<Record<string, string>>, cwd: string) {
@@ -53,16 +52,6 @@ test("the head is deployed however often it is sent, and a dry run deploys nothi
   }
   const recorded = readRecorded(service.statePath, ({ all }) => all("SELECT 1 FROM deployments"));
   assert.equal(recorded.length, 2);
-});
-
-test("a printed dry run is what the service takes, sent by whom it may, and deploys nothing", async (t) => {
-  const { service, print } = await makeSetting(t);
-  const { code, stdout } = await print();
-  assert.equal(code, 0);
-  assert.equal(service.log.lines.filter(({ event }) => event?.startsWith("delivery.")).length, 0);
-  const answer = await fetch(`${service.url}/webhook`, JSON.parse(stdout) as RequestInit);
-  assert.equal(((await answer.json()) as { status: string }).status, "dry-run");
-  assert.equal(readRecorded(service.statePath, ({ all }) => all("SELECT 1 FROM deployments")).length, 0);
 });
 
 test("a signing token of GitLab signs too", async (t) => {
