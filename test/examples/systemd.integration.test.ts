@@ -10,6 +10,7 @@ import { freePort } from "../harness/listen.ts";
 import type { LogLine } from "../harness/processes.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
+import { endProcess } from "../harness/service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -68,10 +69,8 @@ test("the units of systemd take and deploy a push", { skip: cannotRunSystemd() }
   execFileSync("chmod", ["-R", "a+rX", `${remote.directory}/..`]);
   const port = await freePort();
   const units = ["hotpush-front", "hotpush-run"];
-  const lines = [
-    `Environment=WEBHOOK_PORT=${port} GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=*`,
-  ];
-  const systemd = startSystemd(t, { units, lines, prepare: setUp(remote.directory) });
+  const setting = `Environment=WEBHOOK_PORT=${port} GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=*`;
+  const systemd = startSystemd(t, units, setting, setUp(remote.directory));
   const wait = (what: string, ask: () => unknown) =>
     until(what, () => Boolean(ask())).catch(() => assert.fail(`${what}: not so\n${systemd.output()}`));
   const isThere = (unit: string, event: string) => systemd.logOf(unit).some((line) => line.event === event);
@@ -123,29 +122,18 @@ function cannotRunSystemd(): string | false {
  * Starts a systemd that runs units of examples/systemd, in namespaces of its own, except for the network.
  * It ends with the test.
  *
- * @param options `lines` are for the section [Service] of each unit; `prepare` are shell commands that prepare the machine,
- * whose /etc and /srv are its own
+ * @param setting a line for the section [Service] of each unit
+ * @param prepare shell commands that prepare the machine, whose /etc and /srv are its own
  */
-function startSystemd(
-  scope: Scope,
-  {
-    units,
-    lines,
-    prepare,
-  }: Readonly<Record<"units" | "lines", readonly string[]>> & { readonly prepare: string },
-) {
+function startSystemd(scope: Scope, units: readonly string[], setting: string, prepare: string) {
   const directory = temporaryDirectory(scope);
   const logPath = (unit: string) => join(directory, `${unit}.log`);
   const own = join(directory, "units");
   for (const unit of units) {
     mkdirSync(join(own, `${unit}.service.d`), { recursive: true });
     cpSync(join(checkout, `examples/systemd/${unit}.service`), join(own, `${unit}.service`));
-    const service = [
-      ...lines,
-      `StandardOutput=append:${logPath(unit)}`,
-      `StandardError=append:${logPath(unit)}`,
-    ];
-    const dropIn = ["[Unit]", "DefaultDependencies=no", "[Service]", ...service];
+    const logs = ["Output", "Error"].map((stream) => `Standard${stream}=append:${logPath(unit)}`);
+    const dropIn = ["[Unit]", "DefaultDependencies=no", "[Service]", setting, ...logs];
     writeFileSync(join(own, `${unit}.service.d/test.conf`), `${dropIn.join("\n")}\n`);
   }
   const wants = `Wants=${units.map((unit) => `${unit}.service`).join(" ")}`;
@@ -163,10 +151,7 @@ function startSystemd(
     });
   }
   scope.after(async () => {
-    child.kill("SIGKILL");
-    await new Promise((resolve) =>
-      child.exitCode === null && child.signalCode === null ? child.once("exit", resolve) : resolve(null),
-    );
+    await endProcess(child, "SIGKILL");
     spawnSync("sh", [
       "-c",
       `for _ in 1 2 3 4 5 6 7 8 9; do find ${cgroup} -depth -type d -exec rmdir {} + 2>/dev/null; [ -e ${cgroup} ] || break; sleep 0.1; done`,

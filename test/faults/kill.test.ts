@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Delivery, deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { type Load, startLoad } from "../harness/load.ts";
-import { type Machine, makeCheckout, makeMachine, type Role, type RunningRole } from "../harness/machine.ts";
+import { makeCheckout, makeMachine, type Role, type RunningRole } from "../harness/machine.ts";
 import { injectFault, isGone, type LogLine, triedCalls } from "../harness/processes.ts";
 import { digestOf, readRecorded, readSpool } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
@@ -35,13 +35,10 @@ esac
 echo "$2" >>deployed
 rmdir at-work`;
 
-interface Site {
-  readonly machine: Machine;
-  /** The checkouts, by project. They have no remote, so each push is deployed. */
-  readonly checkouts: ReadonlyMap<string, string>;
-}
+type Site = ReturnType<typeof makeSite>;
 
-function makeSite(t: TestContext, script = exclusiveScript): Site {
+/** The checkouts, by project, have no remote, so each push is deployed. */
+function makeSite(t: TestContext, script = exclusiveScript) {
   const machine = makeMachine(t);
   const checkouts = new Map(names.map((name) => [name, makeCheckout(t, script)]));
   for (const [name, path] of checkouts) machine.addProject(name, path);

@@ -20,7 +20,7 @@ import { callRun } from "../../src/calls/client.ts";
 import { sendHttp, withShortPath } from "../../src/platform/http.ts";
 import type { Prey } from "../harness/attacker.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { type Machine, makeMachine, type RunningRole } from "../harness/machine.ts";
+import { makeMachine, type RunningRole } from "../harness/machine.ts";
 import { readRecorded } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { becomeNobody, nobody } from "../harness/requirements.ts";
@@ -33,15 +33,7 @@ const token = "tok-4711-only-for-deploy";
 /** How soon a command is answered, whatever is offered. */
 const mostAnswerMs = 10_000;
 
-interface Site {
-  readonly machine: Machine;
-  readonly run: RunningRole;
-  readonly checkouts: Readonly<Record<"shop" | "blog", string>>;
-  /** Commits of the branch, and one of another branch, which the checkouts have too. */
-  readonly commits: Readonly<Record<"old" | "head" | "side", string>>;
-  /** What the scripts of a project were started with. */
-  readonly ran: (project: "shop" | "blog") => readonly string[];
-}
+type Site = Awaited<ReturnType<typeof startSite>>;
 
 const script = `#!/bin/sh
 echo "$*" >>ran
@@ -50,8 +42,9 @@ git fetch --quiet origin && git reset --quiet --hard "$2"
 `;
 
 /** Two projects with a real branch each; `run` runs, and nothing is in the place of `front`. */
-async function startSite(t: TestContext): Promise<Site> {
+async function startSite(t: TestContext) {
   const remote = makeRepository(t);
+  // Two commits of the branch, and one of another branch, which the checkouts have too.
   const old = remote.commit("Old");
   remote.git("checkout", "--quiet", "-b", "side");
   const side = remote.commit("Not in main");
@@ -71,7 +64,8 @@ async function startSite(t: TestContext): Promise<Site> {
   mkdirSync(machine.spoolPath, { recursive: true });
   const run = await machine.start("run", { DEPLOY_RETRY_PAUSES: "0.1", MAX_RUNNING: "2" });
   await until("commands are answered", () => existsSync(join(run.statePath, "control.sock")));
-  const ran = (project: "shop" | "blog") => linesOf(join(checkouts[project], "ran"));
+  /** What the scripts of a project were started with. */
+  const ran = (project: "shop" | "blog"): readonly string[] => linesOf(join(checkouts[project], "ran"));
   return { machine, run, checkouts, commits: { old, head, side }, ran };
 }
 
