@@ -1,10 +1,7 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
-import { createRedactor, looksLikeSecretFile, readEnvFiles, secretsInVariable } from "../src/redaction.ts";
+import { createRedactor, looksLikeSecretFile, secretsInVariable } from "../src/redaction.ts";
 import { redacted } from "./harness/secrecy.ts";
-import { temporaryDirectory } from "./harness/temporary.ts";
 
 const hexSecret = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
 const token = "ghp_5Kx/9+Qz&7=é'\"\\$w rT";
@@ -105,12 +102,4 @@ test("names of secrets are recognised, and those of a secret's place are not", (
     assert.deepEqual(secretsInVariable(name, "a value"), ["a value"], name);
   for (const name of plain.split(" ")) assert.deepEqual(secretsInVariable(name, "a value"), [], name);
   assert.ok(looksLikeSecretFile("DB_PASSWORD_FILE") && !looksLikeSecretFile("COMPOSE_FILE"));
-});
-
-test("variables are read from environment files, and not from templates", (t) => {
-  const directory = temporaryDirectory(t);
-  for (const name of [".env", ".env.production", "app.env", ".env.example", "env"])
-    writeFileSync(join(directory, name), `FROM='${name}'\n`);
-  const values = readEnvFiles(directory).map(({ value }) => value);
-  assert.deepEqual(values, [".env", ".env.production", "app.env"]);
 });

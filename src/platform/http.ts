@@ -51,7 +51,7 @@ export async function sendHttp(
     const { statusCode: status = 0, headers } = answer;
     return { status, headers, body: await readBody(answer, longestBytes) };
   } catch (error) {
-    throw late?.aborted ? timedOut(timeoutMs ?? 0) : error;
+    throw late?.aborted ? failure("ETIMEDOUT", `no answer within ${(timeoutMs ?? 0) / 1_000} s`) : error;
   }
 }
 
@@ -76,6 +76,8 @@ export function openHttp(
     const sent = start(target, options);
     sent.on("response", resolve);
     sent.on("error", reject);
+    // An answer that switches the protocol (101) is neither a response nor an error: the connection is just closed.
+    sent.on("close", () => reject(failure("ECONNRESET", "the connection was closed without an answer")));
     sent.end(body);
   });
 }
@@ -97,8 +99,8 @@ async function readBody(answer: IncomingMessage, longestBytes: number): Promise<
   return Buffer.concat(chunks).subarray(0, longestBytes);
 }
 
-function timedOut(timeoutMs: number): NodeJS.ErrnoException {
-  return Object.assign(new Error(`no answer within ${timeoutMs / 1_000} s`), { code: "ETIMEDOUT" });
+function failure(code: string, message: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(message), { code });
 }
 
 /**

@@ -59,11 +59,9 @@ function write(path: string, text: string): string {
 
 test("pipes, sockets, devices, directories and large files are refused at once", asRoot, async (t) => {
   const { theirs } = makePlace(t);
-  const [pipe, socket, large] = ["pipe", "socket", "large"].map((name) => join(theirs, name)) as [
-    string,
-    string,
-    string,
-  ];
+  const pipe = join(theirs, "pipe");
+  const socket = join(theirs, "socket");
+  const large = join(theirs, "large");
   execFileSync("mkfifo", [pipe]);
   const server = createServer().listen(socket);
   t.after(() => server.close());

@@ -1,15 +1,17 @@
 import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
+import { createServer as createRawServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { sendHttp } from "../../src/platform/http.ts";
 import { listenHere } from "../harness/listen.ts";
 
-test("fails with ETIMEDOUT if the answer does not end in time", async (t) => {
-  const url = await site(t, (_, response) => response.write("a beginning"));
-  await assert.rejects(sendHttp(url, { timeoutMs: 100 }), {
-    code: "ETIMEDOUT",
-    message: "no answer within 0.1 s",
+test("an answer that switches the protocol is an end, and is not waited for", async (t) => {
+  const server = createRawServer((socket) => {
+    socket.on("error", () => {});
+    socket.end("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
   });
+  const url = new URL(`http://127.0.0.1:${await listenHere(t, server)}/`);
+  await assert.rejects(sendHttp(url, { timeoutMs: 60_000 }), { code: "ECONNRESET" });
 });
 
 test("cuts an endless answer at the limit", async (t) => {
