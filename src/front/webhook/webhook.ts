@@ -458,8 +458,6 @@ const refusalsPerMinute = 10;
 /** Deliveries of one kind that change nothing and are logged one by one in a second: no git host sends more. */
 const ignoredPerSecond = 100;
 
-const recordedTexts = { accepted: "recorded", duplicate: "recorded before", stored: "stored" } as const;
-
 /** Logs the result of each delivery, with the address of its client; never a body, a header or a secret. */
 function createDeliveryLog(log: Log) {
   const mayLogRefusal = createLogThrottle<HttpProblemCode>(refusalsPerMinute, 60_000, (code, count) => {
@@ -496,8 +494,8 @@ function createDeliveryLog(log: Log) {
           ? { stored: recorded.delivery }
           : { deployment: recorded.deployment.id, state: recorded.deployment.state };
       const fields = { ...place, host, ref, commit, delivery, repository, pusher, from, project };
-      const text = `A push to ${ref} was ${recordedTexts[recorded.kind]}`;
-      log.info({ event: `delivery.${recorded.kind}`, ...fields }, text);
+      const text = recorded.kind === "duplicate" ? "recorded before" : recorded.kind;
+      log.info({ event: `delivery.${recorded.kind}`, ...fields }, `A push to ${ref} was ${text}`);
       if (slot === "current") return;
       const advice = "A delivery was signed with WEBHOOK_SECRET_PREVIOUS: set the new secret at the git host";
       log.warn({ event: "secret.previous_used", host, delivery, project }, advice);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { open as openFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -54,21 +54,6 @@ const recordOf = (id: number) => ({
 });
 const waitingIn = ({ directory }: Place) =>
   readdirSync(directory).filter((name) => name.endsWith(".push")).length;
-
-test("a push is offered to run once, answered with its deployment, and its file deleted", async (t) => {
-  const place = placeIn(temporaryDirectory(t));
-  const spool = await open(t, place);
-  const offered: string[] = [];
-  await startRun(t, place, (_, { ids }) => {
-    for (const id of ids)
-      assert(existsSync(join(place.directory, `${id}.push`)), "the file was there before");
-    offered.push(...ids);
-    return { pushes: ids.map((id) => ({ id, record: recordOf(7) })) };
-  });
-  for (let push = 0; push < 3; push += 1) assert.deepEqual(await spool.add("shop", pushOf()), recordOf(7));
-  assert.deepEqual([offered.length, new Set(offered).size], [3, 3]);
-  await until("they have left", () => waitingIn(place) === 0);
-});
 
 for (const [what, answer] of [
   ["nobody", null],

@@ -139,7 +139,7 @@ function emptyState(): Markup {
 <pre><code>hotpush init</code></pre><p class="soft">Run it in the checkout of an app. It asks what it needs to know, and shows what it writes.</p></div>`;
 }
 
-const barWidth = 6;
+const barWidth = 5.5;
 const step = 9;
 const height = 36;
 const shortest = 4;
@@ -168,19 +168,12 @@ function tallestMs(shown: readonly DeploymentJson[]): number {
 }
 
 function bar(deployment: DeploymentJson, x: number, tall: number): Markup {
-  const { id, state } = deployment;
+  const { id, state, durationMs } = deployment;
   const { tone, word } = lookOf(state);
-  const took = deployment.durationMs === null ? "" : ` in ${formatDuration(deployment.durationMs)}`;
+  const took = durationMs === null ? "" : ` in ${formatDuration(durationMs)}`;
   const label = `${id}: ${titleOf(deployment)}. ${word}${took}`;
-  return html`<a href="/deployments/${id}" tabindex="-1" aria-label="${label}"><title>${label}</title><rect x="${x}" y="0" width="${step}" height="${height}" fill="transparent"/>${shape(tone, x + 1.5, tall)}</a>`;
-}
-
-function shape(tone: Tone, x: number, tall: number): Markup {
-  const y = height - tall;
-  if (tone === "bad")
-    return html`<rect class="bad hollow" x="${x + 0.75}" y="${y + 0.75}" width="${barWidth - 1.5}" height="${Math.max(3, tall - 1.5)}" rx="1"/>`;
-  const short = tone === "idle" ? shortest : tall;
-  return html`<rect class="${tone}" x="${x}" y="${height - short}" width="${barWidth}" height="${short}" rx="2"/>`;
+  const shown = tone === "idle" ? shortest : tall;
+  return html`<a href="/deployments/${id}" tabindex="-1" aria-label="${label}"><title>${label}</title><rect x="${x}" y="0" width="${step}" height="${height}" fill="transparent"/><rect class="${tone === "bad" ? "bad hollow" : tone}" x="${x + 1.75}" y="${height - shown - 1}" width="${barWidth}" height="${shown}" rx="1.5"/></a>`;
 }
 
 function lengthOf({ durationMs, startedAt }: DeploymentJson): number {
