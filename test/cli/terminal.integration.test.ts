@@ -49,7 +49,7 @@ test(
       "it is rewritten in place",
     );
     assert.ok(
-      during.some((line) => /^a line {2}with colour, {2}and a return$/.test(line)),
+      during.some((line) => /^a line {4}with colour, {2}and a return$/.test(line)),
       during.join("\n"),
     );
     letGo(service.repoPath);
