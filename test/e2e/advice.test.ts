@@ -35,13 +35,6 @@ onEngine(
       await follow(output);
     });
 
-    test("after init --page", async () => {
-      const { code, output } = await project.hotpush("init", "--yes", "--page", "https://hotpush.test");
-      assert.equal(code, 0, output);
-      assert.deepEqual(advicesIn(output), ["hotpush open"]);
-      await follow(output);
-    });
-
     test("when front does not run, of status and send", async () => {
       await project.docker("stop", "hotpush-front-1");
       const isBad = async () => (await project.hotpush("status")).code === 1;
@@ -137,10 +130,12 @@ onEngine(
     test("after remove, which gives the ports back to the project", async () => {
       const { code, output } = await project.hotpush("remove", "--yes");
       assert.equal(code, 0, output);
-      const [up = "", down = "", network = "", init = ""] = advicesIn(output);
+      // The first one is for before, and takes a token of the git host.
+      const [disconnect = "", up = "", down = "", network = "", init = ""] = advicesIn(output);
       assert.deepEqual(
-        [up, down, network, init],
+        [disconnect, up, down, network, init],
         [
+          "hotpush connect --remove",
           `cd ${project.checkout} && docker compose up --detach`,
           `cd ${project.checkout} && docker compose down`,
           "docker network rm hotpush-shop",

@@ -1,13 +1,10 @@
-import { execFile } from "node:child_process";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { promisify } from "node:util";
 import { deliver, githubPush } from "../harness/delivery.ts";
+import { git } from "../harness/repository.ts";
 import { writeScript } from "../harness/temporary.ts";
 import type { TestProject } from "./project.ts";
-
-const run = promisify(execFile);
 
 export function remotePath({ directory }: Pick<TestProject, "directory">): string {
   return `${directory}-remote.git`;
@@ -21,19 +18,19 @@ export async function makeGitRemote(project: Pick<TestProject, "directory" | "or
   const { directory, origin } = project;
   const bare = remotePath(project);
   const clone = `${directory}-clone`;
-  await git("/", "init", "--quiet", "--bare", "--initial-branch=main", bare);
-  await git(directory, "init", "--quiet", "--initial-branch=main");
-  await git(directory, "remote", "add", "origin", bare);
+  git("/", "init", "--quiet", "--bare", "--initial-branch=main", bare);
+  git(directory, "init", "--quiet", "--initial-branch=main");
+  git(directory, "remote", "add", "origin", bare);
   await writeFile(join(directory, ".gitignore"), ".env\nstate\nother\n");
-  await commitAndPush(directory);
-  await git("/", "clone", "--quiet", bare, clone);
+  commitAndPush(directory);
+  git("/", "clone", "--quiet", bare, clone);
   const send = [process.execPath, import.meta.filename, origin].map((word) => `'${word}'`).join(" ");
   writeScript(join(bare, "hooks/post-receive"), `#!/bin/sh\nexec ${send}\n`);
   return {
     /** Commits a change and pushes it. */
     async push(change: (clone: string) => Promise<void>) {
       await change(clone);
-      await commitAndPush(clone);
+      commitAndPush(clone);
     },
     async remove() {
       for (const path of [bare, clone]) await rm(path, { recursive: true, force: true });
@@ -42,18 +39,11 @@ export async function makeGitRemote(project: Pick<TestProject, "directory" | "or
 }
 
 /** Commits everything in a clone, and pushes it to main. @returns the commit */
-export async function commitAndPush(clone: string): Promise<string> {
-  await git(clone, "add", "--all");
-  await git(clone, "commit", "--quiet", "--message", "A change");
-  await git(clone, "push", "--quiet", "origin", "HEAD:main");
+export function commitAndPush(clone: string): string {
+  git(clone, "add", "--all");
+  git(clone, "commit", "--quiet", "--message", "A change");
+  git(clone, "push", "--quiet", "origin", "HEAD:main");
   return git(clone, "rev-parse", "HEAD");
-}
-
-/** Runs git as Ada. */
-export async function git(directory: string, ...args: readonly string[]): Promise<string> {
-  const ada = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "safe.directory=*"];
-  const { stdout } = await run("git", ["-C", directory, ...ada, ...args]);
-  return stdout.trim();
 }
 
 /** As a post-receive hook, it sends a signed delivery for each pushed ref, as a git host does. */

@@ -17,8 +17,9 @@ import {
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { launcher } from "../harness/hotpush.ts";
 import { freePort } from "../harness/listen.ts";
+import { git } from "../harness/repository.ts";
 import { until } from "../harness/until.ts";
-import { commitAndPush, git } from "./git-remote.ts";
+import { commitAndPush } from "./git-remote.ts";
 import { dockerIn, endOf, removeFromEngine, spawnHotpush } from "./project.ts";
 
 /** By name, as in a compose file. */
@@ -152,12 +153,12 @@ export async function makeRepository(
   const bare = join(directory, "octo", `${name}.git`);
   const clone = join(directory, name);
   await mkdir(join(directory, "octo"), { recursive: true });
-  await git("/", "init", "--quiet", "--bare", "--initial-branch=main", bare);
-  await git("/", "clone", "--quiet", bare, clone);
+  git("/", "init", "--quiet", "--bare", "--initial-branch=main", bare);
+  git("/", "clone", "--quiet", bare, clone);
   await cp(join(import.meta.dirname, "app"), join(clone, "app"), { recursive: true });
   await writeFile(join(clone, "compose.yaml"), JSON.stringify({ services }));
   await commitVersion(clone, "first");
-  await git("/", "clone", "--quiet", bare, checkout);
+  git("/", "clone", "--quiet", bare, checkout);
   return clone;
 }
 
