@@ -31,7 +31,10 @@ export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv)
   };
 }
 
-/** A line of a script without what could steer the terminal that it is shown on; a tab, which would jump over what the line showed before, becomes spaces. */
+/**
+ * A line of a script without what could steer the terminal that it is shown on. A tab, which would jump over what the line showed
+ * before, becomes spaces.
+ */
 export function harmless(line: string): string {
   return withoutSteering(line, { kept: "\t" }).replaceAll("\t", "    ");
 }
