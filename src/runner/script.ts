@@ -20,7 +20,7 @@ import {
 } from "#platform/files";
 import { controllerOf, readForeignFile } from "#platform/foreign-files";
 import { neverAsk, refusesOwner, runGit, withoutReplacements } from "#platform/git";
-import { type Argv, type CommandEnding, hasSucceeded, runCommand } from "#platform/run-command";
+import { type Argv, type CommandEnding, hasSucceeded, isShortage, runCommand } from "#platform/run-command";
 import { printable } from "#platform/terminal";
 import { type Problem, ProblemError } from "#problems";
 import {
@@ -449,7 +449,8 @@ export async function printSecrets(
 ): Promise<Printed | Extract<Start, { kind: "refused" | "try-again" }>> {
   const values: Record<string, string> = {};
   for (const [name, argv] of Object.entries(secretCommands)) {
-    const ending = await runCommand({ argv, cwd: "/", env, user, timeoutMs, signal });
+    const running = runCommand({ argv, cwd: "/", env, user, timeoutMs, signal });
+    const ending = await running.catch((error: unknown) => notStarted(error));
     if (ending.kind === "aborted") return { kind: "try-again", detail: `${argv[0]} was stopped.` };
     const fault = faultOf(ending, timeoutMs);
     if (fault !== null || ending.kind !== "exited") {
@@ -461,6 +462,12 @@ export async function printSecrets(
     values[name] = ending.output;
   }
   return { kind: "printed", values };
+}
+
+/** Of a program that may not be executed; a shortage of the machine passes. */
+function notStarted(error: unknown): CommandEnding {
+  if (isShortage(error)) throw error;
+  return { kind: "exited", code: 126, output: "", lastLines: [(error as Error).message] };
 }
 
 /** The end of a sentence; null if there is a value. What it printed to its standard output may be part of one. */

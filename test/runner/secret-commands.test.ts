@@ -35,6 +35,7 @@ const faults: readonly (readonly [argv: Argv, says: RegExp, timeoutMs?: number])
   [["sh", "-c", `echo ${value}; exit 3`], /exit code 3: it gave no reason\./],
   [["echo"], /echo printed nothing\./],
   [["no-such-program"], /no-such-program is not installed\./],
+  [["/etc/passwd"], /passwd ended with exit code 126: /],
   [["sleep", "300"], /sleep did not end within 0\.3 s\./, 300],
   [["printf", "a\\0b"], /zero byte/],
   [["seq", "20000"], /more than 64 KiB/],
