@@ -5,9 +5,9 @@ import { connectEngine } from "#platform/docker/engine";
 import { ownUid } from "#platform/files";
 import { runAs, runInPlace } from "#platform/run-command";
 import { ProblemError } from "#problems";
+import { findNewImages } from "#rollout/images";
 import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-project";
 import { lockRollout, rolloutState } from "#rollout/lock";
-import { findNewImages } from "#rollout/registry-images";
 import { reportJson, reportText, reportToService } from "#rollout/report";
 import { pruneImages, rollOut } from "#rollout/rollout";
 import { keptByDefault } from "#rollout/versions";
@@ -147,7 +147,11 @@ async function runPrune({ keep, json, ...named }: PruneOptions, env: NodeJS.Proc
     const options = { env, signal, lockDescriptor: lock.descriptor, target };
     const pruned = await pruneImages({ ...options, engine, versionsPath, keep });
     const removed = pruned.removed.map((name) => `  removed ${name}`);
-    print(...(json ? [JSON.stringify(pruned)] : [...removed, `Freed ${formatSize(pruned.freedBytes)}.`]));
+    print(
+      ...(json
+        ? [JSON.stringify(pruned)]
+        : [...removed, `Freed ${formatSize(pruned.cacheBytes)} of build cache.`]),
+    );
     return 0;
   } finally {
     await lock.release();

@@ -1,9 +1,16 @@
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { formatSize, parseSizeBytes } from "#config/values";
-import { complaintOf, composeCommand, resolveDigests, runCompose } from "#platform/compose";
 import {
-  type Container,
+  type ComposeOptions,
+  complaintOf,
+  composeCommand,
+  loadModel,
+  resolveDigests,
+  runCompose,
+} from "#platform/compose";
+import {
+  findOwnService,
   inspectImage,
   isNamedByCommit,
   listContainers,
@@ -11,14 +18,13 @@ import {
   tagByCommit,
   tagImage,
 } from "#platform/docker/containers";
-import { getJson } from "#platform/docker/engine";
+import { type Engine, getJson } from "#platform/docker/engine";
 import { hasEndedWell, isServing } from "#platform/docker/health";
 import { checkedOutCommit } from "#platform/git";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import type { Rollout, RolloutContext } from "./context.ts";
-import { mayGoBack, type RolloutService } from "./project.ts";
-import { watchedImages } from "./registry-images.ts";
+import { mayGoBack, type RolloutService, readProject, withoutOwn } from "./project.ts";
 import { note, type RolloutStep, timed } from "./report.ts";
 import {
   imageIsGone,
@@ -153,21 +159,21 @@ export async function nameImages(
 ): Promise<void> {
   const returning = services.flatMap((service) => {
     const image = version.images[service.name];
-    return image && mayGoBack(service) ? [{ service, image }] : [];
+    return image && mayGoBack(service) ? [{ service, image, isPinned: service.image.includes("@") }] : [];
   });
-  const named = returning.filter(({ service }) => !service.image.includes("@"));
-  for (const { service, image } of named)
-    if ((await inspectImage(engine, image.id)) === null) throw imageIsGone(service.name, image, version);
-  for (const { service, image } of returning) {
+  for (const { service, image, isPinned } of returning)
+    if (!isPinned && (await inspectImage(engine, image.id)) === null)
+      throw imageIsGone(service.name, image, version);
+  for (const { service, image, isPinned } of returning) {
     const { image: name, isBuilt } = service;
-    const isPinned = name.includes("@");
-    if (isPinned && image.image !== name)
-      note({ report, service }, `stays: the compose file names its image by the digest, ${name}`);
-    if (isPinned) continue;
-    await tagImage(engine, image.id, name);
+    if (!isPinned) await tagImage(engine, image.id, name);
+    if (isBuilt || image.image === name) continue;
     // Without it, an operator who rolls out the same name again would wonder why nothing changes.
-    const text = `goes back to ${image.image}, which the name ${name} stands for here from now on. To get the other one again: hotpush rollout --pull`;
-    if (!isBuilt && image.image !== name) note({ report, service }, text);
+    const goesBack = `goes back to ${image.image}, which the name ${name} stands for here from now on. To get the other one again: hotpush rollout --pull`;
+    note(
+      { report, service },
+      isPinned ? `stays: the compose file names its image by the digest, ${name}` : goesBack,
+    );
   }
 }
 
@@ -179,17 +185,14 @@ const gibibyte = 1024 ** 3;
  *
  * @throws ProblemError `disk_full` with the size that is needed
  */
-export async function requireDiskSpace({
-  engine,
-  env,
-}: Pick<RolloutContext, "engine" | "env">): Promise<void> {
-  const { HOTPUSH_MIN_FREE: text } = env;
+export async function requireDiskSpace(on: Pick<RolloutContext, "engine" | "env">): Promise<void> {
+  const text = on.env.HOTPUSH_MIN_FREE;
   const neededBytes = text ? parseSizeBytes(text) : gibibyte;
   if (neededBytes === null) {
     const detail = `HOTPUSH_MIN_FREE is "${text}", not a size such as "2 GiB".`;
     throw new ProblemError({ code: "configuration_invalid", detail });
   }
-  const { DockerRootDir } = await getJson<{ readonly DockerRootDir: string }>(engine, "/info");
+  const { DockerRootDir } = await getJson<{ readonly DockerRootDir: string }>(on.engine, "/info");
   // In a container the engine's directory is not visible, but the container's own root is on the same disk.
   const directory = existsSync(DockerRootDir) ? DockerRootDir : "/";
   const { bavail, bsize } = await statfs(directory);
@@ -205,15 +208,11 @@ export async function requireDiskSpace({
  * @throws ProblemError `state_unusable`, which says that the version serves nevertheless
  */
 export async function recordVersion(
-  {
-    version,
-    versionsPath,
-    commit,
-    report,
-  }: Pick<RolloutContext, "version" | "versionsPath" | "commit" | "report">,
+  recorded: Pick<RolloutContext, "version" | "versionsPath" | "commit" | "report">,
   imagesNow: () => Promise<Version["images"]>,
   ran: readonly string[] = [],
 ): Promise<void> {
+  const { version, versionsPath, commit, report } = recorded;
   const finishedAt = new Date().toISOString();
   const images = version?.images ?? (await imagesNow());
   try {
@@ -252,16 +251,8 @@ export async function recordFirstVersion(
   note(rollout, `what serves now is recorded as a good version, ${commit}: hotpush rollback brings it back`);
 }
 
-interface Serving {
-  readonly service: RolloutService;
-  readonly container: Container;
-}
-
 /** The serving containers of all services that a roll back would restore; none if one of these services is down. */
-async function servingContainers({
-  engine,
-  project,
-}: Pick<Rollout, "engine" | "project">): Promise<readonly Serving[]> {
+async function servingContainers({ engine, project }: Pick<Rollout, "engine" | "project">) {
   const all = await listContainers(engine, project.name);
   const known = project.services.filter(mayGoBack).flatMap((service) => {
     const mine = all.filter((container) => container.service === service.name);
@@ -272,11 +263,10 @@ async function servingContainers({
 }
 
 /** The images that the services of a compose project run now, by service. */
-export async function servingImages({
-  engine,
-  project,
-  commit,
-}: Pick<Rollout, "engine" | "project" | "commit">): Promise<Version["images"]> {
+export async function servingImages(
+  on: Pick<Rollout, "engine" | "project" | "commit">,
+): Promise<Version["images"]> {
+  const { engine, project, commit } = on;
   const images: Record<string, VersionImage> = {};
   // An old container that could not be removed may still be there: serving ones come first, and the newest of
   // those.
@@ -318,4 +308,46 @@ function timeAsCommit(atMs: number): string {
 
 function commitIn(text: string | undefined): string | null {
   return text !== undefined && /^[0-9a-f]{12,64}$/i.test(text) ? text.toLowerCase() : null;
+}
+
+/**
+ * The names of the images that DEPLOY_IMAGES watches: those of services that are not built here and that a roll back can
+ * bring back, so not of databases. A one-shot service or a worker gets the same image if it names the same. No CI pushes an
+ * official image of Docker Hub, whose name has no slash, nor under a digest.
+ */
+export function watchedImages(services: readonly RolloutService[]): readonly string[] {
+  const isOfCi = (image: string) => splitReference(image).repository.includes("/") && !image.includes("@");
+  const watched = services.filter(
+    (service) => mayGoBack(service) && !service.isBuilt && service.replicas > 0 && isOfCi(service.image),
+  );
+  return [...new Set(watched.map(({ image }) => image))];
+}
+
+/**
+ * Finds the watched images of a project of which the registry has another one than what runs here. What does not run is not
+ * looked at: somebody has stopped it.
+ *
+ * @returns each as `name@digest`, with the registry's digest
+ * @throws ProblemError `image_pull_failed` if a registry does not say it, `compose_invalid`
+ */
+export async function findNewImages(
+  options: ComposeOptions & { readonly engine: Engine },
+): Promise<readonly string[]> {
+  const { engine } = options;
+  const whole = readProject(await loadModel(options));
+  const own = await findOwnService(engine);
+  const project = withoutOwn(whole, own?.project === whole.name ? own.service : null);
+  const watched = watchedImages(project.services);
+  if (watched.length === 0) return [];
+  const resolved = await resolveDigests(options, watched);
+  const containers = await listContainers(engine, project.name);
+  const found: string[] = [];
+  for (const image of resolved) {
+    const [name = "", digest = ""] = image.split("@");
+    const running = containers.filter(({ status, imageName }) => status === "running" && imageName === name);
+    const images = await Promise.all(running.map((container) => inspectImage(engine, container.image)));
+    const isOther = images.some((one) => !one?.digests.some((known) => known.endsWith(`@${digest}`)));
+    if (isOther) found.push(image);
+  }
+  return found;
 }

@@ -18,7 +18,7 @@ import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
 import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
-import { checkNewVersion, patientLimits, runHooks, waitAllReady } from "./verify.ts";
+import { checkNewVersion, patient, runHooks, waitAllReady } from "./verify.ts";
 
 /** Stopping the old one can take its whole stop grace period. */
 const recreateTimeoutMs = 300_000;
@@ -61,7 +61,7 @@ async function recreate(on: ServiceRollout, old: Containers, reason: string) {
   const fresh = await containersOf(on);
   const ready = await waitAllReady(on, fresh, { mayEnd: service.mayEnd && !hasRunning(old) });
   // A first start is checked at the end, when the live files are there.
-  if (hasRunning(old) && !sameContainers(old, fresh)) await checkNewVersion(on, fresh, patientLimits);
+  if (hasRunning(old) && !sameContainers(old, fresh)) await checkNewVersion(on, fresh, patient);
   return { fresh, ...ready };
 }
 

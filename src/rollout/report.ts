@@ -196,10 +196,8 @@ function linesOf(event: RolloutEvent): readonly string[] {
   }
 }
 
-function requestLines({
-  sites,
-  missingLines,
-}: Extract<RolloutEvent, { event: "requests" }>): readonly string[] {
+function requestLines(event: Extract<RolloutEvent, { event: "requests" }>): readonly string[] {
+  const { sites, missingLines } = event;
   if (sites?.length === 0) return ["No request came through the proxy."];
   if (sites !== null) return sites.flatMap((site) => wrapped(requestsText(site)));
   const intro = "The requests were not counted, because Caddy does not log them.";
@@ -239,45 +237,39 @@ function wrapped(text: string, indent: number = 8): readonly string[] {
   return wrapText(text, widest, " ".repeat(indent));
 }
 
-/** What a roll-out reports to the service whose deployment it is part of. */
-export interface DeploymentReport {
-  /** When the last of its services got the requests of its users; null if none did, or the old version serves again. */
-  readonly liveAtMs: number | null;
-  /** Null if they were not counted. */
-  readonly requests: readonly SiteRequests[] | null;
-  /** Whether a new version has the requests and is only watched. */
-  readonly isGuarding: boolean;
-  /** Whether the guard, or a person while it watched, has taken the new version back. */
-  readonly isTakenBack: boolean;
-  /** What serves now, of each service; null if that is not known, or they are too many to keep. */
-  readonly images: readonly v.InferOutput<typeof liveImage>[] | null;
-  /** What the registries had when it began, and it rolls out; each as name@digest; null if they were not asked. */
-  readonly pinned: readonly string[] | null;
-  /** What the guard said of each service that it watched; null as for `images`. */
-  readonly guard: readonly v.InferOutput<typeof guarded>[] | null;
-}
-
 /** The name in the compose file, and the digest. */
 export const pinnedImage = /^[!-~]{1,255}@sha256:[0-9a-f]{64}$/;
 const shortText = v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,255}$/));
 const liveImage = v.strictObject({ service: shortText, image: shortText, id: shortText });
 const guarded = v.strictObject({ service: shortText, verdict: shortText });
-/** They are kept for the receipt of a deployment. */
-const mostServices = 50;
-const liveImages = v.pipe(v.array(liveImage), v.maxLength(mostServices));
-const pinnedImages = v.pipe(v.array(v.pipe(v.string(), v.regex(pinnedImage))), v.maxLength(mostServices));
-const verdicts = v.pipe(v.array(guarded), v.maxLength(mostServices));
+
+/** A list that is kept for the receipt of a deployment; null if it is not known, or too long. */
+function listOf<Item extends v.GenericSchema>(item: Item) {
+  return v.fallback(v.nullable(v.pipe(v.array(item), v.maxLength(50))), null);
+}
+
+/** What a roll-out reports to the service whose deployment it is part of. The script's user may have written anything instead. */
+const deploymentReport = v.object({
+  /** When the last of its services got the requests of its users; null if none did, or the old version serves again. */
+  liveAtMs: v.fallback(v.nullable(v.pipe(v.number(), v.safeInteger())), null),
+  /** Null if they were not counted. */
+  requests: v.pipe(v.optional(v.unknown(), null), v.transform(readSiteRequests)),
+  /** Whether a new version has the requests and is only watched. */
+  isGuarding: v.fallback(v.boolean(), false),
+  /** Whether the guard, or a person while it watched, has taken the new version back. */
+  isTakenBack: v.fallback(v.boolean(), false),
+  /** What serves now, of each service. */
+  images: listOf(liveImage),
+  /** What the registries had when it began, and it rolls out; each as name@digest; null if they were not asked. */
+  pinned: listOf(v.pipe(v.string(), v.regex(pinnedImage))),
+  /** What the guard said of each service that it watched. */
+  guard: listOf(guarded),
+});
+
+export type DeploymentReport = Readonly<v.InferOutput<typeof deploymentReport>>;
 
 /** That of a deployment without a roll-out. */
-export const noReport: DeploymentReport = {
-  liveAtMs: null,
-  requests: null,
-  isGuarding: false,
-  isTakenBack: false,
-  images: null,
-  pinned: null,
-  guard: null,
-};
+export const noReport: DeploymentReport = v.parse(deploymentReport, {});
 const longestBytes = 64 * 1024;
 
 function reportPath(statePath: string, deploymentId: number): string {
@@ -305,27 +297,16 @@ export function reportToService(report: Report, statePath: string, deploymentId:
 function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentReport {
   if (event.event === "step" && event.step === "switch") return { ...known, liveAtMs: Date.now() };
   if (event.event === "guarding") return { ...known, isGuarding: true };
-  if (event.event === "step" && event.step === "guard") return { ...known, ...endOfGuard(known, event) };
-  if (event.event === "version") return { ...known, images: kept(liveImages, event.images) };
-  if (event.event === "pinned") return { ...known, pinned: kept(pinnedImages, event.images) };
+  if (event.event === "step" && event.step === "guard") {
+    const verdict = { service: event.service ?? "", verdict: event.detail };
+    return { ...known, isGuarding: false, guard: [...(known.guard ?? []), verdict] };
+  }
+  if (event.event === "version") return { ...known, images: [...event.images] };
+  if (event.event === "pinned") return { ...known, pinned: [...event.images] };
   if (event.event === "requests") return { ...known, requests: event.sites };
   if (event.event !== "failed") return known;
   const isTakenBack = event.code === "version_worse" || event.code === "version_unwanted";
   return { ...known, liveAtMs: null, isTakenBack };
-}
-
-function endOfGuard(
-  { guard }: DeploymentReport,
-  { service, detail }: { service: string | null; detail: string },
-) {
-  const verdict = { service: service ?? "", verdict: detail };
-  return { isGuarding: false, guard: guard && kept(verdicts, [...guard, verdict]) };
-}
-
-/** The value if it has the shape, else null: also the script's user may have written it. */
-function kept<Schema extends v.GenericSchema>(schema: Schema, value: unknown): v.InferOutput<Schema> | null {
-  const read = v.safeParse(schema, value);
-  return read.success ? read.output : null;
 }
 
 /** At the switch the service already knows that the new version is live. */
@@ -343,23 +324,11 @@ function write(path: string, known: DeploymentReport): void {
   }
 }
 
-/** Reads the report of the roll-out of a deployment so far. The script's user may have written anything there. */
+/** Reads the report of the roll-out of a deployment so far. */
 export function readDeploymentReport(statePath: string, deploymentId: number): DeploymentReport {
-  const path = reportPath(statePath, deploymentId);
   try {
-    const report: Record<keyof DeploymentReport, unknown> = JSON.parse(
-      readForeignFile(path, { mostBytes: longestBytes }).toString(),
-    );
-    const { liveAtMs, requests, isGuarding, isTakenBack } = report;
-    return {
-      liveAtMs: Number.isSafeInteger(liveAtMs) ? Number(liveAtMs) : null,
-      requests: readSiteRequests(requests),
-      isGuarding: isGuarding === true,
-      isTakenBack: isTakenBack === true,
-      images: kept(liveImages, report.images),
-      pinned: kept(pinnedImages, report.pinned),
-      guard: kept(verdicts, report.guard),
-    };
+    const text = readForeignFile(reportPath(statePath, deploymentId), { mostBytes: longestBytes }).toString();
+    return v.parse(deploymentReport, JSON.parse(text));
   } catch {
     return noReport;
   }

@@ -7,7 +7,7 @@ import { formatDuration } from "#config/values";
 import { listContainers, namesOf } from "#platform/docker/containers";
 import { replaceFile } from "#platform/files";
 import { ProblemError } from "#problems";
-import type { Answers, SiteRequests } from "#site-requests";
+import type { SiteRequests } from "#site-requests";
 import type {
   Answered,
   Containers,
@@ -96,20 +96,13 @@ async function repeat(work: () => Promise<void>, over: AbortSignal): Promise<voi
   }
 }
 
-/** Reads what is appended to a log. */
-export interface LogFollower {
-  /** The whole lines since the last call. */
-  readonly read: () => Promise<readonly string[]>;
-  readonly close: () => Promise<void>;
-}
-
 const pieceBytes = 256 * 1024;
 
 /**
  * Follows the log at `path` from its present end, also when its writer moves it aside and starts a new one. A log that is
  * not there yet is read from its beginning.
  */
-export async function followLog(path: string): Promise<LogFollower> {
+export async function followLog(path: string) {
   let file = await openIfThere(path);
   let position = file === null ? 0 : (await file.stat()).size;
   let rest: Buffer = Buffer.alloc(0);
@@ -124,6 +117,7 @@ export async function followLog(path: string): Promise<LogFollower> {
     }
   }
 
+  /** @returns the whole lines since the last call */
   async function read(): Promise<readonly string[]> {
     file ??= await openIfThere(path);
     await readToEnd();
@@ -283,12 +277,14 @@ interface Tally extends RequestCount {
   readonly sites: () => readonly SiteRequests[];
 }
 
-type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
-
-interface Site extends Pick<Mutable<SiteRequests>, "requests" | "failed" | "brokeOff" | "left"> {
-  readonly before: Mutable<Answers>;
-  readonly after: Mutable<Answers>;
-}
+const noSite = () => ({
+  requests: 0,
+  failed: 0,
+  brokeOff: 0,
+  left: 0,
+  before: { answers: 0, serverErrors: 0 },
+  after: { answers: 0, serverErrors: 0 },
+});
 
 /** Anybody may send any Host to a site without a name. */
 const mostHosts = 20;
@@ -299,20 +295,12 @@ const mostDurations = 200;
 
 /** Makes a tally of requests by host. `isNew` says whether a container was started by the roll-out. */
 export function createTally(isNew: (container: string) => boolean): Tally {
-  const sites = new Map<string, Site>();
-  const containers = new Map<string, Mutable<Answered>>();
+  const sites = new Map<string, ReturnType<typeof noSite>>();
+  const containers = new Map<string, { requests: number; bad: number; durationsMs: readonly number[] }>();
 
-  function siteOf(host: string): Site {
+  function siteOf(host: string) {
     const name = sites.has(host) || sites.size < mostHosts ? host : otherHosts;
-    const none = () => ({ answers: 0, serverErrors: 0 });
-    const site = sites.get(name) ?? {
-      requests: 0,
-      failed: 0,
-      brokeOff: 0,
-      left: 0,
-      before: none(),
-      after: none(),
-    };
+    const site = sites.get(name) ?? noSite();
     sites.set(name, site);
     return site;
   }

@@ -33,7 +33,7 @@ import {
 } from "./roll-service.ts";
 import { chooseEngine, loadStack, pruneStack, rollOutStack } from "./stack.ts";
 import { adoptLiveFiles, liveFilesRead, refuseForeignLiveFiles } from "./switch-traffic.ts";
-import { checkThroughProxy, patientLimits } from "./verify.ts";
+import { checkThroughProxy, patient } from "./verify.ts";
 import { goodVersion, type Pruned, type PruneRequest, prune, pruneBeside, readVersions } from "./versions.ts";
 
 /**
@@ -174,7 +174,7 @@ async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
 async function checkFirstStarts(rollout: Rollout, outcomes: readonly ServiceOutcome[]): Promise<void> {
   const started = outcomes.filter(({ outcome }) => outcome === "started").map(({ service }) => service);
   for (const service of rollout.services.filter(({ name }) => started.includes(name)))
-    await checkThroughProxy({ ...rollout, service }, patientLimits);
+    await checkThroughProxy({ ...rollout, service }, patient);
 }
 
 /** The one-shot services that ran at this commit, in this roll-out or before. */

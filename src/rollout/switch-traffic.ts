@@ -17,7 +17,8 @@ import {
   type Rollout,
   type ServiceRollout,
 } from "./context.ts";
-import { findLiveDirectory, hostDirectoryOf } from "./locate-project.ts";
+import { findLiveDirectory } from "./locate-project.ts";
+import type { RolloutService } from "./project.ts";
 import { timed } from "./report.ts";
 
 /**
@@ -35,10 +36,10 @@ async function readLiveFiles(directory: string, service: string): Promise<readon
 }
 
 /** The names in the live files of the service; none if no live file directs its requests. */
-export async function namesReceiving({
-  liveDirectory,
-  service,
-}: Pick<ServiceRollout, "liveDirectory" | "service">): Promise<readonly string[]> {
+export async function namesReceiving(
+  on: Pick<ServiceRollout, "liveDirectory" | "service">,
+): Promise<readonly string[]> {
+  const { liveDirectory, service } = on;
   return liveDirectory === null ? [] : readLiveFiles(liveDirectory.path, service.name);
 }
 
@@ -187,15 +188,14 @@ export async function drainOld(
 ): Promise<number | null> {
   const { liveDirectory, service } = on;
   if (liveDirectory === null) return null;
-  const limits = drainLimits(service.drainTimeoutMs);
   const old = containers.map(({ name }) => name);
   const names = old.join(", ");
-  const wait = () => drain(liveDirectory, service.name, old, limits, signal);
+  const wait = () => drain(liveDirectory, service, old, signal);
   const { durationMs } = await timed(on, "drain", wait, ({ kind, inFlight }) => {
     const texts = {
       drained: `no request is left in ${names}`,
       "given up": `${names} not drained: the requests go back there`,
-      blind: `Caddy did not answer on admin.sock in the live directory: waited ${formatDuration(limits.blindMs)} instead`,
+      blind: `Caddy did not answer on admin.sock in the live directory: waited ${formatDuration(blindMsOf(service))} instead`,
       "timed out": `${inFlight} requests were still under way at the limit`,
     };
     return texts[kind];
@@ -203,27 +203,18 @@ export async function drainOld(
   return durationMs;
 }
 
-export interface DrainLimits {
-  /**
-   * Caddy chooses the upstream a moment before it counts the request: a count of zero is believed only after this
-   * time, and if the next one is zero too.
-   */
-  readonly settleMs: number;
-  readonly pollMs: number;
-  readonly timeoutMs: number;
-  /** The wait if Caddy does not answer: as long as the longest request. */
-  readonly blindMs: number;
-}
-
 /** How long the requests and streams of an old container may take to end, without a label. */
 const defaultDrainTimeoutMs = 30_000;
+/** The wait if Caddy does not answer: as long as the longest request. */
 const longestRequestMs = 10_000;
+/** Caddy chooses the upstream a moment before it counts the request: a count of zero is believed only after this time. */
+const settleMs = 200;
+const pollMs = 50;
 
-/** The limits of a drain, from the label `hotpush.drain-timeout` in milliseconds; null without the label. */
-export function drainLimits(labelMs: number | null): DrainLimits {
-  const timeoutMs = labelMs ?? defaultDrainTimeoutMs;
-  const blindMs = labelMs ?? longestRequestMs;
-  return { settleMs: 200, pollMs: 50, timeoutMs, blindMs };
+type Drainable = Pick<RolloutService, "name" | "drainTimeoutMs">;
+
+function blindMsOf({ drainTimeoutMs }: Drainable): number {
+  return drainTimeoutMs ?? longestRequestMs;
 }
 
 export interface Drained {
@@ -235,20 +226,19 @@ export interface Drained {
 /** Waits until the proxy has no request in flight to `containers` of `service`, which it has been switched away from. */
 export async function drain(
   live: LiveDirectory,
-  service: string,
+  service: Drainable,
   containers: readonly string[],
-  { settleMs, pollMs, timeoutMs, blindMs }: DrainLimits,
   signal?: AbortSignal,
 ): Promise<Drained> {
   const wait = (ms: number) => sleep(ms, undefined, { signal });
-  const deadlineMs = performance.now() + settleMs + timeoutMs;
+  const deadlineMs = performance.now() + settleMs + (service.drainTimeoutMs ?? defaultDrainTimeoutMs);
   try {
     await wait(settleMs);
     for (let wasIdle = false; ; ) {
-      const inFlight = await requestsInFlight(live, service, containers);
+      const inFlight = await requestsInFlight(live, service.name, containers);
       signal?.throwIfAborted();
       if (inFlight === null) {
-        await wait(blindMs);
+        await wait(blindMsOf(service));
         return { kind: "blind", inFlight: 0 };
       }
       // A request that arrives while Caddy counts may be in only one of the numbers. The next poll sees both.
@@ -298,8 +288,8 @@ async function nameItself({ path, project }: LiveDirectory, service: string): Pr
 }
 
 /**
- * Refuses a live file that belongs to another compose project: two projects that share a volume at /run/live would switch each
- * other's traffic. It does if it names a container of that project or, if it names none, if that project mounts it.
+ * Refuses a live file that names a container of another compose project: two projects that share a volume at /run/live would
+ * switch each other's traffic.
  *
  * @throws ProblemError `live_file_shared` with both projects and the file
  */
@@ -309,17 +299,14 @@ export async function refuseForeignLiveFiles(
   const { engine, project, liveDirectory } = rollout;
   if (liveDirectory === null) return;
   const everyone = await getJson<readonly Anyone[]>(engine, "/containers/json?all=1");
-  const live = await hostDirectoryOf(engine, liveDirectory.path);
-  const projectOf = (one: Anyone | undefined) => one?.Labels?.["com.docker.compose.project"] ?? project.name;
-  const rival = everyone.find(
-    (one) => projectOf(one) !== project.name && one.Mounts?.some(({ Source }) => Source === live),
-  );
   for (const service of project.services.filter(({ replacement }) => replacement.how === "roll")) {
     for (const name of await namesReceiving(onService(rollout, service))) {
       const bearer = everyone.find(({ Names }) => Names.includes(`/${name}`));
-      const owner = projectOf(bearer ?? rival);
-      if (owner !== project.name)
-        throw shared(join(liveDirectory.path, service.name), project.name, name, owner);
+      const owner = bearer?.Labels?.["com.docker.compose.project"] ?? project.name;
+      if (owner === project.name) continue;
+      const file = join(liveDirectory.path, service.name);
+      const detail = `The live file ${file} of the project ${project.name} names ${name}, a container of the project ${owner}: a roll-out would take over the requests of ${owner}. Mount another volume at /run/live, or rename the service in the compose file and the Caddyfile. If ${owner} is gone for good: docker compose --project-name ${owner} down. Nothing was changed.`;
+      throw new ProblemError({ code: "live_file_shared", detail });
     }
   }
 }
@@ -328,10 +315,4 @@ export async function refuseForeignLiveFiles(
 interface Anyone {
   readonly Names: readonly string[];
   readonly Labels: Readonly<Record<string, string>> | null;
-  readonly Mounts?: readonly { readonly Source?: string }[];
-}
-
-function shared(file: string, own: string, name: string, owner: string): ProblemError {
-  const detail = `The live file ${file} of the project ${own} names ${name}, a container of the project ${owner}: a roll-out would take over the requests of ${owner}. Mount another volume at /run/live, or rename the service in the compose file and the Caddyfile. If ${owner} is gone for good: docker compose --project-name ${owner} down. Nothing was changed.`;
-  return new ProblemError({ code: "live_file_shared", detail });
 }

@@ -56,10 +56,10 @@ export async function requireStillServing(
 export async function checkNewVersion(
   on: ServiceRollout,
   [fresh]: Containers,
-  limits?: CheckLimits,
+  mostBad?: number,
 ): Promise<void> {
   try {
-    await checkThroughProxy(on, limits);
+    await checkThroughProxy(on, mostBad);
   } catch (error) {
     if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh)
       throw error;
@@ -75,12 +75,12 @@ export async function checkNewVersion(
  */
 export async function checkThroughProxy(
   on: Pick<ServiceRollout, "report" | "service">,
-  limits: CheckLimits = checkLimits,
+  mostBad?: number,
 ): Promise<void> {
   const { name, checkUrl } = on.service;
   if (checkUrl === null) return;
   const check = async () => {
-    const lastAnswer = await pollUntilGood(checkUrl, limits);
+    const lastAnswer = await pollUntilGood(checkUrl, mostBad);
     if (lastAnswer === null) return;
     const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${lastAnswer}).`;
     throw new ProblemError({ code: "proxy_check_failed", detail });
@@ -92,18 +92,14 @@ export async function checkThroughProxy(
 const answerTimeoutMs = 5_000;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-export interface CheckLimits {
-  /** Bad answers in a row that make it fail. */
-  readonly tolerated: number;
-  readonly pollMs: number;
-  readonly timeoutMs: number;
-}
-
-export const checkLimits: CheckLimits = { tolerated: 5, pollMs: 100, timeoutMs: 15_000 };
+/** Bad answers in a row that make it fail. */
+const tolerated = 5;
 
 /** For a service that was down: nothing can be switched back, and a proxy may need seconds to see the new container. */
-export const patientLimits: CheckLimits = { ...checkLimits, tolerated: Number.POSITIVE_INFINITY };
+export const patient = Number.POSITIVE_INFINITY;
 
+const checkPollMs = 100;
+const checkTimeoutMs = 15_000;
 /** Good answers in a row that make the check pass. */
 const goodAnswers = 6;
 
@@ -112,15 +108,15 @@ const goodAnswers = 6;
  *
  * @returns the last bad answer if it does not, else null
  */
-export async function pollUntilGood(url: string, limits: CheckLimits): Promise<string | null> {
-  const deadlineMs = performance.now() + limits.timeoutMs;
+export async function pollUntilGood(url: string, mostBad: number = tolerated): Promise<string | null> {
+  const deadlineMs = performance.now() + checkTimeoutMs;
   for (let good = 0, bad = 0; ; ) {
     const answer = await ask(url);
     good = answer === null ? good + 1 : 0;
     bad = answer === null ? 0 : bad + 1;
     if (good === goodAnswers) return null;
-    if (answer !== null && (bad >= limits.tolerated || performance.now() > deadlineMs)) return answer;
-    await sleep(limits.pollMs);
+    if (answer !== null && (bad >= mostBad || performance.now() > deadlineMs)) return answer;
+    await sleep(checkPollMs);
   }
 }
 

@@ -1,14 +1,7 @@
 import { dirname } from "node:path";
 import { formatSize } from "#config/values";
 import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/containers";
-import {
-  type Engine,
-  EngineRefusal,
-  filteredBy,
-  getJson,
-  neededApi,
-  readJson,
-} from "#platform/docker/engine";
+import { type Engine, EngineRefusal, filteredBy, getJson, readJson } from "#platform/docker/engine";
 import { inheritedOwner, replaceFile } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { ProblemError } from "#problems";
@@ -154,8 +147,9 @@ export function imageIsGone(service: string, { tag }: VersionImage, { commit }: 
 /** Prunes while the new version is watched. A failure is only reported. */
 export async function pruneBeside(scope: ReportScope, work: () => Promise<Pruned>): Promise<void> {
   try {
-    await timed(scope, "prune", work, ({ removed, freedBytes }) => {
-      return `${removed.join(", ") || "nothing"} removed, ${formatSize(freedBytes)} freed`;
+    await timed(scope, "prune", work, ({ removed, cacheBytes }) => {
+      const images = removed.join(", ") || "nothing";
+      return `${images} removed, ${formatSize(cacheBytes)} of build cache freed`;
     });
   } catch (error) {
     note(scope, `old images stay: ${error instanceof Error ? error.message : error}`);
@@ -181,7 +175,8 @@ export interface PruneRequest {
 
 export interface Pruned {
   readonly removed: readonly string[];
-  readonly freedBytes: number;
+  /** How much build cache was freed. */
+  readonly cacheBytes: number;
 }
 
 /** The default. */
@@ -196,19 +191,11 @@ const cachePruneMs = 600_000;
  * Removes what roll-outs of this project left: images that no container has and no kept version needs, nameless ones,
  * and old build cache. Images of other projects are never touched; `docker image prune` would remove those.
  */
-export async function prune({
-  engine,
-  project,
-  versionsPath,
-  keep = keptByDefault,
-  inUse = [],
-}: PruneRequest): Promise<Pruned> {
+export async function prune(request: PruneRequest): Promise<Pruned> {
+  const { engine, project, versionsPath, keep = keptByDefault, inUse = [] } = request;
   const versions = await readVersions(versionsPath);
   const kept = keptVersions(versions, keep);
-  const [beforeBytes, images] = await Promise.all([
-    layersBytes(engine),
-    projectImages(engine, project, versions),
-  ]);
+  const images = await projectImages(engine, project, versions);
   const keptImages = [...inUse, ...kept.flatMap((version) => Object.values(version.images))];
   const keptIds = await neededIds(engine, project, keptImages);
   const keptTags = new Set(keptImages.map(({ tag }) => tag));
@@ -218,12 +205,9 @@ export async function prune({
       if (await removeImage(engine, name)) removed.push(name);
     }
   }
-  const [leftBytes, cacheBytes] = await Promise.all([
-    removed.length === 0 ? beforeBytes : layersBytes(engine),
-    pruneBuildCache(engine),
-  ]);
+  const cacheBytes = await pruneBuildCache(engine);
   if (versions.length > 0) await writeVersions(versionsPath, kept);
-  return { removed, freedBytes: Math.max(0, beforeBytes - leftBytes + cacheBytes) };
+  return { removed, cacheBytes };
 }
 
 interface ProjectImage {
@@ -232,11 +216,7 @@ interface ProjectImage {
 }
 
 /** Images that compose built for this project, and those that earlier versions of it ran. */
-async function projectImages(
-  engine: Engine,
-  project: PrunedProject,
-  versions: readonly Version[],
-): Promise<readonly ProjectImage[]> {
+async function projectImages(engine: Engine, project: PrunedProject, versions: readonly Version[]) {
   const filter = filteredBy({ label: [`com.docker.compose.project=${project.name}`] });
   const listed = await getJson<readonly Listed[]>(engine, `/images/json?all=0&${filter}`);
   const built = listed.map(({ Id, RepoTags }) => ({
@@ -245,10 +225,8 @@ async function projectImages(
   }));
   const recorded = new Set(versions.flatMap((version) => Object.values(version.images).map(({ id }) => id)));
   const pulled = await Promise.all([...recorded].map((id) => inspectImage(engine, id)));
-  return [
-    ...built,
-    ...pulled.filter((image) => image !== null && !built.some(({ id }) => id === image.id)),
-  ].filter((image) => image !== null);
+  const others = pulled.filter((image) => image !== null && !built.some(({ id }) => id === image.id));
+  return [...built, ...others].filter((image) => image !== null);
 }
 
 interface Listed {
@@ -303,20 +281,6 @@ async function removeImage(engine: Engine, name: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (error instanceof EngineRefusal && (error.status === 404 || error.status === 409)) return false;
-    throw error;
-  }
-}
-
-/**
- * Asks with the oldest API version that Hotpush works with, because newer ones do not report it. A refusal is no
- * failure.
- */
-async function layersBytes(engine: Engine): Promise<number> {
-  try {
-    const path = `/v${neededApi}/system/df?type=image`;
-    return (await getJson<{ readonly LayersSize?: number }>(engine, path)).LayersSize ?? 0;
-  } catch (error) {
-    if (error instanceof EngineRefusal) return 0;
     throw error;
   }
 }

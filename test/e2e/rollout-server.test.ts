@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { statOf } from "../../src/platform/files.ts";
 import { needs, nobody } from "../harness/requirements.ts";
-import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { endOf, untilPrinted } from "../lab/project.ts";
+import { endOf, outputOf, untilPrinted } from "../lab/project.ts";
 import {
   type Machine,
   makeMachine,
@@ -36,38 +35,23 @@ function declare(env: NodeJS.ProcessEnv): void {
     await shop.docker("compose", "up", "--detach", "--wait", "--build");
     assert.equal(await shop.version(), "by-hand");
     const { versions } = await shop.underLoad(async () => {
-      const { code, output } = await shop.deploy("first", "graceful");
-      assert.equal(code, 0, output);
+      await outputOf(shop.deploy("first", "graceful"));
     });
     assert.deepEqual(versions, ["by-hand", "first"]);
     assert.deepEqual([await machine.live("shop", "web")], await shop.containers());
   });
 
   test("a project that nobody has started is started by its first deployment", async () => {
-    const { code, output } = await blog.deploy("first", "graceful");
-    assert.equal(code, 0, output);
+    await outputOf(blog.deploy("first", "graceful"));
     assert.equal(await blog.version(), "first");
     assert.deepEqual([await machine.live("blog", "web")], await blog.containers());
-  });
-
-  test("requests of another project that take 30 s do not lengthen a drain", async () => {
-    const leaving = new AbortController();
-    const long = fetch(`${blog.origin}/?ms=30000`, { signal: leaving.signal }).catch(() => "aborted");
-    await until("the long request in Caddy", async () => (await machine.inFlight("blog")) > 0);
-    const { code, output } = await shop.deploy("second", "graceful", "--json");
-    assert.equal(code, 0, output);
-    assert.equal(await machine.inFlight("blog"), 1);
-    assert.ok(drainMs(output) < 20_000, output);
-    leaving.abort();
-    assert.equal(await long, "aborted");
   });
 
   test(`${rollouts} roll-outs under load fail no request of either project`, async () => {
     const { versions } = await blog.underLoad(async () => {
       await shop.underLoad(async () => {
         for (let round = 1; round <= rollouts; round += 1) {
-          const { code, output } = await shop.deploy(`round-${round}`, "dies-on-sigterm");
-          assert.equal(code, 0, output);
+          const output = await outputOf(shop.deploy(`round-${round}`, "dies-on-sigterm"));
           assert.match(output, /^127\.0\.0\.1: [\d,]+ requests, 0 failed; the app answered none with 5xx$/m);
         }
       });
@@ -78,8 +62,7 @@ function declare(env: NodeJS.ProcessEnv): void {
 
   test("a roll back by hand goes to the version before, which a script recorded", async () => {
     await shop.underLoad(async () => {
-      const { code, output } = await endOf(shop.byHand(["rollout", "--back"]));
-      assert.equal(code, 0, output);
+      await outputOf(endOf(shop.byHand(["rollout", "--back"])));
     });
     assert.equal(await shop.version(), `round-${rollouts - 1}`);
   });
@@ -90,8 +73,7 @@ function declare(env: NodeJS.ProcessEnv): void {
     assert.notDeepEqual([await machine.live("shop", "web")], await shop.containers());
     assert.equal(await shop.version(), `round-${rollouts - 1}`);
     const { versions } = await shop.underLoad(async () => {
-      const { code, output } = await shop.deploy("after-down", "graceful");
-      assert.equal(code, 0, output);
+      await outputOf(shop.deploy("after-down", "graceful"));
     });
     assert.deepEqual(versions, [`round-${rollouts - 1}`, "after-down"]);
   });
@@ -111,8 +93,7 @@ function declare(env: NodeJS.ProcessEnv): void {
     if (owner === null) return t.skip("there is no other user");
     const before = await shop.containers();
     const other = { ...owner, uid: owner.uid - 1 };
-    const { code, output } = await endOf(shop.byHand(["rollout"], other));
-    assert.equal(code, 1, output);
+    const output = await outputOf(endOf(shop.byHand(["rollout"], other)), 1);
     assert.match(
       output,
       /FAILED: The lock of the roll-outs of shop .* as the owner of the checkout or as root/,
@@ -120,20 +101,6 @@ function declare(env: NodeJS.ProcessEnv): void {
     const given = await endOf(shop.byHand(["rollout", "--lock-wait", "0"], { ...other, uid: owner.uid }));
     assert.equal(given.code, 0, given.output);
     assert.deepEqual(await shop.containers(), before);
-  });
-
-  test("what a killed roll-out of a script has left, one by hand repairs", async () => {
-    await shop.underLoad(async () => {
-      await shop.write("killed", "graceful");
-      const killed = shop.script("rollout");
-      await untilPrinted(killed, /web +switch /, async () => void killed.kill("SIGKILL"));
-      assert.equal((await shop.containers()).length, 2);
-      const { code, output } = await endOf(shop.byHand(["rollout"]));
-      assert.equal(code, 0, output);
-      assert.match(output, /recover .*removed/);
-    });
-    assert.deepEqual([await machine.live("shop", "web")], await shop.containers());
-    assert.equal(await shop.version(), "killed");
   });
 }
 
@@ -145,10 +112,3 @@ function ownerOnEngine({ DOCKER_HOST = "" }: NodeJS.ProcessEnv): Owner | null {
 }
 
 onEngine("roll-outs of projects on the server", declare, "one server");
-
-/** How long a roll-out waited for requests to the old container, by its events. */
-function drainMs(output: string): number {
-  const events = output.split("\n").filter((line) => line.startsWith("{"));
-  const drain = events.map((line) => JSON.parse(line)).find(({ step }) => step === "drain");
-  return drain.durationMs;
-}

@@ -1,4 +1,5 @@
 import "../harness/environment.ts";
+import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -144,6 +145,13 @@ export async function endOf(child: ChildProcess): Promise<Ending> {
   child.stderr?.on("data", (chunk: Buffer) => chunks.push(chunk.toString()));
   const [code]: (number | null)[] = await once(child, "close");
   return { code: code ?? 128, output: unwrapped(chunks.join("")) };
+}
+
+/** The output of a command, which must end with `code`. */
+export async function outputOf(ending: Promise<Ending>, code: number = 0): Promise<string> {
+  const ended = await ending;
+  assert.equal(ended.code, code, ended.output);
+  return ended.output;
 }
 
 /** The messages of a log of Hotpush, and its other lines, with each line of a report whole. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { underLoad } from "./load.ts";
-import { type Behaviour, makeProject, type RolloutOptions, type TestProject } from "./project.ts";
+import { type Behaviour, makeProject, outputOf, type RolloutOptions, type TestProject } from "./project.ts";
 
 /** A project with an app that is rolled out repeatedly. */
 export type RolledProject = Awaited<ReturnType<typeof makeRolledProject>>;
@@ -26,14 +26,12 @@ export async function makeRolledProject(
   };
   const serving = async (wanted: string) => {
     if ((await version()) === wanted) return;
-    const { code, output } = await deploy(wanted, "graceful");
-    assert.equal(code, 0, output);
+    await outputOf(deploy(wanted, "graceful"));
     assert.equal(await version(), wanted);
   };
   try {
     await prepare(project);
-    const { code, output } = await deploy("first", "graceful");
-    assert.equal(code, 0, output);
+    await outputOf(deploy("first", "graceful"));
   } catch (error) {
     await project.remove();
     throw error;

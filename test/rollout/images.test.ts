@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { resolveDigests } from "../../src/platform/compose.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
-import { ProblemError } from "../../src/problems.ts";
-import { commitOf, nameImages, requireDiskSpace } from "../../src/rollout/images.ts";
-import { watchedImages } from "../../src/rollout/registry-images.ts";
+import { commitOf, nameImages, requireDiskSpace, watchedImages } from "../../src/rollout/images.ts";
 import { randomCommit } from "../harness/delivery.ts";
 import { isProblem } from "../harness/problems.ts";
 import { makeRepository } from "../harness/repository.ts";
@@ -92,26 +90,14 @@ test("images that CI may push are watched, once each; not databases, digests and
   assert.deepEqual(watchedImages(services), ["ghcr.io/team/app:main", "team/site"]);
 });
 
-/** Asks a docker that does what `script` says. */
-function resolveBy(t: TestContext, script: string): Promise<readonly string[]> {
-  const directory = temporaryDirectory(t);
-  writeScript(join(directory, "docker"), `#!/bin/sh\n${script}\n`);
-  const { signal } = new AbortController();
-  const env = { PATH: `${directory}:${process.env.PATH}` };
-  const options = { target: { projectDirectory: directory, files: [] }, env, signal };
-  return resolveDigests({ ...options, lockDescriptor: undefined }, ["team/app:main"]);
-}
-
 test("a registry that does not answer within a minute is given up", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const resolving = resolveBy(t, "sleep 600");
+  const directory = temporaryDirectory(t);
+  writeScript(join(directory, "docker"), "#!/bin/sh\nsleep 600\n");
+  const env = { PATH: `${directory}:${process.env.PATH}` };
+  const options = { target: { projectDirectory: directory, files: [] }, env, lockDescriptor: undefined };
+  const { signal } = new AbortController();
+  const resolving = resolveDigests({ ...options, signal }, ["team/app:main"]);
   t.mock.timers.tick(60_000);
-  await assert.rejects(resolving, isFault(/no answer within 60 s/));
+  await assert.rejects(resolving, isProblem("image_pull_failed", /no answer within 60 s/));
 });
-
-function isFault(pattern: RegExp) {
-  return (error: unknown) =>
-    error instanceof ProblemError &&
-    error.problem.code === "image_pull_failed" &&
-    pattern.test(error.message);
-}

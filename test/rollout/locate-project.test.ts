@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ComposeModel } from "../../src/platform/compose.ts";
+import type { Engine } from "../../src/platform/docker/engine.ts";
 import { hasMounts } from "../../src/platform/docker/engine.ts";
 import {
   findLiveDirectory,
@@ -13,9 +14,7 @@ import {
 import { adoptLiveFiles } from "../../src/rollout/switch-traffic.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { emptyEngine, engineWithServer } from "./engine-with-server.ts";
-import { liveDirectory as liveDirectoryOf } from "./fake-caddy.ts";
-import { sampleRollout, sampleService } from "./sample.ts";
+import { liveDirectory as liveDirectoryOf, sampleRollout, sampleService } from "./sample.ts";
 
 test("the host's path is that of the innermost mount, of the container that has all of them", () => {
   const mountInfo = "31 20 254:0 /srv/shop /app rw - ext4 /dev/vda rw\n";
@@ -90,17 +89,10 @@ const onMachine: ComposeModel = {
 };
 const nothing = { livePath: undefined };
 
-test("a given directory counts on the server too", async (t) => {
-  const path = join(temporaryDirectory(t), "shop");
-  mkdirSync(path);
-  const found = await findLiveDirectory(emptyEngine, onMachine, { livePath: path });
-  assert.deepEqual(found, { path, adminSocket: join(path, "../admin.sock"), project: "shop" });
-});
-
 test("without its server, or its directory there, a project is not rolled out", async (t) => {
   const livePath = join(temporaryDirectory(t), "none");
   const none = isProblem("live_file_not_writable", /^shop is on Hotpush's server .* has none/);
-  await assert.rejects(findLiveDirectory(emptyEngine, onMachine, nothing), none);
+  await assert.rejects(findLiveDirectory(engineWith(), onMachine, nothing), none);
   const engine = engineWithServer({ statePath: "/nowhere", livePath });
   const missing = isProblem("live_file_not_writable", /none\/shop, .* docker start/);
   await assert.rejects(findLiveDirectory(engine, onMachine, nothing), missing);
@@ -120,3 +112,36 @@ test("the live file of a service that is recreated leads to the service itself",
   assert.equal(readFileSync(file, "utf8"), "admin.shop.containers.internal");
   assert.deepEqual(readdirSync(liveDirectory.path), ["admin"]);
 });
+
+/** An engine with only the containers of a server: its state is at `statePath`, its live files at `livePath`. */
+function engineWithServer({
+  statePath,
+  livePath,
+}: {
+  readonly statePath: string;
+  readonly livePath: string;
+}): Engine {
+  return engineWith(
+    {
+      Config: { Labels: { "com.docker.compose.service": "caddy" } },
+      Mounts: [{ Type: "bind", Source: livePath, Destination: "/run/live" }],
+    },
+    {
+      Config: {
+        Labels: { "com.docker.compose.service": "run" },
+        Env: [`SERVER_STATE_PATH=${statePath}`],
+      },
+    },
+  );
+}
+
+function engineWith(...containers: readonly object[]): Engine {
+  const unused = async () => Buffer.alloc(0);
+  const get = async (path: string) => {
+    const found = containers[Number(/\/containers\/(\d+)\/json/.exec(path)?.[1])];
+    const listed = containers.map((_, index) => ({ Id: String(index) }));
+    const base = { Id: "x", Name: "/x", State: { Status: "exited" } };
+    return Buffer.from(JSON.stringify(found === undefined ? listed : { ...base, ...found }));
+  };
+  return { get, post: unused, delete: unused };
+}

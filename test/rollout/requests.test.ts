@@ -15,8 +15,7 @@ import {
 } from "../../src/rollout/requests.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
-import { sampleContainer, sampleRollout, sampleService } from "./sample.ts";
+import { fakeCaddy, liveDirectory, sampleContainer, sampleRollout, sampleService } from "./sample.ts";
 
 const line = `${JSON.stringify({ status: 200, answered: 200, request: { host: "a" }, upstream: "shop-app-1:80" })}\n`;
 
@@ -60,7 +59,7 @@ async function rolloutWith(t: TestContext, output: string, project: string | nul
 }
 
 test("what comes after the start is read by whole lines, also from a new log", async (t) => {
-  const path = logIn(t);
+  const path = join(temporaryDirectory(t), "requests.log");
   writeFileSync(path, "before\n");
   const log = await followLog(path);
   appendFileSync(path, "one\ntw");
@@ -76,19 +75,6 @@ test("what comes after the start is read by whole lines, also from a new log", a
   assert.deepEqual(await log.read(), lines, "whatever characters the pieces cut");
   await log.close();
 });
-
-test("a log that does not exist yet is read from its beginning", async (t) => {
-  const path = logIn(t);
-  const log = await followLog(path);
-  assert.deepEqual(await log.read(), []);
-  writeFileSync(path, "first\n");
-  assert.deepEqual(await log.read(), ["first"]);
-  await log.close();
-});
-
-function logIn(t: TestContext): string {
-  return join(temporaryDirectory(t), "requests.log");
-}
 
 /** A line as Caddy 2.11.4 writes it. */
 function requestLine(fields: object, host: string = "Shop.example.org:8443"): string {

@@ -4,11 +4,11 @@ import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { drain, drainLimits, requestsInFlight, switchLiveFiles } from "../../src/rollout/switch-traffic.ts";
-import { checkLimits, pollUntilGood } from "../../src/rollout/verify.ts";
+import { drain, requestsInFlight, switchLiveFiles } from "../../src/rollout/switch-traffic.ts";
+import { pollUntilGood } from "../../src/rollout/verify.ts";
 import { listenHere } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-import { fakeCaddy, liveDirectory } from "./fake-caddy.ts";
+import { fakeCaddy, liveDirectory } from "./sample.ts";
 
 test("a switch replaces the file: who reads the old one meanwhile gets its whole name", async (t) => {
   const directory = temporaryDirectory(t);
@@ -65,8 +65,6 @@ for (const [claim, expected, upstreams] of inFlight)
     assert.equal(await requestsInFlight(live, "web", ["shop-web-1"]), expected);
   });
 
-const quick = { ...checkLimits, pollMs: 5, timeoutMs: 60_000 };
-
 /** Answers with each of `statuses` in turn, then with the last for ever. */
 async function site(t: TestContext, statuses: readonly number[]): Promise<string> {
   const rest = [...statuses];
@@ -78,13 +76,11 @@ async function site(t: TestContext, statuses: readonly number[]): Promise<string
 }
 
 test("a site is good after six good answers in a row, and bad after five bad ones", async (t) => {
-  assert.equal(await pollUntilGood(await site(t, [200, 503, 200, 200, 503, 200]), quick), null);
-  assert.equal(await pollUntilGood(await site(t, [500]), quick), "status 500");
+  assert.equal(await pollUntilGood(await site(t, [200, 503, 200, 200, 503, 200])), null);
+  assert.equal(await pollUntilGood(await site(t, [500])), "status 500");
   const unheard = (await site(t, [200])).replace(/\d+\/$/, "1/");
-  assert.match(String(await pollUntilGood(unheard, quick)), /ECONNREFUSED/);
+  assert.match(String(await pollUntilGood(unheard)), /ECONNREFUSED/);
 });
-
-const limits = { settleMs: 5, pollMs: 5, timeoutMs: 200, blindMs: 20 };
 
 /** What a drain of shop-app-1 ends with if Caddy gives these counts in turn; the last one for ever. */
 async function drainOf(t: TestContext, counts: readonly unknown[], timeoutMs = 60_000) {
@@ -92,7 +88,7 @@ async function drainOf(t: TestContext, counts: readonly unknown[], timeoutMs = 6
   const live = liveDirectory(t);
   await fakeCaddy(t, live, () => (rest.length > 1 ? rest.shift() : rest[0]));
   writeFileSync(join(live.path, "app"), "shop-app-2");
-  return drain(live, "app", ["shop-app-1"], { ...limits, timeoutMs });
+  return drain(live, { name: "app", drainTimeoutMs: timeoutMs }, ["shop-app-1"]);
 }
 
 const old = (count: number) => [requests("shop-app-1", count), requests("shop-app-2", 70)];
@@ -123,18 +119,15 @@ test("a drain that is aborted does not report the requests in flight", async (t)
       goesBack.abort();
       return old(count);
     });
-    const forever = { ...limits, timeoutMs: 600_000 };
-    const ended = await drain(live, "app", ["shop-app-1"], forever, goesBack.signal);
+    const forever = { name: "app", drainTimeoutMs: 600_000 };
+    const ended = await drain(live, forever, ["shop-app-1"], goesBack.signal);
     assert.deepEqual(ended, { kind: "given up", inFlight: 0 });
   }
 });
 
-test("without an answer from Caddy, a drain waits as long as the longest request", async (t) => {
+test("without an answer from Caddy, a drain waits as long as the label says", async (t) => {
   const startedMs = performance.now();
-  const blind = { kind: "blind", inFlight: 0 };
-  assert.deepEqual(await drain(liveDirectory(t), "app", ["shop-app-1"], { ...limits, blindMs: 100 }), blind);
-  assert.ok(performance.now() - startedMs >= 100);
-  const { timeoutMs, blindMs } = drainLimits(300_000);
-  assert.deepEqual([timeoutMs, blindMs], [300_000, 300_000], "the label counts for both");
-  assert.deepEqual([drainLimits(null).timeoutMs, drainLimits(null).blindMs], [30_000, 10_000]);
+  const ended = await drain(liveDirectory(t), { name: "app", drainTimeoutMs: 300 }, ["shop-app-1"]);
+  assert.deepEqual(ended, { kind: "blind", inFlight: 0 });
+  assert.ok(performance.now() - startedMs >= 300);
 });
