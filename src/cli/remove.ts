@@ -1,10 +1,12 @@
 import type { Command } from "commander";
 import { projectNetwork } from "#config/server";
 import { connectEngine } from "#platform/docker/engine";
-import { wrapFor } from "#platform/terminal";
+import { confirm, wrapFor } from "#platform/terminal";
+import { connect, findConnection } from "#setup/connect";
 import { type PlannedRemoval, planRemoval, removeProject } from "#setup/remove";
 import { findServer, removedFiles, type Server } from "#setup/server";
 import { type CommandContext, isAgreed, newCommand, print, projectOption, refuse } from "./command.ts";
+import { connectScreen } from "./connect.ts";
 
 export const commands = { remove: makeRemoveCommand };
 
@@ -32,12 +34,26 @@ async function remove(
   const plan = await planRemoval(server, name);
   printPlan(server, plan);
   if (!(yes || (await isAgreed(`remove ${plan.project.name} as shown`, "hotpush remove --yes")))) return 1;
+  // Before, because its address and secret are still there.
+  const isDisconnected = !yes && (await offerDisconnecting(plan.project.name, env));
   const { isNetworkLeft } = await removeProject(server, connectEngine(env.DOCKER_HOST), plan, () =>
     print("Waiting for running deployments."),
   );
   printEnding(plan, isNetworkLeft);
-  print("Delete the webhook at the git host. To bring the project back: hotpush init");
+  print(
+    `${isDisconnected ? "" : "Delete the webhook at the git host. "}To bring the project back: hotpush init`,
+  );
   return 0;
+}
+
+/** @returns whether webhook and deploy key are gone */
+async function offerDisconnecting(project: string, env: NodeJS.ProcessEnv): Promise<boolean> {
+  const connection = await findConnection({ project }, env).catch(() => null);
+  if (!connection?.repository || !connection.isHostNamed) return false;
+  const { host, pathname } = connection.repository.url;
+  if (!(await confirm(`Also delete the webhook and the deploy key of ${host}${pathname}? It takes a token.`)))
+    return false;
+  return (await connect({ project, remove: true }, env, connectScreen(env))) === 0;
 }
 
 function printPlan(server: Server, { project, moved, removed, changed }: PlannedRemoval): void {
@@ -50,7 +66,6 @@ function printPlan(server: Server, { project, moved, removed, changed }: Planned
   print(`Project   ${name}, in ${env.REPO_PATH}`, `Server    ${server.files.path}`, "", ...lines, "");
   const notes = [
     `- ${name} gets no more pushes, and Caddy no longer serves it. The moved files have its webhook secret and the secrets of deploy.sh: they are kept in ${removedFiles(server.files).path}.`,
-    "- Its webhook and deploy key stay at the git host. To delete them, before: hotpush connect --remove",
     "- The checkout, deploy.sh, containers, volumes, images and the history stay.",
   ];
   print(...notes.map((text) => wrapFor(process.stdout, text, "  ")), "");

@@ -380,7 +380,7 @@ async function checkOwner({ user, repoPath, environment: env }: CheckedScript): 
   const { uid, name } = user;
   if (name === null)
     return unusable(
-      `${repoPath} belongs to uid ${uid}, and /etc/passwd has no such user. deploy.sh runs as the owner of the checkout, and ssh refuses a user without a name. A container keeps the /etc/passwd that it started with. If the user is new, in the directory of the server, /etc/hotpush: docker compose up -d --force-recreate run. If not, give the checkout to a user of this machine with chown -R.`,
+      `${repoPath} belongs to uid ${uid}, and /etc/passwd has no such user. deploy.sh runs as the owner of the checkout, and ssh refuses a user without a name. A container keeps the /etc/passwd that it started with. If the user is new, run hotpush init in the checkout again, or in the directory of the server, /etc/hotpush: docker compose up -d --force-recreate run. If not, give the checkout to a user of this machine with chown -R.`,
     );
   const script = join(repoPath, "deploy.sh");
   // Root may do everything, so only a process of the user shows what the user may do.

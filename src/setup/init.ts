@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
@@ -9,12 +10,13 @@ import { untilRight } from "#platform/async";
 import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
+import { readUser } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
 import { overrideText, planCheckoutFiles } from "./checkout-files.ts";
-import { findMachine, findPortHolders, findServerPlace, isProjectUp } from "./machine.ts";
+import { findMachine, findPortHolders, findServerPlace, isProjectUp, isUserKnown } from "./machine.ts";
 import { makeProjectNetwork } from "./networks.ts";
 import { makeDirectory, type PlannedFile, planFile, readIfThere, writePlanned } from "./planned-file.ts";
 import {
@@ -251,7 +253,11 @@ async function outdatedServices(setup: Setup, env: NodeJS.ProcessEnv): Promise<r
   const { composeFile } = services.server.files;
   const composeText = setup.serverFiles.find(({ path }) => path === composeFile)?.text ?? "";
   const image = services.server.env.HOTPUSH_IMAGE ?? ownImage;
-  return await findOutdated(services, composeText, image);
+  const outdated = await findOutdated(services, composeText, image);
+  // A user that was added to the system after `run` was started, and owns the checkout.
+  const { uid, gid } = statSync(setup.project.root);
+  const isOwnerNew = readUser(uid, gid).name !== null && !(await isUserKnown(uid, env));
+  return isOwnerNew && !outdated.includes(run) ? [...outdated, run] : outdated;
 }
 
 /** Takes from the project's own containers the ports that Caddy gets. */

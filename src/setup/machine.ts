@@ -10,8 +10,9 @@ import {
   getJson,
 } from "#platform/docker/engine";
 import { isAllowed, statOf } from "#platform/files";
+import { runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
-import { findServer, real, type Server, serverAt } from "./server.ts";
+import { findServer, real, runContainer, type Server, serverAt } from "./server.ts";
 
 /** The server that a project is added to, or that is made with it. */
 export interface ServerPlace extends Server {
@@ -137,6 +138,20 @@ interface ListedContainer {
   readonly Labels: Readonly<Record<string, string>>;
   readonly Ports: readonly { readonly PublicPort?: number; readonly Type: string }[];
   readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> | null };
+}
+
+const getentTimeoutMs = 10_000;
+/** As getent(1) has it. */
+const getentNotFound = 2;
+
+/**
+ * Whether `run` knows the user with this id, or does not run. A container keeps the /etc/passwd that it was started with,
+ * because a change of that file is a new file.
+ */
+export async function isUserKnown(uid: number, env: NodeJS.ProcessEnv): Promise<boolean> {
+  const argv = ["docker", "exec", runContainer, "getent", "passwd", String(uid)] as const;
+  const ending = await runCommand({ argv, env, timeoutMs: getentTimeoutMs });
+  return !(ending.kind === "exited" && ending.code === getentNotFound);
 }
 
 /**

@@ -130,12 +130,10 @@ onEngine(
     test("after remove, which gives the ports back to the project", async () => {
       const { code, output } = await project.hotpush("remove", "--yes");
       assert.equal(code, 0, output);
-      // The first one is for before, and takes a token of the git host.
-      const [disconnect = "", up = "", down = "", network = "", init = ""] = advicesIn(output);
+      const [up = "", down = "", network = "", init = ""] = advicesIn(output);
       assert.deepEqual(
-        [disconnect, up, down, network, init],
+        [up, down, network, init],
         [
-          "hotpush connect --remove",
           `cd ${project.checkout} && docker compose up --detach`,
           `cd ${project.checkout} && docker compose down`,
           "docker network rm hotpush-shop",

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { isUserKnown } from "../../src/setup/machine.ts";
 import { chooseProject, findProjectAround, findServer, type Server } from "../../src/setup/server.ts";
 import { makeServer } from "../harness/machine.ts";
-import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
+import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 test("a server is there if it has a compose file; its .env names the state", (t) => {
   const { env, runStatePath } = makeServer(t);
@@ -29,6 +30,19 @@ test("a named project must be there", (t) => {
   assert.throws(() => chooseProject(server, outer, "shop"), /no project shop.+ are: inner, outer\./);
   assert.throws(() => chooseProject(server, outer, "../inner"), /There is no project/);
   assert.equal(chooseProject(server, "/", undefined), null);
+});
+
+test("a user is unknown only if run has no such line in /etc/passwd", async (t) => {
+  for (const [script, isKnown] of [
+    ["exit 0", true],
+    ["exit 2", false],
+    ["exit 1", true],
+    ["exit 125", true],
+  ] as const) {
+    const bin = temporaryDirectory(t);
+    writeScript(join(bin, "docker"), `#!/bin/sh\n${script}\n`);
+    assert.equal(await isUserKnown(61_001, { PATH: `${bin}:${process.env.PATH}` }), isKnown, script);
+  }
 });
 
 /** Two projects, one inside the other's checkout. */
