@@ -184,8 +184,6 @@ export async function makeMachine(labEnv: NodeJS.ProcessEnv, projectCount: numbe
     /** The name in a live file. */
     live: async (project: string, file: string) =>
       (await readFile(join(state.live, project, file), "utf8")).trim(),
-    /** How many requests Caddy has in flight by the live files of a project. */
-    inFlight: (project: string) => inFlight(adminSocket, project),
     /** STATE_PATH of the project's scripts. */
     statePathOf: (project: string) => join(state.projects, project),
     remove: async () => {
@@ -266,18 +264,4 @@ async function load(socketPath: string, file: string): Promise<void> {
   const body = await readFile(file, "utf8");
   const answer = await sendHttp({ socketPath, path: "/load" }, { method: "POST", headers, body });
   if (answer.status !== 200) throw new Error(answer.body.toString());
-}
-
-async function inFlight(socketPath: string, project: string): Promise<number> {
-  const target = { socketPath, path: "/reverse_proxy/upstreams" };
-  const answer = await sendHttp(target, { headers: { host: "localhost" } });
-  const upstreams: readonly Upstream[] = JSON.parse(answer.body.toString());
-  return upstreams
-    .filter(({ address }) => address.startsWith(`{file./run/live/${project}/`))
-    .reduce((sum, { num_requests }) => sum + num_requests, 0);
-}
-
-interface Upstream {
-  readonly address: string;
-  readonly num_requests: number;
 }
