@@ -17,8 +17,8 @@ import type { Call, FoundCall } from "./table.ts";
 
 /** A person has a terminal or two; more at once is a mistake, and must not cost the service its descriptors. */
 const mostCommands = 32;
-/** The page bounds those of each visitor (front/page/page.ts). */
-const mostFrontCalls = 1_024;
+/** The page bounds those of each visitor (front/page/run-client.ts). */
+const mostFrontCalls = 512;
 /** A command sends its request at once and reads the answer at once. */
 const idleSocketMs = 30_000;
 

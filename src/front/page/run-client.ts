@@ -22,17 +22,20 @@ export interface RunRequest {
 /** `hotpush run`, reached by its socket for the page. Both throw a ProblemError if it refuses, or does not answer in 10 s. */
 export interface RunClient {
   readonly call: (visit: Visit, request: RunRequest) => Promise<object>;
-  /** An answer that goes on. The page bounds those of each visitor (page.ts). */
+  /** An answer that goes on, and holds one of the page's places until it has ended or is destroyed. */
   readonly open: (visit: Visit, path: string, signal: AbortSignal) => Promise<IncomingMessage>;
 }
 
 const timeoutMs = 10_000;
-/** Fewer than the connections that `run` accepts: two hundred pages that load at the same moment wait in line. */
+/** Together fewer than the connections that `run` accepts: two hundred pages that load at the same moment wait in line. */
 const mostCalls = 48;
+/** The page bounds those of each visitor (page.ts). */
+const mostStreams = 432;
 
 /** Finds the `hotpush run` that listens at `socket`, with each call again. */
 export function connectRun(socket: string): RunClient {
   const callInTurn = atMost(mostCalls);
+  let streams = 0;
 
   async function send(visit: Visit, { path, ...request }: RunRequest, signal: AbortSignal) {
     const { credential, address, agent } = visit;
@@ -53,11 +56,20 @@ export function connectRun(socket: string): RunClient {
         return (await send(visit, request, signal).then(json).catch(orUnreachable)) as object;
       }),
     async open(visit, path, leaving) {
+      if (streams >= mostStreams) throw new ProblemError(unreachable);
+      streams += 1;
       const late = new AbortController();
       const timer = setTimeout(() => late.abort(), timeoutMs);
       const signal = AbortSignal.any([leaving, late.signal]);
-      const opening = send(visit, { method: "GET", path }, signal).catch(orUnreachable);
-      return await opening.finally(() => clearTimeout(timer));
+      try {
+        const answer = await send(visit, { method: "GET", path }, signal);
+        return answer.once("close", () => (streams -= 1));
+      } catch (error) {
+        streams -= 1;
+        return orUnreachable(error);
+      } finally {
+        clearTimeout(timer);
+      }
     },
   };
 }
