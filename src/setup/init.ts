@@ -36,7 +36,7 @@ import {
   questionsOf,
   type ServedQuestion,
 } from "./served.ts";
-import { findServer, listServerProjects } from "./server.ts";
+import { findServer, listServerProjects, type Server, type ServerProject } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
 import { hasOwnCertificate, placesIn, planPage, refuseTakenNames, siteText, wantedSite } from "./sites.ts";
 import {
@@ -179,13 +179,19 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     settings: parseEnv(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,
     settingsFile,
     /** What a person should know of it. */
-    notes: notesOf(services, hostname, plan),
+    notes: [...notesOf(services, hostname, plan), ...(removed ? [removedNote(place, removed)] : [])],
     /** The services of this project that have ports of the server until Caddy takes them over. */
     holders: await findPortHolders(root, options.caddyPorts, env),
     /** Where people reach the page, from now on or as before; null: there is none. */
     newPage,
     page: newPage ?? (PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null),
   };
+}
+
+/** Its address and its secret are taken over. */
+function removedNote({ files }: Server, { name, file }: ServerProject): string {
+  const secrets = join(files.secretsPath, `${name}.env`);
+  return `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${file}. If deploy.sh had secrets of its own, move them back to ${secrets}.`;
 }
 
 export function filesOf({ serverFiles, checkoutFiles }: Setup): readonly PlannedFile[] {

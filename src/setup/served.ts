@@ -440,11 +440,15 @@ function upstreamNote(
   const own = endpointsOf(services).filter((one) => one.service === service);
   const taken = own.filter((one) => one.port === port || isPublishedAt(one, "443"));
   const before = publishedText(taken.flatMap(({ published }) => published));
+  const { deploy, scale } = services[service] ?? {};
+  const replicas = Number(deploy?.replicas ?? scale ?? 1);
   return [
     `Caddy serves ${service} (port ${port} in its container) at ${host}.`,
     before !== "" && `Before, it was published at ${before}.`,
     host !== name && `${host} needs a DNS record like that of the project.`,
     isInDoubt && `If it does not speak HTTP: hotpush init --at ${service}:${port}=none`,
+    replicas > 1 &&
+      `It runs ${replicas} times, and the first container gets all requests, until you write the live files of the others into the site (docs/rollout.md, Replicas).`,
   ]
     .filter((sentence) => sentence !== false)
     .join(" ");
