@@ -85,7 +85,8 @@ export function follow(
     if (last !== null && isFinished(last.state)) return last;
     const again = `hotpush logs -f ${last?.id ?? ""}`.trimEnd();
     if (!signal.aborted) throw new CommandError(`the service went away. When it is back: ${again}`);
-    process.stderr.write(`${last === null ? "It" : `Deployment ${last.id}`} goes on. See it with: ${again}\n`);
+    const which = last === null ? "It" : `Deployment ${last.id}`;
+    process.stderr.write(`${which} goes on. See it with: ${again}\n`);
     return null;
   });
 }
