@@ -38,7 +38,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     first:
       "swarm-nodes clean-server rollout-swarm. e2e/story rollout-migration rollout-recreate-failures rollout-services rollout-failures rollout-interrupted",
     // An engine has only one server.
-    inTurn: "e2e/server advice converge rollout-server",
+    inTurn: "e2e/server advice converge",
     // They kill the engine, or measure how long an app is away.
     alone: "server-networks without-engine",
     needsEngine: true,

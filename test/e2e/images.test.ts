@@ -19,6 +19,8 @@ import {
   makeProject,
   outputOf,
   spawnHotpush,
+  versionAt,
+  writeVersion,
 } from "../lab/project.ts";
 import { type Registry, startRegistry } from "../lab/registry.ts";
 
@@ -162,7 +164,7 @@ onEngine("images that CI builds, from a private registry, on a real engine", (en
   async function push(version: string, behaviour: Behaviour = "graceful", tag = "main"): Promise<void> {
     const directory = join(project.directory, "other", "app");
     await cp(join(project.directory, "app"), directory, { recursive: true });
-    await writeFile(join(directory, "behaviour.json"), JSON.stringify({ version, behaviour }));
+    await writeVersion(join(project.directory, "other"), version, behaviour);
     const image = `${registry.host.replace("127.0.0.1", "localhost")}/team/app:${tag}`;
     const label = `com.docker.compose.project=${project.name}`;
     await ci("build", "--quiet", "--label", label, "--tag", image, directory);
@@ -188,8 +190,7 @@ onEngine("images that CI builds, from a private registry, on a real engine", (en
     return state;
   }
 
-  async function version(): Promise<string> {
-    const response = await fetch(project.origin, { headers: { connection: "close" } });
-    return (await response.text()).split(" ")[0] ?? "";
+  function version(): Promise<string> {
+    return versionAt(project.origin);
   }
 });

@@ -78,13 +78,8 @@ onEngine("examples/compose", (env) => {
 
   /** How often the app got a request that it cuts off. */
   async function count(): Promise<number> {
-    return (await project.docker("logs", await runningApp())).split("\n").filter((line) => line === "cut off")
-      .length;
-  }
-
-  async function runningApp(): Promise<string> {
-    const [line = ""] = await project.containers("app");
-    return line.split(" ")[0] ?? "";
+    const [app = ""] = await project.containerNames("app");
+    return (await project.docker("logs", app)).split("\n").filter((line) => line === "cut off").length;
   }
 
   async function page(): Promise<string> {

@@ -98,9 +98,8 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
   }
 
   /** Rolls out another version of the worker. @returns the output */
-  async function worker(version: string, hooks: Parts): Promise<string> {
-    const output = await outputOf(rollOut(version, hooks));
-    return output;
+  function worker(version: string, hooks: Parts): Promise<string> {
+    return outputOf(rollOut(version, hooks));
   }
 
   async function rollOut(

@@ -89,16 +89,12 @@ onEngine("a roll-out from inside a container", (env) => {
     assert.match(output, new RegExp(`^ +worker .* → ${prod}-worker-1,`, "m"), output);
   });
 
-  async function names(service: string): Promise<readonly string[]> {
-    return (await project.containers(service)).map((line) => line.split(" ")[0] ?? "");
-  }
-
   test("without the live files nothing changes, and the error says what to mount", async () => {
-    const before = await names("app");
+    const before = await project.containers("app");
     await project.write("unmounted", "graceful");
     const output = await run(project.directory, [], ["rollout"]);
     assert.match(output, /mount the volume at \/run\/live in Hotpush's own service/, output);
-    assert.deepEqual(await names("app"), before);
+    assert.deepEqual(await project.containers("app"), before);
   });
 
   test("if no link to the host's path is possible, the error has the line to change", async () => {

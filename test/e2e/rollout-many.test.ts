@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Answer } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { type Behaviour, countingCaddyfile, outputOf, requestsIn } from "../lab/project.ts";
+import { type Behaviour, countingCaddyfile, eventsIn, outputOf, requestsIn } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 /** 200 take half an hour. */
@@ -69,10 +69,9 @@ interface Proof {
 const requestsPerCheck = 6;
 
 function proofIn(output: string): Proof {
-  const events = output.split("\n").filter((line) => line.startsWith("{"));
-  const all = events.map((line) => JSON.parse(line));
+  const all = eventsIn(output);
   const timeOf = (found: { readonly at: string } | undefined) => Date.parse(found?.at ?? "");
-  const steps = all.filter(({ event }) => event === "step");
+  const steps = all.filter((one) => one.event === "step");
   return {
     requests: requestsIn(output)[0]?.requests ?? 0,
     ownRequests: requestsPerCheck * steps.filter(({ step }) => step === "check").length,

@@ -36,7 +36,7 @@ onEngine("two projects with the same volume of live files and a service of the s
     const [, advice = ""] = /gone for good: docker (.+ down)\. /.exec((await rollOutSecond()).output) ?? [];
     await first.docker(...advice.split(" "));
     await outputOf(rollOutSecond());
-    const [name] = (await second.containers("app")).map((line) => line.split(" ")[0]);
+    const [name] = await second.containerNames("app");
     assert.equal(await readLive(first), name);
   });
 

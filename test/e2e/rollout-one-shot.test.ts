@@ -88,9 +88,8 @@ onEngine("one-shot services on a real engine", (env) => {
     return project.alsoHas({ migrate: shell(command, more), app });
   }
 
-  async function rollOutAt(commit: string, ...services: readonly string[]): Promise<string> {
-    const output = await outputOf(project.rollOut({ args: ["--commit", commit.repeat(40), ...services] }));
-    return output;
+  function rollOutAt(commit: string, ...services: readonly string[]): Promise<string> {
+    return outputOf(project.rollOut({ args: ["--commit", commit.repeat(40), ...services] }));
   }
 
   async function stopInMigration(signal: NodeJS.Signals, options: RolloutOptions) {

@@ -28,7 +28,7 @@ onEngine("three replicas, each with a live file of its own", (env) => {
       assert.equal(code, 0, output);
     });
     assert.deepEqual(versions, ["first", "second"]);
-    const names = (await project.containers("app")).map((line) => line.split(" ")[0]);
+    const names = await project.containerNames("app");
     assert.equal(names.length, 3);
     assert.deepEqual((await live()).sort(), names.sort());
   });
@@ -37,9 +37,9 @@ onEngine("three replicas, each with a live file of its own", (env) => {
     await project.underLoad(async () => {
       await outputOf(project.rollOut({ env: { REPLICAS: "1" } }));
     });
-    const [only = "", ...more] = await project.containers("app");
+    const [only, ...more] = await project.containerNames("app");
     assert.deepEqual(more, []);
-    assert.deepEqual([...new Set(await live())], [only.split(" ")[0]]);
+    assert.deepEqual([...new Set(await live())], [only]);
   });
 
   test("with no replicas, new requests are refused, open ones end, and the container is removed", async () => {

@@ -4,7 +4,6 @@ import { get } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { GuardOrder } from "../../src/deployments/deployment.ts";
-import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { readDeploymentReport } from "../../src/rollout/report.ts";
 import { giveGuardOrder, removeGuardOrder } from "../../src/rollout/requests.ts";
 import { fastMixture, type LoadResult, startLoad } from "../lab/load.ts";
@@ -12,6 +11,7 @@ import { onEngine } from "../lab/on-engine.ts";
 import {
   countingCaddyfile,
   type Ending,
+  eventsIn,
   makeProject,
   outputOf,
   readLive,
@@ -173,14 +173,8 @@ onEngine("the requests of a roll-out, and the guard of a new version", (env) => 
   });
 });
 
-function eventsOf(output: string): readonly RolloutEvent[] {
-  const lines = output.split("\n").filter((line) => line.startsWith("{"));
-  return lines.map((line) => JSON.parse(line));
-}
-
 function failureIn(output: string): string {
-  const failed = eventsOf(output).find(({ event }) => event === "failed");
-  return failed?.event === "failed" ? failed.detail : "";
+  return eventsIn(output).find((one) => one.event === "failed")?.detail ?? "";
 }
 
 /** The answers of the app with 5xx, as the roll-out counted them. */
@@ -211,11 +205,11 @@ async function sendEachKind(project: TestProject): Promise<void> {
     send(6, "/?ms=20000", "broken off", 2_000),
     send(2, "/stream?lines=99", "broken off", "at its first bytes"),
   ]);
-  const [name] = (await project.containers("app"))[0]?.split(" ") ?? [];
+  const [name = ""] = await project.containerNames("app");
   await writeFile(live, "nobody.invalid");
   // The first reaches the app by its name; the others would be deliveries, which are not sent on.
   await Promise.all([send(7, "/", 200), send(1, "/break", "broken off"), send(2, "/webhook", 502)]);
-  await writeFile(live, name ?? "");
+  await writeFile(live, name);
 }
 
 /** The status of a whole answer, or none was given. */

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { onEngine } from "../lab/on-engine.ts";
-import { outputOf } from "../lab/project.ts";
+import { eventsIn, outputOf } from "../lab/project.ts";
 import { type Registry, startRegistry } from "../lab/registry.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
@@ -79,7 +79,7 @@ onEngine("services of other kinds, and side by side, on a real engine", (env) =>
 
   test("a service that left the compose file keeps running; each roll-out says how to remove it", async () => {
     await project.alsoHas({});
-    const [left = ""] = (await project.containers("cache")).map((line) => line.split(" ")[0] ?? "");
+    const [left = ""] = await project.containerNames("cache");
     const output = await outputOf(project.rollOut());
     const told = `is not in the compose file, but has containers. If it is gone for good: docker rm --force ${left}`;
     assert.match(output, new RegExp(`cache +note +${told}`));
@@ -156,12 +156,9 @@ interface Span {
 
 /** When the steps of services began and ended, by the output of `--json`. */
 function spansIn(output: string): (service: string, step: string) => Span {
-  const events = output
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
+  const steps = eventsIn(output).filter((one) => one.event === "step");
   return (service, step) => {
-    const found = events.find((event) => event.service === service && event.step === step);
+    const found = steps.find((one) => one.service === service && one.step === step);
     assert.ok(found, `${service} has no step ${step}: ${output}`);
     const endMs = Date.parse(found.at);
     return { beginMs: endMs - found.durationMs, endMs };

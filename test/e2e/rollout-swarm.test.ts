@@ -7,7 +7,16 @@ import { until } from "../harness/until.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
 import { underLoad } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import { type Behaviour, buildImage, endingIn, messagesIn, outputOf, removeImage } from "../lab/project.ts";
+import {
+  type Behaviour,
+  buildImage,
+  endingIn,
+  messagesIn,
+  outputOf,
+  removeImage,
+  versionAt,
+  writeVersion,
+} from "../lab/project.ts";
 import { makeStack, type TestStack } from "../lab/swarm.ts";
 
 /** Ten take two minutes; two show that one can follow another. */
@@ -57,8 +66,8 @@ onOwnEngine("one stack", "a stack on a real Swarm, under load through Caddy on t
     if ((await live()) !== version) await deploy(version);
   }
 
-  async function live(): Promise<string> {
-    return (await (await fetch(stack.origin)).text()).split(" ")[0] ?? "";
+  function live(): Promise<string> {
+    return versionAt(stack.origin);
   }
 
   test(`${rollouts} good versions take over, no request fails, the rest is untouched`, async (t) => {
@@ -150,8 +159,7 @@ onOwnEngine("one stack", "a stack on a real Swarm, under load through Caddy on t
     const ending = endingIn(await stack.docker(...volume));
     const [first = ""] = await instances();
     const { versions } = await underLoad(stack.origin, async () => {
-      const pushed = JSON.stringify({ version: "pushed", behaviour: "graceful" });
-      await remote.push((clone) => writeFile(join(clone, "app", "behaviour.json"), pushed));
+      await remote.push((clone) => writeVersion(clone, "pushed", "graceful"));
       assert.equal(await ending(1), "succeeded", await log());
       assert.deepEqual(await instances(), [first]);
       writeScript(join(stack.directory, "deploy.sh"), changing);

@@ -13,7 +13,7 @@ import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts"
 
 /** Calls the service `api` by its name, from the container of another service. @returns what ends it, and gives the answers */
 async function callApi(project: RolledProject): Promise<() => Promise<readonly string[]>> {
-  const [name = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
+  const [name = ""] = await project.containerNames("app");
   const args = ["exec", "--interactive", name, "node", "--input-type=module", "--eval", caller];
   const child = spawn("docker", args, { env: project.env, stdio: ["pipe", "pipe", "inherit"] });
   const answers = new Set<string>();

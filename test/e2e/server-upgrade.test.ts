@@ -9,7 +9,7 @@ import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { startLoad, startPushes } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import { type Ending, removeImage, untilPrinted } from "../lab/project.ts";
+import { removeImage, untilPrinted } from "../lab/project.ts";
 import { makeServer, type ServedProject, type Server } from "../lab/server.ts";
 
 const run = promisify(execFile);
@@ -45,7 +45,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     const pushes = startPushes(shop.origin, shop.secret);
     await until("answers", () => load.answers.length > 30);
     const frontLog = followLog("front");
-    const { code, output } = await hotpush("upgrade", "--yes");
+    const { code, output } = await shop.hotpush("upgrade", "--yes");
     const soFar = load.answers.length;
     await until("answers after it", () => load.answers.length > soFar + 60);
     const results = await pushes.stop();
@@ -67,7 +67,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
 
   test("a second upgrade to the same version changes nothing", async () => {
     const seen = await containers();
-    const { code, output } = await hotpush("upgrade");
+    const { code, output } = await shop.hotpush("upgrade");
     assert.equal(code, 0, output);
     assert.match(output, /Everything is up to date\.\n$/);
     assert.deepEqual(await containers(), seen);
@@ -77,12 +77,12 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     await useImage(own, "LABEL version=own");
     await startDeployment();
     const seen = await containers();
-    const upgrade = startUpgrade();
+    const upgrade = shop.start("upgrade", "--yes");
     const ending = await untilPrinted(
       upgrade,
       /Waiting for deployment \d+ of shop; no other starts/,
       async () => {
-        const { output } = await hotpush("status");
+        const { output } = await shop.hotpush("status");
         assert.match(output, /\nHeld +no deployment starts since .+ hotpush upgrade\n/);
         upgrade.kill("SIGINT");
       },
@@ -90,12 +90,14 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     assert.equal(ending.code, 1);
     assert.match(ending.output, /given up before anything was changed/);
     assert.deepEqual(await containers(), seen);
-    assert.doesNotMatch((await hotpush("status")).output, /Held/);
+    assert.doesNotMatch((await shop.hotpush("status")).output, /Held/);
   });
 
   test("when that has ended, it replaces both, and their state stays", async () => {
     const { length } = readDeployments(server.state.run);
-    const ending = await untilPrinted(startUpgrade(), /Waiting for deployment/, async () => endDeployment());
+    const ending = await untilPrinted(shop.start("upgrade", "--yes"), /Waiting for deployment/, async () =>
+      endDeployment(),
+    );
     assert.equal(ending.code, 0, ending.output);
     assert.equal(readDeployments(server.state.run).at(-1)?.state, "succeeded");
     assert.equal(readDeployments(server.state.run).length, length);
@@ -104,18 +106,18 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
 
   test("if the new front is not healthy, the old version runs again", async () => {
     await useImage(own, 'ENTRYPOINT ["false"]');
-    const { code, output } = await hotpush("upgrade", "--yes");
+    const { code, output } = await shop.hotpush("upgrade", "--yes");
     assert.equal(code, 1);
     assert.match(output, /The new front is not healthy, so this server runs the old version again/);
-    assert.equal((await hotpush("upgrade")).code, 0, "all is as the files say");
+    assert.equal((await shop.hotpush("upgrade")).code, 0, "all is as the files say");
   });
 
   test("if the new run is not healthy, both are the old version again", async () => {
     await useImage(own, `ENTRYPOINT ["sh", "-c", "[ $0 = front ] && exec tini -- hotpush front; exit 1"]`);
-    const { code, output } = await hotpush("upgrade", "--yes");
+    const { code, output } = await shop.hotpush("upgrade", "--yes");
     assert.equal(code, 1);
     assert.match(output, /Replaced front in .+\n.*The new run is not healthy, so this server runs the old/s);
-    assert.equal((await hotpush("upgrade")).code, 0, "both are as the files say");
+    assert.equal((await shop.hotpush("upgrade")).code, 0, "both are as the files say");
     await startDeployment();
     endDeployment();
     await until("a deployment", () => readDeployments(server.state.run).at(-1)?.state === "succeeded");
@@ -132,21 +134,13 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
 
   async function startDeployment(): Promise<void> {
     writeFileSync(join(shop.checkout, "wait"), "");
-    assert.equal((await hotpush("deploy", "--detach")).code, 0);
+    assert.equal((await shop.hotpush("deploy", "--detach")).code, 0);
     await until("it runs", () => readDeployments(server.state.run).at(-1)?.state === "running");
   }
 
   function endDeployment(): void {
     assert.ok(existsSync(join(shop.checkout, "wait")));
     rmSync(join(shop.checkout, "wait"));
-  }
-
-  function startUpgrade() {
-    return shop.start("upgrade", "--yes");
-  }
-
-  function hotpush(...args: readonly string[]): Promise<Ending> {
-    return shop.hotpush(...args);
   }
 
   /** The server's containers, each as `<name> <image> <id>`. */

@@ -18,14 +18,14 @@ onEngine("running logs on a real engine", (env) => {
     const service = await startAnswering(t, { repoPath: project.directory, env: { DOCKER_HOST } });
     const command = await startCommand(t, service, "logs", "--service", "app", "-f", "--json");
     await command.waitForLine(/version first starts/);
-    const [old = ""] = await project.containers("app");
-    await project.docker("exec", old.split(" ")[0] ?? "", "sh", "-c", "seq 1 20000 > /proc/1/fd/1");
+    const [old = ""] = await project.containerNames("app");
+    await project.docker("exec", old, "sh", "-c", "seq 1 20000 > /proc/1/fd/1");
     const { code, output } = await project.deploy("second", "graceful");
     assert.equal(code, 0, output);
     await command.waitForLine(/version second starts/);
     await command.waitForLine(/"ended"/);
-    const [now = ""] = await project.containers("app");
-    await project.docker("restart", now.split(" ")[0] ?? "");
+    const [now = ""] = await project.containerNames("app");
+    await project.docker("restart", now);
     const events = () => command.lines.map((line) => JSON.parse(line) as ServiceLogEvent);
     const [first = "", second = ""] = await until("the line of the restart", () => {
       const starts = events().filter((one) => one.event === "line" && / starts,/.test(one.line));

@@ -19,6 +19,7 @@ import {
   messagesIn,
   removeImage,
   type TestProject,
+  writeVersion,
 } from "../lab/project.ts";
 
 const example = join(import.meta.dirname, "../../examples/compose");
@@ -118,7 +119,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     });
     const now = await images();
     assert.equal(now.length, 1, now.join());
-    const [container = ""] = (await project.containers("app")).map((line) => line.split(" ")[0] ?? "");
+    const [container = ""] = await project.containerNames("app");
     assert.equal(await project.docker("inspect", "--format", "{{.Image}}", container), now[0]);
   });
 
@@ -172,9 +173,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
   });
 
   async function push(version: string, behaviour: Behaviour): Promise<void> {
-    await remote.push((clone) =>
-      writeFile(join(clone, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
-    );
+    await remote.push((clone) => writeVersion(clone, version, behaviour));
   }
 
   function ending(id: number): Promise<string> {
@@ -183,7 +182,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
 
   /** The name of Hotpush's container. */
   async function ownName(): Promise<string> {
-    return (await project.containers("hotpush"))[0]?.split(" ")[0] ?? "";
+    return (await project.containerNames("hotpush"))[0] ?? "";
   }
 
   /** Runs a command in the serving container. */

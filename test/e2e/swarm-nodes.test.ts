@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { until } from "../harness/until.ts";
-import { type Load, type LoadResult, startLoad } from "../lab/load.ts";
+import { type Load, type LoadResult, startLoad, untilAnswered } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
-import { type Behaviour, type Ending, outputOf } from "../lab/project.ts";
+import { type Behaviour, type Ending, outputOf, versionAt, writeVersion } from "../lab/project.ts";
 import { type Registry, startRegistry } from "../lab/registry.ts";
 import { hostAddress, makeStack, type SwarmNodes, startNodes, type TestStack } from "../lab/swarm.ts";
 
@@ -15,7 +15,6 @@ const run = promisify(execFile);
 const port = 8080;
 /** Between two requests of a client. */
 const pauseMs = 300;
-const answersAround = 30;
 const started: Load[] = [];
 
 onOwnEngine("together", "a Swarm of three nodes, with Caddy on each", (labEnv) => {
@@ -51,9 +50,8 @@ onOwnEngine("together", "a Swarm of three nodes, with Caddy on each", (labEnv) =
     return stack.hotpush("rollout", "--commit", String(number).padStart(40, "0"));
   }
 
-  async function deployWell(version: string): Promise<string> {
-    const output = await outputOf(deploy(version));
-    return output;
+  function deployWell(version: string): Promise<string> {
+    return outputOf(deploy(version));
   }
 
   test("a project on one machine moves to three, and no request fails (docs/swarm.md)", async (t) => {
@@ -154,7 +152,7 @@ onOwnEngine("together", "a Swarm of three nodes, with Caddy on each", (labEnv) =
 async function startOldProject(nodes: SwarmNodes, directory: string) {
   const cwd = join(directory, "old");
   await cp(join(import.meta.dirname, "../lab/app"), join(cwd, "app"), { recursive: true });
-  await writeFile(join(cwd, "app/behaviour.json"), JSON.stringify({ version: "old", behaviour: "graceful" }));
+  await writeVersion(cwd, "old", "graceful");
   await writeFile(join(cwd, "Caddyfile"), ":80 {\n\treverse_proxy app:8080\n}\n");
   await writeFile(
     join(cwd, "compose.yaml"),
@@ -190,22 +188,15 @@ async function answers(origin: string): Promise<boolean> {
   return answer?.ok ?? false;
 }
 
-async function versionAt(origin: string): Promise<string> {
-  return (await (await fetch(origin)).text()).split(" ")[0] ?? "";
-}
-
 async function loadOn(origins: readonly string[]): Promise<readonly Load[]> {
   const loads = origins.map((origin) => startLoad(origin, pauseMs));
   started.push(...loads);
-  await until("answers", () => loads.every((load) => load.answers.length > answersAround));
+  await untilAnswered(loads);
   return loads;
 }
 
 async function endOf(loads: readonly Load[]): Promise<readonly LoadResult[]> {
-  const soFar = loads.map(({ answers }) => answers.length + answersAround);
-  await until("answers after it", () =>
-    loads.every(({ answers }, index) => answers.length > (soFar[index] ?? 0)),
-  );
+  await untilAnswered(loads);
   return Promise.all(loads.map((load) => load.stop()));
 }
 

@@ -125,24 +125,45 @@ function ask({ origin, host }: Site, kind: Clients, agent: Agent | false): Promi
  * the throughput. `npm run bench:rollout` sends a thousand a second.
  */
 const pauseMs = 300;
-/** How many answers come before the work, and after it. */
+/** How many answers come before the work, and after it, at least. */
 const answersAround = 30;
 
 /** Does `work` under load. @returns the answers; a failed request is an error */
 export async function underLoad(origin: string, work: () => Promise<void>): Promise<LoadResult> {
-  const load = startLoad(origin, pauseMs);
+  const [result] = await during([startLoad(origin, pauseMs)], work);
+  return result ?? assert.fail();
+}
+
+/** Does `work` under each load, and ends them. @returns the answers of each; a failed request is an error */
+export async function during(loads: readonly Load[], work: () => Promise<void>) {
+  const results = await measured(loads, work);
+  const failures = results.flatMap((result) => result.failures);
+  const count = results.reduce((sum, { answers }) => sum + answers.length, 0);
+  assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${count} requests failed`);
+  return results;
+}
+
+/** The same where requests may fail. Each load has so many answers before the work, and after it. */
+export async function measured(
+  loads: readonly Load[],
+  work: () => Promise<void>,
+  count: number = answersAround,
+): Promise<readonly LoadResult[]> {
+  const stop = () => Promise.all(loads.map((load) => load.stop()));
   try {
-    await until("answers", () => load.answers.length > answersAround);
+    await untilAnswered(loads, count);
     await work();
-    const soFar = load.answers.length;
-    await until("answers after it", () => load.answers.length > soFar + answersAround);
+    await untilAnswered(loads, count);
   } finally {
-    await load.stop();
+    await stop();
   }
-  const result = await load.stop();
-  const counted = `${result.failures.length} of ${result.answers.length} requests failed`;
-  assert.deepEqual(result.failures.slice(0, 3), [], counted);
-  return result;
+  return await stop();
+}
+
+/** Waits until each has got so many answers more. */
+export async function untilAnswered(loads: readonly Load[], count: number = answersAround): Promise<void> {
+  const wanted = loads.map(({ answers }) => answers.length + count);
+  await until("answers", () => loads.every(({ answers }, index) => answers.length > (wanted[index] ?? 0)));
 }
 
 /** The result of a push for its sender; 0 for a failed connection. */

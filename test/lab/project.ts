@@ -6,6 +6,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { answerLines, countingLines, indented } from "../../src/rollout/requests.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { freePort } from "../harness/listen.ts";
@@ -54,20 +55,28 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv) {
   const docker = dockerIn(directory, env);
   const spawnRollout = ({ args = [], env: more }: RolloutOptions = {}) =>
     spawnHotpush(directory, { ...env, ...more }, ["rollout", ...args]);
+  /** The containers of a service with their ids, running or not. */
+  const containers = async (service: string): Promise<readonly string[]> => {
+    const labels = [`com.docker.compose.project=${name}`, `com.docker.compose.service=${service}`];
+    const filters = labels.flatMap((label) => ["--filter", `label=${label}`]);
+    const listed = await docker("ps", "--all", ...filters, "--format", "{{.Names}} {{.ID}}");
+    return listed.split("\n").filter(Boolean).sort();
+  };
   return {
     name,
     directory,
     origin: `http://127.0.0.1:${port}`,
     env,
     /** Writes the sources of a version of the app; the roll-out names it `commit`. */
-    write: (version: string, behaviour: Behaviour) =>
-      writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
+    write: (version: string, behaviour: Behaviour) => writeVersion(directory, version, behaviour),
     spawnRollout,
     rollOut: (options?: RolloutOptions) => endOf(spawnRollout(options)),
     hotpush: (...args: readonly string[]) => endOf(spawnHotpush(directory, env, args)),
     docker,
-    /** The containers of a service with their ids, running or not. */
-    containers: (service: string) => listContainers(docker, name, service),
+    containers,
+    /** The names of those. */
+    containerNames: async (service: string) =>
+      (await containers(service)).map((line) => line.split(" ")[0] ?? ""),
     /** The directory of the live files on the host. */
     livePath: () => docker("volume", "inspect", `${name}_live`, "--format", "{{.Mountpoint}}"),
     remove: async () => {
@@ -92,18 +101,6 @@ async function copyFiles(directory: string): Promise<void> {
     join(directory, "other", "Dockerfile"),
     'FROM debian:trixie-slim\nCMD ["sleep", "infinity"]\n',
   );
-}
-
-/** The containers of a service with their ids, running or not. */
-export async function listContainers(
-  docker: Docker,
-  name: string,
-  service: string,
-): Promise<readonly string[]> {
-  const labels = [`com.docker.compose.project=${name}`, `com.docker.compose.service=${service}`];
-  const filters = labels.flatMap((label) => ["--filter", `label=${label}`]);
-  const listed = await docker("ps", "--all", ...filters, "--format", "{{.Names}} {{.ID}}");
-  return listed.split("\n").filter(Boolean).sort();
 }
 
 /** Removes everything with the project's name. */
@@ -170,28 +167,42 @@ export async function readLive(project: TestProject, file: string = "app"): Prom
   return (await readFile(join(await project.livePath(), file), "utf8")).trim();
 }
 
-/** The requests that a roll-out with `--json` has counted. */
+/** The events of a roll-out with `--json`, each with its time. */
+export function eventsIn(output: string): readonly (RolloutEvent & { readonly at: string })[] {
+  const lines = output.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line));
+}
+
+/** The requests that it has counted. */
 export function requestsIn(output: string): readonly SiteRequests[] {
-  const events = output.split("\n").filter((line) => line.startsWith("{"));
-  return events.map((line) => JSON.parse(line)).find(({ event }) => event === "requests").sites;
+  return eventsIn(output).find((one) => one.event === "requests")?.sites ?? assert.fail(output);
+}
+
+/** Writes the sources of a version of the app in `directory`. */
+export function writeVersion(directory: string, version: string, behaviour: Behaviour): Promise<void> {
+  return writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour }));
+}
+
+/** The version that answers at an address. */
+export async function versionAt(origin: string): Promise<string> {
+  const response = await fetch(origin, { headers: { connection: "close" } });
+  return (await response.text()).split(" ")[0] ?? "";
 }
 
 const entry = join(import.meta.dirname, "hotpush.ts");
 /** As for `npm start`: the tests run hundreds of commands. */
 const compiled = join(import.meta.dirname, "../../node_modules/.cache/compiled");
 
-/** Starts a command of Hotpush in `directory`, as a process that a test can kill; as `user`, if this is root. */
+/** Starts a command of Hotpush in `directory`, as a process that a test can kill. */
 export function spawnHotpush(
   directory: string,
   env: NodeJS.ProcessEnv,
   args: readonly string[],
-  user: { readonly uid?: number; readonly gid?: number } = {},
 ): ChildProcess {
   return spawn(process.execPath, [entry, ...args], {
     cwd: directory,
     env: { NODE_COMPILE_CACHE: compiled, ...env },
     stdio: ["ignore", "pipe", "pipe"],
-    ...user,
   });
 }
 

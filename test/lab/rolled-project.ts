@@ -2,7 +2,14 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { underLoad } from "./load.ts";
-import { type Behaviour, makeProject, outputOf, type RolloutOptions, type TestProject } from "./project.ts";
+import {
+  type Behaviour,
+  makeProject,
+  outputOf,
+  type RolloutOptions,
+  type TestProject,
+  versionAt,
+} from "./project.ts";
 
 /** A project with an app that is rolled out repeatedly. */
 export type RolledProject = Awaited<ReturnType<typeof makeRolledProject>>;
@@ -20,10 +27,7 @@ export async function makeRolledProject(
     const args = ["--commit", commit.toString(16).padStart(12, "0").padEnd(40, "c"), ...(options.args ?? [])];
     return project.rollOut({ ...options, args });
   };
-  const version = async () => {
-    const response = await fetch(project.origin, { headers: { connection: "close" } });
-    return (await response.text()).split(" ")[0] ?? "";
-  };
+  const version = () => versionAt(project.origin);
   const serving = async (wanted: string) => {
     if ((await version()) === wanted) return;
     await outputOf(deploy(wanted, "graceful"));

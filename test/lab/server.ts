@@ -20,7 +20,7 @@ import { freePort } from "../harness/listen.ts";
 import { git } from "../harness/repository.ts";
 import { until } from "../harness/until.ts";
 import { commitAndPush } from "./git-remote.ts";
-import { dockerIn, endOf, removeFromEngine, spawnHotpush } from "./project.ts";
+import { dockerIn, endOf, removeFromEngine, spawnHotpush, writeVersion } from "./project.ts";
 
 /** By name, as in a compose file. */
 type Services = Readonly<Record<string, object>>;
@@ -178,7 +178,6 @@ export function webService(port: string): object {
 }
 
 async function commitVersion(clone: string, version: string): Promise<string> {
-  const behaviour = { version, behaviour: "dies-on-sigterm" };
-  await writeFile(join(clone, "app", "behaviour.json"), JSON.stringify(behaviour));
+  await writeVersion(clone, version, "dies-on-sigterm");
   return commitAndPush(clone);
 }

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { testSecret } from "../harness/delivery.ts";
 import { freePort } from "../harness/listen.ts";
 import { until } from "../harness/until.ts";
-import { type Behaviour, type Docker, endOf, spawnHotpush } from "./project.ts";
+import { type Behaviour, type Docker, dockerIn, endOf, spawnHotpush, writeVersion } from "./project.ts";
 
 const run = promisify(execFile);
 const example = join(import.meta.dirname, "../../examples/swarm");
@@ -47,8 +47,7 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv, options: StackOptions
   const edit = editorOf(join(directory, "stack.yaml"));
   await suitTests(edit, name);
   if (hotpushImage === "") await edit(/^ {2}hotpush:\n {4}image(?:.*\n)*?\n/gm, "");
-  const docker = async (...args: readonly string[]) =>
-    (await run("docker", args, { env, cwd: directory })).stdout.trim();
+  const docker = dockerIn(directory, env);
   return {
     name,
     directory,
@@ -56,8 +55,7 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv, options: StackOptions
     edit,
     docker,
     /** Writes the sources of a version of the app. */
-    write: (version: string, behaviour: Behaviour) =>
-      writeFile(join(directory, "app", "behaviour.json"), JSON.stringify({ version, behaviour })),
+    write: (version: string, behaviour: Behaviour) => writeVersion(directory, version, behaviour),
     spawnHotpush: (...args: readonly string[]) => spawnHotpush(directory, env, args),
     hotpush: (...args: readonly string[]) => endOf(spawnHotpush(directory, env, args)),
     /** The ids of the tasks of a service that Swarm wants to run. */
