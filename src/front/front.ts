@@ -9,7 +9,7 @@ import { askOverSocket, openSpool, type Spool } from "./webhook/spool.ts";
 import { createReceiver } from "./webhook/webhook.ts";
 
 /** How long open requests may take to be answered when the service stops. */
-const lastAnswersMs = 1_000;
+const lastAnswersMs = 3_000;
 
 export interface FrontOptions {
   readonly service: ServiceSettings;

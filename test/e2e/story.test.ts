@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { cp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { deliver, githubPush, testSecret } from "../harness/delivery.ts";
+import { deliver, githubPush, statePaths, testSecret } from "../harness/delivery.ts";
 import { readDeployments, readRecorded, recordedDeliveryCount } from "../harness/records.ts";
 import { git } from "../harness/repository.ts";
 import { writeScript } from "../harness/temporary.ts";
@@ -59,6 +59,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     await project.docker("compose", "up", "--detach", "--build", "--wait");
     const format = ["--format", "{{.Mountpoint}}"];
     statePath = await project.docker("volume", "inspect", `${project.name}_hotpush`, ...format);
+    statePaths.set(project.origin, statePath);
   });
   after(async () => {
     await project?.remove();
