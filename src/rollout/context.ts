@@ -57,8 +57,8 @@ export interface Rollout extends RolloutContext {
   readonly liveDirectory: LiveDirectory | null;
   /** The live files that the proxy reads; null if it does not say. */
   readonly liveFilesRead: ReadonlySet<string> | null;
-  /** Null if Caddy does not log requests. */
-  readonly requestCount: RequestCount | null;
+  /** The requests so far to the containers of these names; null if Caddy does not log requests. */
+  readonly requestCount: ((containers: readonly string[]) => Answered) | null;
 }
 
 /** The live files of one project, and the proxy that reads them. */
@@ -90,17 +90,6 @@ export function onService<Known extends Pick<Rollout, "liveDirectory" | "liveFil
   return { ...rollout, service, liveDirectory: isRead ? rollout.liveDirectory : null };
 }
 
-/** A drained container has no requests left: it gets this long to exit, not its whole stop grace period. */
-const drainedGraceS = 10;
-
-/**
- * The most seconds between SIGTERM and SIGKILL, even if a container's own stop grace period is longer. A container
- * that was not drained may be in the middle of its work.
- */
-export function longestGraceS({ liveDirectory }: Pick<Rollout, "liveDirectory">): number {
-  return liveDirectory === null ? Number.POSITIVE_INFINITY : drainedGraceS;
-}
-
 /** All containers of the service, running or not, oldest first. */
 export function containersOf({ engine, project, service }: ServiceRollout): Promise<Containers> {
   return listContainers(engine, project.name, service.name);
@@ -112,10 +101,4 @@ export interface Answered {
   readonly bad: number;
   /** How long the answers took, the newest of each container. */
   readonly durationsMs: readonly number[];
-}
-
-/** What a guard asks of the requests so far. */
-export interface RequestCount {
-  /** Those to the containers of these names. */
-  readonly to: (containers: readonly string[]) => Answered;
 }

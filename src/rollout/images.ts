@@ -10,7 +10,6 @@ import {
   runCompose,
 } from "#platform/compose";
 import {
-  findOwnService,
   inspectImage,
   isNamedByCommit,
   listContainers,
@@ -24,10 +23,9 @@ import { checkedOutCommit } from "#platform/git";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import type { Rollout, RolloutContext } from "./context.ts";
-import { mayGoBack, type RolloutService, readProject, withoutOwn } from "./project.ts";
+import { mayGoBack, type RolloutService, readProjectAround } from "./project.ts";
 import { note, type RolloutStep, timed } from "./report.ts";
 import {
-  imageIsGone,
   readVersions,
   type Version,
   type VersionImage,
@@ -115,7 +113,7 @@ async function tagBuilt(rollout: RolloutContext, service: RolloutService): Promi
     throw new ProblemError({ code: "build_failed", detail });
   }
   const tag = () => tagByCommit(engine, service.image, image.id, commit);
-  await timed({ ...rollout, service }, "tag", tag, (name) => name);
+  await timed({ ...rollout, service }, "tag", tag);
 }
 
 async function runReported(
@@ -131,12 +129,9 @@ async function runReported(
   const run = async () => {
     const ending = await runCompose(rollout, argv, { timeoutMs: buildTimeoutMs, onLine, input });
     if (hasSucceeded(ending)) return;
-    const text = `The ${step} of ${services.join(", ")} failed: ${complaintOf(step, ending)}. No container was touched.`;
-    throw new ProblemError({
-      code: step === "pull" ? "image_pull_failed" : "build_failed",
-      detail: text,
-      evidence: ending.lastLines,
-    });
+    const detail = `The ${step} of ${services.join(", ")} failed: ${complaintOf(step, ending)}. No container was touched.`;
+    const code = step === "pull" ? "image_pull_failed" : "build_failed";
+    throw new ProblemError({ code, detail, evidence: ending.lastLines });
   };
   await timed(rollout, step, run, services.join(", "));
 }
@@ -161,19 +156,19 @@ export async function nameImages(
     const image = version.images[service.name];
     return image && mayGoBack(service) ? [{ service, image, isPinned: service.image.includes("@") }] : [];
   });
-  for (const { service, image, isPinned } of returning)
-    if (!isPinned && (await inspectImage(engine, image.id)) === null)
-      throw imageIsGone(service.name, image, version);
+  for (const { service, image, isPinned } of returning) {
+    if (isPinned || (await inspectImage(engine, image.id)) !== null) continue;
+    const detail = `The image ${image.tag} of ${service.name} is no longer here: deploy the commit ${version.commit} again instead.`;
+    throw new ProblemError({ code: "no_previous_version", detail });
+  }
   for (const { service, image, isPinned } of returning) {
     const { image: name, isBuilt } = service;
     if (!isPinned) await tagImage(engine, image.id, name);
     if (isBuilt || image.image === name) continue;
     // Without it, an operator who rolls out the same name again would wonder why nothing changes.
     const goesBack = `goes back to ${image.image}, which the name ${name} stands for here from now on. To get the other one again: hotpush rollout --pull`;
-    note(
-      { report, service },
-      isPinned ? `stays: the compose file names its image by the digest, ${name}` : goesBack,
-    );
+    const stays = `stays: the compose file names its image by the digest, ${name}`;
+    note({ report, service }, isPinned ? stays : goesBack);
   }
 }
 
@@ -263,9 +258,7 @@ async function servingContainers({ engine, project }: Pick<Rollout, "engine" | "
 }
 
 /** The images that the services of a compose project run now, by service. */
-export async function servingImages(
-  on: Pick<Rollout, "engine" | "project" | "commit">,
-): Promise<Version["images"]> {
+export async function servingImages(on: Pick<Rollout, "engine" | "project" | "commit">) {
   const { engine, project, commit } = on;
   const images: Record<string, VersionImage> = {};
   // An old container that could not be removed may still be there: serving ones come first, and the newest of
@@ -296,9 +289,8 @@ export async function commitOf(
   named: string | undefined,
   env: NodeJS.ProcessEnv,
 ): Promise<string> {
-  const known =
-    commitIn(named) ?? (await checkedOutCommit(directory, { env })) ?? commitIn(env.DEPLOY_COMMIT);
-  return known ?? timeAsCommit(Date.now());
+  const known = commitIn(named) ?? (await checkedOutCommit(directory, { env }));
+  return known ?? commitIn(env.DEPLOY_COMMIT) ?? timeAsCommit(Date.now());
 }
 
 /** Twelve digits of a time, used in place of a commit outside of git. */
@@ -318,9 +310,9 @@ function commitIn(text: string | undefined): string | null {
 export function watchedImages(services: readonly RolloutService[]): readonly string[] {
   const isOfCi = (image: string) => splitReference(image).repository.includes("/") && !image.includes("@");
   const watched = services.filter(
-    (service) => mayGoBack(service) && !service.isBuilt && service.replicas > 0 && isOfCi(service.image),
+    (service) => mayGoBack(service) && !service.isBuilt && service.replicas > 0,
   );
-  return [...new Set(watched.map(({ image }) => image))];
+  return [...new Set(watched.map(({ image }) => image).filter(isOfCi))];
 }
 
 /**
@@ -334,9 +326,7 @@ export async function findNewImages(
   options: ComposeOptions & { readonly engine: Engine },
 ): Promise<readonly string[]> {
   const { engine } = options;
-  const whole = readProject(await loadModel(options));
-  const own = await findOwnService(engine);
-  const project = withoutOwn(whole, own?.project === whole.name ? own.service : null);
+  const { project } = await readProjectAround(engine, await loadModel(options));
   const watched = watchedImages(project.services);
   if (watched.length === 0) return [];
   const resolved = await resolveDigests(options, watched);

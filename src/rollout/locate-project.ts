@@ -2,6 +2,7 @@ import { constants, existsSync } from "node:fs";
 import { mkdir, readFile, stat, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import {
+  adminSocket,
   liveMount,
   projectOfNetwork,
   type ServerState,
@@ -43,9 +44,6 @@ export async function locateProject(engine: Engine, target: ComposeTarget): Prom
   return { ...target, projectDirectory, ...startedAs(own, target, projectDirectory) };
 }
 
-/** A path on the host, and the path in the container where it is mounted. */
-type MountedPath = Pick<ContainerMount, "source" | "target">;
-
 /** The path of `directory` on the host, which identifies a project. Without a mount it is `directory` itself. */
 export async function hostDirectoryOf(engine: Engine, directory: string): Promise<string> {
   const own = await findOwnContainer(engine);
@@ -53,7 +51,7 @@ export async function hostDirectoryOf(engine: Engine, directory: string): Promis
 }
 
 /** The host's path of `path`, by the innermost mount that contains it; null if it is not mounted. */
-export function hostPathOf(mounts: readonly MountedPath[], path: string): string | null {
+export function hostPathOf(mounts: Mounts, path: string): string | null {
   const holding = mounts.filter(({ target }) => path === target || path.startsWith(`${target}/`));
   const [innermost] = holding.toSorted((a, b) => b.target.length - a.target.length);
   return innermost ? join(innermost.source, relative(innermost.target, path)) : null;
@@ -75,6 +73,9 @@ function startedAs(
   const areUsual = used.every((file) => /\/(?:docker-)?compose(?:\.override)?\.ya?ml$/.test(file));
   return { projectName: name, files: files.length > 0 || areUsual ? files : used };
 }
+
+/** Paths on the host, and those in the container where they are mounted. */
+type Mounts = readonly Pick<ContainerMount, "source" | "target">[];
 
 /** Links the host's path to the repository in this container, so that one path works for both. */
 async function standIn(directory: string, hostDirectory: string): Promise<void> {
@@ -136,22 +137,22 @@ export async function findStatePath(
   if (env.STATE_PATH && !env.SERVER_STATE_PATH) return stateDirectoryOf(env);
   const machine = await findServerState(engine);
   if (machine === null) return stateDirectoryOf(env);
-  const project = await serverProjectOf(target, env);
+  const { signal } = new AbortController();
+  // If compose cannot read the project, the roll-out reports that, with compose's message.
+  const model = await loadModel({ target, env, signal, lockDescriptor: undefined }).catch(() => null);
+  const project = model && projectOnServer(model);
   if (project === null) return stateDirectoryOf(env);
   const path = join(machine.projects, project);
   if (isAllowed(path, constants.W_OK | constants.X_OK)) return path;
-  const advice = existsSync(path)
-    ? "Run the command as the owner of the checkout or as root."
-    : "It is missing; the service run makes it when it starts: docker start hotpush-run-1.";
-  const detail = `The lock of the roll-outs of ${project} and the list of its good versions are in ${path}, which this user cannot use. ${advice} Nothing was changed.`;
+  const detail = `The lock of the roll-outs of ${project} and the list of its good versions are in ${path}, which this user cannot use. ${adviceOnServer(path)}`;
   throw new ProblemError({ code: "state_unusable", detail });
 }
 
-/** Null if compose cannot read the project: the roll-out reports that, with compose's message. */
-async function serverProjectOf(target: ComposeTarget, env: NodeJS.ProcessEnv): Promise<string | null> {
-  const { signal } = new AbortController();
-  const model = await loadModel({ target, env, signal, lockDescriptor: undefined }).catch(() => null);
-  return model && projectOnServer(model);
+/** What to do about a directory of a project on the server that this user cannot use. */
+function adviceOnServer(path: string): string {
+  return existsSync(path)
+    ? "Run the command as the owner of the checkout or as root. Nothing was changed."
+    : "It is missing; the service run makes it when it starts: docker start hotpush-run-1. Nothing was changed.";
 }
 
 /**
@@ -164,11 +165,12 @@ export function projectOnServer({ name, networks = {}, services }: ComposeModel)
     const project = network.external ? projectOfNetwork(network.name) : null;
     return project === null ? [] : [{ key, project }];
   });
-  const hasAliases = ({ key, project }: { readonly key: string; readonly project: string }) =>
+  const aliased = joined.find(({ key, project }) =>
     Object.entries(services).some(([service, { networks: own }]) =>
       own?.[key]?.aliases?.includes(serviceAlias(service, project)),
-    );
-  const own = joined.find(hasAliases) ?? joined.find(({ project }) => project === name) ?? joined[0];
+    ),
+  );
+  const own = aliased ?? joined.find(({ project }) => project === name) ?? joined[0];
   return own?.project ?? null;
 }
 
@@ -190,9 +192,6 @@ async function findServerState(engine: Engine): Promise<ServerState | null> {
   return { ...state, live: live ?? state.live };
 }
 
-/** Caddy's admin API is on this socket in the live directory, or beside those of all projects. */
-const socketName = "admin.sock";
-
 /**
  * Finds the directory with the live files: the given one, else what is mounted at /run/live in this container, else,
  * on the host, what the compose file mounts at /run/live in any service. For a project on the server it is the
@@ -208,26 +207,29 @@ export async function findLiveDirectory(
   { livePath }: Pick<RolloutRequest, "livePath">,
 ): Promise<LiveDirectory | null> {
   const project = projectOnServer(model);
-  const find = async () =>
-    project === null ? ownDirectory(engine, model) : join(await liveRoot(engine, project), project);
+  const find = async () => {
+    if (await isMountedHere()) return join(liveMount, project ?? "");
+    return project === null ? ownDirectory(engine, model) : directoryOnServer(engine, project);
+  };
   const path = livePath || (await find());
   if (path === null) return null;
-  if (!isAllowed(path, constants.W_OK)) throw notWritable(path, project !== null);
-  return { path, adminSocket: join(project === null ? path : dirname(path), socketName), project };
+  if (isAllowed(path, constants.W_OK))
+    return { path, adminSocket: join(project === null ? path : dirname(path), adminSocket), project };
+  const alone = `In a container, mount the volume at ${liveMount} in Hotpush's own service; on the host, run as root.`;
+  const advice = project === null ? alone : adviceOnServer(path);
+  const detail = `The live files are in ${path}, and this process cannot write there. ${advice}`;
+  throw new ProblemError({ code: "live_file_not_writable", detail });
 }
 
-/** Where the directories of all projects on the server are. */
-async function liveRoot(engine: Engine, project: string): Promise<string> {
-  if (await isMountedHere()) return liveMount;
+async function directoryOnServer(engine: Engine, project: string): Promise<string> {
   const machine = await findServerState(engine);
-  if (machine !== null) return machine.live;
+  if (machine !== null) return join(machine.live, project);
   const detail = `${project} is on Hotpush's server (its network is external), and this engine has none: its containers were not found, so the live files were not either. Start it (docker compose up --detach, in /etc/hotpush), or set it up again, in the checkout: hotpush init. Nothing was changed.`;
   throw new ProblemError({ code: "live_file_not_writable", detail });
 }
 
 /** The directory of a project with a proxy of its own. */
 async function ownDirectory(engine: Engine, model: ComposeModel): Promise<string | null> {
-  if (await isMountedHere()) return liveMount;
   const mounts = Object.values(model.services).flatMap((service) => service.volumes ?? []);
   const { type, source } = mounts.find(({ target }) => target === liveMount) ?? {};
   if (source === undefined || type === "bind") return source ?? null;
@@ -240,13 +242,4 @@ async function ownDirectory(engine: Engine, model: ComposeModel): Promise<string
 async function isMountedHere(): Promise<boolean> {
   if (!existsSync("/.dockerenv")) return false;
   return hasMounts(await readFile("/proc/self/mountinfo", "utf8"), [liveMount]);
-}
-
-function notWritable(path: string, isOnServer: boolean): ProblemError {
-  const alone = `In a container, mount the volume at ${liveMount} in Hotpush's own service; on the host, run as root.`;
-  const onServer = existsSync(path)
-    ? "Run the command as the owner of the checkout or as root. Nothing was changed."
-    : "It is missing; the service run makes it when it starts: docker start hotpush-run-1. Nothing was changed.";
-  const detail = `The live files are in ${path}, and this process cannot write there. ${isOnServer ? onServer : alone}`;
-  return new ProblemError({ code: "live_file_not_writable", detail });
 }

@@ -35,10 +35,9 @@ export async function lockRollout(
   options: LockOptions = {},
 ): Promise<RolloutLock> {
   try {
-    await makeStateDirectory(dirname(path));
+    const owner = await makeStateDirectory(dirname(path));
     const file = await open(path, "a+");
     try {
-      const owner = inheritedOwner(dirname(path));
       if (owner !== null) await file.chown(owner.uid, owner.gid);
       await waitForLock(file.fd, path, waitS, options);
       return { descriptor: file.fd, release: () => file.close() };
@@ -62,9 +61,14 @@ async function waitForLock(
   waitS: number,
   { report = () => {}, signal }: LockOptions,
 ): Promise<void> {
-  if (await tryLock(descriptor, path, 0)) return;
+  const tryLock = (seconds: number, stopping?: AbortSignal) =>
+    flock(descriptor, { waitS: seconds, signal: stopping }).catch((error: Error) => {
+      const detail = `${path} could not be locked (${error.message}). Nothing was changed. Roll out again; if that fails in the same way, set STATE_PATH to a directory whose file system has locks.`;
+      throw new ProblemError({ code: "state_unusable", detail }, error);
+    });
+  if (await tryLock(0)) return;
   const wait = async () => {
-    if (await tryLock(descriptor, path, waitS, signal)) return;
+    if (await tryLock(waitS, signal)) return;
     const detail = signal?.aborted
       ? "The roll-out was asked to stop while it waited for another one. Nothing was changed."
       : `Another roll-out of this project did not end within ${waitS} s. It holds ${path}. Nothing was changed.`;
@@ -73,22 +77,6 @@ async function waitForLock(
   if (waitS === 0) return wait();
   note({ report }, `waiting for another roll-out of this project, ${waitS} s at most`);
   await timed({ report }, "lock", wait, "the other roll-out is done");
-}
-
-/** Tries to lock the open file `descriptor`; waits up to `waitS` seconds, or until `signal` is aborted. */
-async function tryLock(
-  descriptor: number,
-  path: string,
-  waitS: number,
-  signal?: AbortSignal,
-): Promise<boolean> {
-  try {
-    return await flock(descriptor, { waitS, signal });
-  } catch (error) {
-    const { message } = error as Error;
-    const detail = `${path} could not be locked (${message}). Nothing was changed. Roll out again; if that fails in the same way, set STATE_PATH to a directory whose file system has locks.`;
-    throw new ProblemError({ code: "state_unusable", detail }, error);
-  }
 }
 
 /** The files in which roll-outs keep what Docker does not: the lock, and the good versions. */
@@ -112,11 +100,14 @@ export function rolloutState(stateDirectory: string, projectDirectory: string): 
 /**
  * Makes a directory of state files. As root, it belongs to the owner of the directory above it: scripts of a project
  * on the server run as the owner of its checkout, and must be able to use what a roll-out by hand has made.
+ *
+ * @returns the owner to give its files; null: as they are
  */
-export async function makeStateDirectory(path: string): Promise<void> {
+export async function makeStateDirectory(path: string) {
   const owner = inheritedOwner(nearestExisting(path));
   const made = await mkdir(path, { recursive: true });
   if (made !== undefined && owner !== null) await chown(path, owner.uid, owner.gid);
+  return inheritedOwner(path);
 }
 
 /**

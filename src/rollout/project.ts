@@ -11,7 +11,7 @@ import {
   complaintOf,
   runCompose,
 } from "#platform/compose";
-import type { Container, ContainerMount } from "#platform/docker/containers";
+import { type Container, type ContainerMount, findOwnService } from "#platform/docker/containers";
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { hasEndedWell, isServing } from "#platform/docker/health";
 import { type Argv, hasSucceeded } from "#platform/run-command";
@@ -161,17 +161,13 @@ const shortestMs = 60_000;
  * How long a new container may take to be healthy without a label: a minute, or as long as Docker's own health check
  * needs to call it unhealthy, plus 10 s.
  */
-function defaultHealthyTimeoutMs(healthcheck: ComposeHealthcheck | undefined): number {
-  return Math.max(shortestMs, untilUnhealthyMs(healthcheck) + 10_000);
-}
-
-/** Docker's defaults: no start period, 3 retries, an interval and a time-out of 30 s. */
-function untilUnhealthyMs(healthcheck: ComposeHealthcheck | undefined): number {
-  if (!healthcheck || healthcheck.disable) return 0;
-  const startPeriodMs = parseGoDurationMs(healthcheck.start_period ?? "0s") ?? 0;
-  const intervalMs = parseGoDurationMs(healthcheck.interval ?? "30s") ?? 30_000;
-  const timeoutMs = parseGoDurationMs(healthcheck.timeout ?? "30s") ?? 30_000;
-  return startPeriodMs + (healthcheck.retries ?? 3) * (intervalMs + timeoutMs);
+function defaultHealthyTimeoutMs(healthcheck: ComposeHealthcheck = { disable: true }): number {
+  if (healthcheck.disable) return shortestMs;
+  // Docker's defaults.
+  const { start_period = "0s", interval = "30s", timeout = "30s", retries = 3 } = healthcheck;
+  const untilUnhealthyMs =
+    goDurationMs(start_period) + retries * (goDurationMs(interval) + goDurationMs(timeout));
+  return Math.max(shortestMs, untilUnhealthyMs + 10_000);
 }
 
 /**
@@ -199,14 +195,9 @@ const unitsMs: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-/**
- * Reads a duration as Go writes it and compose prints it: `1m30s`, `500ms`, `2h45m0.5s`.
- *
- * @returns milliseconds, or null if `text` is no such duration
- */
-export function parseGoDurationMs(text: string): number | null {
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/gy)];
-  if (parts.length === 0 || parts.map(([whole]) => whole).join("") !== text) return null;
+/** Reads a duration as Go writes it, and compose prints what it has checked: `1m30s`, `500ms`, `2h45m0.5s`. */
+export function goDurationMs(text: string): number {
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)];
   return parts.reduce((sum, [, number, unit]) => sum + Number(number) * (unitsMs[unit ?? ""] ?? 0), 0);
 }
 
@@ -276,6 +267,16 @@ function clashOfTwo(service: ComposeService): string | null {
   return address ? `fixed address ${address.ipv4_address ?? address.ipv6_address}` : null;
 }
 
+/** What a service's plan depends on. */
+interface Planned {
+  readonly service: RolloutService;
+  readonly commit: string;
+  /** The version to go back to; null to roll out the sources. */
+  readonly version: Version | null;
+  /** The last good version; null before the first one. */
+  readonly current: Version | null;
+}
+
 /** What a roll-out does with a service. */
 export type Action =
   | { readonly kind: "leave" }
@@ -302,54 +303,25 @@ export function planService(
   containers: readonly Container[],
   { imageId, configHash }: UpToDate,
 ): Action {
+  const { service } = on;
   const isCurrent = (container: Container) =>
     container.configHash === configHash && container.image === imageId;
-  return planOneShot(on, containers, isCurrent) ?? planLasting(on.service, containers, isCurrent);
-}
-
-interface Planned extends Versions {
-  readonly service: RolloutService;
-  /** The version to go back to; null to roll out the sources. */
-  readonly version: Version | null;
-}
-
-interface Versions {
-  /** The last good version; null before the first one. */
-  readonly current: Version | null;
-  readonly commit: string;
-}
-
-/**
- * A one-shot service runs in each roll-out of a new commit, as with `docker compose up`: it may read files of the
- * repository. If no other service waits for it, it is recognized by its earlier runs, and started like any other.
- */
-function planOneShot(
-  on: Planned,
-  containers: readonly Container[],
-  isCurrent: (container: Container) => boolean,
-): Action | null {
-  const { name, replacement } = on.service;
-  const { known, ranAtCommit } = oneShotsOf(on);
+  const { name, replacement } = service;
+  // A one-shot service runs in each roll-out of a new commit, as with `docker compose up`: it may read files of the
+  // repository. If no other service waits for it, it is recognized by its earlier runs, and started like any other.
   const isAwaited = replacement.how === "run-once";
   const isOver = containers.length > 0 && containers.every(hasEndedWell);
-  if (!isAwaited && !(isOver && known.includes(name))) return null;
-  // Their changes stay, and an earlier version of them may not know those.
-  if (on.version !== null) return { kind: "skip" };
-  if (isOver && ranAtCommit.includes(name) && containers.every(isCurrent)) return { kind: "leave" };
-  return isAwaited ? { kind: "run" } : null;
-}
-
-function planLasting(
-  service: RolloutService,
-  containers: readonly Container[],
-  isCurrent: (container: Container) => boolean,
-): Action {
-  const { replacement } = service;
+  const { known, ranAtCommit } = oneShotsOf(on);
+  if (isAwaited || (isOver && known.includes(name))) {
+    // Their changes stay, and an earlier version of them may not know those.
+    if (on.version !== null) return { kind: "skip" };
+    if (isOver && ranAtCommit.includes(name) && containers.every(isCurrent)) return { kind: "leave" };
+    if (isAwaited) return { kind: "run" };
+  }
   const running = containers.filter(({ status }) => status === "running");
   const isComplete = running.length === service.replicas && running.every(isCurrent);
-  if (replacement.how === "recreate") {
+  if (replacement.how === "recreate")
     return isComplete ? { kind: "leave" } : { kind: "recreate", reason: replacement.reason };
-  }
   if (running.length === 0) return { kind: "start" };
   if (isComplete && running.every(isServing)) return { kind: "leave" };
   const volume = anonymousVolume(service, running);
@@ -370,16 +342,13 @@ export function anonymousVolume(
 ): string | null {
   const [only, ...others] = containers;
   if (replacement.how !== "roll" || replacement.isByLabel || !only || others.length > 0) return null;
+  // The engine generates the name of a volume that has none.
+  const isAnonymous = ({ type, name }: ContainerMount) => type === "volume" && /^[0-9a-f]{64}$/.test(name);
   return only.mounts.find(isAnonymous)?.target ?? null;
 }
 
-/** The engine generates the name of a volume that has none. */
-function isAnonymous({ type, name }: ContainerMount): boolean {
-  return type === "volume" && /^[0-9a-f]{64}$/.test(name);
-}
-
 /** The one-shot services that ran to their end at the commit of the last good version; none at this one if it is another. */
-export function oneShotsOf({ current, commit }: Versions) {
+export function oneShotsOf({ current, commit }: Pick<Planned, "current" | "commit">) {
   const known = current?.ran ?? [];
   // Compares the digits in image names: a given commit may be shortened to those.
   const isSame = current?.commit.slice(0, 12) === commit.slice(0, 12);
@@ -391,9 +360,16 @@ export function mayGoBack({ isBuilt, replacement: { how } }: RolloutService): bo
   return how !== "run-once" && (isBuilt || how !== "recreate");
 }
 
-/** A roll-out would end with the container that it runs in. */
-export function withoutOwn<Known extends RolloutProject>(project: Known, own: string | null): Known {
-  return { ...project, services: project.services.filter(({ name }) => name !== own) };
+/**
+ * Makes the project without the service in whose container this process runs: a roll-out would end with it.
+ *
+ * @returns `own` is that service, null if it is none of the project's
+ */
+export async function readProjectAround(engine: Engine, model: ComposeModel) {
+  const { name, services } = readProject(model);
+  const container = await findOwnService(engine);
+  const own = container?.project === name ? container.service : null;
+  return { project: { name, services: services.filter((service) => service.name !== own) }, own };
 }
 
 /**
@@ -436,7 +412,9 @@ export async function refuseChangedNetworks(
   argv: Argv,
 ): Promise<void> {
   for (const { network, isRenamed } of await doubted(rollout, service)) {
-    if (isRenamed || (await wouldStop(rollout, service, argv))) throw changed(network);
+    if (!isRenamed && !(await wouldStop(rollout, service, argv))) continue;
+    const detail = `The network ${network.name} must be recreated, because its part of the compose file changed. All of its containers are down for some seconds meanwhile; no roll-out can avoid that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container was touched.`;
+    throw new ProblemError({ code: "network_changed", detail });
   }
 }
 
@@ -473,12 +451,10 @@ function hashOf({ definition }: Network): string {
  */
 async function wouldStop(rollout: Asking, { name }: RolloutService, argv: Argv): Promise<boolean> {
   const [docker, plugin = "", ...rest] = argv;
+  const rehearsal = [docker, plugin, "--dry-run", ...rest] as const;
   const lines: string[] = [];
   const onLine = (line: string) => lines.push(line);
-  const ending = await runCompose(rollout, [docker, plugin, "--dry-run", ...rest], {
-    timeoutMs: rehearsalTimeoutMs,
-    onLine,
-  });
+  const ending = await runCompose(rollout, rehearsal, { timeoutMs: rehearsalTimeoutMs, onLine });
   if (lines.some((line) => /\bContainer\b.*\bStopp/.test(line))) return true;
   if (hasSucceeded(ending)) return false;
   throw new ProblemError({
@@ -486,11 +462,6 @@ async function wouldStop(rollout: Asking, { name }: RolloutService, argv: Argv):
     detail: `${name} was not started: ${complaintOf("start", ending)} in a dry run.`,
     evidence: ending.lastLines,
   });
-}
-
-function changed({ name }: Network): ProblemError {
-  const detail = `The network ${name} must be recreated, because its part of the compose file changed. All of its containers are down for some seconds meanwhile; no roll-out can avoid that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container was touched.`;
-  return new ProblemError({ code: "network_changed", detail });
 }
 
 /**

@@ -17,11 +17,14 @@ import { isServing, lastLogLines } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
-import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
+import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { checkNewVersion, patient, runHooks, waitAllReady } from "./verify.ts";
 
-/** Stopping the old one can take its whole stop grace period. */
-const recreateTimeoutMs = 300_000;
+const upOf = {
+  /** Stopping the old one can take its whole stop grace period. */
+  recreate: { timeoutMs: 300_000, options: [] },
+  run: { timeoutMs: 120_000, options: ["--force-recreate"] },
+} as const;
 
 /**
  * Replaces a service of which two cannot run: stops the old container, then starts the new one, and reports how long
@@ -34,58 +37,46 @@ export async function recreateService(
   old: Containers,
   reason: string,
 ): Promise<ServiceOutcome> {
-  const before = await readOldContainers(on, old);
+  const { service, engine } = on;
+  const running = old.filter(({ status }) => status === "running");
+  // Read before compose removes them.
+  const specs = await Promise.all(running.map(({ id }) => readContainerSpec(engine, id)));
+  const before = { containers: old, specs: specs.filter((spec) => spec !== null) };
+  const isFirst = running.length === 0;
   const startedMs = performance.now();
   const downMs = () => Math.round(performance.now() - startedMs);
   try {
-    const { fresh, healthyAfterMs, haveEnded } = await recreate(on, old, reason);
-    if (haveEnded) return ranOutcome(on.service, fresh);
-    if (sameContainers(old, fresh)) return unchangedOutcome(on.service, fresh);
-    if (!hasRunning(old)) return outcomeOf(on.service, "started", { new: fresh }, { healthyAfterMs, reason });
+    await timed(on, "recreate", () => bringUp(on, "recreate"), `two cannot run: ${reason}`);
+    const fresh = await containersOf(on);
+    const ready = await waitAllReady(on, fresh, { mayEnd: service.mayEnd && isFirst });
+    const { healthyAfterMs } = ready;
+    // Compose decides whether something changed.
+    const isSame = old.map(({ id }) => id).join() === fresh.map(({ id }) => id).join();
+    // A first start is checked at the end, when the live files are there.
+    if (!isFirst && !isSame) await checkNewVersion(on, fresh, patient);
+    if (ready.haveEnded) return outcomeOf(service, "ran", { new: fresh });
+    if (isSame) return outcomeOf(service, "unchanged", { old, new: fresh });
+    if (isFirst) return outcomeOf(service, "started", { new: fresh }, { healthyAfterMs, reason });
     const seen = { healthyAfterMs, downtimeMs: downMs(), reason };
-    return outcomeOf(on.service, "recreated", { old, new: fresh }, seen);
+    return outcomeOf(service, "recreated", { old, new: fresh }, seen);
   } catch (error) {
     await undoRecreation(on, before, downMs);
     throw error;
   }
 }
 
-async function recreate(on: ServiceRollout, old: Containers, reason: string) {
+async function bringUp(on: ServiceRollout, step: "recreate" | "run"): Promise<void> {
   const { target, service } = on;
-  const up = async () => {
-    const argv = recreateCommand(target, service.name, service.providers);
-    const ending = await runCompose(on, argv, { timeoutMs: recreateTimeoutMs });
-    if (!hasSucceeded(ending)) throw startFailure(service.name, "recreate", ending);
-  };
-  await timed(on, "recreate", up, `two cannot run: ${reason}`);
-  const fresh = await containersOf(on);
-  const ready = await waitAllReady(on, fresh, { mayEnd: service.mayEnd && !hasRunning(old) });
-  // A first start is checked at the end, when the live files are there.
-  if (hasRunning(old) && !sameContainers(old, fresh)) await checkNewVersion(on, fresh, patient);
-  return { fresh, ...ready };
+  const { timeoutMs, options } = upOf[step];
+  const argv = [...recreateCommand(target, service.name, service.providers), ...options] as const;
+  const ending = await runCompose(on, argv, { timeoutMs });
+  if (!hasSucceeded(ending)) throw startFailure(service.name, step, ending);
 }
 
-function hasRunning(containers: Containers): boolean {
-  return containers.some(({ status }) => status === "running");
-}
-
-/** Compose decides whether something changed. */
-function sameContainers(old: Containers, fresh: Containers): boolean {
-  const ids = (containers: Containers) => containers.map(({ id }) => id).join();
-  return ids(old) === ids(fresh);
-}
-
-/** The containers of a service before it is recreated, and the specs of those that ran: compose removes them. */
-export interface OldContainers {
+/** The containers of a service before it is recreated, and the specs of those that ran. */
+interface OldContainers {
   readonly containers: Containers;
   readonly specs: readonly ContainerSpec[];
-}
-
-/** Reads them before compose removes them. */
-async function readOldContainers({ engine }: ServiceRollout, containers: Containers): Promise<OldContainers> {
-  const running = containers.filter(({ status }) => status === "running");
-  const specs = await Promise.all(running.map(({ id }) => readContainerSpec(engine, id)));
-  return { containers, specs: specs.filter((spec) => spec !== null) };
 }
 
 /**
@@ -123,7 +114,7 @@ async function undoRecreation(
       return `the old version could not be brought back: ${reason}. See: docker compose ps ${service.name}`;
     }
   };
-  await timed(on, "roll back", rollBack, (text) => text);
+  await timed(on, "roll back", rollBack);
 }
 
 /**
@@ -155,7 +146,6 @@ async function recreateOld(
   return [...stayed, ...made.map(({ id }) => id)];
 }
 
-const runStartTimeoutMs = 120_000;
 /** A migration of a large table takes its time; the deployment's own time-out is the effective limit. */
 const endTimeoutMs = 6 * 60 * 60_000;
 const pollMs = 200;
@@ -169,7 +159,7 @@ const pollMs = 200;
 export async function runService(on: ServiceRollout): Promise<ServiceOutcome> {
   const run = () => orStop(on, startAndWait(on));
   const { result } = await timed(on, "run", run, "ended with exit code 0");
-  return ranOutcome(on.service, result);
+  return outcomeOf(on.service, "ran", { new: result });
 }
 
 /**
@@ -192,10 +182,8 @@ export async function endEarlierRun(on: ServiceRollout): Promise<Containers> {
 }
 
 async function startAndWait(on: ServiceRollout): Promise<Containers> {
-  const { target, service, engine } = on;
-  const argv = [...recreateCommand(target, service.name, service.providers), "--force-recreate"] as const;
-  const ending = await runCompose(on, argv, { timeoutMs: runStartTimeoutMs });
-  if (!hasSucceeded(ending)) throw startFailure(service.name, "run", ending);
+  const { service, engine } = on;
+  await bringUp(on, "run");
   const containers = await ended(on);
   const failed = containers.find(({ exitCode }) => exitCode !== 0);
   if (!failed && containers.length > 0) return containers;
@@ -230,10 +218,8 @@ async function orStop<Result>(on: ServiceRollout, work: Promise<Result>): Promis
     return await work;
   } catch (error) {
     await stopRun(on).catch((fault: unknown) => {
-      note(
-        on,
-        `could not be stopped, and may go on: ${fault instanceof Error ? fault.message : String(fault)}`,
-      );
+      const reason = fault instanceof Error ? fault.message : String(fault);
+      note(on, `could not be stopped, and may go on: ${reason}`);
     });
     throw error;
   }

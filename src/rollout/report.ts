@@ -105,16 +105,6 @@ export function outcomeOf(
   return { service: service.name, outcome, old, new: fresh, ...nothingSeen, ...seen };
 }
 
-/** That of a service that did not change. */
-export function unchangedOutcome(service: Named, containers: readonly Named[]): ServiceOutcome {
-  return outcomeOf(service, "unchanged", { old: containers, new: containers });
-}
-
-/** That of a service that ran to its end in `containers`. */
-export function ranOutcome(service: Named, containers: readonly Named[]): ServiceOutcome {
-  return outcomeOf(service, "ran", { new: containers });
-}
-
 export type Report = (event: RolloutEvent) => void;
 
 /** The receiver of events, and the service that they are about; null: all services. */
@@ -128,12 +118,12 @@ export function note({ report, service }: ReportScope, text: string): void {
   report({ event: "note", service: service?.name ?? null, text });
 }
 
-/** Does `work` and reports it as `step` with its duration; `detail` describes the result. */
+/** Does `work` and reports it as `step` with its duration; `detail` describes the result, which else is the text itself. */
 export async function timed<Result>(
   { report, service }: ReportScope,
   step: RolloutStep,
   work: () => Promise<Result>,
-  detail: string | ((result: Result) => string),
+  detail: string | ((result: Result) => string) = String,
 ): Promise<{ readonly result: Result; readonly durationMs: number }> {
   const startedMs = performance.now();
   const reportStep = (text: string) => {

@@ -8,19 +8,13 @@ import { listContainers, namesOf } from "#platform/docker/containers";
 import { replaceFile } from "#platform/files";
 import { ProblemError } from "#problems";
 import type { SiteRequests } from "#site-requests";
-import type {
-  Answered,
-  Containers,
-  LiveDirectory,
-  RequestCount,
-  Rollout,
-  ServiceRollout,
-} from "./context.ts";
+import type { Answered, Containers, Rollout, ServiceRollout } from "./context.ts";
 import { note, timed } from "./report.ts";
 import { askCaddy } from "./switch-traffic.ts";
 import { requireStillServing } from "./verify.ts";
 
 type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;
+type RequestCount = Rollout["requestCount"];
 
 /** The guard sees what went wrong this much later. */
 const pollMs = 100;
@@ -34,7 +28,7 @@ const settleMs = 200;
  */
 export async function withRequestsCounted<Result>(
   rollout: Counted,
-  work: (requestCount: RequestCount | null) => Promise<Result>,
+  work: (requestCount: RequestCount) => Promise<Result>,
 ): Promise<Result> {
   const noteFault = (error: unknown) => {
     const reason = error instanceof Error ? error.message : error;
@@ -53,24 +47,32 @@ export async function withRequestsCounted<Result>(
 async function startCounting(rollout: Counted) {
   const { engine, project, liveDirectory: live, liveFilesRead, report } = rollout;
   if (live === null || liveFilesRead === null || liveFilesRead.size === 0) return null;
-  if (!(await logsRequests(live))) {
+  // Under whatever path Caddy sees the live files.
+  const isLogged = (await askCaddy(live, "/config/"))?.includes(`${requestsLog("/", live.project)}"`);
+  if (!isLogged) {
     // On a server, `init` and `upgrade` write them.
     const missingLines = live.project === null ? countingLines("/run/live", null) : [];
     return { count: null, end: async () => report({ event: "requests", sites: null, missingLines }) };
   }
   const running = new Set((await listContainers(engine, project.name)).map(({ name }) => name));
-  const count = createTally((name) => name.startsWith(`${project.name}-`) && !running.has(name));
+  const tally = createTally((name) => name.startsWith(`${project.name}-`) && !running.has(name));
   const log = await followLog(
     requestsLog(live.project === null ? live.path : dirname(live.path), live.project),
   );
   const readLog = async () => {
-    for (const line of await log.read()) count.add(line);
+    for (const line of await log.read()) tally.add(line);
   };
   // Caddy logs requests as long as this file is there.
   const switchPath = join(live.path, countingFile);
   await writeFile(switchPath, "", { mode: 0o644 });
   const over = new AbortController();
-  const polling = repeat(readLog, over.signal);
+  const poll = async () => {
+    while (!over.signal.aborted) {
+      await readLog();
+      await sleep(pollMs, undefined, { signal: over.signal }).catch(() => {});
+    }
+  };
+  const polling = poll();
   polling.catch(() => {}); // `end` reports it.
   const end = async () => {
     await rm(switchPath, { force: true });
@@ -79,21 +81,9 @@ async function startCounting(rollout: Counted) {
     await sleep(settleMs);
     await readLog();
     await log.close();
-    report({ event: "requests", sites: count.sites(), missingLines: [] });
+    report({ event: "requests", sites: tally.sites(), missingLines: [] });
   };
-  return { count, end };
-}
-
-/** Whether Caddy's configuration has the log of the project's requests, under whatever path Caddy sees the live files. */
-async function logsRequests(live: LiveDirectory): Promise<boolean> {
-  return (await askCaddy(live, "/config/"))?.includes(`${requestsLog("/", live.project)}"`) ?? false;
-}
-
-async function repeat(work: () => Promise<void>, over: AbortSignal): Promise<void> {
-  while (!over.aborted) {
-    await work();
-    await sleep(pollMs, undefined, { signal: over }).catch(() => {});
-  }
+  return { count: tally.to, end };
 }
 
 const pieceBytes = 256 * 1024;
@@ -109,11 +99,10 @@ export async function followLog(path: string) {
 
   async function readToEnd(): Promise<void> {
     for (;;) {
-      const { bytesRead, buffer } =
-        (await file?.read(Buffer.alloc(pieceBytes), 0, pieceBytes, position)) ?? none;
-      if (bytesRead === 0) return;
-      rest = Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
-      position += bytesRead;
+      const piece = await file?.read(Buffer.alloc(pieceBytes), 0, pieceBytes, position);
+      if (!piece?.bytesRead) return;
+      rest = Buffer.concat([rest, piece.buffer.subarray(0, piece.bytesRead)]);
+      position += piece.bytesRead;
     }
   }
 
@@ -138,15 +127,11 @@ export async function followLog(path: string) {
   return { read, close: async () => file?.close() };
 }
 
-const none = { bytesRead: 0, buffer: Buffer.alloc(0) };
-
-async function openIfThere(path: string): Promise<FileHandle | null> {
-  try {
-    return await open(path, "r");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+function openIfThere(path: string): Promise<FileHandle | null> {
+  return open(path, "r").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return null;
     throw error;
-  }
+  });
 }
 
 /** Caddy logs requests as long as this file is in the directory of the live files. */
@@ -178,8 +163,6 @@ const leftOut = [
   "user_id",
 ];
 
-const formatLines = ["\tformat filter {", ...leftOut.map((field) => `\t\t${field} delete`), "\t}"];
-
 /**
  * The lines of a site in a Caddyfile by which Caddy logs its requests, without what identifies a person, while a roll-out
  * counts them.
@@ -196,7 +179,9 @@ export function countingLines(livePath: string, project: string | null): readonl
     "\t\troll_keep 1",
     "\t\troll_uncompressed",
     "\t}",
-    ...formatLines,
+    "\tformat filter {",
+    ...leftOut.map((field) => `\t\t${field} delete`),
+    "\t}",
     "}",
     "@uncounted not file {",
     `\troot ${posix.join(livePath, project ?? "")}`,
@@ -271,7 +256,8 @@ function outcomeOf(line: Line, status: number): LoggedRequest["outcome"] {
 }
 
 /** The requests so far. */
-interface Tally extends RequestCount {
+interface Tally {
+  readonly to: NonNullable<RequestCount>;
   /** @param line of Caddy's log */
   readonly add: (line: string) => void;
   readonly sites: () => readonly SiteRequests[];
@@ -298,13 +284,6 @@ export function createTally(isNew: (container: string) => boolean): Tally {
   const sites = new Map<string, ReturnType<typeof noSite>>();
   const containers = new Map<string, { requests: number; bad: number; durationsMs: readonly number[] }>();
 
-  function siteOf(host: string) {
-    const name = sites.has(host) || sites.size < mostHosts ? host : otherHosts;
-    const site = sites.get(name) ?? noSite();
-    sites.set(name, site);
-    return site;
-  }
-
   return {
     to(names) {
       const answered = names.flatMap((name) => containers.get(name) ?? []);
@@ -319,7 +298,9 @@ export function createTally(isNew: (container: string) => boolean): Tally {
       const request = readLoggedRequest(line);
       if (request === null) return;
       const { host, container, outcome, durationMs } = request;
-      const site = siteOf(host);
+      const name = sites.has(host) || sites.size < mostHosts ? host : otherHosts;
+      const site = sites.get(name) ?? noSite();
+      sites.set(name, site);
       site.requests += 1;
       if (outcome === "failed") site.failed += 1;
       if (outcome === "left") site.left += 1;
@@ -366,14 +347,9 @@ export async function guardNewVersion(
   // Caddy logs requests of the old version under these names, and until the first roll-out under the service's own.
   const { project } = liveDirectory;
   const ownName = project === null ? service.name : serviceAlias(service.name, project);
-  const [now, before] = [fresh, [{ name: ownName }, ...old]].map((some) => some.map(({ name }) => name));
-  const both = () => [count.to(now ?? []), count.to(before ?? [])] as const;
-  await timed(
-    on,
-    "guard",
-    () => watch(on, fresh, both, over),
-    (text) => text,
-  );
+  const now = () => count(fresh.map(({ name }) => name));
+  const before = () => count([ownName, ...old.map(({ name }) => name)]);
+  await timed(on, "guard", () => watch(on, fresh, () => [now(), before()], over));
 }
 
 /** @returns the verdict on a version that may stay */

@@ -14,7 +14,6 @@ import { ProblemError } from "#problems";
 import {
   type Containers,
   containersOf,
-  longestGraceS,
   onService,
   type Rollout,
   type RunningContainers,
@@ -28,7 +27,7 @@ import {
   refuseChangedNetworks,
 } from "./project.ts";
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
-import { note, outcomeOf, ranOutcome, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
+import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
 import { drainOld, namesReceiving, switchLiveFiles, switchTraffic } from "./switch-traffic.ts";
 import {
@@ -71,17 +70,12 @@ async function removeLeftovers(on: ServiceRollout): Promise<void> {
   await timed(on, "recover", () => discardLeftovers(on, leftover), text);
 }
 
-interface Sorted {
-  readonly live: Containers;
-  readonly leftover: Containers;
-}
-
 /**
  * Separates the containers that serve from the leftovers. Running containers that the live files name stay, unless
  * none of them is healthy and another one is. If the files name nothing that runs, the first serving ones stay: lower
  * numbers are older, and verified.
  */
-export function sortContainers(containers: Containers, named: readonly string[], replicas: number): Sorted {
+export function sortContainers(containers: Containers, named: readonly string[], replicas: number) {
   const running = containers.filter(({ status }) => status === "running");
   const byName = named.flatMap((name) => running.filter((container) => container.name === name));
   const isBest = byName.some(isServing) || !running.some(isServing);
@@ -90,6 +84,8 @@ export function sortContainers(containers: Containers, named: readonly string[],
   const live = byName.length > 0 && isBest ? byName : oldest;
   return { live, leftover: containers.filter((container) => !live.includes(container)) };
 }
+
+type Sorted = Readonly<ReturnType<typeof sortContainers>>;
 
 /**
  * A roll-out that was killed between its switch and its check leaves an unverified version in service. It is checked
@@ -124,8 +120,7 @@ async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Co
 
 /** @throws ProblemError `docker_refused`, with what to do, if one cannot be removed: compose would start it instead of a new one */
 async function discardLeftovers(on: ServiceRollout, leftover: Containers): Promise<void> {
-  await runStopHooks(on, leftover);
-  const [kept] = await discardContainers(on.engine, leftover, longestGraceS(on));
+  const [kept] = await stopAndRemove(on, leftover);
   if (kept === undefined) return;
   const { name } = kept.container;
   const detail = `${name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${name}), roll out again.`;
@@ -199,7 +194,7 @@ export async function updateWave(
     const on = onService(rollout, service);
     on.signal.throwIfAborted();
     const { action, old } = await planUpdate(on, running.get(service.name) ?? []);
-    if (action.kind === "leave") outcomes.push(unchangedOutcome(service, old));
+    if (action.kind === "leave") outcomes.push(outcomeOf(service, "unchanged", { old, new: old }));
     if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action.reason));
     if (action.kind === "run") runs.push(on);
     if (action.kind === "roll") rolls.push({ on, old, ...notStarted, goesBack: new AbortController() });
@@ -215,9 +210,9 @@ export async function updateWave(
   await together([
     ...runs.map((on) => async () => outcomes.push(await runService(on))),
     ...rolls.map((roll) => async (failed: AbortSignal) => {
-      const { hasEnded } = await replace(roll, starting, failed);
+      const hasEnded = await replace(roll, starting, failed);
       if (!hasEnded) return;
-      outcomes.push(ranOutcome(roll.on.service, roll.fresh));
+      outcomes.push(outcomeOf(roll.on.service, "ran", { new: roll.fresh }));
       replacements.splice(replacements.indexOf(roll), 1);
     }),
   ]);
@@ -227,7 +222,7 @@ export async function updateWave(
 async function planUpdate(
   on: ServiceRollout,
   found: Containers,
-): Promise<{ readonly action: Action; readonly old: Containers }> {
+): Promise<{ action: Action; old: Containers }> {
   const { service, engine } = on;
   const old = service.replacement.how === "run-once" ? await endEarlierRun(on) : found;
   const imageId = (await inspectImage(engine, service.image))?.id ?? null;
@@ -287,11 +282,7 @@ async function startContainers(rollout: Rollout, rolls: readonly Replacement[]):
  * @param failed aborted when another service fails
  * @returns whether the service ran to its end instead
  */
-async function replace(
-  roll: Replacement,
-  starting: ReturnType<typeof startContainers>,
-  failed: AbortSignal,
-): Promise<{ readonly hasEnded: boolean }> {
+async function replace(roll: Replacement, starting: Promise<void>, failed: AbortSignal): Promise<boolean> {
   const { on, old } = roll;
   try {
     const fresh = (await timed(on, "start", () => awaitStart(roll, starting), namesOf)).result;
@@ -301,15 +292,15 @@ async function replace(
     const ready = await waitAllReady({ ...on, signal }, fresh, { mayEnd });
     signal.throwIfAborted();
     roll.healthyAfterMs = ready.healthyAfterMs;
-    if (ready.haveEnded) return { hasEnded: true };
+    if (ready.haveEnded) return true;
     roll.isSwitched = true;
     await switchTraffic(on, fresh);
     // After a first start there is nothing to go back to, and the proxy may not run yet: its check comes at the end.
-    if (old.length === 0) return { hasEnded: false };
+    if (old.length === 0) return false;
     roll.drained = drainOld(on, old, roll.goesBack.signal);
     roll.drained.catch(() => {}); // It is awaited with the guard.
     await checkNewVersion(on, fresh);
-    return { hasEnded: false };
+    return false;
   } catch (error) {
     roll.hasFailed = !failed.aborted;
     throw error;
@@ -317,10 +308,7 @@ async function replace(
 }
 
 /** The new containers, known by ids that were not there before: the numbers in their names cannot be predicted. */
-async function awaitStart(
-  roll: Replacement,
-  starting: ReturnType<typeof startContainers>,
-): Promise<Containers> {
+async function awaitStart(roll: Replacement, starting: Promise<void>): Promise<Containers> {
   const { on, old } = roll;
   const known = new Set(old.map(({ id }) => id));
   try {
@@ -371,17 +359,26 @@ export async function finishReplacement(roll: Replacement): Promise<ServiceOutco
  */
 async function removeOld(on: ServiceRollout, containers: Containers): Promise<void> {
   if (containers.length === 0) return;
-  const stop = async () => {
-    await runStopHooks(on, containers);
-    return discardContainers(on.engine, containers, longestGraceS(on));
-  };
-  await timed(on, "stop", stop, (kept) => {
-    const left = kept.map(
-      ({ container, reason }) =>
-        `${container.name} could not be removed, the next roll-out tries again: ${reason}`,
-    );
-    return left.join("; ") || `${namesOf(containers)} stopped and removed`;
-  });
+  const again = "could not be removed, the next roll-out tries again";
+  await timed(
+    on,
+    "stop",
+    () => stopAndRemove(on, containers),
+    (kept) => {
+      const left = kept.map(({ container, reason }) => `${container.name} ${again}: ${reason}`);
+      return left.join("; ") || `${namesOf(containers)} stopped and removed`;
+    },
+  );
+}
+
+/** A drained container has no requests left: it gets this long to exit, not its whole stop grace period. */
+const drainedGraceS = 10;
+
+/** @returns those that could not be removed. A container that was not drained may be in the middle of its work. */
+async function stopAndRemove(on: ServiceRollout, containers: Containers) {
+  await runStopHooks(on, containers);
+  const longestGraceS = on.liveDirectory === null ? Number.POSITIVE_INFINITY : drainedGraceS;
+  return discardContainers(on.engine, containers, longestGraceS);
 }
 
 /**
@@ -394,12 +391,8 @@ export async function undo(rollout: Rollout, { running, outcomes, replacements }
   for (const { service: name, outcome } of outcomes) {
     const service = rollout.services.find((one) => one.name === name);
     if (!service || outcome !== "recreated") continue;
-    const advice = `To go back, undo its change in the sources or the compose file, then: hotpush rollout ${name}`;
-    const obstacle = "it was recreated, and its data may not suit the old version";
-    note(
-      { ...rollout, service },
-      `stays at the new version, though another service failed: ${obstacle}. ${advice}`,
-    );
+    const text = `stays at the new version, though another service failed: it was recreated, and its data may not suit the old version. To go back, undo its change in the sources or the compose file, then: hotpush rollout ${name}`;
+    note({ ...rollout, service }, text);
   }
   await Promise.all(replacements.map(undoReplacement));
 }
@@ -409,9 +402,8 @@ async function undoReplacement(roll: Replacement): Promise<void> {
   roll.goesBack.abort();
   // There is nothing to go back to.
   if (isSwitched && old.length === 0) return;
-  const isForAnother = !hasFailed && !on.signal.aborted;
-  if (isForAnother && !isSwitched) note(on, "is given up, because another service failed");
-  if (isForAnother && isSwitched) note(on, "goes back to the old version, because another service failed");
+  const step = isSwitched ? "goes back to the old version" : "is given up";
+  if (!hasFailed && !on.signal.aborted) note(on, `${step}, because another service failed`);
   try {
     if (isSwitched) {
       await switchTraffic(on, old).catch(() => {});
@@ -454,13 +446,11 @@ export async function undoImageNames(
   running: RunningContainers,
   outcomes: readonly ServiceOutcome[],
 ): Promise<void> {
-  const outcomeOfService = ({ name }: RolloutService) =>
-    outcomes.find(({ service }) => service === name)?.outcome;
-  const kept = services
-    .filter((service) => outcomeOfService(service) === "recreated")
-    .map(({ image }) => image);
+  const outcomeOfService = new Map(outcomes.map(({ service, outcome }) => [service, outcome]));
+  const recreated = services.filter(({ name }) => outcomeOfService.get(name) === "recreated");
   for (const service of services) {
-    if (kept.includes(service.image) || outcomeOfService(service) === "ran") continue;
+    const isKept = recreated.some(({ image }) => image === service.image);
+    if (isKept || outcomeOfService.get(service.name) === "ran") continue;
     const old = (running.get(service.name) ?? []).find(({ imageName }) => imageName === service.image);
     if (!old || service.image.includes("@")) continue;
     const named = await inspectImage(engine, service.image).catch(() => null);
@@ -477,19 +467,17 @@ const nobody = "nobody.invalid";
  * does. If the proxy sends requests to them, it stops that first, and lets those in flight end.
  */
 export async function removeService(on: ServiceRollout): Promise<ServiceOutcome> {
-  const { service, liveDirectory } = on;
+  const { service } = on;
   const leaving = await containersOf(on);
-  if (leaving.length === 0) return unchangedOutcome(service, leaving);
+  if (leaving.length === 0) return outcomeOf(service, "unchanged", {});
   // A live file counts only if a roll-out has written it.
-  const isProxied = liveDirectory !== null && (await namesReceiving(on)).length > 0;
-  if (!isProxied) {
-    await removeOld({ ...on, liveDirectory: null }, leaving);
-    return outcomeOf(service, "removed", { old: leaving });
+  const liveDirectory = (await namesReceiving(on)).length > 0 ? on.liveDirectory : null;
+  if (liveDirectory !== null) {
+    const write = () => switchLiveFiles(liveDirectory.path, service.name, [nobody]);
+    await timed(on, "switch", write, "no replicas any more: the proxy refuses its requests from now on");
   }
-  const write = () => switchLiveFiles(liveDirectory.path, service.name, [nobody]);
-  await timed(on, "switch", write, "no replicas any more: the proxy refuses its requests from now on");
   const running = leaving.filter(({ status }) => status === "running");
-  const drainedMs = await drainOld(on, running);
-  await removeOld(on, leaving);
+  const drainedMs = await drainOld({ ...on, liveDirectory }, running);
+  await removeOld({ ...on, liveDirectory }, leaving);
   return outcomeOf(service, "removed", { old: leaving }, { drainedMs });
 }

@@ -1,5 +1,5 @@
 import { type ComposeOptions, configHashes, loadImageNames, loadModel } from "#platform/compose";
-import { findOwnService, listContainers } from "#platform/docker/containers";
+import { listContainers } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
 import {
   type LockedContext,
@@ -18,7 +18,7 @@ import {
 } from "./images.ts";
 import { findLiveDirectory } from "./locate-project.ts";
 import { lockRollout } from "./lock.ts";
-import { oneShotsOf, readProject, refuseOtherHome, selectServices, withoutOwn } from "./project.ts";
+import { oneShotsOf, readProjectAround, refuseOtherHome, selectServices } from "./project.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
 import { withRequestsCounted } from "./requests.ts";
 import {
@@ -120,16 +120,13 @@ async function readRollout(context: LockedContext): Promise<Omit<Rollout, "reque
     const model = await loadModel(context);
     const containers = await listContainers(engine, model.name);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
-    const whole = readProject(model);
+    const around = await readProjectAround(engine, model);
     const liveDirectory = await findLiveDirectory(engine, model, context);
-    const container = await findOwnService(engine);
-    const own = container?.project === whole.name ? container.service : null;
     const hashes = configHashes(context, model);
     hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
     const rollout = {
       ...context,
-      project: withoutOwn(whole, own),
-      own,
+      ...around,
       liveDirectory,
       configHashes: hashes,
       liveFilesRead: liveDirectory && (await liveFilesRead(liveDirectory)),

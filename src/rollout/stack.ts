@@ -27,14 +27,8 @@ import { type Argv, hasSucceeded } from "#platform/run-command";
 import { type Problem, ProblemError } from "#problems";
 import type { LockedContext, RolloutContext, RolloutRequest } from "./context.ts";
 import { prepareImages, recordVersion } from "./images.ts";
-import {
-  mayGoBack,
-  parseGoDurationMs,
-  type RolloutProject,
-  type RolloutService,
-  readProject,
-} from "./project.ts";
-import { note, outcomeOf, type ServiceOutcome, timed, unchangedOutcome } from "./report.ts";
+import { goDurationMs, mayGoBack, type RolloutProject, type RolloutService, readProject } from "./project.ts";
+import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { checkThroughProxy } from "./verify.ts";
 import {
   type Pruned,
@@ -103,13 +97,9 @@ async function endEarlierUpdates(rollout: StackRollout): Promise<void> {
   const present = await readStackState(rollout);
   for (const service of rollout.project.services) {
     if (!isUnderWay(present.get(service.name))) continue;
-    const wait = () => endOfUpdate(rollout, service);
-    await timed(
-      { ...rollout, service },
-      "recover",
-      wait,
-      (end) => `an update of an earlier roll-out: ${end}`,
-    );
+    const on = { ...rollout, service };
+    const textOf = (end: string) => `an update of an earlier roll-out: ${end}`;
+    await timed(on, "recover", () => endOfUpdate(rollout, service), textOf);
   }
 }
 
@@ -306,11 +296,12 @@ function outcomeFor(
       .filter((task) => task.Status.State === "running" && task.DesiredState === "running")
       .map((task) => ({ name: nameOf(service.name, task) }))
       .toSorted((one, other) => one.name.localeCompare(other.name));
-  if (judgement === "unchanged") return unchangedOutcome(service, running(now));
+  const fresh = running(now);
+  if (judgement === "unchanged") return outcomeOf(service, "unchanged", { old: fresh, new: fresh });
   const updated = service.startsFirst ? "rolled" : "recreated";
-  const containers = { old: running(before ?? {}), new: running(now) };
   const outcome = judgement === "updated" ? updated : judgement;
-  return outcomeOf(service, outcome, containers, { healthyAfterMs: Math.round(atMs) });
+  const seen = { healthyAfterMs: Math.round(atMs) };
+  return outcomeOf(service, outcome, { old: running(before ?? {}), new: fresh }, seen);
 }
 
 /** The error of a service that failed, with the failing task's error, health output and last log lines. */
@@ -436,10 +427,8 @@ export interface Task {
   };
 }
 
-type Named = { readonly engine: Engine; readonly project: { readonly name: string } };
-
 /** Reads the services of a stack with their tasks. */
-export async function readStackState(stack: Named): Promise<StackState> {
+export async function readStackState(stack: Pick<StackRollout, "engine" | "project">): Promise<StackState> {
   const [services, tasks] = await Promise.all([
     listOfStack<Omit<SwarmService, "tasks">>(stack, "/services?status=true&"),
     listOfStack<Task>(stack, "/tasks?"),
@@ -454,7 +443,10 @@ export async function readStackState(stack: Named): Promise<StackState> {
 }
 
 /** Gets the entries of a list of the engine that belong to the stack. */
-function listOfStack<Entry>({ engine, project }: Named, list: string): Promise<readonly Entry[]> {
+function listOfStack<Entry>(
+  { engine, project }: Pick<StackRollout, "engine" | "project">,
+  list: string,
+): Promise<readonly Entry[]> {
   const label = [`com.docker.stack.namespace=${project.name}`];
   return getJson<readonly Entry[]>(engine, `${list}${filteredBy({ label })}`);
 }
@@ -592,10 +584,9 @@ function updateOf(
 /** As long as if Swarm updated one task at a time, which is its default, as are 5 s of `monitor` and 10 s to stop. */
 function timeoutOf({ replicas, healthyTimeoutMs }: RolloutService, said: ComposeService): number {
   const { delay = "0s", monitor = "5s" } = said.deploy?.update_config ?? {};
-  const ms = (text: string) => parseGoDurationMs(text) ?? 0;
-  const taskMs = healthyTimeoutMs + ms(delay) + ms(said.stop_grace_period ?? "10s");
+  const taskMs = healthyTimeoutMs + goDurationMs(delay) + goDurationMs(said.stop_grace_period ?? "10s");
   // At first Swarm places the tasks, and nodes pull the image.
-  return 125_000 + replicas * taskMs + ms(monitor);
+  return 125_000 + replicas * taskMs + goDurationMs(monitor);
 }
 
 function invalid(detail: string): ProblemError {

@@ -28,11 +28,9 @@ import { timed } from "./report.ts";
  * @returns the names in the order of the files; empty if nothing was switched yet
  */
 async function readLiveFiles(directory: string, service: string): Promise<readonly string[]> {
-  const names: string[] = [];
-  for (const file of await liveFiles(directory, service)) {
-    names.push((await readFile(join(directory, file), "utf8")).trim());
-  }
-  return [...new Set(names.filter(Boolean))];
+  const files = await liveFiles(directory, service);
+  const names = await Promise.all(files.map(({ file }) => readFile(join(directory, file), "utf8")));
+  return [...new Set(names.map((name) => name.trim()).filter(Boolean))];
 }
 
 /** The names in the live files of the service; none if no live file directs its requests. */
@@ -55,14 +53,15 @@ export async function switchLiveFiles(
   service: string,
   containers: readonly string[],
 ): Promise<void> {
-  // No newline at the end: Caddy before 2.9 would dial it too.
   const present = await liveFiles(directory, service);
-  const count = Math.max(containers.length, ...present.map((file) => replicaOf(service, file)));
+  const count = Math.max(containers.length, present.at(-1)?.replica ?? 0);
   try {
     for (let replica = 1; replica <= count; replica += 1) {
+      const file = replica === 1 ? service : `${service}.${replica}`;
       const container = containers[replica - 1] ?? containers[0];
-      if (container === undefined) continue;
-      replaceFile(join(directory, liveFile(service, replica)), container, { mode: 0o644, owner: null });
+      // No newline at the end: Caddy before 2.9 would dial it too.
+      if (container !== undefined)
+        replaceFile(join(directory, file), container, { mode: 0o644, owner: null });
     }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -84,25 +83,17 @@ export async function switchTraffic(on: ServiceRollout, containers: Containers):
   await timed(on, "switch", write, `requests now go to ${names.join(", ")}`);
 }
 
-/** The file name of replica `replica` (from 1) of `service`. */
-function liveFile(service: string, replica: number): string {
-  return replica === 1 ? service : `${service}.${replica}`;
+/** The live files of `service` that are there, in the order of its replicas. */
+async function liveFiles(directory: string, service: string) {
+  const files = (await readdir(directory)).map((file) => ({ file, replica: replicaOf(service, file) }));
+  return files.filter(({ replica }) => replica > 0).sort((one, other) => one.replica - other.replica);
 }
 
-async function liveFiles(directory: string, service: string): Promise<readonly string[]> {
-  const files = await readdir(directory);
-  const replica = (file: string) => replicaOf(service, file);
-  return files.filter((file) => isLiveFileOf(service, file)).sort((a, b) => replica(a) - replica(b));
-}
-
-/** Whether `file` is the name of a live file of `service`: `app`, `app.2`, `app.3`, but not `app.02`. */
-function isLiveFileOf(service: string, file: string): boolean {
-  const rest = file.startsWith(service) ? file.slice(service.length) : null;
-  return rest === "" || (rest !== null && /^\.(?:[2-9]|[1-9]\d+)$/.test(rest));
-}
-
+/** The replica (from 1) that a live file of `service` is for: `app`, `app.2`; 0 for other files, such as `app.02`. */
 function replicaOf(service: string, file: string): number {
-  return file === service ? 1 : Number(file.slice(service.length + 1));
+  if (file === service) return 1;
+  const rest = file.startsWith(`${service}.`) ? file.slice(service.length + 1) : "";
+  return /^(?:[2-9]|[1-9]\d+)$/.test(rest) ? Number(rest) : 0;
 }
 
 const answerTimeoutMs = 5_000;
@@ -135,7 +126,7 @@ export async function requestsInFlight(
   // Excludes upstreams that the Caddyfile names itself, such as another service: no live file counts their
   // requests.
   const known = new Set([...names, ...(await readLiveFiles(live.path, service))]);
-  const byFile = total((address) => filesIn(live, address).some((file) => isLiveFileOf(service, file)));
+  const byFile = total((address) => filesIn(live, address).some((file) => replicaOf(service, file) > 0));
   const named = to((host) => known.has(host) && host !== alias);
   return to((host) => names.includes(host)) + Math.max(0, byFile - named) + to((host) => host === alias);
 }
@@ -191,14 +182,13 @@ export async function drainOld(
   const old = containers.map(({ name }) => name);
   const names = old.join(", ");
   const wait = () => drain(liveDirectory, service, old, signal);
-  const { durationMs } = await timed(on, "drain", wait, ({ kind, inFlight }) => {
-    const texts = {
-      drained: `no request is left in ${names}`,
-      "given up": `${names} not drained: the requests go back there`,
-      blind: `Caddy did not answer on admin.sock in the live directory: waited ${formatDuration(blindMsOf(service))} instead`,
-      "timed out": `${inFlight} requests were still under way at the limit`,
-    };
-    return texts[kind];
+  const { durationMs } = await timed(on, "drain", wait, (left) => {
+    if (left === "given up") return `${names} not drained: the requests go back there`;
+    if (left === "blind")
+      return `Caddy did not answer on admin.sock in the live directory: waited ${formatDuration(blindMsOf(service))} instead`;
+    return left === 0
+      ? `no request is left in ${names}`
+      : `${left} requests were still under way at the limit`;
   });
   return durationMs;
 }
@@ -217,19 +207,17 @@ function blindMsOf({ drainTimeoutMs }: Drainable): number {
   return drainTimeoutMs ?? longestRequestMs;
 }
 
-export interface Drained {
-  /** `blind`: Caddy does not report. `given up`: the signal was aborted. */
-  readonly kind: "drained" | "timed out" | "blind" | "given up";
-  readonly inFlight: number;
-}
-
-/** Waits until the proxy has no request in flight to `containers` of `service`, which it has been switched away from. */
+/**
+ * Waits until the proxy has no request in flight to `containers` of `service`, which it has been switched away from.
+ *
+ * @returns how many are left at the limit; `blind`: Caddy does not report; `given up`: the signal was aborted
+ */
 export async function drain(
   live: LiveDirectory,
   service: Drainable,
   containers: readonly string[],
   signal?: AbortSignal,
-): Promise<Drained> {
+): Promise<number | "blind" | "given up"> {
   const wait = (ms: number) => sleep(ms, undefined, { signal });
   const deadlineMs = performance.now() + settleMs + (service.drainTimeoutMs ?? defaultDrainTimeoutMs);
   try {
@@ -239,16 +227,15 @@ export async function drain(
       signal?.throwIfAborted();
       if (inFlight === null) {
         await wait(blindMsOf(service));
-        return { kind: "blind", inFlight: 0 };
+        return "blind";
       }
       // A request that arrives while Caddy counts may be in only one of the numbers. The next poll sees both.
-      if (inFlight === 0 && wasIdle) return { kind: "drained", inFlight };
+      if ((inFlight === 0 && wasIdle) || performance.now() > deadlineMs) return inFlight;
       wasIdle = inFlight === 0;
-      if (performance.now() > deadlineMs) return { kind: "timed out", inFlight };
       await wait(pollMs);
     }
   } catch (error) {
-    if (signal?.aborted) return { kind: "given up", inFlight: 0 };
+    if (signal?.aborted) return "given up";
     throw error;
   }
 }

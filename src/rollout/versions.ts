@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { formatSize } from "#config/values";
 import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/containers";
 import { type Engine, EngineRefusal, filteredBy, getJson, readJson } from "#platform/docker/engine";
-import { inheritedOwner, replaceFile } from "#platform/files";
+import { replaceFile } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { ProblemError } from "#problems";
 import { makeStateDirectory, stateFault } from "./lock.ts";
@@ -58,8 +58,7 @@ export async function readVersions(path: string): Promise<readonly Version[]> {
 export async function writeVersions(path: string, versions: readonly Version[]): Promise<void> {
   const text = `${JSON.stringify({ versions: versions.slice(-remembered) }, null, 2)}\n`;
   try {
-    await makeStateDirectory(dirname(path));
-    replaceFile(path, text, { mode: 0o600, owner: inheritedOwner(dirname(path)) });
+    replaceFile(path, text, { mode: 0o600, owner: await makeStateDirectory(dirname(path)) });
   } catch (error) {
     throw stateFault(path, error);
   }
@@ -122,12 +121,8 @@ export function withReturnTo(
 }
 
 function sameImages(one: Version, other: Version): boolean {
-  const ids = (version: Version) =>
-    Object.entries(version.images)
-      .map(([service, { id }]) => `${service} ${id}`)
-      .sort()
-      .join("\n");
-  return ids(one) === ids(other);
+  const ids = ({ images }: Version) => Object.entries(images).map(([service, { id }]) => `${service} ${id}`);
+  return ids(one).sort().join() === ids(other).sort().join();
 }
 
 /** The newest version, and `count` good ones before it. */
@@ -136,12 +131,6 @@ export function keptVersions(versions: readonly Version[], count: number): reado
   if (!current) return [];
   const earlier = versions.slice(0, -1).filter(({ wasLeft }) => !wasLeft);
   return [...(count === 0 ? [] : earlier.slice(-count)), current];
-}
-
-/** The error if an image of the version to go back to was removed meanwhile. */
-export function imageIsGone(service: string, { tag }: VersionImage, { commit }: Version): ProblemError {
-  const detail = `The image ${tag} of ${service} is no longer here: deploy the commit ${commit} again instead.`;
-  return new ProblemError({ code: "no_previous_version", detail });
 }
 
 /** Prunes while the new version is watched. A failure is only reported. */
@@ -201,9 +190,8 @@ export async function prune(request: PruneRequest): Promise<Pruned> {
   const keptTags = new Set(keptImages.map(({ tag }) => tag));
   const removed: string[] = [];
   for (const image of images) {
-    for (const name of namesToRemove(image, project, keptIds, keptTags)) {
+    for (const name of namesToRemove(image, project, keptIds, keptTags))
       if (await removeImage(engine, name)) removed.push(name);
-    }
   }
   const cacheBytes = await pruneBuildCache(engine);
   if (versions.length > 0) await writeVersions(versionsPath, kept);
@@ -225,8 +213,8 @@ async function projectImages(engine: Engine, project: PrunedProject, versions: r
   }));
   const recorded = new Set(versions.flatMap((version) => Object.values(version.images).map(({ id }) => id)));
   const pulled = await Promise.all([...recorded].map((id) => inspectImage(engine, id)));
-  const others = pulled.filter((image) => image !== null && !built.some(({ id }) => id === image.id));
-  return [...built, ...others].filter((image) => image !== null);
+  const others = pulled.filter((image) => image !== null);
+  return [...built, ...others.filter((image) => !built.some(({ id }) => id === image.id))];
 }
 
 interface Listed {
@@ -235,18 +223,11 @@ interface Listed {
 }
 
 /** Images of any container, running or not, of the compose file as it is now, and of the versions to keep. */
-async function neededIds(
-  engine: Engine,
-  project: PrunedProject,
-  kept: readonly { readonly id: string }[],
-): Promise<ReadonlySet<string>> {
+async function neededIds(engine: Engine, { images }: PrunedProject, kept: PruneRequest["inUse"] = []) {
   const containers = await getJson<readonly { ImageID: string }[]>(engine, "/containers/json?all=1");
-  const named = await Promise.all(project.images.map((image) => inspectImage(engine, image)));
-  return new Set([
-    ...containers.map(({ ImageID }) => ImageID),
-    ...named.flatMap((image) => (image ? [image.id] : [])),
-    ...kept.map(({ id }) => id),
-  ]);
+  const named = await Promise.all(images.map((image) => inspectImage(engine, image)));
+  const ids = [...named.filter((image) => image !== null), ...kept].map(({ id }) => id);
+  return new Set([...containers.map(({ ImageID }) => ImageID), ...ids]);
 }
 
 /**

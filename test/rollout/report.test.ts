@@ -7,12 +7,10 @@ import {
   noReport,
   outcomeOf,
   type RolloutEvent,
-  ranOutcome,
   readDeploymentReport,
   removeDeploymentReport,
   reportText,
   reportToService,
-  unchangedOutcome,
 } from "../../src/rollout/report.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -41,8 +39,8 @@ const outcomes = [
   outcomeOf(app, "started", { new: fresh }, {}),
   outcomeOf(app, "removed", { old }),
   outcomeOf(app, "skipped", {}),
-  ranOutcome(app, []),
-  unchangedOutcome(app, old),
+  outcomeOf(app, "ran", {}),
+  outcomeOf(app, "unchanged", { old, new: old }),
 ];
 
 test("the end says of each service how it was replaced, and for how long it was down", () => {

@@ -155,9 +155,7 @@ function guardOf(t: TestContext, situation: Situation) {
     ...sampleRollout(statePath, { report, engine: engineWith(restarts) }),
     service,
     liveDirectory: directory,
-    requestCount: {
-      to: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1, durationsMs: [] }),
-    },
+    requestCount: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1, durationsMs: [] }),
     ...differences,
   };
   const guard = () => guardNewVersion(on, [old], [fresh], new AbortController().signal);

@@ -6,7 +6,7 @@ import { type TestContext, test } from "node:test";
 import { connectEngine } from "../../src/platform/docker/engine.ts";
 import { ProblemError } from "../../src/problems.ts";
 import { lockRollout } from "../../src/rollout/lock.ts";
-import { type RolloutEvent, ranOutcome, unchangedOutcome } from "../../src/rollout/report.ts";
+import { outcomeOf, type RolloutEvent } from "../../src/rollout/report.ts";
 import { sortContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { rollOut } from "../../src/rollout/rollout.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
@@ -88,8 +88,11 @@ test("after a failure, names return to the old images, unless recreated, or run 
     ["index", [sampleContainer({ image: "sha256:old-index" })]],
     ["app", [sampleContainer({ image: "sha256:old" })]],
   ]);
-  const recreated = { ...unchangedOutcome(db, []), outcome: "recreated" as const };
-  const outcomes = [recreated, ranOutcome(migrate, []), ranOutcome(index, [])];
+  const outcomes = [
+    outcomeOf(db, "recreated", {}),
+    outcomeOf(migrate, "ran", {}),
+    outcomeOf(index, "ran", {}),
+  ];
   await undoImageNames({ engine, services: [migrate, index, db, app] }, running, outcomes);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });

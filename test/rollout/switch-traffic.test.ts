@@ -96,19 +96,17 @@ const byFile = (count: number, other: string) => [
   requests("{file./run/live/app}", count),
   requests(other, 3),
 ];
-const drained = { kind: "drained", inFlight: 0 };
-
 test("a drain ends when two counts in a row are zero, or at its limit", async (t) => {
-  assert.deepEqual(await drainOf(t, [old(3), old(1), old(0)]), drained);
-  assert.deepEqual(await drainOf(t, [old(0), old(2), old(0), old(0), old(9)]), drained);
-  assert.deepEqual(await drainOf(t, [null]), drained, "an upstream that Caddy no longer lists");
-  assert.deepEqual(await drainOf(t, [old(2)], 100), { kind: "timed out", inFlight: 2 });
+  assert.equal(await drainOf(t, [old(3), old(1), old(0)]), 0);
+  assert.equal(await drainOf(t, [old(0), old(2), old(0), old(0), old(9)]), 0);
+  assert.equal(await drainOf(t, [null]), 0, "an upstream that Caddy no longer lists");
+  assert.equal(await drainOf(t, [old(2)], 100), 2);
 });
 
 test("requests of which Caddy says no container (before 2.11.2) may be at the old one", async (t) => {
-  assert.deepEqual(await drainOf(t, [byFile(3, "grafana")], 100), { kind: "timed out", inFlight: 3 });
-  assert.deepEqual(await drainOf(t, [byFile(3, "shop-app-2")]), drained);
-  assert.deepEqual(await drainOf(t, [byFile(4, "shop-app-2"), byFile(3, "shop-app-2")]), drained);
+  assert.equal(await drainOf(t, [byFile(3, "grafana")], 100), 3);
+  assert.equal(await drainOf(t, [byFile(3, "shop-app-2")]), 0);
+  assert.equal(await drainOf(t, [byFile(4, "shop-app-2"), byFile(3, "shop-app-2")]), 0);
 });
 
 test("a drain that is aborted does not report the requests in flight", async (t) => {
@@ -121,13 +119,13 @@ test("a drain that is aborted does not report the requests in flight", async (t)
     });
     const forever = { name: "app", drainTimeoutMs: 600_000 };
     const ended = await drain(live, forever, ["shop-app-1"], goesBack.signal);
-    assert.deepEqual(ended, { kind: "given up", inFlight: 0 });
+    assert.equal(ended, "given up");
   }
 });
 
 test("without an answer from Caddy, a drain waits as long as the label says", async (t) => {
   const startedMs = performance.now();
   const ended = await drain(liveDirectory(t), { name: "app", drainTimeoutMs: 300 }, ["shop-app-1"]);
-  assert.deepEqual(ended, { kind: "blind", inFlight: 0 });
+  assert.equal(ended, "blind");
   assert.ok(performance.now() - startedMs >= 300);
 });
