@@ -181,9 +181,8 @@ export function projectOnServer({ name, networks = {}, services }: ComposeModel)
  */
 async function findServerState(engine: Engine): Promise<ServerState | null> {
   const containers = await listContainers(engine, serverComposeProject);
-  const [run, caddy] = [serverServices.run, serverServices.caddy].map((name) =>
-    containers.find(({ service }) => service === name),
-  );
+  const run = containers.find(({ service }) => service === serverServices.run);
+  const caddy = containers.find(({ service }) => service === serverServices.caddy);
   const prefix = "SERVER_STATE_PATH=";
   const path = run?.environment.find((variable) => variable.startsWith(prefix))?.slice(prefix.length);
   if (!path) return null;

@@ -411,24 +411,19 @@ export async function refuseChangedNetworks(
   service: RolloutService,
   argv: Argv,
 ): Promise<void> {
-  for (const { network, isRenamed } of await doubted(rollout, service)) {
-    if (!isRenamed && !(await wouldStop(rollout, service, argv))) continue;
+  const { engine, project } = rollout;
+  const filter = filteredBy({ label: [`com.docker.compose.project=${project.name}`] });
+  const present = await getJson<readonly Listed[]>(engine, `/networks?${filter}`);
+  for (const network of service.networks) {
+    const found = present.filter(({ Labels }) => Labels?.[keyLabel] === network.key);
+    const own = found.find(({ Name }) => Name === network.name);
+    const hash = own?.Labels?.[hashLabel];
+    const isRenamed = own === undefined && found.length > 0;
+    const isDoubted = hash !== undefined && hash !== hashOf(network);
+    if (!isRenamed && !(isDoubted && (await wouldStop(rollout, service, argv)))) continue;
     const detail = `The network ${network.name} must be recreated, because its part of the compose file changed. All of its containers are down for some seconds meanwhile; no roll-out can avoid that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container was touched.`;
     throw new ProblemError({ code: "network_changed", detail });
   }
-}
-
-/** The networks of the service that may differ from the file. */
-async function doubted({ engine, project }: Asking, { networks }: RolloutService) {
-  const filter = filteredBy({ label: [`com.docker.compose.project=${project.name}`] });
-  const present = await getJson<readonly Listed[]>(engine, `/networks?${filter}`);
-  return networks.flatMap((network) => {
-    const found = present.filter(({ Labels }) => Labels?.[keyLabel] === network.key);
-    const own = found.find(({ Name }) => Name === network.name);
-    if (own === undefined) return found.length > 0 ? [{ network, isRenamed: true }] : [];
-    const hash = own.Labels?.[hashLabel];
-    return hash !== undefined && hash !== hashOf(network) ? [{ network, isRenamed: false }] : [];
-  });
 }
 
 interface Listed {

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/values";
-import { recreateCommand, runCompose, startFailure } from "#platform/compose";
+import { type ComposeHook, recreateCommand, runCompose, startFailure } from "#platform/compose";
 import {
   type Container,
   type ContainerSpec,
+  type Exec,
+  execIn,
   inspectContainer,
   namesOf,
   readContainerSpec,
@@ -13,12 +15,12 @@ import {
   stopContainer,
 } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
-import { isServing, lastLogLines } from "#platform/docker/health";
+import { isServing, lastLogLines, redactedLines } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
-import { checkNewVersion, patient, runHooks, waitAllReady } from "./verify.ts";
+import { checkNewVersion, patient, waitAllReady } from "./switch-traffic.ts";
 
 const upOf = {
   /** Stopping the old one can take its whole stop grace period. */
@@ -48,7 +50,7 @@ export async function recreateService(
   try {
     await timed(on, "recreate", () => bringUp(on, "recreate"), `two cannot run: ${reason}`);
     const fresh = await containersOf(on);
-    const ready = await waitAllReady(on, fresh, { mayEnd: service.mayEnd && isFirst });
+    const ready = await waitAllReady(on, fresh, service.mayEnd && isFirst);
     const { healthyAfterMs } = ready;
     // Compose decides whether something changed.
     const isSame = old.map(({ id }) => id).join() === fresh.map(({ id }) => id).join();
@@ -106,7 +108,7 @@ async function undoRecreation(
       const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
       for (const container of back) await runHooks(on, "post_start", container);
       // Its line would look like one of the new version.
-      await waitAllReady({ ...on, report: () => {} }, back, { mayEnd: false });
+      await waitAllReady({ ...on, report: () => {} }, back);
       return `the old version runs again; ${service.name} was away for ${formatDuration(downMs())}`;
     } catch (error) {
       const message = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
@@ -238,4 +240,66 @@ async function stopRun(on: ServiceRollout): Promise<void> {
     const exitCode = (await inspectContainer(engine, container.id))?.exitCode;
     note(on, `${name} was stopped before its end, with exit code ${exitCode}`);
   }
+}
+
+/** Runs the `pre_stop` hooks of containers that will be stopped, in those that run. */
+export async function runStopHooks(on: ServiceRollout, containers: Containers): Promise<void> {
+  const running = containers.filter(({ status }) => status === "running");
+  await Promise.all(running.map((container) => runHooks(on, "pre_stop", container)));
+}
+
+/**
+ * Runs hooks of the compose file in a running container, one after the other, within its stop grace period. Compose does the same
+ * when it starts or stops a container itself. A hook that fails or hangs is reported, and ends them: it keeps no container
+ * from being stopped, because another version serves by then.
+ */
+async function runHooks(
+  on: ServiceRollout,
+  kind: "post_start" | "pre_stop",
+  container: Container,
+): Promise<void> {
+  const limitMs = container.stopGraceS * 1_000;
+  const over = new AbortController();
+  const late = sleep(limitMs, "late" as const, { signal: over.signal }).catch(() => "late" as const);
+  for (const hook of on.service.hooks[kind]) {
+    const fault = await Promise.race([late, faultOf(on, container, hook, limitMs)]);
+    const name = `${kind} of ${container.name} (${hook.command[0]})`;
+    if (fault === "late") note(on, `${name} did not end within ${container.stopGraceS} s, and was given up`);
+    else note(on, fault === null ? `${name} ended with exit code 0` : `${name} failed: ${fault}`);
+    if (fault !== null) break;
+  }
+  over.abort();
+}
+
+/** Why a hook failed; null if it ended with exit code 0. */
+async function faultOf(
+  { engine }: ServiceRollout,
+  container: Container,
+  hook: ComposeHook,
+  patienceMs: number,
+): Promise<string | null> {
+  const exec = execOf(hook);
+  try {
+    const { exitCode, output } = await execIn(engine, container.id, exec, patienceMs);
+    if (exitCode === 0) return null;
+    const secrets = { ...container, environment: [...container.environment, ...(exec.Env ?? [])] };
+    const last = redactedLines(secrets, output.trim()).at(-1);
+    return `exit code ${exitCode}${last ? `: ${last}` : ""}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Compose keeps a `$` apart from its variables by doubling it, also in the model that it prints. */
+function execOf({ command, user, privileged, working_dir, environment = {} }: ComposeHook): Exec {
+  const plain = (text: string) => text.replaceAll("$$", () => "$");
+  return {
+    Cmd: command.map(plain),
+    Env: Object.entries(environment).flatMap(([name, value]) =>
+      value === null ? [] : [`${name}=${plain(value)}`],
+    ),
+    ...(user !== undefined && { User: plain(user) }),
+    ...(privileged !== undefined && { Privileged: privileged }),
+    ...(working_dir !== undefined && { WorkingDir: plain(working_dir) }),
+  };
 }

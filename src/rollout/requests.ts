@@ -10,8 +10,7 @@ import { ProblemError } from "#problems";
 import type { SiteRequests } from "#site-requests";
 import type { Answered, Containers, Rollout, ServiceRollout } from "./context.ts";
 import { note, timed } from "./report.ts";
-import { askCaddy } from "./switch-traffic.ts";
-import { requireStillServing } from "./verify.ts";
+import { askCaddy, requireStillServing } from "./switch-traffic.ts";
 
 type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;
 type RequestCount = Rollout["requestCount"];
@@ -255,14 +254,6 @@ function outcomeOf(line: Line, status: number): LoggedRequest["outcome"] {
   return status < 400 && line.upstream && !line.answered ? "broke off" : "answered";
 }
 
-/** The requests so far. */
-interface Tally {
-  readonly to: NonNullable<RequestCount>;
-  /** @param line of Caddy's log */
-  readonly add: (line: string) => void;
-  readonly sites: () => readonly SiteRequests[];
-}
-
 const noSite = () => ({
   requests: 0,
   failed: 0,
@@ -280,12 +271,13 @@ const otherHosts = "other hosts";
 const mostDurations = 200;
 
 /** Makes a tally of requests by host. `isNew` says whether a container was started by the roll-out. */
-export function createTally(isNew: (container: string) => boolean): Tally {
+export function createTally(isNew: (container: string) => boolean) {
   const sites = new Map<string, ReturnType<typeof noSite>>();
   const containers = new Map<string, { requests: number; bad: number; durationsMs: readonly number[] }>();
 
   return {
-    to(names) {
+    /** Those to the containers of these names. */
+    to(names: readonly string[]): Answered {
       const answered = names.flatMap((name) => containers.get(name) ?? []);
       const sum = (of: (one: Answered) => number) => answered.reduce((total, one) => total + of(one), 0);
       return {
@@ -294,7 +286,8 @@ export function createTally(isNew: (container: string) => boolean): Tally {
         durationsMs: answered.flatMap(({ durationsMs }) => durationsMs),
       };
     },
-    add(line) {
+    /** @param line of Caddy's log */
+    add(line: string) {
       const request = readLoggedRequest(line);
       if (request === null) return;
       const { host, container, outcome, durationMs } = request;
@@ -316,7 +309,7 @@ export function createTally(isNew: (container: string) => boolean): Tally {
       answers.answers += 1;
       if (outcome === "server error") answers.serverErrors += 1;
     },
-    sites: () => [...sites].map(([host, site]) => ({ host, ...site })),
+    sites: (): readonly SiteRequests[] => [...sites].map(([host, site]) => ({ host, ...site })),
   };
 }
 
@@ -340,7 +333,7 @@ export async function guardNewVersion(
   fresh: Containers,
   over: AbortSignal,
 ): Promise<void> {
-  const { service, liveDirectory, requestCount: count, report } = on;
+  const { service, liveDirectory, requestCount: count, report, signal, env } = on;
   if (liveDirectory === null || count === null || service.guardMs === 0) return;
   if (old.length === 0 || on.version !== null) return;
   report({ event: "guarding", service: service.name, guardMs: service.guardMs });
@@ -349,52 +342,43 @@ export async function guardNewVersion(
   const ownName = project === null ? service.name : serviceAlias(service.name, project);
   const now = () => count(fresh.map(({ name }) => name));
   const before = () => count([ownName, ...old.map(({ name }) => name)]);
-  await timed(on, "guard", () => watch(on, fresh, () => [now(), before()], over));
-}
-
-/** @returns the verdict on a version that may stay */
-async function watch(
-  on: ServiceRollout,
-  fresh: Containers,
-  both: () => readonly [now: Answered, before: Answered],
-  over: AbortSignal,
-): Promise<string> {
-  const { service, signal, env } = on;
-  const startedMs = performance.now();
-  const elapsedMs = () => performance.now() - startedMs;
-  const goBackIfWorse = ({ kind, text }: GuardVerdict) => {
-    if (kind !== "worse") return;
-    const detail = `The new version of ${service.name} (${namesOf(fresh)}) is worse than the one before: ${text}. Its requests went back to the old version ${formatDuration(elapsedMs())} after the guard began.`;
-    throw new ProblemError({ code: "version_worse", detail });
-  };
-  let isEnded = false;
-  for (let look = 1; elapsedMs() < service.guardMs && !isEnded; look += 1) {
-    await sleep(pollMs);
-    if (over.aborted) return "ended: the requests go back for another reason";
-    const verdict = judge(...both());
-    goBackIfWorse(verdict);
-    if (look % looksPerInspection === 0) await requireStillServing(on, fresh);
-    signal.throwIfAborted();
-    const order = readGuardOrder(env);
-    if (order === "back") {
-      const detail = `A roll back was requested while the new version of ${service.name} was guarded, so its requests went back to the old version: ${verdict.text}.`;
-      throw new ProblemError({ code: "version_unwanted", detail });
+  /** @returns the verdict on a version that may stay */
+  const watch = async (): Promise<string> => {
+    const startedMs = performance.now();
+    const elapsedMs = () => performance.now() - startedMs;
+    const goBackIfWorse = ({ kind, text }: GuardVerdict) => {
+      if (kind !== "worse") return;
+      const detail = `The new version of ${service.name} (${namesOf(fresh)}) is worse than the one before: ${text}. Its requests went back to the old version ${formatDuration(elapsedMs())} after the guard began.`;
+      throw new ProblemError({ code: "version_worse", detail });
+    };
+    let isEnded = false;
+    for (let look = 1; elapsedMs() < service.guardMs && !isEnded; look += 1) {
+      await sleep(pollMs);
+      if (over.aborted) return "ended: the requests go back for another reason";
+      const verdict = judge(now(), before());
+      goBackIfWorse(verdict);
+      if (look % looksPerInspection === 0) await requireStillServing(on, fresh);
+      signal.throwIfAborted();
+      const order = readGuardOrder(env);
+      if (order === "back") {
+        const detail = `A roll back was requested while the new version of ${service.name} was guarded, so its requests went back to the old version: ${verdict.text}.`;
+        throw new ProblemError({ code: "version_unwanted", detail });
+      }
+      isEnded = order === "end";
+      const isEarly = elapsedMs() >= earlyShare * service.guardMs;
+      if (isEarly && now().requests < earlyShare * leastRequests) break;
     }
-    isEnded = order === "end";
-    const isEarly = elapsedMs() >= earlyShare * service.guardMs;
-    if (isEarly && verdict.requests < earlyShare * leastRequests) break;
-  }
-  const time = judgeTime(...both());
-  goBackIfWorse(time);
-  const { text } = judge(...both());
-  return `${isEnded ? "ended early: " : ""}${text}${time.kind === "too few" ? "" : `; ${time.text}`}`;
+    const time = judgeTime(now(), before());
+    goBackIfWorse(time);
+    const { text } = judge(now(), before());
+    return `${isEnded ? "ended early: " : ""}${text}${time.kind === "too few" ? "" : `; ${time.text}`}`;
+  };
+  await timed(on, "guard", watch);
 }
 
 /** How a new version does, by the requests to it and to the one before. */
 interface GuardVerdict {
   readonly kind: "worse" | "good" | "too few";
-  /** How many went to it. */
-  readonly requests: number;
   readonly text: string;
 }
 
@@ -413,10 +397,10 @@ export function judge(now: Answered, before: Answered): GuardVerdict {
   const { requests } = now;
   const text = `${countText(now)}, before ${countText(before)}`;
   const few = `too few requests to judge by, ${leastRequests} are needed: ${text}`;
-  if (requests < leastRequests) return { kind: "too few", requests, text: few };
+  if (requests < leastRequests) return { kind: "too few", text: few };
   const tolerated = Math.min(1, shareOf(before) + margin);
   const chance = deviations * Math.sqrt((tolerated * (1 - tolerated)) / requests);
-  return { kind: shareOf(now) > tolerated + chance ? "worse" : "good", requests, text };
+  return { kind: shareOf(now) > tolerated + chance ? "worse" : "good", text };
 }
 
 /** A new version is slow where it takes longer than this share of the old one's answers, and a margin. */
@@ -430,8 +414,7 @@ const slowerMs = 100;
  */
 export function judgeTime(now: Answered, before: Answered): GuardVerdict {
   const requests = now.durationsMs.length;
-  if (Math.min(requests, before.durationsMs.length) < leastRequests)
-    return { kind: "too few", requests, text: "" };
+  if (Math.min(requests, before.durationsMs.length) < leastRequests) return { kind: "too few", text: "" };
   const beforeMs = percentileOf(before.durationsMs);
   const within = `19 of 20 answers came within ${formatDuration(percentileOf(now.durationsMs))}`;
   const text = `${within}, before within ${formatDuration(beforeMs)}`;
@@ -439,7 +422,7 @@ export function judgeTime(now: Answered, before: Answered): GuardVerdict {
   const slow = now.durationsMs.filter((ms) => ms > limitMs).length;
   const tolerated = 1 - percentile;
   const chance = deviations * Math.sqrt((tolerated * percentile) / requests);
-  return { kind: slow / requests > tolerated + chance ? "worse" : "good", requests, text };
+  return { kind: slow / requests > tolerated + chance ? "worse" : "good", text };
 }
 
 function percentileOf(durationsMs: readonly number[]): number {

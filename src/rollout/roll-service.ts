@@ -26,17 +26,19 @@ import {
   type RolloutService,
   refuseChangedNetworks,
 } from "./project.ts";
-import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
+import { endEarlierRun, recreateService, runService, runStopHooks } from "./recreate-service.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
-import { drainOld, namesReceiving, switchLiveFiles, switchTraffic } from "./switch-traffic.ts";
 import {
   checkNewVersion,
   checkThroughProxy,
+  drainOld,
+  namesReceiving,
   requireStillServing,
-  runStopHooks,
+  switchLiveFiles,
+  switchTraffic,
   waitAllReady,
-} from "./verify.ts";
+} from "./switch-traffic.ts";
 
 /**
  * Cleans up after an earlier roll-out that was killed: makes the live files name the containers that serve, and
@@ -62,8 +64,7 @@ export async function recoverService(on: ServiceRollout): Promise<Containers> {
 }
 
 /** Removes the containers of a service that is down, now that new ones can take their place. */
-async function removeLeftovers(on: ServiceRollout): Promise<void> {
-  const leftover = await containersOf(on);
+async function removeLeftovers(on: ServiceRollout, leftover: Containers): Promise<void> {
   if (leftover.length === 0) return;
   const isOver = leftover.every(hasEndedWell);
   const text = isOver ? `removed ${namesOf(leftover)}, which had ended` : recoveryText([], leftover);
@@ -235,7 +236,7 @@ async function planUpdate(
   const volume = anonymousVolume(service, present);
   if (volume !== null)
     return { action: { kind: "recreate", reason: `anonymous volume ${volume}` }, old: present };
-  if (recovered.length === 0) await removeLeftovers(on);
+  if (recovered.length === 0) await removeLeftovers(on, present);
   return { action: { kind: "roll" }, old: recovered };
 }
 
@@ -289,7 +290,7 @@ async function replace(roll: Replacement, starting: Promise<void>, failed: Abort
     // If it served before, or if the proxy reads a live file for it, ending is a failure, whatever the exit code.
     const mayEnd = on.service.mayEnd && old.length === 0 && !on.liveFilesRead?.has(on.service.name);
     const signal = AbortSignal.any([on.signal, failed]);
-    const ready = await waitAllReady({ ...on, signal }, fresh, { mayEnd });
+    const ready = await waitAllReady({ ...on, signal }, fresh, mayEnd);
     signal.throwIfAborted();
     roll.healthyAfterMs = ready.healthyAfterMs;
     if (ready.haveEnded) return true;
@@ -360,15 +361,11 @@ export async function finishReplacement(roll: Replacement): Promise<ServiceOutco
 async function removeOld(on: ServiceRollout, containers: Containers): Promise<void> {
   if (containers.length === 0) return;
   const again = "could not be removed, the next roll-out tries again";
-  await timed(
-    on,
-    "stop",
-    () => stopAndRemove(on, containers),
-    (kept) => {
-      const left = kept.map(({ container, reason }) => `${container.name} ${again}: ${reason}`);
-      return left.join("; ") || `${namesOf(containers)} stopped and removed`;
-    },
-  );
+  const stop = () => stopAndRemove(on, containers);
+  await timed(on, "stop", stop, (kept) => {
+    const left = kept.map(({ container, reason }) => `${container.name} ${again}: ${reason}`);
+    return left.join("; ") || `${namesOf(containers)} stopped and removed`;
+  });
 }
 
 /** A drained container has no requests left: it gets this long to exit, not its whole stop grace period. */
@@ -388,11 +385,9 @@ async function stopAndRemove(on: ServiceRollout, containers: Containers) {
  */
 export async function undo(rollout: Rollout, { running, outcomes, replacements }: Progress): Promise<void> {
   await undoImageNames(rollout, running, outcomes);
-  for (const { service: name, outcome } of outcomes) {
-    const service = rollout.services.find((one) => one.name === name);
-    if (!service || outcome !== "recreated") continue;
+  for (const { service: name } of outcomes.filter(({ outcome }) => outcome === "recreated")) {
     const text = `stays at the new version, though another service failed: it was recreated, and its data may not suit the old version. To go back, undo its change in the sources or the compose file, then: hotpush rollout ${name}`;
-    note({ ...rollout, service }, text);
+    note({ ...rollout, service: { name } }, text);
   }
   await Promise.all(replacements.map(undoReplacement));
 }
@@ -428,11 +423,10 @@ async function abandon(on: ServiceRollout, containers: Containers): Promise<void
     await runStopHooks(on, containers);
     return Promise.allSettled(containers.map(({ id }) => removeContainer(on.engine, id)));
   };
-  await timed(on, "abandon", remove, (results) =>
-    results.every(({ status }) => status === "fulfilled")
-      ? `${names} removed`
-      : `${names} could not be removed; the next roll-out will`,
-  );
+  await timed(on, "abandon", remove, (results) => {
+    const areGone = results.every(({ status }) => status === "fulfilled");
+    return `${names} ${areGone ? "removed" : "could not be removed; the next roll-out will"}`;
+  });
 }
 
 /**

@@ -32,8 +32,13 @@ import {
   wavesOf,
 } from "./roll-service.ts";
 import { chooseEngine, loadStack, pruneStack, rollOutStack } from "./stack.ts";
-import { adoptLiveFiles, liveFilesRead, refuseForeignLiveFiles } from "./switch-traffic.ts";
-import { checkThroughProxy, patient } from "./verify.ts";
+import {
+  adoptLiveFiles,
+  checkThroughProxy,
+  liveFilesRead,
+  patient,
+  refuseForeignLiveFiles,
+} from "./switch-traffic.ts";
 import { goodVersion, type Pruned, type PruneRequest, prune, pruneBeside, readVersions } from "./versions.ts";
 
 /**

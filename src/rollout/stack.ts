@@ -29,7 +29,7 @@ import type { LockedContext, RolloutContext, RolloutRequest } from "./context.ts
 import { prepareImages, recordVersion } from "./images.ts";
 import { goDurationMs, mayGoBack, type RolloutProject, type RolloutService, readProject } from "./project.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
-import { checkThroughProxy } from "./verify.ts";
+import { checkThroughProxy } from "./switch-traffic.ts";
 import {
   type Pruned,
   type PruneRequest,
@@ -429,26 +429,18 @@ export interface Task {
 
 /** Reads the services of a stack with their tasks. */
 export async function readStackState(stack: Pick<StackRollout, "engine" | "project">): Promise<StackState> {
+  const { engine, project } = stack;
+  const filter = filteredBy({ label: [`com.docker.stack.namespace=${project.name}`] });
   const [services, tasks] = await Promise.all([
-    listOfStack<Omit<SwarmService, "tasks">>(stack, "/services?status=true&"),
-    listOfStack<Task>(stack, "/tasks?"),
+    getJson<readonly Omit<SwarmService, "tasks">[]>(engine, `/services?status=true&${filter}`),
+    getJson<readonly Task[]>(engine, `/tasks?${filter}`),
   ]);
   const oldestFirst = tasks.toSorted((one, other) => one.CreatedAt.localeCompare(other.CreatedAt));
-  return new Map(
-    services.map((service) => {
-      const own = oldestFirst.filter(({ ServiceID }) => ServiceID === service.ID);
-      return [service.Spec.Name.slice(stack.project.name.length + 1), { ...service, tasks: own }];
-    }),
-  );
-}
-
-/** Gets the entries of a list of the engine that belong to the stack. */
-function listOfStack<Entry>(
-  { engine, project }: Pick<StackRollout, "engine" | "project">,
-  list: string,
-): Promise<readonly Entry[]> {
-  const label = [`com.docker.stack.namespace=${project.name}`];
-  return getJson<readonly Entry[]>(engine, `${list}${filteredBy({ label })}`);
+  const state = services.map((service) => {
+    const own = oldestFirst.filter(({ ServiceID }) => ServiceID === service.ID);
+    return [service.Spec.Name.slice(project.name.length + 1), { ...service, tasks: own }] as const;
+  });
+  return new Map(state);
 }
 
 /** The image as named in the stack file, without the digest from the registry. */

@@ -4,8 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { liveMount, serviceAlias } from "#config/server";
 import { formatDuration } from "#config/values";
 import { loadModel } from "#platform/compose";
+import { type Container, inspectContainer } from "#platform/docker/containers";
 import { getJson } from "#platform/docker/engine";
-import { isServing, withOwnHealth } from "#platform/docker/health";
+import { diagnose, isServing, isStillReady, waitReady, withOwnHealth } from "#platform/docker/health";
 import { replaceFile } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { ProblemError } from "#problems";
@@ -96,6 +97,127 @@ function replicaOf(service: string, file: string): number {
   return /^(?:[2-9]|[1-9]\d+)$/.test(rest) ? Number(rest) : 0;
 }
 
+/**
+ * Waits until all of `containers` are ready.
+ *
+ * @param mayEnd whether exit code 0 is acceptable too: the service may be a one-shot one
+ * @returns the milliseconds until the last one was ready, and whether all ran to their end instead, with exit code 0
+ * @throws ProblemError `container_not_healthy` with the last health output and log lines of the first one that is not
+ */
+export async function waitAllReady(on: ServiceRollout, containers: Containers, mayEnd: boolean = false) {
+  const { engine, service, signal } = on;
+  const waitFor = async (container: Container) => {
+    const readiness = await waitReady(engine, container.id, service.healthyTimeoutMs, signal);
+    if (readiness.kind === "ready") return readiness.hasHealthCheck ? "healthy" : "steady";
+    if (mayEnd && readiness.kind === "ended" && readiness.exitCode === 0) return "ended";
+    throw await diagnose(engine, container, readiness);
+  };
+  const areEnded = (states: readonly string[]) =>
+    states.length > 0 && states.every((state) => state === "ended");
+  const wait = () => Promise.all(containers.map(waitFor));
+  const { result, durationMs } = await timed(on, "healthy", wait, (states) => {
+    if (areEnded(states)) return "it ran to its end: exit code 0, and no restart policy";
+    return states.includes("steady") ? "it has no health check: it ran for 3 s without a restart" : "";
+  });
+  return { healthyAfterMs: durationMs, haveEnded: areEnded(result) };
+}
+
+/** @throws ProblemError `container_not_healthy` if one was restarted, is gone or is no longer healthy */
+export async function requireStillServing({ engine }: ServiceRollout, containers: Containers): Promise<void> {
+  for (const container of containers) {
+    const now = await inspectContainer(engine, container.id);
+    if (now && isStillReady(now)) continue;
+    throw await diagnose(engine, container, { kind: "fell" });
+  }
+}
+
+/**
+ * Checks the service through the proxy.
+ *
+ * @throws ProblemError `proxy_check_failed` with the last log lines of the first of the new containers
+ */
+export async function checkNewVersion(
+  on: ServiceRollout,
+  [fresh]: Containers,
+  mostBad?: number,
+): Promise<void> {
+  try {
+    await checkThroughProxy(on, mostBad);
+  } catch (error) {
+    if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh)
+      throw error;
+    const { evidence = [] } = (await diagnose(on.engine, fresh, { kind: "fell" })).problem;
+    throw new ProblemError({ ...error.problem, evidence }, error);
+  }
+}
+
+/**
+ * Requests the service as its users do, if the label `hotpush.check` has a URL.
+ *
+ * @throws ProblemError `proxy_check_failed` with the last bad answer
+ */
+export async function checkThroughProxy(
+  on: Pick<ServiceRollout, "report" | "service">,
+  mostBad?: number,
+): Promise<void> {
+  const { name, checkUrl } = on.service;
+  if (checkUrl === null) return;
+  const check = async () => {
+    const lastAnswer = await pollUntilGood(checkUrl, mostBad);
+    if (lastAnswer === null) return;
+    const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${lastAnswer}).`;
+    throw new ProblemError({ code: "proxy_check_failed", detail });
+  };
+  await timed(on, "check", check, `${checkUrl} answers well`);
+}
+
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/** Bad answers in a row that make it fail. */
+const tolerated = 5;
+
+/** For a service that was down: nothing can be switched back, and a proxy may need seconds to see the new container. */
+export const patient = Number.POSITIVE_INFINITY;
+
+const checkPollMs = 100;
+const checkTimeoutMs = 15_000;
+/** Good answers in a row that make the check pass. */
+const goodAnswers = 6;
+
+/**
+ * Requests `url`, through the proxy, until it has given a few good answers in a row (2xx, redirects followed).
+ *
+ * @returns the last bad answer if it does not, else null
+ */
+export async function pollUntilGood(url: string, mostBad: number = tolerated): Promise<string | null> {
+  const deadlineMs = performance.now() + checkTimeoutMs;
+  for (let good = 0, bad = 0; ; ) {
+    const answer = await ask(url);
+    good = answer === null ? good + 1 : 0;
+    bad = answer === null ? 0 : bad + 1;
+    if (good === goodAnswers) return null;
+    if (answer !== null && (bad >= mostBad || performance.now() > deadlineMs)) return answer;
+    await sleep(checkPollMs);
+  }
+}
+
+/** Null if the answer is good, else a description of it. */
+async function ask(url: string): Promise<string | null> {
+  try {
+    const status = await finalStatus(new URL(url), AbortSignal.timeout(answerTimeoutMs));
+    return status >= 200 && status < 300 ? null : `status ${status}`;
+  } catch (error) {
+    return error instanceof Error ? error.message || error.name : String(error);
+  }
+}
+
+async function finalStatus(url: URL, signal: AbortSignal, redirectsLeft = 10): Promise<number> {
+  const { status, headers } = await sendHttp(url, { signal });
+  if (!redirects.has(status) || !headers.location || redirectsLeft === 0) return status;
+  return finalStatus(new URL(headers.location, url), signal, redirectsLeft - 1);
+}
+
+/** Of one request, to Caddy's admin API or to the service. */
 const answerTimeoutMs = 5_000;
 
 /**

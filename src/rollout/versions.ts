@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import { formatSize } from "#config/values";
-import { inspectImage, isNamedByCommit, splitReference } from "#platform/docker/containers";
+import { type Image, inspectImage, isNamedByCommit, splitReference } from "#platform/docker/containers";
 import { type Engine, EngineRefusal, filteredBy, getJson, readJson } from "#platform/docker/engine";
 import { replaceFile } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
@@ -198,11 +198,6 @@ export async function prune(request: PruneRequest): Promise<Pruned> {
   return { removed, cacheBytes };
 }
 
-interface ProjectImage {
-  readonly id: string;
-  readonly tags: readonly string[];
-}
-
 /** Images that compose built for this project, and those that earlier versions of it ran. */
 async function projectImages(engine: Engine, project: PrunedProject, versions: readonly Version[]) {
   const filter = filteredBy({ label: [`com.docker.compose.project=${project.name}`] });
@@ -235,7 +230,7 @@ async function neededIds(engine: Engine, { images }: PrunedProject, kept: PruneR
  * image loses all names that roll-outs or the compose file gave it; a name that somebody else gave keeps it.
  */
 export function namesToRemove(
-  image: ProjectImage,
+  image: Pick<Image, "id" | "tags">,
   project: PrunedProject,
   keptIds: ReadonlySet<string>,
   keptTags: ReadonlySet<string>,

@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { resolveDigests } from "../../src/platform/compose.ts";
-import type { Engine } from "../../src/platform/docker/engine.ts";
 import { commitOf, nameImages, requireDiskSpace, watchedImages } from "../../src/rollout/images.ts";
+import type { RolloutEvent } from "../../src/rollout/report.ts";
 import { randomCommit } from "../harness/delivery.ts";
 import { isProblem } from "../harness/problems.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { sampleService, watchedEngine } from "./sample.ts";
+import { engineWith, sampleService, watchedEngine } from "./sample.ts";
 
 const image = (name: string) => ({ image: name, id: `sha256:${name}`, tag: name });
 const recreated = { how: "recreate", reason: "x" } as const;
@@ -29,26 +29,19 @@ const images = {
 };
 
 test("a roll back renames images, but not of databases, migrations or those named by digest", async () => {
-  const told: string[] = [];
+  const told: (string | null)[] = [];
   const { engine, posted } = watchedEngine();
-  const report = (event: { readonly event: string }) => told.push(JSON.stringify(event));
+  const report = (event: RolloutEvent) => event.event === "note" && told.push(event.service);
   await nameImages({ engine, report }, services, { commit: "0a1b", finishedAt: "", images });
   assert.deepEqual(posted, [
     "/images/sha256:shop-app:0a1b/tag?repo=shop-app&tag=latest",
     "/images/sha256:web:1.2/tag?repo=web&tag=1.3",
   ]);
-  assert.deepEqual(
-    told.map((text) => (JSON.parse(text) as { readonly service: string }).service),
-    ["web", "pinned"],
-  );
+  assert.deepEqual(told, ["web", "pinned"]);
 });
 
-const engine: Engine = (() => {
-  const get = async () => Buffer.from(JSON.stringify({ DockerRootDir: tmpdir() }));
-  return { get, post: get, delete: get };
-})();
-
 test("HOTPUSH_MIN_FREE says how much disk space is needed, and a wrong one is refused", async () => {
+  const engine = engineWith(() => ({ DockerRootDir: tmpdir() }));
   const need = (HOTPUSH_MIN_FREE: string) => requireDiskSpace({ engine, env: { HOTPUSH_MIN_FREE } });
   await need("1 MiB");
   await assert.rejects(need("3000 GiB"), isProblem("disk_full"));

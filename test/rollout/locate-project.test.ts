@@ -14,7 +14,7 @@ import {
 import { adoptLiveFiles } from "../../src/rollout/switch-traffic.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { liveDirectory as liveDirectoryOf, sampleRollout, sampleService } from "./sample.ts";
+import { engineWith, liveDirectory as liveDirectoryOf, sampleRollout, sampleService } from "./sample.ts";
 
 test("the host's path is that of the innermost mount, of the container that has all of them", () => {
   const mountInfo = "31 20 254:0 /srv/shop /app rw - ext4 /dev/vda rw\n";
@@ -42,7 +42,7 @@ function checkout(t: TestContext, model: object = { name: "shop", services: {}, 
   writeScript(join(directory, "docker"), `#!/bin/sh\necho '${JSON.stringify(model)}'\n`);
   const env = { PATH: `${directory}${delimiter}${process.env.PATH}`, XDG_STATE_HOME: "/somewhere" };
   const statePath = join(directory, "state");
-  const engine = engineWithServer({ statePath, livePath: join(statePath, "live") });
+  const engine = engineWithServer(statePath, join(statePath, "live"));
   const path = join(statePath, "projects/shop");
   return { env, engine, path, target: { projectDirectory: directory, files: [] } };
 }
@@ -82,18 +82,14 @@ test("a project is named by its external network, if it is its own and no reserv
   assert.equal(projectOnServer({ ...model({ blog, shop }), name: "shop" }), "shop");
 });
 
-const onMachine: ComposeModel = {
-  name: "my_shop",
-  services: {},
-  networks: { hotpush: { name: "hotpush-shop", external: true } },
-};
+const onMachine: ComposeModel = { name: "my_shop", services: {}, networks };
 const nothing = { livePath: undefined };
 
 test("without its server, or its directory there, a project is not rolled out", async (t) => {
   const livePath = join(temporaryDirectory(t), "none");
   const none = isProblem("live_file_not_writable", /^shop is on Hotpush's server .* has none/);
-  await assert.rejects(findLiveDirectory(engineWith(), onMachine, nothing), none);
-  const engine = engineWithServer({ statePath: "/nowhere", livePath });
+  await assert.rejects(findLiveDirectory(engineOf(), onMachine, nothing), none);
+  const engine = engineWithServer("/nowhere", livePath);
   const missing = isProblem("live_file_not_writable", /none\/shop, .* docker start/);
   await assert.rejects(findLiveDirectory(engine, onMachine, nothing), missing);
 });
@@ -114,34 +110,17 @@ test("the live file of a service that is recreated leads to the service itself",
 });
 
 /** An engine with only the containers of a server: its state is at `statePath`, its live files at `livePath`. */
-function engineWithServer({
-  statePath,
-  livePath,
-}: {
-  readonly statePath: string;
-  readonly livePath: string;
-}): Engine {
-  return engineWith(
-    {
-      Config: { Labels: { "com.docker.compose.service": "caddy" } },
-      Mounts: [{ Type: "bind", Source: livePath, Destination: "/run/live" }],
-    },
-    {
-      Config: {
-        Labels: { "com.docker.compose.service": "run" },
-        Env: [`SERVER_STATE_PATH=${statePath}`],
-      },
-    },
-  );
+function engineWithServer(statePath: string, livePath: string): Engine {
+  const named = (service: string) => ({ Labels: { "com.docker.compose.service": service } });
+  const Mounts = [{ Type: "bind", Source: livePath, Destination: "/run/live" }];
+  const Env = [`SERVER_STATE_PATH=${statePath}`];
+  return engineOf({ Config: named("caddy"), Mounts }, { Config: { ...named("run"), Env } });
 }
 
-function engineWith(...containers: readonly object[]): Engine {
-  const unused = async () => Buffer.alloc(0);
-  const get = async (path: string) => {
+function engineOf(...containers: readonly object[]): Engine {
+  return engineWith((path) => {
     const found = containers[Number(/\/containers\/(\d+)\/json/.exec(path)?.[1])];
     const listed = containers.map((_, index) => ({ Id: String(index) }));
-    const base = { Id: "x", Name: "/x", State: { Status: "exited" } };
-    return Buffer.from(JSON.stringify(found === undefined ? listed : { ...base, ...found }));
-  };
-  return { get, post: unused, delete: unused };
+    return found ? { Id: "x", Name: "/x", State: { Status: "exited" }, ...found } : listed;
+  });
 }

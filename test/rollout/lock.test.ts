@@ -15,17 +15,10 @@ import { readProcesses } from "../harness/processes.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
+import { engineWith } from "./sample.ts";
 
 function lockPath(t: TestContext): string {
   return join(temporaryDirectory(t), "state", "shop.lock");
-}
-
-function setPath(t: TestContext, path: string): void {
-  const { PATH } = process.env;
-  process.env.PATH = path;
-  t.after(() => {
-    process.env.PATH = PATH;
-  });
 }
 
 test("a signal to our process group does not end a flock that waits", async (t) => {
@@ -43,7 +36,9 @@ test("a signal to our process group does not end a flock that waits", async (t) 
 test("a lock that the system refuses is reported in the words of flock", async (t) => {
   const directory = temporaryDirectory(t);
   writeScript(join(directory, "flock"), "#!/bin/sh\necho 'flock: 3: No locks available' >&2\nexit 71\n");
-  setPath(t, `${directory}:${process.env.PATH}`);
+  const { PATH } = process.env;
+  process.env.PATH = `${directory}:${PATH}`;
+  t.after(() => Object.assign(process.env, { PATH }));
   const told = /shop\.lock could not be locked \(flock: 3: No locks available\)/;
   await assert.rejects(lockRollout(lockPath(t), 0), isProblem("state_unusable", told));
 });
@@ -71,8 +66,7 @@ test("a waiting roll-out that is asked to stop says so, and stops waiting", asyn
 });
 
 test("beside a Hotpush in the project's container a command says where to run it, unless STATE_PATH is set", async () => {
-  const get = async () => Buffer.from(JSON.stringify([{ Names: ["/shop-hotpush-1"] }]));
-  const engine = { get, post: get, delete: get };
+  const engine = engineWith(() => [{ Names: ["/shop-hotpush-1"] }]);
   const told = isProblem("state_unusable", /Run the command there: docker exec shop-hotpush-1 hotpush/);
   await assert.rejects(refuseOtherState(engine, "/srv/shop", {}), told);
   await refuseOtherState(engine, "/srv/shop", { STATE_PATH: "/var/lib/hotpush" });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { Answered, LiveDirectory, Rollout, ServiceRollout } from "../../src/rollout/context.ts";
+import type { LiveDirectory, Rollout, ServiceRollout } from "../../src/rollout/context.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
 import {
   countingFile,
@@ -15,7 +15,14 @@ import {
 } from "../../src/rollout/requests.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-import { fakeCaddy, liveDirectory, sampleContainer, sampleRollout, sampleService } from "./sample.ts";
+import {
+  engineWith,
+  fakeCaddy,
+  liveDirectory,
+  sampleContainer,
+  sampleRollout,
+  sampleService,
+} from "./sample.ts";
 
 const line = `${JSON.stringify({ status: 200, answered: 200, request: { host: "a" }, upstream: "shop-app-1:80" })}\n`;
 
@@ -47,9 +54,8 @@ async function rolloutWith(t: TestContext, output: string, project: string | nul
   const live: LiveDirectory = liveDirectory(t, project);
   await fakeCaddy(t, live, () => ({ logs: { log0: { writer: { filename: output } } } }));
   const events: RolloutEvent[] = [];
-  const none = async () => Buffer.from("[]");
   const rollout: Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report"> = {
-    engine: { get: none, post: none, delete: none },
+    engine: engineWith(() => []),
     project: { name: "shop", services: [] },
     liveDirectory: live,
     liveFilesRead: new Set(["app"]),
@@ -76,39 +82,21 @@ test("what comes after the start is read by whole lines, also from a new log", a
   await log.close();
 });
 
-/** A line as Caddy 2.11.4 writes it. */
-function requestLine(fields: object, host: string = "Shop.example.org:8443"): string {
-  const request = { proto: "HTTP/2.0", method: "GET", host };
-  return JSON.stringify({ level: "info", ts: 1, msg: "handled request", request, size: 2, ...fields });
-}
-
-test("hosts are counted without port and case, and an address of IPv6 keeps its colons", () => {
+test("hosts are counted without port and case; invented ones do not lengthen the list beyond twenty", () => {
   const tally = createTally(() => false);
-  for (const host of ["a:80", "A", "[::1]:80", "[::1]"]) tally.add(requestLine({ status: 200 }, host));
-  assert.deepEqual(
-    tally.sites().map(({ host, requests }) => [host, requests]),
-    [
-      ["a", 2],
-      ["[::1]", 2],
-    ],
-  );
-});
-
-test("invented hosts do not make the list longer than twenty", () => {
-  const tally = createTally(() => false);
-  for (let number = 0; number < 1_000; number += 1)
-    tally.add(requestLine({ status: 200, answered: 200 }, `h${number}`));
-  const sites = tally.sites();
-  assert.equal(sites.length, 21);
-  assert.deepEqual([sites.at(-1)?.host, sites.at(-1)?.requests], ["other hosts", 980]);
+  const invented = Array.from({ length: 1_000 }, (_, number) => `h${number}`);
+  for (const host of ["a:80", "A", "[::1]:80", "[::1]", ...invented])
+    tally.add(JSON.stringify({ status: 200, answered: 200, request: { host } }));
+  const counted = tally.sites().map(({ host, requests }) => `${host} ${requests}`);
+  assert.equal(counted.length, 21);
+  assert.deepEqual([...counted.slice(0, 2), counted.at(-1)], ["a 2", "[::1] 2", "other hosts 982"]);
 });
 
 const old = sampleContainer();
 const fresh = sampleContainer({ number: 2 });
-const longMs = 60_000;
 
 test("a guard that too few requests reach to judge by is short", async (t) => {
-  const { guard, events } = guardOf(t, { guardMs: 10_000, now: { requests: 3, bad: 3, durationsMs: [] } });
+  const { guard, events } = guardOf(t, 3, { service: sampleService({ guardMs: 10_000 }) });
   const startedMs = performance.now();
   await guard();
   assert.ok(performance.now() - startedMs < 10_000);
@@ -116,65 +104,44 @@ test("a guard that too few requests reach to judge by is short", async (t) => {
 });
 
 test("a container that restarts ends the guard without any request", async (t) => {
-  const { guard } = guardOf(t, {
-    guardMs: longMs,
-    now: { requests: 0, bad: 0, durationsMs: [] },
-    restarts: 1,
-  });
+  const { guard } = guardOf(t, 0, { engine: engineWith(() => ({ ...inspected, RestartCount: 1 })) });
   await assert.rejects(guard(), isProblem("container_not_healthy"));
 });
 
 test("nothing is guarded without a count, with the label 0, or in a roll back", async (t) => {
   const version = { commit: "1", finishedAt: "", images: {} };
   for (const differences of [{ requestCount: null }, { service: sampleService() }, { version }]) {
-    const { guard, events } = guardOf(t, {
-      guardMs: longMs,
-      now: { requests: 60, bad: 60, durationsMs: [] },
-      differences,
-    });
+    const { guard, events } = guardOf(t, 60, differences);
     await guard();
     assert.deepEqual(events, []);
   }
 });
 
-interface Situation {
-  readonly guardMs: number;
-  readonly now: Answered;
-  readonly restarts?: number;
-  readonly differences?: Partial<ServiceRollout> | undefined;
-}
+const inspected = {
+  Id: "x",
+  Name: "x",
+  Config: { Labels: {} },
+  State: { Status: "running" },
+  RestartCount: 0,
+};
 
-function guardOf(t: TestContext, situation: Situation) {
-  const { guardMs, now, restarts = 0, differences } = situation;
-  const statePath = temporaryDirectory(t);
+/** A guard of a minute, of a version that has failed all of its requests. */
+function guardOf(t: TestContext, requests: number, differences: Partial<ServiceRollout>) {
   const events: RolloutEvent[] = [];
-  const service = sampleService({ guardMs });
-  const directory = { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null };
-  const report = (event: RolloutEvent) => void events.push(event);
   const on: ServiceRollout = {
-    ...sampleRollout(statePath, { report, engine: engineWith(restarts) }),
-    service,
-    liveDirectory: directory,
-    requestCount: (names) => (names.includes(fresh.name) ? now : { requests: 100, bad: 1, durationsMs: [] }),
+    ...sampleRollout(temporaryDirectory(t)),
+    engine: engineWith(() => inspected),
+    report: (event) => events.push(event),
+    service: sampleService({ guardMs: 60_000 }),
+    liveDirectory: { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null },
+    requestCount: (names) =>
+      names.includes(fresh.name)
+        ? { requests, bad: requests, durationsMs: [] }
+        : { requests: 100, bad: 1, durationsMs: [] },
     ...differences,
   };
   const guard = () => guardNewVersion(on, [old], [fresh], new AbortController().signal);
   return { guard, events };
-}
-
-/** An engine whose containers run, and have restarted so often. */
-function engineWith(restarts: number) {
-  const inspected = {
-    Id: fresh.id,
-    Name: `/${fresh.name}`,
-    Image: "x",
-    RestartCount: restarts,
-    Created: "2026-01-01",
-    Config: { Image: "x", Labels: {} },
-    State: { Status: "running", ExitCode: 0 },
-  };
-  const answer = async () => Buffer.from(JSON.stringify(inspected));
-  return { get: answer, post: answer, delete: answer };
 }
 
 test("worse is two percentage points more and what chance explains, of fifty requests", () => {

@@ -88,23 +88,15 @@ test("after a failure, names return to the old images, unless recreated, or run 
     ["index", [sampleContainer({ image: "sha256:old-index" })]],
     ["app", [sampleContainer({ image: "sha256:old" })]],
   ]);
-  const outcomes = [
-    outcomeOf(db, "recreated", {}),
-    outcomeOf(migrate, "ran", {}),
-    outcomeOf(index, "ran", {}),
-  ];
+  const ran = [migrate, index].map((service) => outcomeOf(service, "ran", {}));
+  const outcomes = [outcomeOf(db, "recreated", {}), ...ran];
   await undoImageNames({ engine, services: [migrate, index, db, app] }, running, outcomes);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });
 
 test("services come in waves: after all that they depend on, and some at once", () => {
-  const names = ["db", "cache", "migrate", "app", "worker"];
-  const needs: Record<string, readonly string[]> = {
-    migrate: ["db"],
-    app: ["migrate", "db"],
-    worker: ["db"],
-  };
-  const services = names.map((name) => sampleService({ name, dependsOn: needs[name] ?? [] }));
+  const needs = { db: [], cache: [], migrate: ["db"], app: ["migrate", "db"], worker: ["db"] };
+  const services = Object.entries(needs).map(([name, dependsOn]) => ({ name, dependsOn }));
   const wavesIn = (mostAtOnce: number) =>
     wavesOf(services, mostAtOnce).map((wave) => wave.map(({ name }) => name).join(" "));
   assert.deepEqual(wavesIn(9), ["db cache", "migrate worker", "app"]);

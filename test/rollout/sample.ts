@@ -58,9 +58,8 @@ export function sampleService(differences: Partial<RolloutService> = {}): Rollou
 
 /** A request to roll out the project in `directory`, with its state there, but for `differences`. */
 export function sampleRequest(directory: string, differences: Partial<RolloutRequest> = {}): RolloutRequest {
-  const unused = async () => Buffer.alloc(0);
   return {
-    engine: { get: unused, post: unused, delete: unused },
+    engine: engineWith(async () => ""),
     target: { projectDirectory: directory, files: [] },
     env: {},
     names: [],
@@ -99,18 +98,21 @@ export function sampleRollout(directory: string, differences: Partial<Rollout> =
   };
 }
 
+/** An engine that answers each GET with what `answer` gives for its path, as JSON, and all else with nothing. */
+export function engineWith(answer: (path: string) => unknown): Engine {
+  const nothing = async () => Buffer.alloc(0);
+  const get = async (path: string) => Buffer.from(JSON.stringify(answer(path)));
+  return { get, post: nothing, delete: nothing };
+}
+
 /** An engine in which every name stands for another image than those that ran. */
 export function watchedEngine() {
   const posted: string[] = [];
-  const engine: Engine = {
-    get: async () => Buffer.from(JSON.stringify({ Id: "x", RepoTags: [], Size: 0, Created: "2026-01-01" })),
-    post: async (path) => {
-      posted.push(decodeURIComponent(path));
-      return Buffer.alloc(0);
-    },
-    delete: async () => Buffer.alloc(0),
+  const post = async (path: string) => {
+    posted.push(decodeURIComponent(path));
+    return Buffer.alloc(0);
   };
-  return { engine, posted };
+  return { engine: { ...engineWith(() => ({ Id: "x", RepoTags: [] })), post }, posted };
 }
 
 /** A directory of live files: of a project with a Caddy of its own, or of `project` on the server. */
@@ -122,11 +124,7 @@ export function liveDirectory(t: TestContext, project: string | null = null): Li
 }
 
 /** Something that answers as Caddy's admin API does. */
-export async function fakeCaddy(
-  t: TestContext,
-  { adminSocket }: LiveDirectory,
-  answer: (path: string) => unknown,
-): Promise<void> {
-  const server = createServer((request, response) => response.end(JSON.stringify(answer(request.url ?? ""))));
+export async function fakeCaddy(t: TestContext, { adminSocket }: LiveDirectory, answer: () => unknown) {
+  const server = createServer((_, response) => response.end(JSON.stringify(answer())));
   await listenAt(t, server, adminSocket);
 }

@@ -19,6 +19,7 @@ import {
 } from "../../src/rollout/stack.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
+import { engineWith } from "./sample.ts";
 
 test("x-hotpush in the file names the engine", async (t) => {
   assert.equal(await engineOf(t, "services: { app: { image: swarm } }"), "compose");
@@ -47,33 +48,26 @@ test("uses the given files, else COMPOSE_FILE, else a stack file, else compose",
   assert.deepEqual(files(["c.yaml"], { COMPOSE_FILE: "a.yaml" }), ["c.yaml"]);
 });
 
-function policyOf(said: ComposeService) {
+function stackService(said: ComposeService) {
   const services = { app: { image: "app", build: {}, ...said } };
   const [service] = readStack({ name: "shop", services }).services;
-  if (!service) throw new Error("The stack has no service.");
+  assert.ok(service);
   return service;
 }
 
 test("an update starts the new task first, unless the file or two tasks speak against it", () => {
-  const { startsFirst, deploy } = policyOf({
+  const { startsFirst, deploy } = stackService({
     deploy: { update_config: { order: "stop-first", failure_action: "pause" } },
   });
   const update = { order: "stop-first", failure_action: "pause" };
   assert.deepEqual(deploy, { update_config: update, rollback_config: { order: "stop-first" } });
-  const port = (mode: string) => policyOf({ ports: [{ published: "80", target: 80, mode }] });
-  const labelled = policyOf({ deploy: { labels: { "hotpush.rollout": "recreate" } } });
+  const port = (mode: string) => stackService({ ports: [{ published: "80", target: 80, mode }] });
+  const labelled = stackService({ deploy: { labels: { "hotpush.rollout": "recreate" } } });
   const first = [startsFirst, port("ingress").startsFirst, port("host").startsFirst, labelled.startsFirst];
   assert.deepEqual(first, [false, true, false, false]);
   assert.equal(port("host").deploy, undefined);
   const goesOn = { deploy: { update_config: { failure_action: "continue" } } };
-  assert.throws(() => policyOf(goesOn), isProblem("compose_invalid"), "a broken version would serve");
-});
-
-test("the time-out grows with the number of tasks and the time that each may take", () => {
-  const labels = { "hotpush.healthy-timeout": "10s" };
-  const timeoutMs = (replicas: number, delay: string) =>
-    policyOf({ labels, deploy: { replicas, update_config: { delay, monitor: "1s" } } }).updateTimeoutMs;
-  assert.deepEqual([timeoutMs(1, "0s"), timeoutMs(4, "5s")], [146_000, 226_000]);
+  assert.throws(() => stackService(goesOn), isProblem("compose_invalid"), "a broken version would serve");
 });
 
 /** A service with two tasks of an image; but for `differences`. */
@@ -102,8 +96,12 @@ const old = sample(update("completed", "09:00"));
 const went =
   /The new version of app failed, and Swarm went back to the old one \(update rollback_completed\)/;
 const paused = /Swarm paused the update of app/;
-/** An update may take 150 s: 125 s for the nodes, 10 s to get healthy, 10 s to stop, 5 s of `monitor`. */
-const checked: ComposeService = { healthcheck: {}, labels: { "hotpush.healthy-timeout": "10s" } };
+/** An update may take 176 s: 125 s for the nodes, twice 10 s to get healthy, 5 s of delay and 10 s to stop, 1 s of `monitor`. */
+const checked: ComposeService = {
+  healthcheck: {},
+  labels: { "hotpush.healthy-timeout": "10s" },
+  deploy: { replicas: 2, update_config: { delay: "5s", monitor: "1s" } },
+};
 const mayEnd: ComposeService = { deploy: { restart_policy: { condition: "none" } } };
 const onFailure: ComposeService = { ...checked, deploy: { restart_policy: { condition: "on-failure" } } };
 
@@ -141,16 +139,13 @@ const cases: readonly Case[] = [
   ["new, a task failed", /could not be started/, sample(tasks("failed")), isNew],
   ["it may end", "unchanged", sample(oneRuns), { before: sample(), said: mayEnd }],
   ["it has a check, so it is no job", "pending", changed("updating"), { said: onFailure }],
-  ["an update takes too long", /not done after 2 min 31 s/, changed("updating"), { atMs: 151_000 }],
-  ["a roll back has as much time again", "pending", changed("rollback_started"), { atMs: 299_000 }],
+  ["an update takes too long", /not done after 2 min 57 s/, changed("updating"), { atMs: 177_000 }],
+  ["a roll back has as much time again", "pending", changed("rollback_started"), { atMs: 351_000 }],
 ];
 
 test("each state of a service since the deploy is judged", () => {
   for (const [claim, expected, now, { before = old, atMs = 1_000, said = checked } = {}] of cases) {
-    const services = { app: { image: "app", build: {}, ...said } };
-    const [service] = readStack({ name: "shop", services }).services;
-    assert.ok(service);
-    const judgement = judgeService(service, { before, now, atMs });
+    const judgement = judgeService(stackService(said), { before, now, atMs });
     if (typeof judgement === "string") assert.equal(judgement, expected, claim);
     else assert.match(judgement.failure, expected as RegExp, claim);
   }
@@ -159,13 +154,10 @@ test("each state of a service since the deploy is judged", () => {
 test("the input names images by commit, start-first, but not with a writable volume", () => {
   const data = { type: "volume", source: "data", target: "/data" };
   const services = { app: { image: "shop-app", build: {} }, db: { volumes: [data] } };
-  const stack = readStack({ name: "shop", services }).services;
-  const deploy = {
-    update_config: { order: "start-first", failure_action: "rollback" },
-    rollback_config: { order: "start-first" },
-  };
-  const input = deployInput(stack, new Map([["app", "shop-app:0a1b"]]));
-  assert.deepEqual(JSON.parse(input), { services: { app: { image: "shop-app:0a1b", deploy }, db: {} } });
+  const input = deployInput(readStack({ name: "shop", services }).services, new Map([["app", "shop-app:1"]]));
+  const [order, failure_action] = ["start-first", "rollback"];
+  const deploy = { update_config: { order, failure_action }, rollback_config: { order } };
+  assert.deepEqual(JSON.parse(input), { services: { app: { image: "shop-app:1", deploy }, db: {} } });
 });
 
 test("a stack is rolled out as a whole: a service's name is refused before anything is read", async () => {
@@ -175,19 +167,16 @@ test("a stack is rolled out as a whole: a service's name is refused before anyth
 
 test("a job is not rolled back when another service fails, and the change in between is not lost", async () => {
   const posted: string[] = [];
-  const imageOf = (commit: string) => async (path: string) =>
-    Buffer.from(
-      JSON.stringify(path.startsWith("/services") ? ["app", "migrate"].map(serviceWith(commit)) : []),
-    );
-  const engine = (commit: string): Engine => ({
-    get: imageOf(commit),
+  const at = (commit: string): Engine => ({
+    ...engineWith((path) =>
+      path.startsWith("/services") ? ["app", "migrate"].map(serviceWith(commit)) : [],
+    ),
     post: async (path) => Buffer.from(String(posted.push(path))),
-    delete: async () => Buffer.alloc(0),
   });
   const job = { deploy: { mode: "replicated-job" } };
   const project = readStack({ name: "shop", services: { app: {}, migrate: job } });
-  const before = await readStackState({ engine: engine("1"), project });
-  const on = { engine: engine("2"), project, signal: AbortSignal.abort(), report: () => {} };
+  const before = await readStackState({ engine: at("1"), project });
+  const on = { engine: at("2"), project, signal: AbortSignal.abort(), report: () => {} };
   await undoStack(on as unknown as StackRollout, before, {});
   assert.deepEqual(posted, ["/services/app/update?version=1&rollback=previous"]);
 });
