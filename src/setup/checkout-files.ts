@@ -30,6 +30,7 @@ export async function planCheckoutFiles(
   // Absolute paths, so that they are the same from any working directory.
   const list = namingFiles([...composeFiles, join(root, ownComposeFile)], env);
   const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
+  const ignored = `/${ownComposeFile}\n/.env\n`;
   const wanted: readonly WantedFile[] = [
     {
       name: "deploy.sh",
@@ -50,20 +51,16 @@ export async function planCheckoutFiles(
       make: (before) => withSettings(before ?? "", settings),
       shown: (text) => withoutOtherValues(text, settings),
     },
+    {
+      // Because .gitignore belongs to the repository.
+      name: ".git/info/exclude",
+      mode: null,
+      purpose: `${ownComposeFile} and .env: this machine's alone`,
+      make: (before) =>
+        before?.includes(ignored) ? before : `${before?.trimEnd() ?? ""}\n${ignored}`.trimStart(),
+    },
   ];
-  const names = [ownComposeFile, ".env"];
-  const ignored = (await git(root, "check-ignore", "--", ...names))?.split("\n") ?? [];
-  const unignored = names.filter((name) => !ignored.includes(name));
-  // Because .gitignore belongs to the repository.
-  const exclusion: WantedFile = {
-    name: ".git/info/exclude",
-    mode: null,
-    purpose: `${unignored.join(" and ")}: this machine's alone`,
-    make: (before) =>
-      `${before?.trimEnd() ?? ""}\n${unignored.map((name) => `/${name}\n`).join("")}`.trimStart(),
-  };
-  const all = unignored.length === 0 ? wanted : [...wanted, exclusion];
-  return all.map((file) => planFile(root, file));
+  return wanted.map((file) => planFile(root, file));
 }
 
 const header = `# Written by \`hotpush init\`; running that again keeps it up to date. Your compose file stays as it is.

@@ -80,11 +80,9 @@ async function findRoot(directory: string): Promise<string> {
   );
 }
 
-/** The URL of the remote `origin` in `directory`, else of the first remote; null if there is none. */
-export async function readRemoteUrl(directory: string): Promise<string | null> {
-  const names = (await git(directory, "remote"))?.split("\n").filter(Boolean) ?? [];
-  const name = names.includes("origin") ? "origin" : names[0];
-  return name === undefined ? null : await git(directory, "remote", "get-url", name);
+/** The URL of the remote `origin` in `directory`; null if there is none. */
+export function readRemoteUrl(directory: string): Promise<string | null> {
+  return git(directory, "remote", "get-url", "origin");
 }
 
 /**

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { planCheckoutFiles } from "../../src/setup/checkout-files.ts";
 import { writePlanned } from "../../src/setup/planned-file.ts";
 import {
@@ -11,7 +11,6 @@ import {
   parsePublicUrl,
   parseRemoteUrl,
   readRemoteBranch,
-  readRemoteUrl,
 } from "../../src/setup/project.ts";
 import { git, makeProject, makeRepository } from "../harness/repository.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -33,25 +32,8 @@ test("a remote's URL has its host and repository, and no credentials", () => {
     assert.deepEqual([remote?.hostname, remote?.path, remote?.origin], [hostname, path, origin]);
     assert.doesNotMatch(JSON.stringify(remote), /ghp_token|user/);
   }
-  for (const url of [
-    "/srv/git/app.git",
-    "file:///srv/git/app.git",
-    "../app.git",
-    "",
-    "git@github.com:",
-    "https://",
-  ])
+  for (const url of ["/srv/git/app.git", "file:///srv/git/app.git", "../app.git", "", "https://"])
     assert.equal(parseRemoteUrl(url), null, url);
-});
-
-test("the remote of a repository is origin, else the first one, else none", async (t) => {
-  const { directory, git } = makeRepository(t);
-  assert.equal(await readRemoteUrl(directory), null);
-  git("remote", "add", "backup", "git@example.org:a/b.git");
-  assert.equal(await readRemoteUrl(directory), "git@example.org:a/b.git");
-  git("remote", "add", "origin", "git@github.com:octo/app.git");
-  assert.equal(await readRemoteUrl(directory), "git@github.com:octo/app.git");
-  assert.equal(await readRemoteUrl(temporaryDirectory(t)), null);
 });
 
 test("the branch to deploy is the one that the HEAD of the remote names, or named at the clone", async (t) => {
@@ -103,28 +85,6 @@ test("a typed URL needs neither scheme nor path", () => {
 
 const text = "# Written by `hotpush init`.\nservices: {}\n";
 
-function makeCheckout(t: TestContext, files: Readonly<Record<string, string>>) {
-  const repository = makeRepository(t);
-  for (const [name, content] of Object.entries({ "compose.yaml": "services: {}\n", ...files }))
-    repository.write(name, content);
-  repository.commit();
-  const setUp = async () => {
-    const project = await findProject(repository.directory);
-    for (const file of await planCheckoutFiles(project, text)) writePlanned(file);
-  };
-  const read = (name: string) => readFileSync(join(repository.directory, name), "utf8");
-  return { repository, setUp, read };
-}
-
-test("COMPOSE_FILE in .env joins the file of ours, and git sees none of them", async (t) => {
-  const { repository, setUp, read } = makeCheckout(t, {});
-  await setUp();
-  assert.match(read(".env"), /^COMPOSE_FILE=.*compose\.yaml:.*compose\.hotpush\.yaml$/m);
-  assert.equal(repository.git("status", "--porcelain"), "?? deploy.sh");
-  await setUp();
-  assert.equal(read(".git/info/exclude").match(/^\/compose\.hotpush\.yaml$/gm)?.length, 1);
-});
-
 test("a .env in the repository is refused with the commands that take it out, and they work", async (t) => {
   const { remotePath, repoPath, push } = makeProject(t);
   push("First", { ".env": "A=1\n", "compose.yaml": "services: {}\n" });
@@ -145,4 +105,5 @@ test("a .env in the repository is refused with the commands that take it out, an
   (await setUp()).forEach(writePlanned);
   assert.match(readFileSync(join(repoPath, ".env"), "utf8"), /^A=1\n[\s\S]*^COMPOSE_FILE=/m);
   assert.equal(git(repoPath, "status", "--porcelain"), "?? deploy.sh");
+  assert.deepEqual(new Set((await setUp()).map(({ state }) => state)), new Set(["right"]));
 });

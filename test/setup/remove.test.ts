@@ -1,21 +1,11 @@
 import assert from "node:assert/strict";
-import {
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { writePlanned } from "../../src/setup/planned-file.ts";
 import { findRemovedProject, planEnv } from "../../src/setup/remove.ts";
 import { findServer, type Server } from "../../src/setup/server.ts";
 import { makeServer } from "../harness/machine.ts";
-import { needs, nobody } from "../harness/requirements.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 test("the other lines of .env stay, and so do its mode and further compose files", (t) => {
@@ -28,20 +18,6 @@ test("the other lines of .env stay, and so do its mode and further compose files
   const more = at("more.yaml");
   assert.equal(readFileSync(at(".env"), "utf8"), `TITLE=The shop\n\nCOMPOSE_FILE=${shop}:${more}\n`);
   assert.equal(statSync(at(".env")).mode & 0o777, 0o640);
-});
-
-test("root writes through no link that the owner puts in the place of .env meanwhile", needs("root"), (t) => {
-  const { root, at } = makeCheckout(t, { "compose.yaml": "" });
-  const theirs = `* * * * * root id\nCOMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n`;
-  const rootFile = join(temporaryDirectory(t), "crontab");
-  writeFileSync(rootFile, "of root\n");
-  writeFileSync(at(".env"), theirs);
-  chownSync(root, nobody, nobody);
-  const planned = planEnv(root);
-  rmSync(at(".env"));
-  symlinkSync(rootFile, at(".env"));
-  assert.throws(() => writePlanned(planned), { name: "CommandError" });
-  assert.equal(readFileSync(rootFile, "utf8"), "of root\n");
 });
 
 test("compose finds its usual files without COMPOSE_FILE, an override of the project too", (t) => {

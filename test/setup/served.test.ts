@@ -26,78 +26,66 @@ import { noChoices, publicProjects } from "./public-projects.ts";
 
 /** What a person decides about a project that they know. */
 interface Choice {
-  /** What Caddy serves, by service and port in the container, and where; the main one first. */
+  /** What Caddy serves, by service and port in the container, and where; the main one first. They are asked for each. */
   readonly at?: Readonly<Record<string, string>>;
   /** What stays published. */
   readonly stays?: readonly string[];
-  /** What they are asked. */
-  readonly asks?: readonly string[];
   /** What a roll-out recreates; all else runs side by side. */
   readonly recreated: readonly string[];
 }
 
 const name = "app.example.org";
 const choices: Readonly<Record<string, Choice>> = {
-  ghost: { at: { "ghost:2368": name }, asks: ["ghost:2368"], recreated: ["db", "ghost"] },
+  ghost: { at: { "ghost:2368": name }, recreated: ["db", "ghost"] },
   gitea: {
     at: { "server:3000": name },
     stays: ["server:22"],
-    asks: ["server:3000"],
     recreated: ["db", "server"],
   },
   immich: {
     at: { "immich-server:2283": name },
-    asks: ["immich-server:2283"],
     recreated: ["database", "immich-machine-learning", "immich-server", "redis"],
   },
   mastodon: {
     at: { "web:3000": name },
     stays: ["streaming:4000"],
-    asks: ["web:3000"],
     recreated: ["db", "redis", "sidekiq", "streaming", "web"],
   },
   // Its author chooses none: a game has no page.
   minecraft: { stays: ["mc:25565", "mc:25575"], recreated: ["mc"] },
-  n8n: { at: { "n8n:5678": name }, asks: ["n8n:5678"], recreated: ["n8n"] },
-  nextcloud: { at: { "app:80": name }, asks: ["app:80"], recreated: ["app", "cron", "db"] },
+  n8n: { at: { "n8n:5678": name }, recreated: ["n8n"] },
+  nextcloud: { at: { "app:80": name }, recreated: ["app", "cron", "db"] },
   outline: {
     at: { "outline:3000": name, "oidc:8080": "oidc.app.example.org" },
-    asks: ["outline:3000", "oidc:8080"],
     recreated: ["outline", "postgres"],
   },
   paperless: {
     at: { "webserver:8000": name },
-    asks: ["webserver:8000"],
     recreated: ["broker", "db", "webserver"],
   },
   plausible: {
     at: { "plausible:8000": name },
-    asks: ["plausible:8000"],
     recreated: ["plausible", "plausible_db", "plausible_events_db"],
   },
   // Port 8448 has a certificate of its own. For a name of this server's: --at synapse:8008=<host name>
   synapse: { stays: ["synapse:8448"], recreated: ["db", "synapse"] },
-  umami: { at: { "umami:3000": name }, asks: ["umami:3000"], recreated: ["db"] },
+  umami: { at: { "umami:3000": name }, recreated: ["db"] },
   "uptime-kuma": {
     at: { "uptime-kuma:3001": name },
-    asks: ["uptime-kuma:3001"],
     recreated: ["uptime-kuma"],
   },
   vaultwarden: {
     at: { "vaultwarden:80": name },
-    asks: ["vaultwarden:80"],
     recreated: ["vaultwarden"],
   },
   voting: {
     at: { "vote:80": name, "result:80": "result.app.example.org" },
     stays: ["result:9229"],
-    asks: ["vote:80", "result:80"],
     recreated: ["db", "result", "vote"],
   },
   "wordpress-phpmyadmin": {
     at: { "wordpress:80": name, "phpmyadmin:80": "phpmyadmin.app.example.org" },
     stays: ["db:3306"],
-    asks: ["wordpress:80", "phpmyadmin:80"],
     recreated: ["db", "wordpress"],
   },
 };
@@ -127,7 +115,7 @@ for (const { name: project, services } of publicProjects)
     const asked = questionsOf([], plan).map(({ read }) => read("none"));
     assert.deepEqual(
       asked.map((place) => `${place?.service}:${place?.port}`),
-      choice.asks ?? [],
+      Object.keys(choice.at ?? {}),
     );
     const awaited = namesRunToTheirEnd(services);
     const recreated = Object.entries(services).filter(([service, one]) => {
@@ -311,15 +299,6 @@ networks:
     external: true
 `,
   );
-});
-
-test("a question takes a host name or none", () => {
-  const [question] = questionsOf([], planServed(withTool, { ...noChoices, places: [] }));
-  assert.equal(question, undefined, "what is built here is not in doubt");
-  const [, admin] = questionsOf([], planServed(monorepo, noChoices));
-  assert.equal(admin?.proposal, "admin.app.example.org");
-  assert.equal(admin?.read("Sign-in.org")?.host, "sign-in.org");
-  assert.equal(admin?.read("https://"), null);
 });
 
 test("--at is read, or rejected", () => {

@@ -88,13 +88,10 @@ test("a project and the page have host names of their own", (t) => {
   const sites = temporaryDirectory(t);
   writeFileSync(join(sites, "shop.caddy"), "shop.example.org {\n}\n\nhttp://admin.example.org:81 {\n}\n");
   writeFileSync(join(sites, "page.caddy"), "hotpush.example.org {\n}\n");
-  const refuse = (name: string, host: string | null) => () =>
-    refuseTakenNames(
-      sites,
-      "blog",
-      { upstreams: [] },
-      { name, page: host === null ? null : new URL(`https://${host}`) },
-    );
+  const refuse = (name: string, host: string | null) => () => {
+    const page = host === null ? null : new URL(`https://${host}`);
+    refuseTakenNames(sites, "blog", { upstreams: [] }, { name, page });
+  };
   for (const host of ["shop.example.org", "admin.example.org", "blog.example.org"])
     assert.throws(refuse("blog.example.org", host), /a host name of its own/, host);
   for (const host of ["hotpush.example.org", null]) assert.doesNotThrow(refuse("blog.example.org", host));
