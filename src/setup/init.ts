@@ -43,9 +43,10 @@ import {
   buildOwnImage,
   findOutdated,
   hasOwnImage,
+  holdDeployments,
   ownImage,
   type ServerContext,
-  startHeld,
+  startServices,
 } from "./start.ts";
 
 /** What the command line gives. */
@@ -244,9 +245,11 @@ function servicesOf({ place }: Setup, env: NodeJS.ProcessEnv): ServerContext {
 async function replace(setup: Setup, env: NodeJS.ProcessEnv, services: readonly string[]): Promise<void> {
   const outdated = (await outdatedServices(setup, env)).filter((one) => services.includes(one));
   if (outdated.length > 0) progress(`Starting ${outdated.join(", ")} in ${setup.place.files.path}.`);
-  const failure = await startHeld(servicesOf(setup, env), outdated, "hotpush init", () =>
-    progress("Waiting for the running deployments. No other starts meanwhile."),
-  );
+  const context = servicesOf(setup, env);
+  const onWaiting = () => progress("Waiting for the running deployments. No other starts meanwhile.");
+  const needsHold = outdated.includes(run) || outdated.includes(caddy);
+  const release = needsHold ? await holdDeployments(context, "hotpush init", onWaiting) : null;
+  const failure = await startServices(context, outdated).finally(() => release?.());
   if (failure === null) return;
   const { service, reason } = failure;
   throw new CommandError(

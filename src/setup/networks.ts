@@ -6,25 +6,21 @@ import { listByFilter } from "./machine.ts";
 /** A container of Caddy. There are two for a moment while compose recreates it. */
 export type CaddyContainer = Pick<Awaited<ReturnType<typeof listByFilter>>[number], "id" | "networks">;
 
-export interface NetworkPlan {
-  /** The projects whose networks Caddy must be on. */
-  readonly joined: readonly string[];
-  /** Projects that Caddy may still serve, beside those: it leaves the networks of all others. */
-  readonly kept: readonly string[];
-}
-
 /**
  * Makes the networks of projects that are missing, joins Caddy to them, and lets it leave those of removed projects. If there
  * is nothing to do, the engine is not asked. Neither joining nor leaving interrupts a connection, because Caddy's own network sorts
  * before those of projects and so stays its gateway.
  *
+ * @param joined the projects whose networks Caddy must be on
+ * @param kept those that Caddy may still serve: it leaves the networks of all others
  * @returns a sentence for each project whose network could not be made or joined
  * @throws ProblemError `docker_unreachable`, or `docker_refused` if a network could not be left
  */
 export async function keepNetworks(
   engine: Engine,
   caddies: readonly CaddyContainer[],
-  { joined, kept }: NetworkPlan,
+  joined: readonly string[],
+  kept: readonly string[],
 ): Promise<readonly string[]> {
   const faults: string[] = [];
   for (const project of joined) {

@@ -81,11 +81,7 @@ export function writePlanned({ path, text, mode, owner, state }: PlannedFile): v
     };
     replaceForeignFile(path, text, access);
   } catch (error) {
-    throw notWritten(
-      path,
-      error,
-      `Check who owns the directory; this user has the id ${process.getuid?.()}.`,
-    );
+    throw notWritten(path, error);
   }
 }
 
@@ -98,7 +94,7 @@ export function makeDirectory({ path, ...access }: PlannedDirectory): void {
   try {
     makeForeignDirectory(path, access);
   } catch (error) {
-    throw notWritten(path, error, "Run this as root, or as a user who may use Docker and write there.");
+    throw notWritten(path, error);
   }
 }
 
@@ -113,9 +109,12 @@ export function readIfThere(path: string): string | null {
   }
 }
 
-function notWritten(path: string, error: unknown, advice: string): CommandError {
+function notWritten(path: string, error: unknown): CommandError {
   const { code } = error as NodeJS.ErrnoException;
-  const next = code === "ENOSPC" ? "The disk is full. Free some space and run this again." : advice;
+  const next =
+    code === "ENOSPC"
+      ? "The disk is full. Free some space and run this again."
+      : "Run this as the owner of its directory, or with sudo.";
   return new CommandError(`${path} cannot be written (${code ?? String(error)}). ${next}`);
 }
 

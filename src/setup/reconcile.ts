@@ -60,7 +60,7 @@ export function startReconciling(options: ReconcileOptions) {
     await attempt("networks", async () => {
       const joined = projectNames(files.projectsPath).filter(isProjectName);
       // Caddy stays on the network of a project whose site is still there.
-      return (await keepNetworks(engine, caddies, { joined, kept: listSites(files) })).join(" ") || null;
+      return (await keepNetworks(engine, caddies, joined, listSites(files))).join(" ") || null;
     });
     await attempt("live files", async () => {
       // Left by a process that was killed during a reload, or never written.
@@ -238,13 +238,8 @@ export function seedLiveDirectory(
   const owner = ownUid() === 0 ? { uid: checkout.uid, gid: checkout.gid } : null;
   makeForeignDirectory(directory, { mode: directoryMode, owner });
   for (const { project, service } of servicesIn(site))
-    if (project === name && !isThere(join(directory, service)))
+    if (project === name && lstatSync(join(directory, service), { throwIfNoEntry: false }) === undefined)
       replaceForeignFile(join(directory, service), serviceAlias(service, name), { mode: 0o644, owner });
-}
-
-/** The directory belongs to somebody else, so a link in it is not followed. */
-function isThere(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
 /** A project has a live file for each replica. */

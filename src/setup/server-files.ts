@@ -50,8 +50,12 @@ export function serverDirectories({ place, machine }: ServerFilesOptions): reado
  * checkouts that `run` does not have yet.
  */
 export function serverWideFiles(options: ServerFilesOptions): readonly WantedFile[] {
-  const present = usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
-  const compose: Make = (before) => withNeeds(before ?? serverComposeFile(present), options);
+  const usual = usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
+  const remote = remotePath(options.project);
+  const compose: Make = (before) => {
+    const text = withCheckoutPath(before ?? serverComposeFile(usual), options.project.root, false);
+    return remote === null ? text : withCheckoutPath(text, remote, true);
+  };
   return wideFiles(compose, (before) => before ?? serverCaddyfile(), serverSettings(options));
 }
 
@@ -97,12 +101,6 @@ function serverSettings({ place, machine, settings }: ServerFilesOptions): reado
 function newFrontUser(): string {
   const { uid, gid } = self();
   return uid === 0 ? "9000:9000" : `${uid}:${gid}`;
-}
-
-function withNeeds(text: string, { project }: ServerFilesOptions): string {
-  const withCheckout = withCheckoutPath(text, project.root, false);
-  const remote = remotePath(project);
-  return remote === null ? withCheckout : withCheckoutPath(withCheckout, remote, true);
 }
 
 /** The remote if it is a directory of this machine, which scripts must see to fetch from it; else null. */

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { followRun, NotRunningError } from "#calls/client";
 import type { DeploymentJson } from "#calls/shapes";
-import { serverComposeProject, serverServices } from "#config/server";
+import { serverComposeProject } from "#config/server";
 import { type ComposeModel, type ComposeRun, composeCommand, runCompose } from "#platform/compose";
 import { type Container, inspectImage, listContainers } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
@@ -114,29 +114,8 @@ async function failureOf(
 }
 
 /**
- * Starts services as `startServices` does. While `run` or Caddy is replaced, no deployment runs: `run` would end its scripts,
- * and a roll-out needs Caddy.
- *
- * @param command the one that asks for it
- * @throws CommandError if this user may not use the socket of `run`
- */
-export async function startHeld(
-  context: ServerContext,
-  services: readonly string[],
-  command: string,
-  onWaiting: OnWaiting,
-): Promise<StartFailure | null> {
-  const needsHold = services.some((one) => one === serverServices.run || one === serverServices.caddy);
-  const release = needsHold ? await holdDeployments(context, command, onWaiting) : null;
-  try {
-    return await startServices(context, services);
-  } finally {
-    release?.();
-  }
-}
-
-/**
- * Waits until no deployment runs, and keeps all from starting.
+ * Waits until no deployment runs, and keeps all from starting, while `run` or Caddy is replaced: `run` would end its scripts, and a
+ * roll-out needs Caddy.
  *
  * @param command the one that asks for it
  * @returns a function that lets them start again; null if the wait was given up
