@@ -101,8 +101,7 @@ function portLines(kept: readonly LeftPort[]): readonly string[] {
 
 function shortForms({ port, protocol, published }: Endpoint): readonly string[] {
   return published.map(({ address, port: outside }) => {
-    const bound = address.includes(":") ? `[${address}]` : address;
-    const parts = bound === "" ? [outside].filter(Boolean) : [bound, outside];
+    const parts = address === "" ? [outside].filter(Boolean) : [address, outside];
     return `${[...parts, port].join(":")}/${protocol}`;
   });
 }

@@ -51,8 +51,8 @@ export interface Endpoint {
   readonly port: number;
   readonly protocol: string;
   /**
-   * Where it is published; empty for one that is not. `address`: the one that it is bound to, "" for all. `port`: as the compose
-   * file has it, a number, a range such as `8000-8010`, or "" if Docker chooses one.
+   * Where it is published; empty for one that is not. `address`: the one that it is bound to, as in a URL, "" for all. `port`: as
+   * the compose file has it, a number, a range such as `8000-8010`, or "" if Docker chooses one.
    */
   readonly published: readonly { readonly address: string; readonly port: string }[];
 }
@@ -96,9 +96,9 @@ export async function askPublishedPorts(services: SetupServices): Promise<Served
   const ports = asked.flatMap(({ published }) => published).filter(({ port }) => /^\d+$/.test(port));
   const answers = await Promise.all(
     ports.map(async ({ address, port }) => {
-      const host = address.includes(":") ? `[${address}]` : address || "127.0.0.1";
+      const url = new URL(`http://${address || "127.0.0.1"}:${port}/`);
       try {
-        await sendHttp(new URL(`http://${host}:${port}/`), { timeoutMs: answerWithinMs }, 1_024);
+        await sendHttp(url, { timeoutMs: answerWithinMs }, 1_024);
         return [[port, true] as const];
       } catch (error) {
         // Node's parser: the bytes that came are not HTTP. Whatever else happened says nothing.
@@ -158,7 +158,7 @@ export function endpointsOf(services: SetupServices): readonly Endpoint[] {
       const key = `${service} ${target}/${protocol}`;
       const before = found.get(key)?.published ?? [];
       // A port may be listed for all IPv4 and for all IPv6 addresses.
-      const address = ip === "0.0.0.0" || ip === "::" ? "" : ip;
+      const address = ip === "0.0.0.0" || ip === "::" ? "" : ip.replace(/.*:.*/, "[$&]");
       const port = published === "0" ? "" : published;
       const isThere = before.some((one) => one.address === address && one.port === port);
       const all = isThere ? before : [...before, { address, port }];
@@ -402,10 +402,9 @@ export function questionsOf(
 
 /** As a person writes them: `8080`, `127.0.0.1:8080`. Many ports in a row are a range. */
 function publishedText(published: Endpoint["published"]): string {
-  const texts = published.map(({ address, port }) => {
-    const bound = address.includes(":") ? `[${address}]` : address;
-    return `${bound === "" ? "" : `${bound}:`}${port === "" ? "a free port" : port}`;
-  });
+  const texts = published.map(({ address, port }) =>
+    [address, port || "a free port"].filter(Boolean).join(":"),
+  );
   return texts.length > 6 ? `${texts[0]} to ${texts.at(-1)}` : texts.join(", ");
 }
 

@@ -95,16 +95,13 @@ export async function startServices(
 }
 
 const shownLines = 3;
-/** What compose is about to do, as ` Container hotpush-run-1  Waiting`. */
-const progressLine = /^ ?(?:Container|Network|Volume|Image) /;
 
 async function failureOf(
   context: ServerContext,
   services: readonly string[],
   { lastLines, kind }: CommandEnding,
 ): Promise<StartFailure> {
-  const telling = lastLines.filter((line) => !progressLine.test(line)).slice(-shownLines);
-  const said = telling.length > 0 ? telling : [`docker compose: ${kind}`];
+  const said = lastLines.length > 0 ? lastLines.slice(-shownLines) : [`docker compose: ${kind}`];
   const containers = await listContainers(context.engine, serverComposeProject);
   const failedOf = (name: string) => containers.findLast((one) => one.service === name && !isServing(one));
   const [failed] = services.flatMap((name) => failedOf(name) ?? []);

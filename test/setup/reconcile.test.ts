@@ -74,9 +74,6 @@ test("a Caddy that is starting is no fault; one that never answers, or is not th
   assert.equal(loaded.length, 1);
 });
 
-const site =
-  "shop.test {\n\timport deliveries shop\n\timport service shop web 8080\n\timport service shop admin 3000\n}\n";
-
 function makeLive(t: TestContext) {
   const root = temporaryDirectory(t);
   const livePath = join(root, "live");
@@ -85,13 +82,21 @@ function makeLive(t: TestContext) {
   return { root, livePath, repoPath, directory: join(livePath, "shop") };
 }
 
-test("each service of the site gets a live file with its name, unless a roll-out has written it", (t) => {
-  const { livePath, repoPath, directory } = makeLive(t);
+test("each service of a site gets a live file, unless one is there, and nothing else does", (t) => {
+  const { root, livePath, repoPath, directory } = makeLive(t);
   mkdirSync(directory);
   writeFileSync(join(directory, "web"), "shop-web-7");
+  symlinkSync(join(root, "elsewhere"), join(directory, "link"));
+  const lines = ["shop web", "shop admin", "shop link", "blog web", "shop ../up", "shop .hidden"];
+  const site = lines.map((line) => `import service ${line} 80\n`).join("");
   seedLiveDirectory(livePath, { name: "shop", repoPath }, site);
   assert.equal(readFileSync(join(directory, "web"), "utf8"), "shop-web-7");
   assert.equal(readFileSync(join(directory, "admin"), "utf8"), "admin.shop.containers.internal");
+  assert.ok(!existsSync(join(root, "elsewhere")));
+  assert.deepEqual(
+    [readdirSync(livePath), readdirSync(directory).sort()],
+    [["shop"], ["admin", "link", "web"]],
+  );
 });
 
 test(
@@ -101,7 +106,7 @@ test(
     const { livePath, repoPath, directory } = makeLive(t);
     for (const uid of [0, 61_001, 61_002]) {
       chownSync(repoPath, uid, uid);
-      seedLiveDirectory(livePath, { name: "shop", repoPath }, site);
+      seedLiveDirectory(livePath, { name: "shop", repoPath }, "");
       assert.equal(statSync(directory).uid, uid);
     }
   },
@@ -113,23 +118,6 @@ test("owners can read the logs of requests, but not add any, also if Caddy was f
   mkdirSync(directory, { mode: 0o700 });
   openRequestsDirectory(livePath);
   assert.equal(statSync(directory).mode & 0o777, 0o755);
-});
-
-test("a link in the directory of a project is not followed", (t) => {
-  const { root, livePath, repoPath, directory } = makeLive(t);
-  mkdirSync(directory);
-  symlinkSync(join(root, "elsewhere"), join(directory, "web"));
-  seedLiveDirectory(livePath, { name: "shop", repoPath }, site);
-  assert.ok(!existsSync(join(root, "elsewhere")));
-});
-
-test("a site cannot have files made for another project, or outside of its directory", (t) => {
-  const { livePath, repoPath, directory } = makeLive(t);
-  const foreign =
-    "import service blog web 80\nimport service shop ../up 80\nimport service shop .hidden 80\n";
-  seedLiveDirectory(livePath, { name: "shop", repoPath }, foreign);
-  assert.deepEqual(readdirSync(livePath), ["shop"]);
-  assert.deepEqual(readdirSync(directory), []);
 });
 
 /** A container as the engine lists it. */
