@@ -33,6 +33,8 @@ export interface HostedDelivery {
   readonly status: number;
 }
 
+type DeliveryFields = Readonly<Record<keyof HostedDelivery, string>>;
+
 /** How the API of a kind of git host takes webhooks and deploy keys, below the address of the repository. Fields of a row are named as `config.url`. */
 interface HostApi {
   /** What a token needs to make and to remove both. */
@@ -57,7 +59,7 @@ interface HostApi {
   /** Where it lists what it has sent to a webhook, and sends one of them again; not all hosts do. */
   readonly deliveries?: {
     readonly list: string;
-    readonly row: Readonly<Record<keyof HostedDelivery, string>>;
+    readonly row: DeliveryFields;
     readonly again: (delivery: string) => string;
   };
 }
@@ -91,12 +93,10 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
       "Settings, Developer settings, Fine-grained tokens: only this repository, with Webhooks and Administration: Read and write",
     pageSize: "per_page=50",
     hookBody: (url, secret, hasChecks) => ({
-      name: "web",
       active: true,
       events: hasChecks ? ["push", "check_run", "check_suite", "status"] : ["push"],
       config: { url, content_type: "json", secret, insecure_ssl: "0" },
     }),
-    onlyNew: "name",
     pings: true,
     deliveries: {
       list: "deliveries?per_page=100",
@@ -212,19 +212,16 @@ export function openRepository(repository: CommitStatus, secret: string) {
     return { id, title: textOf(row, api.keyTitle), key: textOf(row, "key"), isReadOnly };
   }
 
-  function asDelivery(row: unknown): HostedDelivery {
-    const fields = Object.entries(api.deliveries?.row ?? {}).map(([name, field]) => [
-      name,
-      textOf(row, field, true),
-    ]);
-    const { event, sentAt, status, ...rest } = Object.fromEntries(fields);
-    // GitLab writes "internal error" if nobody answered.
-    const read = {
-      event: event.replace(/_hooks$/, ""),
-      sentAt: new Date(sentAt),
-      status: Number(status) || 0,
+  function asDelivery(row: unknown, fields: DeliveryFields): HostedDelivery {
+    const text = (name: keyof HostedDelivery) => textOf(row, fields[name], true);
+    return {
+      id: text("id"),
+      guid: text("guid"),
+      event: text("event").replace(/_hooks$/, ""),
+      sentAt: new Date(text("sentAt")),
+      // GitLab writes "internal error" if nobody answered.
+      status: Number(text("status")) || 0,
     };
-    return { ...rest, ...read };
   }
 
   /** @param query null: all pages of it */
@@ -268,9 +265,11 @@ export function openRepository(repository: CommitStatus, secret: string) {
     ping: (hook: string) => ask("POST", `${at("/hooks", hook)}/pings`, "send a ping"),
     /** What was sent lately, the newest first; none if the host does not list it. */
     async listDeliveries(hook: string): Promise<readonly HostedDelivery[]> {
-      if (api.deliveries === undefined) return [];
-      const path = `${at("/hooks", hook)}/${api.deliveries.list}`;
-      const rows = await list(path, "read what it has sent", asDelivery, false);
+      const { deliveries } = api;
+      if (deliveries === undefined) return [];
+      const path = `${at("/hooks", hook)}/${deliveries.list}`;
+      const asRow = (row: unknown) => asDelivery(row, deliveries.row);
+      const rows = await list(path, "read what it has sent", asRow, false);
       return rows.toSorted((one, other) => other.sentAt.getTime() - one.sentAt.getTime());
     },
     sendAgain: (hook: string, delivery: string) =>

@@ -25,6 +25,7 @@ import { requestsDirectory } from "#rollout/requests";
 import { listByFilter } from "./machine.ts";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
 import { readIfThere } from "./planned-file.ts";
+import { readOr } from "./server.ts";
 import { servicesIn } from "./sites.ts";
 
 export interface ReconcileOptions {
@@ -271,7 +272,9 @@ export async function renewLiveFiles(
 /** Live files with the name of a container: neither that of a service, nor that of nobody, which a service without replicas has. */
 function filesNamingContainers(livePath: string, project: string) {
   const directory = join(livePath, project);
-  const names = namesIn(directory).filter((name) => !name.startsWith("."));
+  // The directory belongs to the owner of the checkout, and may be gone.
+  const all: readonly string[] = readOr([], () => listForeignDirectory(directory, mostFiles));
+  const names = all.filter((name) => !name.startsWith("."));
   return names
     .map((name) => {
       const path = join(directory, name);
@@ -283,19 +286,7 @@ function filesNamingContainers(livePath: string, project: string) {
     .filter(({ text }) => /^[a-zA-Z0-9][\w.-]*$/.test(text) && !/\.(?:internal|invalid)$/.test(text));
 }
 
-/** The directory belongs to the owner of the checkout, and may be gone. */
-function namesIn(directory: string): readonly string[] {
-  try {
-    return listForeignDirectory(directory, mostFiles);
-  } catch {
-    return [];
-  }
-}
-
 function readLiveFile(path: string): string {
-  try {
-    return readForeignFile(path, { mostBytes: longestNameBytes, followsLinks: false }).toString().trim();
-  } catch {
-    return "";
-  }
+  const read = () => readForeignFile(path, { mostBytes: longestNameBytes, followsLinks: false });
+  return readOr(null, read)?.toString().trim() ?? "";
 }

@@ -95,27 +95,24 @@ export function removedFiles({ path }: ServerFiles): ServerFiles {
 }
 
 function namesIn(projectsPath: string): readonly string[] {
-  try {
-    const files = readdirSync(projectsPath).filter((file) => file.endsWith(".env"));
-    return files.map((file) => file.slice(0, -".env".length));
-  } catch {
-    return [];
-  }
+  const files = readOr([], () => readdirSync(projectsPath)).filter((file) => file.endsWith(".env"));
+  return files.map((file) => file.slice(0, -".env".length));
 }
 
 function readVariables(path: string): Environment | null {
-  try {
-    return parseEnv(readFileSync(path, "utf8"));
-  } catch {
-    return null;
-  }
+  return readOr(null, () => parseEnv(readFileSync(path, "utf8")));
 }
 
 /** The path without links; as it is if it is not there. */
 export function real(path: string): string {
+  return readOr(path, () => realpathSync(path));
+}
+
+/** What `read` returns, or `otherwise`: if the file is not there, or this user may not read it. */
+export function readOr<Value>(otherwise: Value, read: () => Value): Value {
   try {
-    return realpathSync(path);
+    return read();
   } catch {
-    return path;
+    return otherwise;
   }
 }
