@@ -6,11 +6,6 @@ import { makeConnectedProject, signingToken } from "../harness/connected-project
 import { type FakeAnswer, hostToken } from "../harness/fake-git-host.ts";
 import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";
 
-interface Failure {
-  readonly fault: HostFault;
-  readonly answer: FakeAnswer;
-}
-
 const refusal = (status: number, body: object = {}) => ({ status, body: JSON.stringify(body) });
 const echo = `it was ${hostToken}, ${signingToken}`;
 
@@ -43,27 +38,23 @@ const bodies: Readonly<Record<HostName, { readonly scope: object; readonly value
   },
 };
 
+type Failure = readonly [label: string, fault: HostFault, answer: FakeAnswer];
+
 /** The documented failures of each host; connect.integration.test.ts has that of one which does not answer. */
-function failuresOf(name: HostName): Readonly<Record<string, Failure>> {
+function failuresOf(name: HostName): readonly Failure[] {
   const { scope, value } = bodies[name];
-  return {
-    "a token that is not valid": { fault: "token_invalid", answer: refusal(401, { message: echo }) },
-    "a token without the right": { fault: "token_too_weak", answer: refusal(403, scope) },
-    "a repository that it does not show": {
-      fault: "not_found",
-      answer: refusal(404, { message: "Not Found" }),
-    },
-    "a change at the same time": { fault: "unavailable", answer: refusal(409) },
-    "a value that it refuses": { fault: "refused", answer: refusal(422, value) },
-    "too many requests": { fault: "unavailable", answer: { status: 429, headers: { "retry-after": "31" } } },
-    "too many requests, as 403": {
-      fault: "unavailable",
-      answer: { status: 403, headers: { "x-ratelimit-remaining": "0" } },
-    },
-    "a fault of its own": { fault: "unavailable", answer: refusal(500) },
-    "a redirect": { fault: "not_found", answer: { status: 301, headers: { location: "/elsewhere" } } },
-    "a page in its place": { fault: "no_api", answer: { status: 200, body: "<html>" } },
-  };
+  return [
+    ["a token that is not valid", "token_invalid", refusal(401, { message: echo })],
+    ["a token without the right", "token_too_weak", refusal(403, scope)],
+    ["a repository that it does not show", "not_found", refusal(404, { message: "Not Found" })],
+    ["a change at the same time", "unavailable", refusal(409)],
+    ["a value that it refuses", "refused", refusal(422, value)],
+    ["too many requests", "unavailable", { status: 429, headers: { "retry-after": "31" } }],
+    ["the same as 403", "unavailable", { status: 403, headers: { "x-ratelimit-remaining": "0" } }],
+    ["a fault of its own", "unavailable", refusal(500)],
+    ["a redirect", "not_found", { status: 301, headers: { location: "/elsewhere" } }],
+    ["a page in its place", "no_api", { status: 200, body: "<html>" }],
+  ];
 }
 
 for (const name of Object.keys(hostDescriptions) as readonly HostName[]) {
@@ -75,7 +66,7 @@ for (const name of Object.keys(hostDescriptions) as readonly HostName[]) {
     const isMaking = (operation: string) => /^POST (?:hooks|.*keys)$/.test(operation);
     const operations = host.calls.slice(0, host.calls.findLastIndex(isMaking) + 1);
     await project.connect({ remove: true });
-    for (const [label, { fault, answer }] of Object.entries(failuresOf(name)))
+    for (const [label, fault, answer] of failuresOf(name))
       for (const [index, operation] of operations.entries()) {
         host.calls.length = 0;
         host.instead = ({ number }) => (number === index + 1 ? answer : null);

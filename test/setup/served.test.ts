@@ -37,11 +37,7 @@ interface Choice {
 const name = "app.example.org";
 const choices: Readonly<Record<string, Choice>> = {
   ghost: { at: { "ghost:2368": name }, recreated: ["db", "ghost"] },
-  gitea: {
-    at: { "server:3000": name },
-    stays: ["server:22"],
-    recreated: ["db", "server"],
-  },
+  gitea: { at: { "server:3000": name }, stays: ["server:22"], recreated: ["db", "server"] },
   immich: {
     at: { "immich-server:2283": name },
     recreated: ["database", "immich-machine-learning", "immich-server", "redis"],
@@ -59,10 +55,7 @@ const choices: Readonly<Record<string, Choice>> = {
     at: { "outline:3000": name, "oidc:8080": "oidc.app.example.org" },
     recreated: ["outline", "postgres"],
   },
-  paperless: {
-    at: { "webserver:8000": name },
-    recreated: ["broker", "db", "webserver"],
-  },
+  paperless: { at: { "webserver:8000": name }, recreated: ["broker", "db", "webserver"] },
   plausible: {
     at: { "plausible:8000": name },
     recreated: ["plausible", "plausible_db", "plausible_events_db"],
@@ -70,14 +63,8 @@ const choices: Readonly<Record<string, Choice>> = {
   // Port 8448 has a certificate of its own. For a name of this server's: --at synapse:8008=<host name>
   synapse: { stays: ["synapse:8448"], recreated: ["db", "synapse"] },
   umami: { at: { "umami:3000": name }, recreated: ["db"] },
-  "uptime-kuma": {
-    at: { "uptime-kuma:3001": name },
-    recreated: ["uptime-kuma"],
-  },
-  vaultwarden: {
-    at: { "vaultwarden:80": name },
-    recreated: ["vaultwarden"],
-  },
+  "uptime-kuma": { at: { "uptime-kuma:3001": name }, recreated: ["uptime-kuma"] },
+  vaultwarden: { at: { "vaultwarden:80": name }, recreated: ["vaultwarden"] },
   voting: {
     at: { "vote:80": name, "result:80": "result.app.example.org" },
     stays: ["result:9229"],
