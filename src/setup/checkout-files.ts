@@ -11,7 +11,7 @@ import {
   withSettings,
 } from "./planned-file.ts";
 import { git, ownComposeFile, type SetupProject } from "./project.ts";
-import type { Changes, Endpoint, LeftPort, ServiceChange } from "./served.ts";
+import type { Changes, LeftPort, ServiceChange } from "./served.ts";
 import { ownRoot } from "./start.ts";
 
 /**
@@ -68,19 +68,17 @@ const header = `# Written by \`hotpush init\`; running that again keeps it up to
 
 /** The text of our compose file in a checkout: the changes, and the network that the project shares with Caddy. */
 export function overrideText(project: string, all: Changes): string {
-  const changes = Object.entries(all);
-  const blocks = changes.flatMap(([name, change]) => ["", ...serviceBlock(project, name, change)]);
-  const network = ["", "networks:", `  ${projectNetwork(project)}:`, "    external: true"];
-  const lines = [header, changes.length === 0 ? "services: {}" : "services:", ...blocks.slice(1)];
-  return `${[...lines, ...(changes.length === 0 ? [] : network)].join("\n")}\n`;
+  const blocks = Object.entries(all).map(([name, change]) => serviceBlock(project, name, change));
+  if (blocks.length === 0) return `${header}\nservices: {}\n`;
+  const networks = `networks:\n  ${projectNetwork(project)}:\n    external: true\n`;
+  return `${header}\nservices:\n${[...blocks, networks].join("\n")}`;
 }
 
-function serviceBlock(project: string, name: string, change: ServiceChange): readonly string[] {
+function serviceBlock(project: string, name: string, change: ServiceChange): string {
   const { isInDefault, kept, dropsContainerName } = change;
-  // YAML could read it as a number or a keyword.
-  const isPlain = /^[A-Za-z][\w.-]*$/.test(name) && !/^(?:y|n|yes|no|on|off|true|false|null)$/i.test(name);
-  return [
-    `  ${isPlain ? name : JSON.stringify(name)}:`,
+  const lines = [
+    // Quoted, because YAML could read it as a number or a keyword.
+    `  ${JSON.stringify(name)}:`,
     ...portLines(kept),
     "    networks:",
     ...(isInDefault ? ["      default:"] : []),
@@ -88,20 +86,16 @@ function serviceBlock(project: string, name: string, change: ServiceChange): rea
     `        aliases: [${serviceAlias(name, project)}]`,
     ...(dropsContainerName ? ["    container_name: !reset null # Two containers cannot share it."] : []),
   ];
+  return `${lines.join("\n")}\n`;
 }
 
 function portLines(kept: readonly LeftPort[]): readonly string[] {
-  const ports = kept.flatMap(({ endpoint }) => shortForms(endpoint));
+  const ports = kept.flatMap(({ endpoint: { port, protocol, published } }) =>
+    published.map(({ address, port: outside }) => {
+      const parts = address === "" ? [outside].filter(Boolean) : [address, outside];
+      return `      - "${[...parts, port].join(":")}/${protocol}"`;
+    }),
+  );
   if (ports.length === 0) return ["    ports: !reset [] # Caddy takes the requests."];
-  return [
-    "    ports: !override # Caddy takes the requests of the others.",
-    ...ports.map((port) => `      - "${port}"`),
-  ];
-}
-
-function shortForms({ port, protocol, published }: Endpoint): readonly string[] {
-  return published.map(({ address, port: outside }) => {
-    const parts = address === "" ? [outside].filter(Boolean) : [address, outside];
-    return `${[...parts, port].join(":")}/${protocol}`;
-  });
+  return ["    ports: !override # Caddy takes the requests of the others.", ...ports];
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { ComposeService } from "#platform/compose";
 import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
-import { namesRunToTheirEnd, type Replacement, replacementOf, writableVolume } from "#rollout/project";
+import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
 import { readIfThere } from "./planned-file.ts";
 import { asName, type SetupServices } from "./project.ts";
 import { ownRoot } from "./start.ts";
@@ -329,8 +329,6 @@ export interface ServiceChange {
   readonly isInDefault: boolean;
   /** Its published ports that stay. */
   readonly kept: readonly LeftPort[];
-  /** How a roll-out replaces it then. */
-  readonly replacement: Replacement;
   /** Two containers cannot share a name. It stays if two could not run for another reason. */
   readonly dropsContainerName: boolean;
 }
@@ -348,21 +346,19 @@ function changesOf(
     upstreams.some(({ endpoint }) => endpoint.service === name),
   );
   const changes = served.map(([name, service]) => {
-    const kept = left.filter(({ endpoint }) => endpoint.service === name);
-    const after = serviceAfter(service, { kept, dropsContainerName: true });
-    const replacement = replacementOf(after, awaited.has(name));
-    const dropsContainerName = service.container_name !== undefined && replacement.how === "roll";
-    const isInDefault = service.networks?.default === null;
-    return [name, { isInDefault, kept, replacement, dropsContainerName }] as const;
+    const change: ServiceChange = {
+      isInDefault: service.networks?.default === null,
+      kept: left.filter(({ endpoint }) => endpoint.service === name),
+      dropsContainerName: service.container_name !== undefined,
+    };
+    const isRolled = replacementOf(serviceAfter(service, change), awaited.has(name)).how === "roll";
+    return [name, isRolled ? change : { ...change, dropsContainerName: false }] as const;
   });
   return Object.fromEntries(changes);
 }
 
 /** The service as compose reads it with the change. */
-export function serviceAfter(
-  service: ComposeService,
-  change: Pick<ServiceChange, "kept" | "dropsContainerName"> | undefined,
-): ComposeService {
+export function serviceAfter(service: ComposeService, change: ServiceChange | undefined): ComposeService {
   if (change === undefined) return service;
   const { ports = [], container_name: name, ...rest } = service;
   const isKept = ({ target, protocol = "tcp" }: (typeof ports)[number]) =>
@@ -458,11 +454,9 @@ function upstreamNote(
 }
 
 /** A service behind Caddy of which two cannot run, although Caddy could switch between them. */
-function recreatedNote(
-  name: string,
-  service: ComposeService,
-  { replacement }: ServiceChange,
-): readonly string[] {
+function recreatedNote(name: string, service: ComposeService, change: ServiceChange): readonly string[] {
+  // Its name is in the way of two only as long as it stays.
+  const replacement = replacementOf(serviceAfter(service, { ...change, dropsContainerName: true }), false);
   if (replacement.how !== "recreate") return [];
   const isByVolume = writableVolume(service) !== null && service.labels?.["hotpush.rollout"] === undefined;
   const wayOut = ` If two containers may write to it at once, as with uploads, but not with a database file, give ${name} the label hotpush.rollout: live in your compose file.`;

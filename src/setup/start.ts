@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { followRun, NotRunningError } from "#calls/client";
 import type { DeploymentJson } from "#calls/shapes";
@@ -194,11 +194,6 @@ export async function hasOwnImage(env: NodeJS.ProcessEnv, mayDiffer = false): Pr
  * @throws CommandError if that fails
  */
 export async function buildOwnImage(env: NodeJS.ProcessEnv): Promise<void> {
-  if (!existsSync(join(ownRoot, "Dockerfile"))) {
-    throw new CommandError(
-      `There is no Dockerfile in ${ownRoot} to build Hotpush's image from. Set HOTPUSH_IMAGE in .env to an image of Hotpush.`,
-    );
-  }
   process.stderr.write(`Building the image ${ownImage}; the first time takes a minute or two.\n`);
   const label = `${sourcesLabel}=${sourcesDigest()}`;
   const code = await runInForeground(["docker", "build", "--tag", ownImage, "--label", label, ownRoot], env);

@@ -273,7 +273,7 @@ test("a service of which two may run loses its ports and its name, and joins Cad
   assert.equal(
     text,
     `services:
-  web:
+  "web":
     ports: !reset [] # Caddy takes the requests.
     networks:
       default:
