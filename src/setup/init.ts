@@ -113,7 +113,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const projects = listServerProjects(place);
   const present = projects.find((one) => one.env.REPO_PATH === root);
   const removed = present ? null : findRemovedProject(place, root);
-  const former = (present ?? removed)?.env;
+  const known = (present ?? removed)?.env ?? {};
   const others = projects.filter((one) => one !== present);
   const name = chooseProjectName({
     path: remote?.path ?? root,
@@ -122,9 +122,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     known: present?.name ?? null,
     others: new Map(others.map((one) => [one.name, one.env.REPO_PATH ?? ""])),
   });
-  const { BRANCH } = former ?? project.env;
-  const branch = branches.find((one) => one === BRANCH) ?? (await readRemoteBranch(root));
-  const known = former ?? {};
+  const branch = branches.find((one) => one === known.BRANCH) ?? (await readRemoteBranch(root));
   const formerUrl = known.WEBHOOK_URL ? parsePublicUrl(known.WEBHOOK_URL) : null;
   const payloadUrl = given.url ?? formerUrl ?? (await ask.askUrl());
   if (payloadUrl === null)

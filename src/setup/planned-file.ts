@@ -59,7 +59,9 @@ export function planFile(root: string, { make, ...wanted }: WantedFile): Planned
     throw new CommandError(`${path} is a link or a directory. Put a file in its place and run this again.`);
   const before = readIfThere(path);
   const text = make(before);
-  return { ...wanted, path, text, before, state: stateOf(path, wanted, before, text) };
+  const planned = { ...wanted, path, text, before };
+  if (before !== text) return { ...planned, state: before === null ? "new" : "changed" };
+  return { ...planned, state: hasAccess(path, wanted) ? "right" : "mode" };
 }
 
 /**
@@ -118,18 +120,11 @@ function notWritten(path: string, error: unknown): CommandError {
   return new CommandError(`${path} cannot be written (${code ?? String(error)}). ${next}`);
 }
 
-function stateOf(
-  path: string,
-  { mode, owner }: Pick<WantedFile, "mode" | "owner">,
-  before: string | null,
-  text: string,
-): PlannedFile["state"] {
-  if (before === null) return "new";
-  if (before !== text) return "changed";
+function hasAccess(path: string, { mode, owner }: Pick<WantedFile, "mode" | "owner">): boolean {
   const stats = statForeignFile(path);
   const isOwned =
     owner === undefined || process.getuid?.() !== 0 || (stats?.uid === owner.uid && stats.gid === owner.gid);
-  return isOwned && (mode === null || ((stats?.mode ?? 0) & 0o777) === mode) ? "right" : "mode";
+  return isOwned && (mode === null || ((stats?.mode ?? 0) & 0o777) === mode);
 }
 
 /** A variable that a file of settings should have. */

@@ -39,8 +39,7 @@ export async function planRemoval(server: Server, name: string | undefined) {
   const find = (among: Server) =>
     name === undefined ? findProjectAround(among, ".") : findServerProject(among, name);
   const removed = { ...server, files: removedFiles(server.files) };
-  const half = find(server) === null ? find(removed) : null;
-  const project = half ?? chooseProject(server, ".", name);
+  const project = find(server) ?? find(removed) ?? chooseProject(server, ".", name);
   if (project === null)
     throw new CommandError(
       "No project of this server has this checkout. Name one: hotpush remove --project <name>",

@@ -143,10 +143,8 @@ export function hasCheckoutPath(text: string, path: string): boolean {
 }
 
 function targetOf(volume: unknown): string {
-  const isObject = typeof volume === "object" && volume !== null && "target" in volume;
-  const target =
-    typeof volume === "string" ? (volume.split(":")[1] ?? volume) : isObject ? String(volume.target) : "";
-  return target.replaceAll("$$", "$");
+  const [source = "", target = source] = typeof volume === "string" ? volume.split(":") : [];
+  return String(Object(volume).target ?? target).replaceAll("$$", "$");
 }
 
 /** The text with the directory at `path` among those that `run` has at their own paths. */
