@@ -159,7 +159,7 @@ export async function isUserKnown(uid: number, env: NodeJS.ProcessEnv): Promise<
  *
  * @throws CommandError if DOCKER_HOST is not a Unix socket, which a container could share
  */
-export function findMachine({ DOCKER_HOST: dockerHost }: NodeJS.ProcessEnv): Machine {
+export function findMachine({ DOCKER_HOST: dockerHost }: NodeJS.ProcessEnv) {
   const dockerSocket = dockerSocketPath(dockerHost || defaultDockerHost);
   if (dockerSocket !== null) return { dockerSocket, dockerGroup: statOf(dockerSocket)?.gid ?? 0 };
   throw new CommandError(
@@ -167,10 +167,7 @@ export function findMachine({ DOCKER_HOST: dockerHost }: NodeJS.ProcessEnv): Mac
   );
 }
 
-export interface Machine {
-  readonly dockerSocket: string;
-  readonly dockerGroup: number;
-}
+export type Machine = ReturnType<typeof findMachine>;
 
 /** Whether a program on this machine listens on the TCP port `port`, on any address. */
 function isPortTaken(port: number): boolean {

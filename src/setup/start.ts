@@ -8,7 +8,7 @@ import { type ComposeModel, type ComposeRun, composeCommand, runCompose } from "
 import { type Container, inspectImage, listContainers } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
 import { evidenceOf, isServing } from "#platform/docker/health";
-import { type FileKind, kindOf } from "#platform/files";
+import { kindOf } from "#platform/files";
 import { type CommandEnding, hasSucceeded, outputOf, runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { readVersion } from "#version";
@@ -205,19 +205,12 @@ export async function buildOwnImage(env: NodeJS.ProcessEnv): Promise<void> {
 
 /** A digest of the names and contents of all files in the image. */
 export function sourcesDigest(): string {
+  const at = (name: string) => join(ownRoot, name);
   const within = (name: string) =>
-    readdirSync(join(ownRoot, name), { encoding: "utf8", recursive: true }).map((one) => join(name, one));
-  const names = sources.flatMap((name) => (isOfKind("directory", name) ? within(name) : [name]));
-  const files = names.filter((name) => isOfKind("file", name)).sort();
+    readdirSync(at(name), { encoding: "utf8", recursive: true }).map((one) => join(name, one));
+  const names = sources.flatMap((name) => (kindOf(at(name)) === "directory" ? within(name) : [name]));
+  const files = names.filter((name) => kindOf(at(name)) === "file").sort();
   const hash = createHash("sha256");
-  for (const name of files)
-    hash
-      .update(`${name}\0`)
-      .update(readFileSync(join(ownRoot, name)))
-      .update("\0");
+  for (const name of files) hash.update(JSON.stringify([name, readFileSync(at(name), "latin1")]));
   return hash.digest("hex");
-}
-
-function isOfKind(kind: FileKind, name: string): boolean {
-  return kindOf(join(ownRoot, name)) === kind;
 }
