@@ -1,5 +1,5 @@
-import { closeSync, openSync } from "node:fs";
 import { constants } from "node:os";
+import { openFile } from "./files.ts";
 import { runCommand } from "./run-command.ts";
 
 const { ENOENT } = constants.errno;
@@ -45,19 +45,13 @@ export async function waitForLock(
   path: string,
   { signal, onWait }: { readonly signal: AbortSignal; readonly onWait: () => void },
 ): Promise<HeldLock | null> {
-  const fd = openSync(path, "a", 0o600);
-  try {
-    if (!(await flock(fd, { waitS: 0 }))) {
-      onWait();
-      await flock(fd, { waitS: null, signal });
-    }
-  } catch (error) {
-    closeSync(fd);
-    throw error;
+  using onFailure = new DisposableStack();
+  const { fd } = onFailure.use(openFile(path, "a"));
+  if (!(await flock(fd, { waitS: 0 }))) {
+    onWait();
+    await flock(fd, { waitS: null, signal });
   }
-  if (signal.aborted) {
-    closeSync(fd);
-    return null;
-  }
-  return { release: () => closeSync(fd) };
+  if (signal.aborted) return null;
+  const held = onFailure.move();
+  return { release: () => held.dispose() };
 }

@@ -7,6 +7,7 @@ import {
   fchmodSync,
   fchownSync,
   fsyncSync,
+  mkdtempSync,
   openSync,
   readFileSync,
   realpathSync,
@@ -16,6 +17,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 
 export type FileKind = "file" | "directory" | "other" | "missing" | "inaccessible";
@@ -72,6 +74,18 @@ export function findProgram(program: string, searchPath: string): string | null 
   return places.find((path) => kindOf(path) === "file" && isAllowed(path, constants.X_OK)) ?? null;
 }
 
+/** Opens the file at `path`; a new one is for this user alone. It is closed with the block of the variable that holds it. */
+export function openFile(path: string, flags: number | "a" | "r" | "wx") {
+  const fd = openSync(path, flags, 0o600);
+  return { fd, [Symbol.dispose]: () => closeSync(fd) };
+}
+
+/** Makes a directory that only this user can enter. It is removed with the block of the variable that holds it. */
+export function makeScratch(prefix = join(tmpdir(), "hotpush-")) {
+  const path = mkdtempSync(prefix);
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
 /** Who may do what with a file. */
 export interface Access {
   readonly mode: number;
@@ -116,26 +130,18 @@ export function rewriteFile(path: string, text: string, like: string = path): vo
 }
 
 function write(path: string, text: string, { mode, owner }: Access): void {
-  const descriptor = openSync(path, "wx", 0o600);
-  try {
-    writeFileSync(descriptor, text);
-    if (owner) fchownSync(descriptor, owner.uid, owner.gid);
-    fchmodSync(descriptor, mode);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  using file = openFile(path, "wx");
+  writeFileSync(file.fd, text);
+  if (owner) fchownSync(file.fd, owner.uid, owner.gid);
+  fchmodSync(file.fd, mode);
+  fsyncSync(file.fd);
 }
 
 /** Without it, the name may lead to the old file again after a power cut. */
 function syncDirectory(directory: string): void {
   try {
-    const descriptor = openSync(directory, "r");
-    try {
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
+    using file = openFile(directory, "r");
+    fsyncSync(file.fd);
   } catch (error) {
     // A write-only directory, or a file system that cannot sync directories: the file is replaced anyway.
     const { code = "" } = error as NodeJS.ErrnoException;

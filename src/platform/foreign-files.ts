@@ -6,7 +6,6 @@ import {
   fstatSync,
   mkdirSync,
   opendirSync,
-  openSync,
   readlinkSync,
   readSync,
   rmSync,
@@ -14,7 +13,7 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, isAbsolute, resolve } from "node:path";
-import { type Access, readUser, replaceFile } from "./files.ts";
+import { type Access, openFile, readUser, replaceFile } from "./files.ts";
 
 /** Opens nothing, so that a pipe or a device does not notice (open(2)). Node has no name for it. */
 export const O_PATH = 0o10000000;
@@ -45,21 +44,13 @@ export function readForeignFile(
   path: string,
   { mostBytes, isCut = false, followsLinks = true, namedBy }: ReadOptions,
 ): Buffer {
-  const found = find(path, namedBy === undefined ? [] : [namedBy], true, followsLinks);
-  try {
-    if (found.stats.isDirectory()) throw refusal("EISDIR", path, "is a directory");
-    if (!found.stats.isFile()) throw refusal("EINVAL", path, "is no plain file");
-    if (found.stats.size > mostBytes && !isCut) throw refusal("EFBIG", path, `is over ${mostBytes} bytes`);
-    const fd = openSync(at(found), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    try {
-      const bytes = Buffer.alloc(Math.min(mostBytes, found.stats.size));
-      return bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, 0));
-    } finally {
-      closeSync(fd);
-    }
-  } finally {
-    closeSync(found.fd);
-  }
+  using found = find(path, namedBy === undefined ? [] : [namedBy], true, followsLinks);
+  if (found.stats.isDirectory()) throw refusal("EISDIR", path, "is a directory");
+  if (!found.stats.isFile()) throw refusal("EINVAL", path, "is no plain file");
+  if (found.stats.size > mostBytes && !isCut) throw refusal("EFBIG", path, `is over ${mostBytes} bytes`);
+  using file = openFile(at(found), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  const bytes = Buffer.alloc(Math.min(mostBytes, found.stats.size));
+  return bytes.subarray(0, readSync(file.fd, bytes, 0, bytes.length, 0));
 }
 
 /** The names in such a directory, sorted; the first ones that the system gives if there are very many. @throws as above */
@@ -94,8 +85,7 @@ export function removeForeignFile(path: string): void {
 /** The status of what is in such a directory, or null. No link of another user is followed. @throws as above */
 export function statForeignFile(path: string): Stats | null {
   try {
-    const found = find(path, [], false);
-    closeSync(found.fd);
+    using found = find(path, [], false);
     return found.stats;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
@@ -124,10 +114,9 @@ export function makeForeignDirectory(path: string, { mode, owner }: Access): voi
 export function controllerOf(path: string): Stats | null {
   let controller: Stats | null = null;
   try {
-    const found = find(path, [], true, true, (stats) => {
+    using _ = find(path, [], true, true, (stats) => {
       if (stats.uid !== 0) controller = stats;
     });
-    closeSync(found.fd);
   } catch {
     // Who has been met so far decides what can come there.
   }
@@ -136,19 +125,12 @@ export function controllerOf(path: string): Stats | null {
 
 /** Does `work` with a path of the directory that leads to the same one, whatever is renamed meanwhile. */
 function withForeignDirectory<Result>(path: string, work: (shortPath: string) => Result): Result {
-  const found = find(path, [], false);
-  try {
-    if (!found.stats.isDirectory()) throw refusal("ENOTDIR", path, "is no directory");
-    return work(at(found));
-  } finally {
-    closeSync(found.fd);
-  }
+  using found = find(path, [], false);
+  if (!found.stats.isDirectory()) throw refusal("ENOTDIR", path, "is no directory");
+  return work(at(found));
 }
 
-interface Found {
-  readonly fd: number;
-  readonly stats: Stats;
-}
+type Found = ReturnType<typeof openPath>;
 
 function at({ fd }: Found): string {
   return `/proc/self/fd/${fd}`;
@@ -202,9 +184,9 @@ function namesIn(path: string): string[] {
   return path.split("/").filter((name) => name !== "" && name !== ".");
 }
 
-function openPath(path: string): Found {
-  const fd = openSync(path, O_PATH | O_NOFOLLOW);
-  return { fd, stats: fstatSync(fd) };
+function openPath(path: string) {
+  const file = openFile(path, O_PATH | O_NOFOLLOW);
+  return { ...file, stats: fstatSync(file.fd) };
 }
 
 /** The user who may have chosen where a link leads, if it is not root: by its owner, or by that of its directory. */

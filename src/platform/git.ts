@@ -1,7 +1,6 @@
-import { existsSync, lstatSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, lstatSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { SystemUser } from "./files.ts";
+import { makeScratch, type SystemUser } from "./files.ts";
 import { type Command, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 
 const usualTimeoutMs = 10_000;
@@ -151,20 +150,16 @@ export async function diffTexts(
   after: string,
   { env }: { readonly env: NodeJS.ProcessEnv },
 ): Promise<string | null> {
-  const directory = mkdtempSync(join(tmpdir(), "hotpush-diff-"));
-  try {
-    const path = join(directory, "before");
-    writeFileSync(path, before);
-    // What a terminal shows is cleaned of control sequences, so those of git too.
-    const args = ["diff", "--no-index", "--no-ext-diff", "--color=never", "--", path, "-"];
-    const ending = await runGit(directory, args, { env, input: after });
-    // 1 means that they differ.
-    if (ending.kind !== "exited" || ending.code > 1) return null;
-    const begin = ending.output.search(/^@@ /m);
-    return begin < 0 ? "" : `--- ${name}\n+++ ${name}\n${ending.output.slice(begin)}`;
-  } finally {
-    rmSync(directory, { recursive: true });
-  }
+  using scratch = makeScratch();
+  const path = join(scratch.path, "before");
+  writeFileSync(path, before);
+  // What a terminal shows is cleaned of control sequences, so those of git too.
+  const args = ["diff", "--no-index", "--no-ext-diff", "--color=never", "--", path, "-"];
+  const ending = await runGit(scratch.path, args, { env, input: after });
+  // 1 means that they differ.
+  if (ending.kind !== "exited" || ending.code > 1) return null;
+  const begin = ending.output.search(/^@@ /m);
+  return begin < 0 ? "" : `--- ${name}\n+++ ${name}\n${ending.output.slice(begin)}`;
 }
 
 /** The checkout of a project, and as whom git works in it. */

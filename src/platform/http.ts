@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { constants, fstatSync } from "node:fs";
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from "node:http";
+import { openFile } from "./files.ts";
 import { O_PATH } from "./foreign-files.ts";
 
 /**
@@ -113,14 +114,7 @@ export async function withShortPath<Result>(
   path: string,
   work: (shortPath: string) => Promise<Result>,
 ): Promise<Result> {
-  const fd = openSync(path, O_PATH | constants.O_NOFOLLOW);
-  try {
-    if (fstatSync(fd).isSocket()) return await work(`/proc/self/fd/${fd}`);
-    throw Object.assign(new Error(`ENOTSOCK: ${path} is no socket`), {
-      code: "ENOTSOCK",
-      syscall: "connect",
-    });
-  } finally {
-    closeSync(fd);
-  }
+  using found = openFile(path, O_PATH | constants.O_NOFOLLOW);
+  if (fstatSync(found.fd).isSocket()) return await work(`/proc/self/fd/${found.fd}`);
+  throw Object.assign(failure("ENOTSOCK", `ENOTSOCK: ${path} is no socket`), { syscall: "connect" });
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -66,7 +67,7 @@ export async function runCommand(command: Command): Promise<CommandEnding> {
   ]);
   child.stdin?.on("error", () => {}); // A program that does not read its input closes it: its exit code tells more.
   child.stdin?.end(command.input ?? "");
-  const end = await settle(child, command);
+  const end = await endOf(child, command);
   if (typeof end === "string") return { kind: end, lastLines };
   await reading;
   return { kind: "exited", code: end, output: output.join("\n"), lastLines };
@@ -141,27 +142,24 @@ function exitCodeOf(child: ChildProcess): Promise<number | null> {
 }
 
 /** An exit code, or why there is none. */
-type End = number | "not_found" | "timed_out" | "aborted";
-
-function settle(child: ChildProcess, command: Command): Promise<End> {
-  return new Promise((resolve, reject) => {
-    const end = (ending: End) => {
-      clearTimeout(timer);
-      command.signal?.removeEventListener("abort", abort);
-      if (ending === "timed_out" || ending === "aborted") killGroup(child);
-      resolve(ending);
-    };
-    const abort = () => end("aborted");
-    const { timeoutMs } = command;
-    const timer = timeoutMs === undefined ? undefined : setTimeout(() => end("timed_out"), timeoutMs);
-    child.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "ENOENT") reject(error);
-      end("not_found");
-    });
-    child.once("close", (code) => end(code ?? 128));
-    if (command.signal?.aborted) abort();
-    else command.signal?.addEventListener("abort", abort, { once: true });
-  });
+async function endOf(
+  child: ChildProcess,
+  { timeoutMs, signal }: Command,
+): Promise<number | "not_found" | "timed_out" | "aborted"> {
+  // One that comes after the end is of no interest.
+  child.on("error", () => {});
+  const late = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const signals = [late, signal].filter((one) => one !== undefined);
+  try {
+    const [code] = await once(child, "close", { signal: AbortSignal.any(signals) });
+    return code ?? 128;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return "not_found";
+    if (code !== "ABORT_ERR") throw error;
+    killGroup(child);
+    return late?.aborted ? "timed_out" : "aborted";
+  }
 }
 
 function killGroup(child: ChildProcess): void {

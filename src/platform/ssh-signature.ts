@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeScratch } from "./files.ts";
 import { type Argv, hasSucceeded, runCommand } from "./run-command.ts";
 
 const timeoutMs = 10_000;
@@ -16,14 +16,10 @@ const timeoutMs = 10_000;
 export async function makeSigningKey(path: string): Promise<string> {
   if (!existsSync(path)) {
     // A key that was written in part would never be replaced.
-    const directory = mkdtempSync(`${path}-`);
-    try {
-      const made = join(directory, "key");
-      await sshKeygen(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", made]);
-      renameSync(made, path);
-    } finally {
-      rmSync(directory, { recursive: true, force: true });
-    }
+    using scratch = makeScratch(`${path}-`);
+    const made = join(scratch.path, "key");
+    await sshKeygen(["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", made]);
+    renameSync(made, path);
   }
   const [type = "", key = ""] = (await sshKeygen(["-y", "-P", "", "-f", path])).split(" ");
   return `${type} ${key}`;
@@ -56,20 +52,16 @@ export async function isSignedWithSsh(
   signature: string,
   { publicKey, namespace, text }: Signed,
 ): Promise<boolean> {
-  const directory = mkdtempSync(join(tmpdir(), "hotpush-"));
-  try {
-    const signers = join(directory, "signers");
-    const written = join(directory, "signature");
-    writeFileSync(signers, `key ${publicKey}\n`);
-    writeFileSync(written, `${[armour[0], signature, armour[1]].join("\n")}\n`);
-    const files = ["-f", signers, "-s", written];
-    const argv = ["ssh-keygen", "-Y", "verify", "-q", "-I", "key", "-n", namespace, ...files] as const;
-    const ending = await runCommand({ argv, input: text, timeoutMs });
-    if (ending.kind === "not_found") throw new Error("ssh-keygen is not installed");
-    return hasSucceeded(ending);
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
+  using scratch = makeScratch();
+  const signers = join(scratch.path, "signers");
+  const written = join(scratch.path, "signature");
+  writeFileSync(signers, `key ${publicKey}\n`);
+  writeFileSync(written, `${[armour[0], signature, armour[1]].join("\n")}\n`);
+  const files = ["-f", signers, "-s", written];
+  const argv = ["ssh-keygen", "-Y", "verify", "-q", "-I", "key", "-n", namespace, ...files] as const;
+  const ending = await runCommand({ argv, input: text, timeoutMs });
+  if (ending.kind === "not_found") throw new Error("ssh-keygen is not installed");
+  return hasSucceeded(ending);
 }
 
 async function sshKeygen(args: readonly string[], input = ""): Promise<string> {

@@ -1,6 +1,5 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makeScratch } from "./files.ts";
 import { type Argv, outputOf, runInForeground, runInPlace } from "./run-command.ts";
 
 /** A server that the system's own ssh has signed in to. Every command goes over this one connection. */
@@ -45,16 +44,13 @@ const always = [
  * @returns null if that failed; ssh has said why
  */
 export async function openSsh(destination: string, env: NodeJS.ProcessEnv): Promise<SshConnection | null> {
-  const directory = mkdtempSync(join(tmpdir(), "hotpush-"));
-  const path = join(directory, "ssh");
-  const closeDirectory = () => rmSync(directory, { recursive: true, force: true });
+  using onFailure = new DisposableStack();
+  const path = join(onFailure.use(makeScratch()).path, "ssh");
   // It ends by itself a minute after its last use, should this process be killed.
   const keep = ["-M", "-S", path, "-o", "ControlPersist=60", "-f", "-N"];
   const code = await runInPlace(["ssh", ...always, ...keep, "--", destination], env);
-  if (code !== 0) {
-    closeDirectory();
-    return null;
-  }
+  if (code !== 0) return null;
+  const scratch = onFailure.move();
   // Without the connection there is no other one: nobody would be there to answer its questions.
   const only = ["-o", "ControlMaster=no", "-o", "ProxyCommand=false", "-o", "BatchMode=yes"];
   const shared = [...always, "-S", path, ...only, "--", destination];
@@ -64,7 +60,7 @@ export async function openSsh(destination: string, env: NodeJS.ProcessEnv): Prom
     ask: (argv) => outputOf(over(argv), { env, timeoutMs: askTimeoutMs }),
     async close() {
       await outputOf(["ssh", "-S", path, "-O", "exit", "--", destination], { env });
-      closeDirectory();
+      scratch.dispose();
     },
   };
 }

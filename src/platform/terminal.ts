@@ -36,7 +36,7 @@ export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv)
  * before, becomes spaces.
  */
 export function harmless(line: string): string {
-  return withoutSteering(line, { kept: "\t" }).replaceAll("\t", "    ");
+  return withoutSteering(line.replaceAll("\t", "    "));
 }
 
 /** Control characters, and those that turn the direction of writing round. */

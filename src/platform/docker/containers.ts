@@ -34,8 +34,12 @@ export async function listContainers(
 
 /** One container as it is now, or null if it is gone. */
 export async function inspectContainer(engine: Engine, id: string): Promise<Container | null> {
-  const found = await nullIfMissing(getJson<Inspected>(engine, `/containers/${id}/json`));
+  const found = await inspect(engine, id);
   return found && readContainer(found);
+}
+
+function inspect(engine: Engine, id: string): Promise<Inspected | null> {
+  return nullIfMissing(getJson<Inspected>(engine, `/containers/${id}/json`));
 }
 
 /**
@@ -48,13 +52,18 @@ export async function stopContainer(
   longestS: number,
 ): Promise<void> {
   const graceS = Math.min(stopGraceS, longestS);
-  await unlessGone(engine.post(`/containers/${id}/stop?t=${graceS}`, undefined, graceS * 1_000));
+  await nullIfMissing(engine.post(`/containers/${id}/stop?t=${graceS}`, undefined, graceS * 1_000), gone);
 }
 
 /** Removes a container and keeps its volumes. A container that is gone or being removed counts as removed. */
 export async function removeContainer(engine: Engine, id: string): Promise<void> {
-  await unlessGone(engine.delete(`/containers/${id}?force=1`));
+  await nullIfMissing(engine.delete(`/containers/${id}?force=1`), gone);
 }
+
+/** The engine's answers about a container that is not there any more, or is being removed. */
+const gone = [404, 409];
+
+type Members = Readonly<Record<string, unknown>>;
 
 interface Inspected {
   readonly Id: string;
@@ -67,13 +76,22 @@ interface Inspected {
     readonly Name?: string;
     readonly Source?: string;
     readonly Destination: string;
+    readonly RW: boolean;
   }[];
-  readonly Config: {
+  readonly Config: Members & {
     readonly Image: string;
+    readonly Hostname: string;
+    readonly Entrypoint: readonly string[] | null;
     readonly Labels: Readonly<Record<string, string>> | null;
     readonly StopTimeout?: number | null;
     readonly Env?: readonly string[] | null;
   };
+  readonly HostConfig: Members & {
+    readonly NetworkMode: string;
+    readonly Binds: readonly string[] | null;
+    readonly Mounts?: readonly { readonly Target: string }[] | null;
+  };
+  readonly NetworkSettings: { readonly Networks: Readonly<Record<string, Members>> | null };
   readonly State: {
     readonly Status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
     readonly ExitCode: number;
@@ -120,15 +138,6 @@ export type ContainerMount = Container["mounts"][number];
 
 function healthOf(status: string | undefined) {
   return status === "starting" || status === "healthy" || status === "unhealthy" ? status : null;
-}
-
-async function unlessGone(request: Promise<unknown>): Promise<void> {
-  try {
-    await request;
-  } catch (error) {
-    const isGone = error instanceof EngineRefusal && (error.status === 404 || error.status === 409);
-    if (!isGone) throw error;
-  }
 }
 
 /** The names of containers, for a message. */
@@ -200,9 +209,9 @@ export type ContainerSpec = NonNullable<Awaited<ReturnType<typeof readContainerS
  * @returns `image` is the id of its image, `imageName` the name that it was started with, `request` creates it, without the image
  */
 export async function readContainerSpec(engine: Engine, id: string) {
-  const found = await nullIfMissing(getJson<InspectedSpec>(engine, `/containers/${id}/json`));
+  const found = await inspect(engine, id);
   if (found === null) return null;
-  const { Id, Name, Image, Config, HostConfig, Mounts, NetworkSettings } = found;
+  const { Id, Name, Image, Config, HostConfig, Mounts = [], NetworkSettings } = found;
   const bound = HostConfig.Binds?.map((bind) => bind.split(":")[1]);
   const sharesNetwork = HostConfig.NetworkMode.startsWith("container:");
   const request = {
@@ -228,32 +237,6 @@ export async function readContainerSpec(engine: Engine, id: string) {
     NetworkingConfig: { EndpointsConfig: endpointsOf(NetworkSettings.Networks ?? {}) },
   };
   return { id: Id, name: Name.replace(/^\//, ""), image: Image, imageName: Config.Image, request };
-}
-
-type Members = Readonly<Record<string, unknown>>;
-
-interface InspectedSpec {
-  readonly Id: string;
-  readonly Name: string;
-  readonly Image: string;
-  readonly Config: Members & {
-    readonly Image: string;
-    readonly Hostname: string;
-    readonly Entrypoint: readonly string[] | null;
-  };
-  readonly HostConfig: Members & {
-    readonly NetworkMode: string;
-    readonly Binds: readonly string[] | null;
-    readonly Mounts?: readonly { readonly Target: string }[] | null;
-  };
-  readonly Mounts: readonly {
-    readonly Type: string;
-    readonly Name?: string;
-    readonly Source?: string;
-    readonly Destination: string;
-    readonly RW: boolean;
-  }[];
-  readonly NetworkSettings: { readonly Networks: Readonly<Record<string, Members>> | null };
 }
 
 /** What was asked for, not what the engine chose: another container may have that address or MAC by now. */

@@ -26,12 +26,15 @@ export class EngineRefusal extends ProblemError {
   }
 }
 
-/** The answer, or null if the engine answers 404. */
-export async function nullIfMissing<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
+/** The answer, or null if the engine answers with one of `statuses`. */
+export async function nullIfMissing<Answer>(
+  asked: Promise<Answer>,
+  statuses: readonly number[] = [404],
+): Promise<Answer | null> {
   try {
     return await asked;
   } catch (error) {
-    if (error instanceof EngineRefusal && error.status === 404) return null;
+    if (error instanceof EngineRefusal && statuses.includes(error.status)) return null;
     throw error;
   }
 }
