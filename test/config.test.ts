@@ -13,8 +13,14 @@ const good = { WEBHOOK_SECRET: secret, HOME: "/home/octo" };
 const texts: Readonly<Partial<Record<keyof typeof variables, readonly [taken: string, refused: string]>>> = {
   WEBHOOK_PORT: ["0 8080", "-1 65536 9000.5 0x50 80a tcp://10.0.0.1:9000 1e3 ٣"],
   WEBHOOK_HOST: ["::1 localhost", "example.com 300.1.1.1 *"],
-  WEBHOOK_BODY_LIMIT: ["1KiB 50MiB", "25 0MiB 51MiB 1023B 1GB"],
-  TRUSTED_PROXIES: ["10.0.0.0/8,::1", "proxy 10.0.0.0/33 10.0.0.1-9 *"],
+  WEBHOOK_BODY_LIMIT: [
+    "1KiB 50MiB",
+    "25 0MiB 51MiB 1023B -1MiB 1.5MiB 1e4KiB 25mib 25MB 25M 1TiB B 9999999999B ２5MiB",
+  ],
+  TRUSTED_PROXIES: [
+    "10.0.0.0/8,::1",
+    "127.0.0.1,proxy 10.0.0.0/33 ::1/129 10.0.0.0/ 10.0.0.0/8/8 10.0.0.0/-1 10.0.0 010.0.0.1 fe80::1%eth0 private_ranges/8 *",
+  ],
   REPO_PATH: ["/srv/app/", "app ./app ~/app"],
   REPOSITORY: ["group/sub/app.js", "app octo/ /app octo/app?x https://github.com/octo/app"],
   BRANCH: ["main master", "develop Main refs/heads/main main,master"],
@@ -22,9 +28,14 @@ const texts: Readonly<Partial<Record<keyof typeof variables, readonly [taken: st
   STATE_PATH: ["/var/lib/x", "state"],
   SECRETS_PATH: ["/etc/x", "secrets"],
   MAX_RUNNING: ["1 64", "0 65 many"],
-  DEPLOY_TIMEOUT: ["1s 24h", "30 0 0s 25h 999999999h"],
+  DEPLOY_TIMEOUT: [
+    "1s 24h",
+    "30 0 0s 25h -1s 1.5h 1,5h 1e3s 0x1s 1S 1sec 1d s 1m30s 86400001ms 999999999h １s 1ss",
+  ],
   DEPLOY_SILENCE: ["0 1s", "10 0s 999ms 25h never"],
   DEPLOY_ENV: ["TOKEN,HEALTH_URL", "1X A-B WEBHOOK_SECRET OK,WEBHOOK_SECRET_PREVIOUS A=B"],
+  DEPLOY_PATHS: ["apps/shop/**,!**/*.md", ":(exclude)a !:/a :!a /etc ! !!a a/../b .."],
+  DEPLOY_AFTER: ["", "a,,b a,"],
   CATCH_UP_INTERVAL: ["0 90s", "5 never 500ms 25h"],
   SHUTDOWN_GRACE: ["500ms", "5 NaN Infinity"],
   LOG_LEVEL: ["debug", "INFO verbose 30"],

@@ -21,18 +21,7 @@ export interface ProjectConfig {
 }
 
 /** Which projects there are. */
-export interface ProjectFiles {
-  /** By name. */
-  readonly list: () => readonly ProjectConfig[];
-  readonly find: (name: string) => ProjectConfig | null;
-  /** What is wrong with the settings of a project, by its name: its last good ones, if any, stay in force. */
-  readonly faults: () => ReadonlyMap<string, string>;
-  /** Calls `onChange` with the names of projects that were added, changed or removed. */
-  readonly watch: (onChange: (names: readonly string[]) => void) => unknown;
-  /** Reads them again now. */
-  readonly refresh: () => void;
-  readonly stop: () => void;
-}
+export type ProjectFiles = Readonly<ReturnType<typeof readProjectFiles>>;
 
 /** The one project that the environment describes. */
 export function onlyProject(settings: ProjectSettings): ProjectFiles {
@@ -61,7 +50,7 @@ export interface ProjectPaths {
  */
 export function readProjectFiles(
   options: ProjectPaths & { readonly log: Log; readonly readEveryMs?: number },
-): ProjectFiles {
+) {
   const { projectsPath, log, readEveryMs = 2_000 } = options;
   const projects = new Map<string, ProjectConfig>();
   const faults = new Map<string, string>();
@@ -131,10 +120,14 @@ export function readProjectFiles(
   });
   readings.start();
   return {
+    /** By name. */
     list: () => [...projects.values()].sort((one, other) => (one.name < other.name ? -1 : 1)),
-    find: (name) => projects.get(name) ?? null,
-    faults: () => faults,
-    watch: (onChange) => listeners.push(onChange),
+    find: (name: string) => projects.get(name) ?? null,
+    /** What is wrong with the settings of a project, by its name: its last good ones, if any, stay in force. */
+    faults: (): ReadonlyMap<string, string> => faults,
+    /** Calls `onChange` with the names of projects that were added, changed or removed. */
+    watch: (onChange: (names: readonly string[]) => void): unknown => listeners.push(onChange),
+    /** Reads them again now. */
     refresh,
     stop: readings.stop,
   };
@@ -210,7 +203,7 @@ function readScriptSecrets(text: string, faults: string[]) {
  *
  * @returns the end of a sentence, if it is no command
  */
-export function splitCommand(text: string): Argv | string {
+function splitCommand(text: string): Argv | string {
   const words = [...text.matchAll(/(?:[^\s"']|"[^"]*"|'[^']*')+/g)].map(([word]) => word);
   if (words.join("") !== text.replace(/("[^"]*"|'[^']*')|\s/g, "$1")) return "has a quote without an end";
   const [program, ...args] = words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));

