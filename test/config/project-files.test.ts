@@ -163,7 +163,7 @@ test("while the directory cannot be read all projects stay", async (t) => {
   await until("it is back", () => projects.faults().size === 0);
 });
 
-test("a value that begins with ! is a command of words and quoted texts, unless it is quoted", (t) => {
+test("a value that begins with ! is a command with its words, unless it is quoted", (t) => {
   const files = makeFiles(t);
   files.write("shop");
   const lines = [

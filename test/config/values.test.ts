@@ -37,7 +37,7 @@ test("the webhook's URL: a site stands for its /webhook, a path for itself", () 
     assert.equal(webhookUrl(text), null, text);
 });
 
-test("patterns and checks are lists, and a comma in brackets belongs to the name of a check", () => {
+test("patterns and checks are lists; a comma in brackets belongs to a check's name", () => {
   assert.equal(
     pathPatterns(" apps/shop/**, !**/*.md deploy.sh ")?.join("|"),
     "apps/shop/**|!**/*.md|deploy.sh",

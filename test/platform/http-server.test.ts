@@ -4,46 +4,36 @@ import { pino } from "pino";
 import { createHttpServer, type HandleRequest } from "../../src/platform/http-server.ts";
 import { listenHere } from "../harness/listen.ts";
 import { exchange } from "../harness/raw-http.ts";
-import { until } from "../harness/until.ts";
 
 const get = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
-test("a fault before the answer is logged once and answered with 500", async (t) => {
-  const { port, logged } = await serve(t, () => {
-    throw new Error("at once");
+test("a fault is logged once; it is answered with 500, or cuts the answer that has begun", async (t) => {
+  const { port, logged } = await serve(t, async (request, response) => {
+    if (request.url === "/begun") response.writeHead(200, { "content-length": "100" }).write("the beginning");
+    throw new Error("the disk is full");
   });
   const { replies } = await exchange(port, get);
-  assert.equal(replies[0]?.status, 500);
-  assert.equal(JSON.parse(replies[0]?.body ?? "").code, "internal_error");
+  assert.deepEqual([replies[0]?.status, JSON.parse(replies[0]?.body ?? "").code], [500, "internal_error"]);
+  const begun = await exchange(port, get.replace("/", "/begun"));
+  assert.deepEqual([begun.replies.length, begun.isClosed], [0, true]);
   assert.deepEqual(
     logged.map(({ event }) => event),
-    ["request.failed"],
+    ["request.failed", "request.failed"],
   );
 });
 
-test("a fault in the middle of an answer cuts its connection", async (t) => {
-  const { port, logged } = await serve(t, async (_, response) => {
-    response.writeHead(200, { "content-length": "100" }).write("the beginning");
-    throw new Error("in the middle");
-  });
-  const { replies, isClosed } = await exchange(port, get);
-  assert.deepEqual([replies.length, isClosed, logged.length], [0, true, 1]);
-});
-
 test("a client that leaves before its body is whole is no fault", async (t) => {
-  let isOver = false;
+  const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
   const { port, logged } = await serve(t, async (request) => {
     try {
       for await (const _ of request);
     } finally {
-      isOver = true;
+      end();
     }
   });
-  const left = exchange(port, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf", {
-    deadlineMs: 1_000,
-  });
-  await assert.rejects(left);
-  await until("the handler has ended", () => isOver);
+  const half = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf";
+  await assert.rejects(exchange(port, half, { deadlineMs: 1_000 }));
+  await isOver;
   assert.deepEqual(logged, []);
 });
 

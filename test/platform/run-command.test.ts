@@ -6,18 +6,6 @@ import { until } from "../harness/until.ts";
 
 const sh = (script: string) => ["sh", "-c", script] as const;
 
-test("the exit code, the standard output and the last lines of both outputs are given", async () => {
-  const lines: string[] = [];
-  const ending = await runCommand({
-    argv: sh("echo one; echo two >&2; exit 3"),
-    timeoutMs: 10_000,
-    onLine: (line) => lines.push(line),
-  });
-  assert.ok(ending.kind === "exited");
-  assert.deepEqual([ending.code, ending.output, [...ending.lastLines].sort()], [3, "one", ["one", "two"]]);
-  assert.deepEqual(lines.sort(), ["one", "two"]);
-});
-
 test("on the time-out the whole process group is killed", async () => {
   const pids: number[] = [];
   const argv = sh("sleep 60 & echo $!; wait");
