@@ -423,12 +423,12 @@ export async function listen(
     await once(server, "listening");
   } catch (error) {
     const { code = "unknown error" } = error as NodeJS.ErrnoException;
-    const known: Readonly<Record<string, string>> = {
-      EADDRINUSE: `Port ${port} is taken by another program. Set ${portVariable} to a free one.`,
-      EACCES: `Port ${port} may not be taken by this user. Set ${portVariable} to one above 1023.`,
-    };
-    const other = `The service cannot listen on ${host}:${port} (${code}). Set WEBHOOK_HOST to an address of this machine.`;
-    throw new ProblemError({ code: "address_unavailable", detail: known[code] ?? other }, error);
+    const isPort = ["EADDRINUSE", "EACCES"].includes(code);
+    const advice = isPort
+      ? `${portVariable} to a free port above 1023`
+      : "WEBHOOK_HOST to an address of this machine";
+    const detail = `The service cannot listen on ${host}:${port} (${code}). Set ${advice}.`;
+    throw new ProblemError({ code: "address_unavailable", detail }, error);
   }
 }
 

@@ -74,19 +74,15 @@ export function openHttp(
     ...(acceptsAnyCertificate ? { rejectUnauthorized: false } : {}),
   };
   return new Promise((resolve, reject) => {
-    const sent = start(target, options);
+    const isSecure = target instanceof URL && target.protocol === "https:";
+    const { request } = isSecure ? process.getBuiltinModule("node:https") : http;
+    const sent = target instanceof URL ? request(target, options) : request({ ...options, ...target });
     sent.on("response", resolve);
     sent.on("error", reject);
     // An answer that switches the protocol (101) is neither a response nor an error: the connection is just closed.
     sent.on("close", () => reject(failure("ECONNRESET", "the connection was closed without an answer")));
     sent.end(body);
   });
-}
-
-function start(target: HttpTarget, options: RequestOptions) {
-  if (!(target instanceof URL)) return http.request({ ...options, ...target });
-  if (target.protocol === "http:") return http.request(target, options);
-  return process.getBuiltinModule("node:https").request(target, options);
 }
 
 async function readBody(answer: IncomingMessage, longestBytes: number): Promise<Buffer> {

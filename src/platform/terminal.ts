@@ -107,29 +107,23 @@ export function showProgress(
   text: () => string,
 ): Pick<Terminal, "print"> & { readonly end: () => void } {
   if (!terminal.isInteractive) return { print: terminal.print, end() {} };
-  let shown = "";
-  const present = () => text().slice(0, terminal.columns - 1);
-
-  /** The characters that replace the shown line by `next`. */
-  function redrawn(next: string): string {
-    const before = shown;
-    shown = next;
-    if (before + next === "") return "";
-    return `${toStart}${terminal.paint("dim", next)}${eraseRest}`;
-  }
-
+  const over = (line: string) => `${toStart}${line}${eraseRest}`;
+  const present = () => over(terminal.paint("dim", text().slice(0, terminal.columns - 1)));
+  let shown = present();
+  write(shown);
   const timer = setInterval(() => {
-    if (present() !== shown) write(redrawn(present()));
+    if (present() === shown) return;
+    shown = present();
+    write(shown);
   }, redrawMs).unref();
-  write(redrawn(present()));
   return {
     print(...lines) {
-      const start = shown === "" ? "" : toStart;
-      write(`${lines.map((line) => `${start}${line}${start && eraseRest}\n`).join("")}${redrawn(present())}`);
+      shown = present();
+      write(`${lines.map((line) => `${over(line)}\n`).join("")}${shown}`);
     },
     end() {
       clearInterval(timer);
-      write(redrawn(""));
+      write(over(""));
     },
   };
 }

@@ -9,7 +9,7 @@ import type { ServiceSettings } from "#config/service";
 import type { Environment } from "#config/settings";
 import { type CatchUp, createCatchUp } from "#deployments/catch-up";
 import { type Checks, createChecks } from "#deployments/checks";
-import type { Deployment, RolloutExchange, Runner } from "#deployments/deployment";
+import type { Deployment } from "#deployments/deployment";
 import { findLastDeployedCommit, findRunning } from "#deployments/history";
 import { setSubscribers } from "#deployments/outbox";
 import { type MainRef, type Push, refsOf, shortCommit, type Would } from "#deployments/push";
@@ -77,26 +77,83 @@ export class Project {
   readonly #shared: Shared;
   readonly #checks: Checks;
   readonly #resolver: Resolver;
+  /** This directory and that of the orders belong to this user. No project has the name of the orders. */
+  readonly #scriptStatePath: string | null;
+  readonly #ordersPath: string;
 
   constructor(shared: Shared, config: ProjectConfig) {
     this.#shared = shared;
     this.config = config;
     this.name = config.name;
     this.store = shared.store.of(this.name);
-    this.statePath = projectStatePath(shared.service.statePath, this.name);
+    const { service, events, notifications, makeTurn } = shared;
+    const scriptStates = service.serverStatePath && serverStateAt(service.serverStatePath).projects;
+    this.#scriptStatePath = scriptStates && join(scriptStates, this.name);
+    this.#ordersPath = join(scriptStates ?? service.statePath, ".orders");
+    this.statePath = projectStatePath(service.statePath, this.name);
     // Of the only project each line is.
     this.log = this.name === onlyProjectName ? shared.log : shared.log.child({ project: this.name });
-    const { store, log } = this;
-    const { events, notifications, makeTurn } = shared;
-    this.#checks = this.#makeChecks();
-    this.#resolver = this.#makeResolver();
+    const { store, log, statePath } = this;
+    const project = this;
+    this.#checks = createChecks({
+      deployAfter: () => this.settings.deployAfter,
+      pollMs: () => askEvery(this.settings, mostPollMs),
+      read: async (commit, branch, signal) => {
+        const { commitStatus } = this.settings;
+        const fault = "COMMIT_STATUS_TOKEN_FILE is not set.";
+        if (commitStatus === null) return { kind: "fault", fault, waitMs: 0 };
+        // Most projects wait for no checks.
+        const { readHostChecks } = await import("#notifications/host-checks");
+        return await readHostChecks(commitStatus, commit, branch, signal);
+      },
+    });
+    this.#resolver = createResolver({
+      store,
+      checks: this.#checks,
+      checkout: () => this.script(),
+      get paths() {
+        return project.settings.deployPaths;
+      },
+      get confirmMs() {
+        return askEvery(project.settings);
+      },
+      get checkSigned() {
+        const { allowedSigners } = project.settings;
+        return allowedSigners === null ? null : project.#checkSignedBy(allowedSigners);
+      },
+    });
+    const runner = createRunner(() => ({
+      statePath,
+      log,
+      refs: this.refs,
+      script: this.script(),
+      resolve: this.#resolver.resolve,
+      imagesFor: (deployment) => this.settings.deployImages && imagesFor(store, deployment),
+      deployTimeoutMs: this.settings.deployTimeoutMs,
+      deploySilenceMs: this.settings.deploySilenceMs,
+      onStep(deployment, name) {
+        noteStep(store, deployment, name, log);
+        events.emit(String(deployment.id));
+      },
+      onLine: ({ id }) => events.emit(String(id)),
+    }));
+    const reports = () => stateDirectoryOf(this.script().environment);
+    const ordersPath = this.#ordersPath;
     this.queue = createQueue({
       store,
       log,
       makeTurn,
       askEveryMs: () => askEvery(this.settings),
-      runner: this.#makeRunner(),
-      exchange: this.#makeExchange(),
+      runner,
+      // What the roll-out of a script reports, and is ordered.
+      exchange: {
+        read: (id) => readDeploymentReport(reports(), id),
+        order: (id, order) => giveGuardOrder(ordersPath, id, order),
+        tidy(id) {
+          removeDeploymentReport(reports(), id);
+          removeGuardOrder(ordersPath, id);
+        },
+      },
       isHeld: () => !this.isServed,
       onChange(id, isRunning) {
         events.emit(String(id));
@@ -204,6 +261,23 @@ export class Project {
     return await hostDirectoryOf(connectEngine(this.script().environment.DOCKER_HOST), directory);
   }
 
+  #checkSignedBy(signersPath: string) {
+    const { store, log, statePath } = this;
+    return async (deployment: Deployment, commit: string, signal: AbortSignal) => {
+      // Most projects need no signatures, so this is loaded with the first deployment that needs one.
+      const { checkSigned } = await import("#runner/signatures");
+      const onVerified = (signer: string) => {
+        const fields = { event: "deployment.verified", deployment: deployment.id, commit, signer };
+        log.info(fields, `Commit ${shortCommit(commit)} is signed by ${signer}`);
+        store.transaction(() => noteSigner(store, deployment.id, signer));
+      };
+      const findLastDeployed = () => findLastDeployedCommit(store);
+      const script = this.script();
+      const options = { signersPath, findLastDeployed, script, statePath, signal, onVerified };
+      return await checkSigned(options, deployment, commit);
+    };
+  }
+
   #fingerprints() {
     const { current, previous } = this.settings.secrets;
     return { current: secretFingerprint(current), previous: previous && secretFingerprint(previous) };
@@ -213,10 +287,15 @@ export class Project {
   #use({ settings, scriptSecrets, secretCommands }: ProjectConfig): Pick<Project, "script" | "catchUp"> {
     const { store, log, queue, readRemoteHead } = this;
     const { service, env, lookInTurn: inTurn } = this.#shared;
-    const { scriptStatePath, ordersPath } = this.#paths();
-    const runsAsOwner = service.projectsPath !== null;
-    const places = { scriptStatePath, ordersPath, runsAsOwner };
-    const script = createProjectScript({ ...settings, env, scriptSecrets, secretCommands, ...places });
+    const script = createProjectScript({
+      ...settings,
+      env,
+      scriptSecrets,
+      secretCommands,
+      scriptStatePath: this.#scriptStatePath,
+      ordersPath: this.#ordersPath,
+      runsAsOwner: service.projectsPath !== null,
+    });
     // Now, so that a roll-out by hand before the first deployment finds it.
     try {
       makeScriptState(script());
@@ -240,98 +319,6 @@ export class Project {
       askEveryMs: askEvery(settings),
     });
     return { script, catchUp };
-  }
-
-  /** Both directories belong to this user. No project has the name of the orders. */
-  #paths(): { readonly scriptStatePath: string | null; readonly ordersPath: string } {
-    const { serverStatePath, statePath } = this.#shared.service;
-    const scriptStates = serverStatePath && serverStateAt(serverStatePath).projects;
-    return {
-      scriptStatePath: scriptStates && join(scriptStates, this.name),
-      ordersPath: join(scriptStates ?? statePath, ".orders"),
-    };
-  }
-
-  #makeChecks(): Checks {
-    return createChecks({
-      deployAfter: () => this.settings.deployAfter,
-      pollMs: () => askEvery(this.settings, mostPollMs),
-      read: async (commit, branch, signal) => {
-        const { commitStatus } = this.settings;
-        const fault = "COMMIT_STATUS_TOKEN_FILE is not set.";
-        if (commitStatus === null) return { kind: "fault", fault, waitMs: 0 };
-        // Most projects wait for no checks.
-        const { readHostChecks } = await import("#notifications/host-checks");
-        return await readHostChecks(commitStatus, commit, branch, signal);
-      },
-    });
-  }
-
-  #makeResolver(): Resolver {
-    const { store, statePath, log } = this;
-    const project = this;
-    return createResolver({
-      store,
-      checks: this.#checks,
-      checkout: () => this.script(),
-      get paths() {
-        return project.settings.deployPaths;
-      },
-      get confirmMs() {
-        return askEvery(project.settings);
-      },
-      get checkSigned() {
-        const { allowedSigners: signersPath } = project.settings;
-        if (signersPath === null) return null;
-        return async (deployment: Deployment, commit: string, signal: AbortSignal) => {
-          // Most projects need no signatures, so this is loaded with the first deployment that needs one.
-          const { checkSigned } = await import("#runner/signatures");
-          const onVerified = (signer: string) => {
-            const fields = { event: "deployment.verified", deployment: deployment.id, commit, signer };
-            log.info(fields, `Commit ${shortCommit(commit)} is signed by ${signer}`);
-            store.transaction(() => noteSigner(store, deployment.id, signer));
-          };
-          const findLastDeployed = () => findLastDeployedCommit(store);
-          const script = project.script();
-          const options = { signersPath, findLastDeployed, script, statePath, signal, onVerified };
-          return await checkSigned(options, deployment, commit);
-        };
-      },
-    });
-  }
-
-  #makeRunner(): Runner {
-    const { store, statePath, log } = this;
-    const { events } = this.#shared;
-    return createRunner(() => ({
-      statePath,
-      log,
-      refs: this.refs,
-      script: this.script(),
-      resolve: this.#resolver.resolve,
-      imagesFor: (deployment) => this.settings.deployImages && imagesFor(store, deployment),
-      deployTimeoutMs: this.settings.deployTimeoutMs,
-      deploySilenceMs: this.settings.deploySilenceMs,
-      onStep(deployment, name) {
-        noteStep(store, deployment, name, log);
-        events.emit(String(deployment.id));
-      },
-      onLine: ({ id }) => events.emit(String(id)),
-    }));
-  }
-
-  /** What the roll-out of a script reports, and is ordered. */
-  #makeExchange(): RolloutExchange {
-    const { ordersPath } = this.#paths();
-    const reports = () => stateDirectoryOf(this.script().environment);
-    return {
-      read: (id) => readDeploymentReport(reports(), id),
-      order: (id, order) => giveGuardOrder(ordersPath, id, order),
-      tidy(id) {
-        removeDeploymentReport(reports(), id);
-        removeGuardOrder(ordersPath, id);
-      },
-    };
   }
 }
 
@@ -372,6 +359,10 @@ function undone<Result>(store: Store, write: () => Result): Result {
 
 /** All projects of a service. It follows the files of their settings. */
 export class ProjectRegistry {
+  /** What is wrong with the settings of a project, by its name: its last good ones, if any, stay in force. */
+  readonly faults: ProjectFiles["faults"];
+  /** Reads the settings again now. */
+  readonly refresh: ProjectFiles["refresh"];
   readonly #projects = new Map<string, Project>();
   readonly #shared: Shared;
   readonly #files: ProjectFiles;
@@ -379,6 +370,8 @@ export class ProjectRegistry {
   constructor(shared: Shared, files: ProjectFiles) {
     this.#shared = shared;
     this.#files = files;
+    this.faults = files.faults;
+    this.refresh = files.refresh;
     for (const config of files.list()) this.#apply(config.name, config);
     files.watch((names) => {
       for (const name of names) this.#apply(name, files.find(name));
@@ -394,13 +387,8 @@ export class ProjectRegistry {
     } else {
       const project = new Project(this.#shared, config);
       this.#projects.set(name, project);
-      if (this.#shared.isLeader()) this.#lead([project]);
+      if (this.#shared.isLeader()) this.lead([project]);
     }
-  }
-
-  #lead(projects: readonly Project[]): void {
-    this.#recordSettings(projects);
-    for (const project of projects) project.lead();
   }
 
   /** All in one transaction: each waits for the disk. A fault of the database must not keep them from being deployed. */
@@ -424,19 +412,10 @@ export class ProjectRegistry {
     return this.#projects.get(name) ?? null;
   }
 
-  /** What is wrong with the settings of a project, by its name: its last good ones, if any, stay in force. */
-  faults(): ReadonlyMap<string, string> {
-    return this.#files.faults();
-  }
-
-  /** Reads the settings again now. */
-  refresh(): void {
-    this.#files.refresh();
-  }
-
   /** Begins to deploy, because this instance is the leader. */
-  lead(): void {
-    this.#lead(this.list());
+  lead(projects: readonly Project[] = this.list()): void {
+    this.#recordSettings(projects);
+    for (const project of projects) project.lead();
   }
 
   /** Waits for the running deployments, and starts no others. Pushes are still recorded. */

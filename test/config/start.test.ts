@@ -44,7 +44,7 @@ test("all errors are reported together, each with its name on a line of its own"
 test("an address that cannot be used is refused, with what to set instead", async (t) => {
   const { port } = await startService(t);
   for (const [env, says] of [
-    [{ WEBHOOK_PORT: String(port) }, new RegExp(`Port ${port} .+Set WEBHOOK_PORT`)],
+    [{ WEBHOOK_PORT: String(port) }, new RegExp(`:${port} .+Set WEBHOOK_PORT`)],
     [{ WEBHOOK_HOST: "192.0.2.1" }, /192\.0\.2\.1.+Set WEBHOOK_HOST/],
   ] as const) {
     const { exitCode, text } = await giveUp(t, env);
