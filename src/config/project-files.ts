@@ -144,18 +144,14 @@ export function projectNames(projectsPath: string): readonly string[] {
 }
 
 /** What the file of a project says: its settings, or what is wrong with them. */
-export interface ProjectReading {
-  readonly name: string;
-  /** The bytes that were read. Two readings are the same if these are. */
-  readonly texts: readonly string[];
-  readonly project: ProjectConfig | null;
-  /** A sentence each. */
-  readonly faults: readonly string[];
-  readonly warnings: readonly string[];
-}
+export type ProjectReading = Readonly<ReturnType<typeof readProjectFile>>;
 
-/** Reads the file of one project. */
-export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, name: string): ProjectReading {
+/**
+ * Reads the file of one project.
+ *
+ * @returns `project` is null if there are `faults`, which are sentences, as `warnings` are; two readings are the same if their `texts` are
+ */
+export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, name: string) {
   const broken = { name, texts: [], project: null, warnings: [] };
   try {
     if (!isProjectName(name))

@@ -198,11 +198,9 @@ function hasColumns(database: DatabaseSync, { tables }: Schema): boolean {
   const sql = `SELECT tables.name || '.' || columns.name AS name
     FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'`;
   const namesIn = (one: DatabaseSync) => new Set(Array.from(one.prepare(sql).iterate(), ({ name }) => name));
-  const model = new DatabaseSync(":memory:");
+  using model = new DatabaseSync(":memory:");
   model.exec(tables);
-  const expected = namesIn(model);
-  model.close();
-  return expected.isSubsetOf(namesIn(database));
+  return namesIn(model).isSubsetOf(namesIn(database));
 }
 
 function damaged(reason: string): Error {
