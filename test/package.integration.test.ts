@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -8,7 +8,8 @@ import { deliver, githubPush, testSecret } from "./harness/delivery.ts";
 import { noServer } from "./harness/hotpush.ts";
 import { npm, ownEnv, type Packed, pack } from "./harness/package.ts";
 import { LogReader } from "./harness/processes.ts";
-import { type Scope, temporaryDirectory, writeScript } from "./harness/temporary.ts";
+import { serviceEnvironment } from "./harness/service.ts";
+import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
 
 const checkout = fileURLToPath(new URL("..", import.meta.url));
 const { version } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as { version: string };
@@ -49,7 +50,7 @@ test("hotpush works from the installed package", () => {
     [["--help"], /Without a command, the service starts\./],
     [["rollout", "--help"], /^Usage: hotpush rollout /],
   ] as const) {
-    const result = runIn(app, join(bin, "hotpush"), args);
+    const result = runHotpush(args);
     assert.equal(result.status, 0, result.stderr);
     assert.match(result.stdout, prints);
   }
@@ -58,12 +59,18 @@ test("hotpush works from the installed package", () => {
 test("a service started from the package deploys a signed push, and its script finds hotpush", async (t) => {
   const repoPath = temporaryDirectory(t);
   writeScript(join(repoPath, "deploy.sh"), '#!/bin/sh\necho "==> Deploy"\nhotpush --version\n');
-  const { child, log, url } = await startInstalled(t, bin, repoPath);
+  const paths = { HOME: repoPath, REPO_PATH: repoPath, STATE_PATH: join(temporaryDirectory(t), "state") };
+  const settings = { WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", NODE_COMPILE_CACHE: "" };
+  const env = { ...serviceEnvironment(), ...paths, ...settings };
+  const child = spawn(join(bin, "hotpush"), { cwd: repoPath, env, stdio: ["ignore", "pipe", "pipe"] });
+  t.after(() => child.kill("SIGKILL"));
+  const log = new LogReader(child);
+  const { port } = await log.waitFor(({ event }) => event === "service.started");
   assert.match(
     readFileSync(`/proc/${child.pid}/cmdline`, "latin1"),
     /--max-semi-space-size=\d+\0--\0\S+dist\/main\.js/,
   );
-  assert.equal((await deliver(url, githubPush())).status, 202);
+  assert.equal((await deliver(`http://127.0.0.1:${port}`, githubPush())).status, 202);
   assert.equal((await log.waitForEnding(1)).event, "deployment.succeeded");
   assert.deepEqual(log.outputOf(1), ["==> Deploy", version]);
   assert.ok(
@@ -77,42 +84,11 @@ test("if the machine's Node is too old, the package's own runs it", () => {
   mkdirSync(path);
   writeScript(join(path, "node"), "#!/bin/sh\necho v20.20.2\n");
   const env = { PATH: `${path}:${process.env.PATH}` };
-  const result = runIn(app, join(bin, "hotpush"), ["--version"], env);
+  const result = runHotpush(["--version"], env);
   assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
 });
 
-/** Runs a program to its end, in a directory, with the variables of the tests and `env`. */
-function runIn(
-  directory: string,
-  program: string,
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): SpawnSyncReturns<string> {
-  return spawnSync(program, args, {
-    cwd: directory,
-    env: { ...ownEnv, ...noServer, ...env },
-    encoding: "utf8",
-  });
-}
-
-/** Starts the service for `repoPath` with the launcher that is in `bin`. @returns it once it listens */
-async function startInstalled(scope: Scope, bin: string, repoPath: string) {
-  const child = spawn(join(bin, "hotpush"), {
-    cwd: repoPath,
-    env: {
-      PATH: process.env.PATH,
-      HOME: repoPath,
-      WEBHOOK_SECRET: testSecret,
-      WEBHOOK_PORT: "0",
-      WEBHOOK_HOST: "127.0.0.1",
-      CATCH_UP_INTERVAL: "0",
-      REPO_PATH: repoPath,
-      STATE_PATH: join(temporaryDirectory(scope), "state"),
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  scope.after(() => child.kill("SIGKILL"));
-  const log = new LogReader(child);
-  const { port } = await log.waitFor(({ event }) => event === "service.started");
-  return { child, log, url: `http://127.0.0.1:${port}` };
+function runHotpush(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const all = { ...ownEnv, ...noServer, ...env };
+  return spawnSync(join(bin, "hotpush"), args, { cwd: app, env: all, encoding: "utf8" });
 }
