@@ -1,8 +1,5 @@
-import { constants } from "node:os";
 import { openFile } from "./files.ts";
 import { runCommand } from "./run-command.ts";
-
-const { ENOENT } = constants.errno;
 
 /** Exit code of flock if another process has the lock. Its default, 1, is also that of a fault. */
 const busyExitCode = 75;
@@ -13,7 +10,7 @@ const busyExitCode = 75;
  *
  * @param options.waitS seconds to wait if another process has it; null: without a limit. Ends when `signal` is aborted
  * @returns whether the lock is ours now
- * @throws if flock fails, with its message, or the system's error if it cannot be run (`ENOENT` if it is missing)
+ * @throws if flock fails, with its message, or is missing; the system's error if it cannot be run
  */
 export async function flock(
   fd: number,
@@ -25,8 +22,7 @@ export async function flock(
     heldDescriptor: fd,
     signal,
   });
-  if (ending.kind === "not_found")
-    throw Object.assign(new Error("there is no program flock"), { code: "ENOENT", errno: -ENOENT });
+  if (ending.kind === "not_found") throw new Error("there is no program flock");
   if (ending.kind !== "exited") return false;
   if (ending.code === 0 || ending.code === busyExitCode) return ending.code === 0;
   throw new Error(ending.lastLines.join("\n") || `flock ended with exit code ${ending.code}`);
