@@ -3,13 +3,13 @@ import { test } from "node:test";
 import { deliver, githubPush } from "./harness/delivery.ts";
 import { startService } from "./harness/service.ts";
 
-test("a service whose log has lost its reader ends on SIGTERM", { timeout: 60_000 }, async (t) => {
+test("a service whose log has lost its reader ends on SIGTERM", async (t) => {
   const service = await startService(t);
   service.child.stdout?.destroy();
   assert.equal(await service.end("SIGTERM"), 0);
 });
 
-test("a service whose log reader stalls ends on SIGTERM", { timeout: 60_000 }, async (t) => {
+test("a service whose log reader stalls ends on SIGTERM", async (t) => {
   const service = await startService(t);
   service.child.stdout?.pause();
   const push = githubPush();
