@@ -46,13 +46,13 @@ const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
     prune: ["Remove old images of this project", () => import("./rollout.ts")],
   },
   "The service in several processes:": {
-    front: ["Take deliveries and show the page; listens on the ports", async () => service],
-    run: ["Run the deployments; has no port", async () => service],
+    front: ["Take deliveries and show the page; listens on the ports", async () => halves],
+    run: ["Run the deployments; has no port", async () => halves],
   },
 };
 
 /** main.ts starts these two; here they have their help. */
-const service: CommandFile = {
+const halves: CommandFile = {
   commands: {
     front: () =>
       newCommand("front", "Verify and store deliveries, and serve the page (docs/projects.md).", [

@@ -1,10 +1,11 @@
 import type { Command } from "commander";
 import { followRun } from "#calls/client";
-import type { DeploymentJson } from "#calls/shapes";
+import type { DeploymentJson, ServiceLogEvent } from "#calls/shapes";
 import { formatDuration } from "#config/values";
 import { isFinished } from "#deployments/deployment";
 import { branchOf } from "#deployments/push";
 import { fit, formatTable, harmless, openTerminal, type Terminal } from "#platform/terminal";
+import { CommandError } from "#problems";
 import { failedText } from "#site-requests";
 import {
   type CommandContext,
@@ -13,11 +14,11 @@ import {
   numberParser,
   projectOption,
   refuse,
+  untilLeft,
 } from "./command.ts";
 import { commitText, endingLines, localTime, originText, stateText } from "./deployment-text.ts";
 import { follow, interruptedExitCode } from "./follow.ts";
 import { accessService, answering, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
-import { type ServiceLogOptions, showServiceLog } from "./service-log.ts";
 
 export const commands = { history: makeHistoryCommand, logs: makeLogsCommand };
 
@@ -70,8 +71,11 @@ function whatLine(deployment: DeploymentJson, columns: number): string {
   return `${commit}  ${why === null ? originText(deployment, left) : fit(why, left)}`.trimEnd();
 }
 
-interface LogsOptions extends ProjectChoice, ServiceLogOptions {
+interface LogsOptions extends ProjectChoice {
   readonly service?: string;
+  readonly follow?: boolean;
+  readonly tail: number;
+  readonly json?: boolean;
 }
 
 /** `hotpush logs`: what a deployment printed, and with -f what it prints until it has ended. */
@@ -127,4 +131,28 @@ async function showLogs(
   if (isEmpty) errors.print("There is no output: none was printed, or it is no longer kept.");
   if (deployment && isFinished(deployment.state)) errors.print(...endingLines(deployment, errors));
   return 0;
+}
+
+/** Prints what the containers of a service have printed, each line behind the name of its container; `follow`: until Ctrl-C. */
+function showServiceLog(
+  { place, terminal, whose }: ServiceAccess,
+  service: string,
+  { follow: isFollowing = false, tail, json = false }: LogsOptions,
+): Promise<number> {
+  const follow = isFollowing ? "true" : "false";
+  return untilLeft(async (signal) => {
+    const asked = { ...whose, service, tail, follow } as const;
+    for await (const event of followRun(place, "serviceLog", asked, { signal }))
+      terminal.print(json ? JSON.stringify(event) : serviceLogText(event, terminal));
+    if (signal.aborted) return interruptedExitCode;
+    if (!isFollowing) return 0;
+    throw new CommandError(`the service went away. When it is back: hotpush logs --service ${service} -f`);
+  });
+}
+
+function serviceLogText(event: ServiceLogEvent, { paint }: Terminal): string {
+  if (event.event === "line") return `${paint("bold", event.container)} | ${harmless(event.line)}`;
+  const { container, state, detail } = event;
+  const what = state === "unreadable" ? `cannot be read: ${harmless(detail ?? "")}` : `has ${state}`;
+  return paint("dim", `${container} ${what}`);
 }

@@ -22,11 +22,7 @@ interface OpenOptions {
 function makeOpenCommand(context: CommandContext): Command {
   const description =
     "Make a link that signs one person in to the page, once, or a token for a program. A viewer looks; an operator may also deploy, cancel, roll back and pause. --list shows who may, and what they did.";
-  const id = numberParser(
-    1,
-    Number.MAX_SAFE_INTEGER,
-    "Not the number of a session or a token: hotpush open --list",
-  );
+  const id = numberParser(1, Number.MAX_SAFE_INTEGER, "Not one of those in: hotpush open --list");
   const command = newCommand("open", description, [
     "hotpush open                       a link for yourself",
     "hotpush open --name Ben            for somebody who looks",

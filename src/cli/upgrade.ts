@@ -66,9 +66,10 @@ async function printPlan(context: ServerContext, plan: PlannedUpgrade): Promise<
 
 /** Ctrl-C ends the wait for deployments. After that, it would leave the server between two versions. */
 function eventsFor(left: AbortController): UpgradeEvents {
-  const leave = () => left.abort();
-  const finishFirst = () => process.stderr.write("The upgrade is nearly done, and ends by itself.\n");
-  process.once("SIGINT", leave).once("SIGTERM", leave);
+  let isQuiet = false;
+  const leave = () =>
+    isQuiet ? process.stderr.write("The upgrade is nearly done, and ends by itself.\n") : left.abort();
+  process.on("SIGINT", leave).on("SIGTERM", leave);
   return {
     onWaiting(running) {
       const names = running.map(({ id, project }) => `${id} of ${project}`).join(", ");
@@ -77,8 +78,7 @@ function eventsFor(left: AbortController): UpgradeEvents {
       );
     },
     onQuiet() {
-      process.removeListener("SIGINT", leave).removeListener("SIGTERM", leave);
-      process.on("SIGINT", finishFirst).on("SIGTERM", finishFirst);
+      isQuiet = true;
     },
     onReplaced: (services, tookMs) =>
       print(`Replaced ${services.join(" and ")} in ${formatDuration(tookMs)}.`),

@@ -69,22 +69,7 @@ export const lintChecks: readonly Check[] = [
     about: "project",
     claim: "the services start again after a crash and a reboot",
     fix: "is a line of the compose file",
-    async probe({ compose }) {
-      const answer = await compose();
-      if (answer.kind !== "model") return skip("there is no compose file here that docker compose can read");
-      const { services } = answer.model;
-      const once = namesRunToTheirEnd(services);
-      // A written "no" is intended: the service runs once.
-      const isSet = (policy = "") => ["always", "unless-stopped", "no"].includes(policy);
-      const away = Object.entries(services).filter(
-        ([name, { restart }]) => !isSet(restart) && !once.has(name),
-      );
-      const faults = away.map(([name]) => {
-        const text = `${name} does not start again after a crash or a reboot. If it runs once, write restart: "no".`;
-        return warning(text, { change: `services.${name}.restart: unless-stopped` });
-      });
-      return okUnless(faults, Object.keys(services).join(", "));
-    },
+    probe: (context) => lint(context, restartFault, () => true),
   },
 ];
 
@@ -122,27 +107,37 @@ type Rule = (
   context: DoctorContext,
 ) => Fault | null | Promise<Fault | null>;
 
-/** Applies a rule to the services of which two containers may run at once, as compose resolves its file. */
-async function lint(context: DoctorContext, rule: Rule): Promise<Finding> {
+/** Applies a rule to the services that run on, as compose resolves its file. */
+async function lint(
+  context: DoctorContext,
+  rule: Rule,
+  isMeant: (name: string, service: ComposeService) => boolean = isSideBySide,
+): Promise<Finding> {
   const answer = await context.compose();
   if (answer.kind === "no-file") return noFile;
   if (answer.kind === "swarm") return skip("a Swarm has rules of its own: docs/swarm.md");
   if (answer.kind !== "model") return skip("docker compose cannot read the file yet");
   const { services } = answer.model;
-  const awaited = namesRunToTheirEnd(services);
-  const apps = Object.entries(services).filter(([name, service]) => {
-    const label = service.labels?.["hotpush.rollout"] ?? null;
-    const hasData = label === null && writableVolume(service) !== null;
-    return name !== "hotpush" && !awaited.has(name) && !isProxy(service) && !hasData && label !== "recreate";
-  });
-  const found = await Promise.all(apps.map(([name, service]) => rule(name, service, context)));
+  const once = namesRunToTheirEnd(services);
+  const meant = Object.entries(services).filter(([name, one]) => !once.has(name) && isMeant(name, one));
+  const found = await Promise.all(meant.map(([name, service]) => rule(name, service, context)));
   const faults = found.filter((fault) => fault !== null);
   return okUnless(faults, Object.keys(services).join(", "));
 }
 
-/** A proxy of the compose file reads the live files. */
-function isProxy({ volumes = [] }: ComposeService): boolean {
-  return volumes.some(({ target }) => target === "/run/live");
+/** Whether two containers of a service may run at once. A proxy of the compose file reads the live files. */
+function isSideBySide(name: string, service: ComposeService): boolean {
+  const label = service.labels?.["hotpush.rollout"] ?? null;
+  const hasData = label === null && writableVolume(service) !== null;
+  const isProxy = service.volumes?.some(({ target }) => target === "/run/live") ?? false;
+  return name !== "hotpush" && !isProxy && !hasData && label !== "recreate";
+}
+
+/** A written "no" is intended: the service runs once. */
+function restartFault(name: string, { restart = "" }: ComposeService): Fault | null {
+  if (["always", "unless-stopped", "no"].includes(restart)) return null;
+  const text = `${name} does not start again after a crash or a reboot. If it runs once, write restart: "no".`;
+  return warning(text, { change: `services.${name}.restart: unless-stopped` });
 }
 
 /** Without a health check, a container counts as ready after 3 s, even if it does not answer. */

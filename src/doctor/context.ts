@@ -155,7 +155,7 @@ export function makeDoctorContext(
   const value = <Name extends keyof typeof variables>(name: Name) => lenient(env, name);
   const repoPath = value("REPO_PATH");
   const statePath = value("STATE_PATH");
-  const { secret, faults, warnings } = reading === null ? readConfig(env) : configOf(reading);
+  const { secret, faults, warnings } = readConfig(env, reading);
   /** The user that the script will run as; null: this one. */
   const user = reading === null ? null : ownerOf(repoPath, env.DOCKER_HOST);
   /** The environment that the script will get. */
@@ -192,7 +192,9 @@ export function makeDoctorContext(
 /** Every line that is refused, and every warning; the secret is null if none is usable. */
 type ReadConfig = Pick<ProjectReading, "faults" | "warnings"> & { readonly secret: string | null };
 
-function readConfig(env: Environment): ReadConfig {
+function readConfig(env: Environment, reading: ProjectReading | null): ReadConfig {
+  if (reading !== null)
+    return { ...reading, secret: reading.project?.settings.secrets.current.reveal() ?? null };
   try {
     const { project, warnings } = loadConfig(env);
     return { secret: project?.secrets.current.reveal() ?? null, faults: [], warnings };
@@ -200,10 +202,6 @@ function readConfig(env: Environment): ReadConfig {
     if (!(error instanceof ProblemError)) throw error;
     return { secret: null, faults: error.problem.detail.split("\n"), warnings: [] };
   }
-}
-
-function configOf({ project, faults, warnings }: ProjectReading): ReadConfig {
-  return { secret: project?.settings.secrets.current.reveal() ?? null, faults, warnings };
 }
 
 /** The value of a variable, or its default if the value cannot be used. */
@@ -229,8 +227,7 @@ export async function probeRemote(repoPath: string, reader: GitReader) {
   const options = { ...reader, timeoutMs: 5_000 };
   const remotes = await gitOutput(repoPath, ["remote"], options);
   if (remotes === null) return { kind: "unasked" } as const;
-  const names = remotes.split("\n").filter(Boolean);
-  if (!names.includes("origin")) return { kind: "none", others: names } as const;
+  if (!remotes.split("\n").includes("origin")) return { kind: "none" } as const;
   const url = parseGitRemoteUrl(
     (await gitOutput(repoPath, ["ls-remote", "--get-url", "origin"], options)) ?? "",
   );

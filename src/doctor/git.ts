@@ -69,11 +69,8 @@ export const gitChecks: readonly Check[] = [
       if (answer.kind === "unasked") return skip("git does not work in the repository yet");
       if (answer.kind === "refs") return ok(answer.url.text);
       if (answer.kind === "failed") return await remoteFault(answer, context);
-      const [other] = answer.others;
-      const command = `git -C ${quote(context.repoPath)} remote`;
-      const add = { change: `${command} add origin <address of your repository>` };
-      const text = 'The repository has no remote named "origin", so nothing can be pulled.';
-      return problem(text, other === undefined ? add : `${command} rename ${quote(other)} origin`);
+      const change = `git -C ${quote(context.repoPath)} remote add origin <address of your repository>`;
+      return problem('The repository has no remote named "origin", so nothing can be pulled.', { change });
     },
   },
   {

@@ -30,20 +30,14 @@ export function jsonReport(reports: readonly CheckReport[]): string {
 
 /** The report for a person: a line per check, and below it what is wrong and how to fix it. */
 export function textReport(reports: readonly CheckReport[], paint: Paint): string {
-  const byProject = Map.groupBy(reports, ({ project }) => project);
-  const texts = Array.from(byProject, ([project, own]) => [
+  const texts = [...Map.groupBy(reports, ({ project }) => project)].flatMap(([project, own]) => [
     ...(project === null ? [] : [paint("bold", `Project ${project}`)]),
-    ...sectionTexts(own, paint),
-  ]).flat();
+    ...[...Map.groupBy(own, ({ check }) => check.group)].map(([group, mine]) =>
+      [paint("bold", group), ...mine.flatMap((one) => checkLines(one, paint))].join("\n"),
+    ),
+  ]);
   const end = lastLine(countResults(reports));
   return `${texts.join("\n\n")}\n\n${paint("bold", end)}\n`;
-}
-
-function sectionTexts(reports: readonly CheckReport[], paint: Paint): readonly string[] {
-  const sections = Map.groupBy(reports, ({ check }) => check.group);
-  return Array.from(sections, ([group, mine]) =>
-    [paint("bold", group), ...mine.flatMap((one) => checkLines(one, paint))].join("\n"),
-  );
 }
 
 function checkLines({ check: { id }, result: { outcome, fact, faults } }: CheckReport, paint: Paint) {

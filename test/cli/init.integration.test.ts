@@ -66,8 +66,6 @@ function makeDocker(t: TestContext, services: object | null): string {
   return bin;
 }
 
-const edgePorts = [{ mode: "ingress", target: 443, published: ports.HTTPS_PORT, protocol: "tcp" }];
-
 test("init says what it found, what it writes, and what happens to each published port", async (t) => {
   const port = (target: number, published: string) => ({
     mode: "ingress",
@@ -136,13 +134,6 @@ const refusals: readonly (readonly [
   ["a project without a compose file", null, url, /no compose file in .*: \S+ begins with the commands/],
   ["a service that is called as ours", { services: { hotpush: {} } }, url, /has a service called hotpush/],
   ["no address and nobody to ask", model, [], /hotpush init --url https:/],
-  ["a service that is not there", model, [...url, "--at", "app=app.org"], /app/],
-  [
-    "a proxy with certificates of its own",
-    { services: { ...model.services, edge: { image: "traefik:v3", ports: edgePorts } } },
-    url,
-    /^hotpush: edge publishes port 48181, /,
-  ],
   [
     "a compose file whose directory compose takes for the project's",
     model,

@@ -29,9 +29,9 @@ test("a roll back to a version, a deployment or a commit does not run deploy.sh"
 });
 
 /** Two deployments that succeeded, as two versions that a roll-out left. */
-async function deployedTwice(t: TestContext, script?: string) {
+async function deployedTwice(t: TestContext) {
   const commits = [randomCommit(), randomCommit()];
-  const service = await startAnswering(t, script === undefined ? {} : { script });
+  const service = await startAnswering(t);
   const { versionsPath } = rolloutState(service.statePath, service.repoPath);
   await writeVersions(versionsPath, commits.map(version));
   for (const [index, after] of commits.entries()) {

@@ -60,12 +60,6 @@ test("a signing token of GitLab signs too", async (t) => {
   assert.equal((await send(["--dry-run"])).outcome, "would-deploy");
 });
 
-test("a push that would be ignored ends with 1 and the reason", async (t) => {
-  const { send } = await makeSetting(t, { REPOSITORY: "octo/other" });
-  const { code, outcome } = await send(["--dry-run"]);
-  assert.deepEqual([code, outcome], [1, "would-ignore"]);
-});
-
 test("a wrong option is a wrong command line, and no option takes a secret", async (t) => {
   const directory = temporaryDirectory(t);
   assert.equal((await sendJson(["--secret", "x"], {}, directory)).code, 2);

@@ -36,6 +36,7 @@ testBroken([
     name: "the only remote has another name",
     check: "remote",
     breakIt: (place) => void git(place, "remote", "rename", "origin", "upstream"),
+    fix: (place) => git(place, "remote", "add", "origin", place.remotePath),
   },
   {
     name: "a private repository without a token",
