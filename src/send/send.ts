@@ -179,7 +179,7 @@ async function repositoryName(directory: string, host: GitHost | null): Promise<
 
 /**
  * Reads the settings as the service would have them: from the environment, and from the file of the project of the server;
- * else from `.env` of the repository around the working directory, or there if there is none.
+ * else from `.env` of the working directory and, if that names no secret, `.env` of the repository around it.
  *
  * @param address the address to send to; undefined: WEBHOOK_URL, else the service on this machine
  * @param project the project whose file has its settings; undefined: that of the working directory, or the only one
@@ -195,8 +195,7 @@ export async function readSendSettings(
   // PROJECTS_PATH says that another service is meant.
   const isServer = server !== null && [undefined, "", server.files.projectsPath].includes(env.PROJECTS_PATH);
   const found = isServer ? chooseProject(server, workingDirectory, project) : null;
-  const top = (await git(workingDirectory, "rev-parse", "--show-toplevel")) ?? workingDirectory;
-  const near = found === null ? withDotenv(env, top) : env;
+  const near = found === null ? await withDotenvAround(env, workingDirectory) : env;
   const usual = { WEBHOOK_URL: `http://127.0.0.1:${server?.env.HTTP_PORT || "80"}/webhook/${found?.name}` };
   const settings: Environment =
     found === null ? { ...near, ...variablesOf(near, project) } : { ...usual, ...found.env, ...env };
@@ -219,6 +218,12 @@ function variablesOf({ PROJECTS_PATH = "" }: Environment, project: string | unde
   if (PROJECTS_PATH === "" || !isProjectName(project) || !existsSync(file))
     throw new CommandError(`There is no project ${project}: no file of it in PROJECTS_PATH.`);
   return parseEnv(readFileSync(file, "utf8"));
+}
+
+async function withDotenvAround(env: NodeJS.ProcessEnv, directory: string): Promise<Environment> {
+  const near = withDotenv(env, directory);
+  if (near.WEBHOOK_SECRET || near.WEBHOOK_SECRET_FILE) return near;
+  return withDotenv(env, (await git(directory, "rev-parse", "--show-toplevel")) ?? directory);
 }
 
 /**

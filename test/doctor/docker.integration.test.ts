@@ -7,12 +7,6 @@ import { makePlace, onMachine, type Place, probe, standInForDocker, startEngine 
 import { inOwnEtc } from "../harness/mounts.ts";
 import type { Scope } from "../harness/temporary.ts";
 
-test("docker, compose, lints: skipped without a compose file", async (t) => {
-  const place = makePlace(t);
-  for (const id of ["docker", "compose", "lint-side-by-side"])
-    assert.equal((await probe(place, id)).outcome, "skipped", id);
-});
-
 test("docker: no socket and an old engine are found, and a new one passes", async (t) => {
   const place = makePlace(t);
   const run = standInForDocker(place, { composeVersion: "2.40.0" });
