@@ -66,15 +66,10 @@ export const configurationChecks: readonly Check[] = [
   },
 ];
 
-/** Every sentence of the configuration begins with the name of the variable. */
-function fixOfSetting(text: string, settings: Settings): Fix {
+/** Every sentence of the configuration begins with the name of the variable. The git host needs the same new secret. */
+function fixOfSetting(text: string, { env, set }: Settings): Fix {
   const name = /^[A-Z_]+/.exec(text)?.[0] ?? "";
-  const isSecret = /^WEBHOOK_SECRET(_FILE)?$/.test(name) && !text.includes("both set");
-  return isSecret ? newSecret(settings) : settings.set(name, null);
-}
-
-/** The git host needs the same one, which no command can give it. */
-function newSecret({ env, set }: Settings): Fix {
+  if (!/^WEBHOOK_SECRET(_FILE)?$/.test(name) || text.includes("both set")) return set(name, null);
   if (!env.WEBHOOK_SECRET_FILE) return set("WEBHOOK_SECRET", `"$(${newSecretCommand})"`);
   return `${newSecretCommand} | install -m 600 /dev/stdin ${quote(env.WEBHOOK_SECRET_FILE)}`;
 }

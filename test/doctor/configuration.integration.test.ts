@@ -6,11 +6,6 @@ import { makePlace, probe, setSettings, testBroken } from "../harness/doctor.ts"
 
 testBroken([
   {
-    name: "the placeholder",
-    check: "configuration",
-    breakIt: (place) => setSettings(place, { WEBHOOK_SECRET: "change-me" }),
-  },
-  {
     name: "no settings at all, in a checkout",
     check: "configuration",
     breakIt: ({ envFile }) => rmSync(envFile),

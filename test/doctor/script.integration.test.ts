@@ -67,15 +67,10 @@ testBroken([
     breakIt: (place) => void git(place, "rm", "--quiet", "--cached", "deploy.sh"),
   },
   {
-    name: "all may write to the script",
+    name: "all may write to the repository and the script",
     check: "repository",
-    breakIt: ({ scriptPath }) => chmodSync(scriptPath, 0o777),
-  },
-  {
-    name: "all may write to the repository",
-    check: "repository",
-    breakIt({ repoPath }) {
-      for (const path of [repoPath, join(repoPath, ".git")]) chmodSync(path, 0o777);
+    breakIt({ repoPath, scriptPath }) {
+      for (const path of [repoPath, join(repoPath, ".git"), scriptPath]) chmodSync(path, 0o777);
     },
   },
 ]);
