@@ -50,9 +50,6 @@ pull() {
       if git -c gc.autoDetach=false -c maintenance.autoDetach=false \
         fetch --no-recurse-submodules "$remote" "+$ref:refs/remotes/$remote/$branch"; then
         tip=$(git rev-parse "refs/remotes/$remote/$branch")
-        # If the remote has no such branch, git takes a tag or another branch of that name: refs/tags/refs/heads/main.
-        grep -q "^$tip"$'\t\t'"branch '$branch' of " "$(git rev-parse --git-path FETCH_HEAD)" ||
-          fail "$remote has no branch $branch. Nothing was changed here."
         if git merge-base --is-ancestor "$commit" "$tip" 2>/dev/null; then break; fi
         why="Commit ${commit:0:7} is not in $branch of $remote: a force push has replaced it, or it is gone."
         why+=" Nothing was changed here. To deploy what $branch is now: ./deploy.sh $ref $tip"

@@ -6,7 +6,6 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { listenHere } from "../harness/listen.ts";
-import { git } from "../harness/repository.ts";
 import { main, makeExample } from "./project.ts";
 
 const compose = { "compose.yaml": "services: {}\n" };
@@ -113,8 +112,9 @@ for (const [
   });
 
 test("the health check asks until the answer is 2xx", async (t) => {
-  const { code, output } = await makeExample(t).deployHead({ HEALTH_URL: await answer(t, [503, 404, 204]) });
-  assert.equal(code, 0, output);
+  const example = makeExample(t);
+  const asked = { HEALTH_URL: await answer(t, [503, 404, 204]) };
+  const output = await example.deployed([main, example.head()], asked);
   assert.match(output, /error: 503\ncurl: .* error: 404\n==> Done/);
 });
 
@@ -134,11 +134,10 @@ test("restart.sh runs if there is no compose file, and every line reaches output
     "restart.sh": '#!/bin/bash\nfor i in {1..5000}; do echo "line $i"; done\necho "to stderr" >&2\n',
     "healthcheck.sh": "#!/bin/bash\nprintf 'no newline at its end, '\n",
   });
-  const { code, output, log } = await example.deployHead();
-  assert.equal(code, 0, output);
+  const output = await example.deployed([main, example.head()]);
   assert.equal(output.match(/^line \d+$/gm)?.length, 5000);
   assert.match(output, /line 5000\nto stderr\n==> Health check\nno newline at its end, ==> Done/);
-  assert.equal(log, output);
+  assert.equal(example.read("own.log"), output);
   assert.deepEqual(readdirSync(join(example.root, "tmp")), []);
 });
 
@@ -152,9 +151,8 @@ test("a restart.sh that fails ends the deployment with its exit code", async (t)
 test("what restart.sh leaves running holds neither the script nor the deployment's lock", async (t) => {
   const example = makeExample(t, { "restart.sh": '#!/bin/bash\nsleep 120 &\necho $! >"$HOME/app-pid"\n' });
   const lockPath = join(example.root, "lock");
-  const [script, head] = [join(example.repoPath, "deploy.sh"), git(example.repoPath, "rev-parse", "HEAD")];
-  const child = spawn("flock", [lockPath, script, main, head], { env: example.env, stdio: "ignore" });
-  const [code] = await once(child, "close");
+  const argv = [lockPath, join(example.repoPath, "deploy.sh"), main, example.head()];
+  const [code] = await once(spawn("flock", argv, { env: example.env, stdio: "ignore" }), "close");
   const pid = Number(example.read("app-pid"));
   t.after(() => process.kill(pid));
   assert.equal(code, 0);
@@ -167,7 +165,7 @@ test("the script finishes when nobody reads its output any more", async (t) => {
   const waiting = 'until [[ -e "$HOME/go" ]]; do sleep 0.02; done\nfor i in {1..500}; do echo "$i"; done\n';
   const example = makeExample(t, { "healthcheck.sh": `#!/bin/bash\n${waiting}` });
   const { repoPath, env, logPath, root } = example;
-  const child = spawn(join(repoPath, "deploy.sh"), [main, git(repoPath, "rev-parse", "HEAD")], {
+  const child = spawn(join(repoPath, "deploy.sh"), [main, example.head()], {
     env: { ...env, DEPLOY_LOG: logPath },
     stdio: ["ignore", "pipe", "ignore"],
   });

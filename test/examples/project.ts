@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -47,12 +48,9 @@ export function makeExample(t: Scope, files: Readonly<Record<string, string>> = 
       stdio: ["ignore", "pipe", "ignore"],
     });
     const [output, [code]] = await Promise.all([text(child.stdout), once(child, "close")]);
-    return {
-      code: code as number | null,
-      output,
-      log: existsSync(logPath) ? readFileSync(logPath, "utf8") : "",
-    };
+    return { code: code as number | null, output };
   }
+  const head = () => git(repoPath, "rev-parse", "HEAD");
   return {
     ...project,
     root,
@@ -61,10 +59,16 @@ export function makeExample(t: Scope, files: Readonly<Record<string, string>> = 
     push,
     read,
     putOnPath,
+    head,
     deploy,
     /** The same for the commit that the checkout is at, as a push to main. */
-    deployHead: (more?: Readonly<Record<string, string>>) =>
-      deploy([main, git(repoPath, "rev-parse", "HEAD")], more),
+    deployHead: (more?: Readonly<Record<string, string>>) => deploy([main, head()], more),
+    /** Runs it, and checks that it succeeds. @returns its output */
+    async deployed(...args: Parameters<typeof deploy>) {
+      const { code, output } = await deploy(...args);
+      assert.equal(code, 0, output);
+      return output;
+    },
     /** Records the arguments of a program in the file `<name>-calls`, a line a call, before `script` runs. */
     record: (name: string, script: string) =>
       putOnPath(name, `#!/bin/bash\necho "$*" >>'${join(root, name)}-calls'\n${script}\n`),

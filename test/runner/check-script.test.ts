@@ -13,21 +13,9 @@ import { type Place, type ScriptFault, scriptFaults } from "./script-faults.ts";
 
 const asRoot = { skip: process.getuid?.() === 0 ? false : "it takes root to give files to another user" };
 
-/** What can be wrong with the directory for the script's logs, at `path`. */
-const logFaults: Readonly<Record<string, (path: string) => void>> = {
-  "a link": (path) => symlinkSync("..", path),
-  "a directory of another user": (path) => {
-    mkdirSync(path);
-    chownSync(path, nobody, nobody);
-  },
-  "a directory to which all may write": (path) => {
-    mkdirSync(path);
-    chmodSync(path, 0o777);
-  },
-};
+const logsIn = ({ temporaryPath }: Place) => join(temporaryPath, `hotpush-${process.getuid?.()}`);
 
-const faults: readonly (Omit<ScriptFault, "code"> & { readonly code?: ScriptFault["code"] })[] = [
-  { name: "a sound script", make() {} },
+const faults: readonly ScriptFault[] = [
   ...scriptFaults,
   {
     name: "no repository",
@@ -42,19 +30,24 @@ const faults: readonly (Omit<ScriptFault, "code"> & { readonly code?: ScriptFaul
       execFileSync("chown", ["-R", String(nobody), repoPath]);
     },
   },
-  ...Object.entries(logFaults).map(([name, make]) => ({
-    name: `${name} for the script's logs`,
-    code: "temporary_directory_unusable" as const,
-    make: ({ temporaryPath }: Place) => make(join(temporaryPath, `hotpush-${process.getuid?.()}`)),
-  })),
+  {
+    name: "a link for the script's logs",
+    code: "temporary_directory_unusable",
+    make: (place) => symlinkSync("..", logsIn(place)),
+  },
+  {
+    name: "a directory of another user for the script's logs",
+    code: "temporary_directory_unusable",
+    make(place) {
+      mkdirSync(logsIn(place));
+      chownSync(logsIn(place), nobody, nobody);
+    },
+  },
 ];
 
 test("each fault that keeps a script from starting is named", asRoot, async (t) => {
   const { TMPDIR } = process.env;
-  t.after(() => {
-    if (TMPDIR === undefined) delete process.env.TMPDIR;
-    else process.env.TMPDIR = TMPDIR;
-  });
+  t.after(() => Object.assign(process.env, { TMPDIR: TMPDIR ?? "/tmp" }));
   // All before the first change of TMPDIR, in which they would be.
   for (const { name, code, make, place } of faults.map((fault) => ({ ...fault, place: makePlace(t) }))) {
     process.env.TMPDIR = place.temporaryPath;

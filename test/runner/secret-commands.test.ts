@@ -15,18 +15,6 @@ import { type Scope, temporaryDirectory, writeScript } from "../harness/temporar
 
 const value = "correct-horse-battery";
 
-test("what a command prints is a variable of the script, and is redacted", async (t) => {
-  const secretCommands = {
-    GREETING: ["printf", "%s\\n\\n", value],
-    PLACE: ["echo", "somewhere else"],
-  } as const;
-  const own = createTestRunner(t, { secretCommands, scriptSecrets: { PLAIN: "in the file" } });
-  const ending = await own.run('#!/bin/sh\necho "<$GREETING>" "<$PLACE>"\n');
-  assert.equal(ending.state, "succeeded");
-  assert.deepEqual(own.lines, ["<***", "> <***>"]);
-  assert.doesNotMatch(own.log(), new RegExp(value));
-});
-
 const faults: readonly (readonly [argv: Argv, says: RegExp, timeoutMs?: number])[] = [
   [
     ["sh", "-c", `echo ${value}; echo first >&2; echo the vault is sealed >&2; exit 3`],
