@@ -106,13 +106,17 @@ async function readFields(request: IncomingMessage): Promise<URLSearchParams> {
 /** The session is always a new one; what the browser had before is forgotten. */
 async function signIn(form: FormRequest, fields: URLSearchParams): Promise<PageAnswer> {
   const { run, visit } = form;
+  const link = fields.get("link") ?? "";
   try {
-    const link = { link: fields.get("link") ?? "" };
-    const { session } = await ask(run, { ...visit, credential: null }, "signIn", link);
+    const { session } = await ask(run, { ...visit, credential: null }, "signIn", { link });
     return seeOther("/", { "set-cookie": sessionCookie(session, form) });
   } catch (error) {
-    if (error instanceof ProblemError) return await show(signInScreen(error.message), 401);
-    throw error;
+    if (!(error instanceof ProblemError)) throw error;
+    const { code, detail } = error.problem as Problem<HttpProblemCode>;
+    const { status } = problems[code];
+    // Nobody has looked at the link, so it is as good as before.
+    if (status >= 500) return await show(linkScreen(link, detail), status);
+    return await show(signInScreen(detail), 401);
   }
 }
 

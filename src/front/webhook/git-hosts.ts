@@ -52,7 +52,6 @@ const githubPush: PushShape = {
   pusher: ["pusher.login", "pusher.name"],
 };
 
-/** Gitness, and Gitness as Harness Open Source, which has its own name in the headers. */
 const gitnessPush: PushShape = {
   events: /^(?:branch|tag)_(?:created|updated|deleted)$/,
   event: "trigger",
@@ -75,8 +74,24 @@ const giteaSignatures = [
   "x-hub-signature-256",
 ];
 
-const pushesWithoutHook =
-  "Once a branch was deployed, Hotpush finds its new commits without one, every CATCH_UP_INTERVAL";
+/** A host that sends GitHub's push under headers of its own name. */
+function likeGithub(name: string, signatureHeaders: readonly string[], pingEvent?: string): Host {
+  const [eventHeader, deliveryHeader] = [`x-${name}-event`, `x-${name}-delivery`];
+  return {
+    name,
+    eventHeader,
+    deliveryHeader,
+    signatureHeaders,
+    push: githubPush,
+    ...(pingEvent && { pingEvent }),
+  };
+}
+
+/** Gitness, and Gitness as Harness Open Source, which has its own name in the headers. */
+function likeGitness(name: string): Host {
+  const signatureHeaders = [`x-${name}-signature`];
+  return { name, eventHeader: `x-${name}-trigger`, signatureHeaders, push: gitnessPush };
+}
 
 /**
  * The git hosts, in the order in which they are tried: Forgejo sends Gitea's headers too, Gitea sends those of Gogs, and all
@@ -86,40 +101,15 @@ export const gitHosts: readonly Host[] = [
   // Its `create` and `delete` events carry a full ref too, but no `after`: that distinguishes them from a push.
   // The test button of Forgejo, Gitea and Gogs sends a real push whose `before` is its `after`.
   // https://forgejo.org/docs/latest/user/webhooks/, services/webhook/shared/payloader.go
-  {
-    name: "forgejo",
-    eventHeader: "x-forgejo-event",
-    deliveryHeader: "x-forgejo-delivery",
-    signatureHeaders: giteaSignatures,
-    push: githubPush,
-  },
+  likeGithub("forgejo", giteaSignatures),
   // https://docs.gitea.com/usage/webhooks, modules/structs/hook.go
-  {
-    name: "gitea",
-    eventHeader: "x-gitea-event",
-    deliveryHeader: "x-gitea-delivery",
-    signatureHeaders: giteaSignatures,
-    push: githubPush,
-  },
+  likeGithub("gitea", giteaSignatures),
   // Tags and deletions come as the events `create` and `delete`.
   // https://github.com/gogs/gogs, internal/database/webhook.go and internal/route/api/v1/types/webhook.go
-  {
-    name: "gogs",
-    eventHeader: "x-gogs-event",
-    deliveryHeader: "x-gogs-delivery",
-    signatureHeaders: giteaSignatures,
-    push: githubPush,
-  },
+  likeGithub("gogs", giteaSignatures),
   // GitHub and GitHub Enterprise Server. `X-Hub-Signature` carries the old SHA-1 beside the SHA-256 and is not read.
   // https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
-  {
-    name: "github",
-    eventHeader: "x-github-event",
-    deliveryHeader: "x-github-delivery",
-    signatureHeaders: ["x-hub-signature-256"],
-    pingEvent: "ping",
-    push: githubPush,
-  },
+  likeGithub("github", ["x-hub-signature-256"], "ping"),
   // Only its signing token signs (Standard Webhooks); a plain token may be sent with the signature and counts for nothing.
   // A system hook is sent for many events, which its body names. The test button sends a push like any other.
   // https://docs.gitlab.com/user/project/integrations/webhooks/, lib/gitlab/data_builder/push.rb
@@ -209,18 +199,8 @@ export const gitHosts: readonly Host[] = [
   },
   // The newline that ends its body is signed too.
   // https://github.com/harness/gitness, app/services/webhook/trigger.go and handler_branch.go
-  {
-    name: "gitness",
-    eventHeader: "x-gitness-trigger",
-    signatureHeaders: ["x-gitness-signature"],
-    push: gitnessPush,
-  },
-  {
-    name: "harness",
-    eventHeader: "x-harness-trigger",
-    signatureHeaders: ["x-harness-signature"],
-    push: gitnessPush,
-  },
+  likeGitness("gitness"),
+  likeGitness("harness"),
 ];
 
 /**
@@ -243,7 +223,8 @@ export const unknownHost: Host = {
       "The request has a password or token (the header Authorization) and no HMAC-SHA256 signature; a password does not " +
       "prove who wrote the body, so it is refused. If the webhook's form has a field for a secret, set it to the value " +
       "of WEBHOOK_SECRET. If it has none, as at Azure DevOps, remove the webhook, and change the password if it is used " +
-      `elsewhere. ${pushesWithoutHook}; to deploy at once, let a pipeline send a signed push (docs/git-hosts.md, "Your own sender").`,
+      "elsewhere. Once a branch was deployed, Hotpush finds its new commits without one, every CATCH_UP_INTERVAL; to deploy " +
+      'at once, let a pipeline send a signed push (docs/git-hosts.md, "Your own sender").',
   },
   push: null,
 };

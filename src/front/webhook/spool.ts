@@ -30,12 +30,8 @@ export interface Spool {
   readonly add: (project: string, push: Push) => Promise<PushRecord | StoredPush>;
   /** @returns null if nobody answers within half a second */
   readonly dryRun: (project: string, push: Push) => Promise<Would | null>;
-  readonly noteSecretUse: (
-    project: string,
-    slot: SecretSlot,
-    host: string,
-    deliveryId: string | null,
-  ) => void;
+  /** Notes that a secret has signed a delivery. `run` learns of it within some seconds. */
+  readonly noteSecretUse: (project: string, slot: SecretSlot, host: string, delivery: string | null) => void;
   /** Why no push can be stored, or null. */
   readonly findFault: () => string | null;
   /** Stops to offer what waits. What is on disk stays there. */
@@ -60,7 +56,6 @@ const roundsPerCall = 3;
 const sweptAfterMs = 1_000;
 const unfinishedMs = 60_000;
 const probeEveryMs = 5_000;
-const usesWaitMs = 1_000;
 const longestAnswerBytes = 256 * 1024;
 
 /**
@@ -78,17 +73,13 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   /** The ids of pushes whose files are being written: by a clock that was set back, these look old. */
   const writing = new Set<string>();
   let waiting = spooledIn(await readdir(directory)).length;
-  /** How often `waiting` was changed. */
-  let changes = 0;
   let isOffering = false;
-  let usesTimer: NodeJS.Timeout | undefined;
   const findProbeFault = checkAtMostEvery(probeEveryMs, () => (canWrite(directory) ? null : unwritable));
 
   async function add(project: string, push: Push): Promise<PushRecord | StoredPush> {
     if (waiting >= mostWaiting)
       throw new Error(`${mostWaiting} pushes wait to be recorded: the spool is full`);
     waiting += 1;
-    changes += 1;
     const id = newId();
     writing.add(id);
     try {
@@ -133,7 +124,6 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     const recorded = answers.pushes.filter(({ id }) => ids.includes(id));
     await Promise.all(recorded.map(({ id }) => rm(join(directory, spoolName(id)), { force: true })));
     waiting = Math.max(0, waiting - recorded.length);
-    changes += 1;
     for (const { id, record } of recorded) {
       senders.get(id)?.(record);
       senders.delete(id);
@@ -143,10 +133,9 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
 
   async function sweep(): Promise<void> {
     const ids: string[] = [];
-    const before = changes;
     const names = (await readdir(directory)).sort();
     // Others may use this spool too.
-    if (changes === before) waiting = spooledIn(names).length;
+    waiting = spooledIn(names).length + writing.size;
     for (const name of names) {
       const id = spooledIdOf(name.replace(/\.new$/, ""));
       const isFinished = id !== null && name === spoolName(id);
@@ -166,6 +155,7 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     for (let round = 0; !stopping.signal.aborted; round += 1) {
       // So that `run` can say whether there is a front.
       if (round % roundsPerCall === 0) ask("/front/pushes", { ids: [] }).catch(() => {});
+      sendUses().catch(() => {});
       await sweep().catch((error: unknown) =>
         log.error({ event: "spool.failed", err: error }, "What waits in the spool could not be offered"),
       );
@@ -174,16 +164,10 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   }
 
   async function sendUses(): Promise<void> {
-    usesTimer = undefined;
     const noted = [...uses.entries()].slice(0, mostOffered);
+    if (noted.length === 0) return;
     const isNoted = (await ask("/front/uses", { uses: noted.map(([, use]) => use) })) !== null;
     for (const [key, use] of isNoted ? noted : []) if (uses.get(key) === use) uses.delete(key);
-    if (uses.size > 0 && !stopping.signal.aborted) noteLater();
-  }
-
-  /** A push does not wait for it. */
-  function noteLater(): void {
-    usesTimer ??= setTimeout(() => sendUses().catch(() => {}), usesWaitMs).unref();
   }
 
   const sweeping = sweepAgain();
@@ -195,7 +179,6 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     },
     noteSecretUse(project, slot, host, deliveryId) {
       uses.set(`${project} ${slot}`, { project, slot, host, deliveryId });
-      noteLater();
     },
     findFault() {
       if (waiting >= mostWaiting) return "The spool is full: the process that deploys records no pushes.";
@@ -203,7 +186,6 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
     },
     async close() {
       stopping.abort();
-      clearTimeout(usesTimer);
       await sweeping;
       await opened.close();
     },

@@ -182,7 +182,8 @@ async function checkDelivery(
   const id = String(headers[host.deliveryHeader ?? ""] ?? "");
   const sender = { host: host.name, delivery: printableId.test(id) ? id : null, ...place };
   if (project !== unknownProject) spool.noteSecretUse(project.name, slot, host.name, sender.delivery);
-  const body = joinChunks(chunks);
+  const body = Buffer.concat(chunks);
+  for (const chunk of chunks) discard(chunk);
   const payload = parsePayload(body);
   if ("code" in payload) return payload;
   const { object, isDryRun } = payload;
@@ -325,22 +326,8 @@ const tooSlow: Refusal = {
   closing: "broken",
 };
 
-/** The body in one piece; its chunks cannot be used after that. */
-function joinChunks(chunks: readonly Buffer[]): Buffer {
-  const [only] = chunks;
-  if (chunks.length === 1 && only) return only;
-  const whole = Buffer.concat(chunks);
-  for (const chunk of chunks) discard(chunk);
-  return whole;
-}
-
-interface Payload {
-  readonly object: JsonObject;
-  readonly isDryRun: boolean;
-}
-
 /** Reads a signed body as JSON. @returns why it is refused, if it is none */
-function parsePayload(body: Buffer): Payload | Refusal {
+function parsePayload(body: Buffer): { object: JsonObject; isDryRun: boolean } | Refusal {
   if (!isUtf8(body)) return unreadable("invalid_encoding", "The body is signed correctly but is not UTF-8.");
   let value: unknown;
   try {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
-import { startPage } from "../../harness/page.ts";
+import { browse, makeSignInLink, startPage } from "../../harness/page.ts";
 import { untilDeployment } from "../../harness/records.ts";
 import { letGo } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
@@ -52,14 +52,19 @@ test("every answer is what the OpenAPI document says", async (t) => {
   }
 });
 
-test("while run is away the page says so, and answers again when it is back", async (t) => {
+test("while run is away the page says so, also to who signs in, and answers again when it is back", async (t) => {
   const service = await startAnswering(t);
-  const { ask } = await startPage(t, service);
+  const page = await startPage(t, service);
+  const link = await makeSignInLink(service);
+  const signIn = () => browse(page, null).send("/sign-in", { link }, { token: null });
   await service.end();
-  const { status, json } = await ask("GET /api/projects");
+  const { status, json } = await page.ask("GET /api/projects");
   assert.equal(status, 503);
   assert.match(String(json.detail), /Pushes are still received/);
-  const again = await service.again();
-  await until("the socket", async () => (await ask("GET /api/projects")).status === 200);
-  assert.ok(again.port);
+  const refused = await signIn();
+  assert.equal(refused.status, 503);
+  assert.match(refused.text, /Pushes are still received.*<button[^>]*>Sign in</s);
+  await service.again();
+  await until("the socket", async () => (await page.ask("GET /api/projects")).status === 200);
+  assert.equal((await signIn()).status, 303, "the link was not used up");
 });

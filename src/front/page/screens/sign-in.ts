@@ -7,10 +7,12 @@ import { mark } from "./words.ts";
 /**
  * Somebody followed a one-time link. It is used up by the button and not by the visit, because chat programs visit every
  * link that they show.
+ *
+ * @param fault why the button did not work, and may do so now
  */
-export function linkScreen(link: string): Screen {
+export function linkScreen(link: string, fault: string | null = null): Screen {
   const main = html`<div class="centre stack">${mark(44)}<h1>Sign in to Hotpush</h1>
-<p class="soft">This browser stays signed in until 30 days after your last visit.</p>
+<p class="soft">${fault ?? "This browser stays signed in until 30 days after your last visit."}</p>
 <form method="post" action="/sign-in"><input type="hidden" name="link" value="${link}"><button class="primary" autofocus>Sign in</button></form></div>`;
   return { title: "Sign in · Hotpush", tone: "idle", visitor: null, main };
 }

@@ -2,6 +2,7 @@ import { html, raw } from "hono/html";
 import type { DeploymentJson, ProjectJson, StepJson } from "#calls/shapes";
 import { formatDuration } from "#config/values";
 import { branchOf, shortCommit } from "#deployments/push";
+import { printable } from "#platform/terminal";
 
 /** Escaped HTML. */
 export type Markup = ReturnType<typeof html>;
@@ -96,12 +97,7 @@ const longestInSentence = 72;
 
 /** The same, short enough for a sentence. */
 export function shortTitle(deployment: DeploymentJson): string {
-  const letters = [...titleOf(deployment)];
-  if (letters.length <= longestInSentence) return letters.join("");
-  return `${letters
-    .slice(0, longestInSentence - 1)
-    .join("")
-    .trimEnd()}…`;
+  return printable(titleOf(deployment), longestInSentence);
 }
 
 /** What has caused a deployment, and who: "Ann pushed to main". */
