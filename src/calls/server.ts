@@ -219,11 +219,11 @@ const recheckMs = 5_000;
 function endWhenRevoked(response: ServerResponse, { store }: ServerContext, credential: string): void {
   const timer = setInterval(() => {
     try {
-      if (findVisitor(store, credential, Date.now()) !== null) return;
+      if (!response.destroyed && findVisitor(store, credential, Date.now()) !== null) return;
     } catch {
       // Nobody can say any more whether it holds.
     }
+    clearInterval(timer);
     response.destroy();
   }, recheckMs).unref();
-  response.once("close", () => clearInterval(timer));
 }

@@ -1,18 +1,13 @@
 import assert from "node:assert/strict";
-import { EventEmitter, once } from "node:events";
-import { createServer, request, type ServerResponse } from "node:http";
-import { join } from "node:path";
+import { EventEmitter } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { test } from "node:test";
 import { pino } from "pino";
-import { makeCredential } from "../../src/access/visitors.ts";
-import type { ServerContext } from "../../src/calls/context.ts";
-import { openSocket } from "../../src/calls/server.ts";
 import { eventStream, eventsIn } from "../../src/calls/streams.ts";
 import { claimNext } from "../../src/deployments/store.ts";
-import { startFakeEngine } from "../harness/fake-engine.ts";
 import { listenHere } from "../harness/listen.ts";
-import { openDefault, pushOf, record, temporaryStore } from "../harness/store.ts";
+import { openDefault, pushOf, record } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -58,54 +53,4 @@ test("a reader that takes long to read the end gets it whole", async (t) => {
   reading.resolve();
   await written;
   assert.deepEqual([text, response.writableFinished], ['data: {"event":"last"}\n\n', true]);
-});
-
-test("a reader that leaves before the answer begins leaves nothing that looks at its right for ever", async (t) => {
-  const store = temporaryStore(t);
-  const { secret } = makeCredential(store, "token", { name: "Ann", role: "operator" }, Date.now());
-  let looks = 0;
-  const get: typeof store.get = (sql, ...values) => {
-    if (sql.includes("FROM credentials")) looks += 1;
-    return store.get(sql, ...values);
-  };
-  const directory = temporaryDirectory(t);
-  const { containers, env } = await startFakeEngine(t, directory);
-  containers.push({ id: "aaa1", service: "web", number: 1 });
-  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
-  const project = {
-    name: "default",
-    settings: { repoPath: directory },
-    script: () => ({
-      environment: env,
-      redactor: () => ({ text: String, beginning: String }),
-      secretCommands: {},
-    }),
-    async hostDirectory() {
-      asked.resolve();
-      return await answered.promise;
-    },
-  };
-  const context = {
-    store: { ...store, get },
-    service: { metricsNetworks: [] },
-    log: pino({ level: "silent" }),
-    projects: { list: () => [project], find: () => project, faults: () => new Map() },
-  } as unknown as ServerContext;
-  const socketPath = join(directory, "front.sock");
-  const socket = await openSocket(context, "front", socketPath);
-  t.after(() => socket?.close());
-  t.mock.timers.enable({ apis: ["setInterval"] });
-  const ask = (path: string) =>
-    request({ socketPath, path, headers: { authorization: `Bearer ${secret}` } }).end();
-  const leaving = ask("/projects/default/services/web/log").on("error", () => {});
-  await asked.promise;
-  leaving.destroy();
-  const [visitor] = await once(ask("/visitor"), "response");
-  await visitor.resume().toArray();
-  answered.resolve(directory);
-  const [refused] = await once(ask("/projects/default/services/none/log"), "response");
-  await refused.resume().toArray();
-  const before = looks;
-  t.mock.timers.tick(5_000);
-  assert.equal(looks, before);
 });

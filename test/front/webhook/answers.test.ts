@@ -21,15 +21,18 @@ for (const host of hostsWithDeliveries()) {
       const isNamed = answer.status !== 202 || reply.deploys !== null;
       assert.deepEqual(reply, { name: delivery.name, ...answer, deploys: isNamed ? deploys : null });
     }
-    const accepted = deliveries.filter(({ expect }) => expect.answer.status === 202);
+    const expected = deliveries.flatMap(({ expect: { deploys, reading } }) => {
+      if (deploys === null || reading?.kind !== "push") return [];
+      const { changes, repository, pusher } = reading;
+      const { before } = changes.find(({ ref }) => ref === deploys.ref) ?? assert.fail();
+      return { host, ...deploys, before, repository, pusher };
+    });
     const recorded = await until("all that was accepted is recorded", () => {
       const rows = readDeployments(service.statePath);
-      return rows.length >= accepted.length && rows.map(({ ref, commit }) => ({ ref, commit }));
+      return rows.length >= expected.length && rows;
     });
-    assert.deepEqual(
-      recorded,
-      accepted.map(({ expect }) => expect.deploys),
-    );
+    assert.partialDeepStrictEqual(recorded, expected);
+    assert.equal(recorded.length, expected.length);
   });
 }
 

@@ -27,7 +27,8 @@ async function loggedFrom(service: RunningService, { forwarded = [], peer = "127
 
 test("X-Forwarded-For counts only from a trusted peer, up to the first untrusted address", async (t) => {
   const service = await startService(t, {
-    env: { TRUSTED_PROXIES: "127.0.0.1, 10.0.0.0/8 2001:db8:1::/48", WEBHOOK_HOST: "0.0.0.0" },
+    // A socket for IPv6, which a proxy reaches by IPv4 too.
+    env: { TRUSTED_PROXIES: "127.0.0.1, 10.0.0.0/8 2001:db8:1::/48", WEBHOOK_HOST: "::" },
   });
   const cases: readonly [Sent, string][] = [
     [{}, "127.0.0.1"],
@@ -55,9 +56,4 @@ test("an entry that is no address ends the search at the proxy that sent it", as
     assert.equal(await loggedFrom(service, { forwarded }), "10.1.2.3", entry);
   }
   for (const line of service.log.lines) assert(JSON.stringify(line).length < 500, JSON.stringify(line));
-});
-
-test("a proxy that reaches an IPv6 socket by IPv4 is known by its IPv4 address", async (t) => {
-  const service = await startService(t, { env: { TRUSTED_PROXIES: "127.0.0.1/32", WEBHOOK_HOST: "::" } });
-  assert.equal(await loggedFrom(service, { forwarded: ["203.0.113.7"] }), "203.0.113.7");
 });

@@ -1,42 +1,13 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { type Delivery, deliver, githubPush, randomCommit } from "../../harness/delivery.ts";
 import { startLoad } from "../../harness/load.ts";
-import { assertProblem } from "../../harness/problems.ts";
 import { converse, onTheWire } from "../../harness/raw-http.ts";
 import { findLost, readDeployments } from "../../harness/records.ts";
 import { letGo, type RunningService, startService, waitingScript } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
-
-const longestRecoveryMs = 20_000;
-
-/** Makes the kernel refuse what `child` writes to files past `bytes`, as a full disk does. */
-function limitFileSize({ pid }: ChildProcess, bytes: string): void {
-  execFileSync("prlimit", ["--pid", String(pid), `--fsize=${bytes}:unlimited`]);
-}
-
-test("while nothing can be stored a push gets 503 and is not promised, and /health says so", async (t) => {
-  const service = await startService(t);
-  limitFileSize(service.child, "4");
-  const push = githubPush();
-  const reply = await deliver(service.url, push);
-  assertProblem({ ...reply, body: reply.json }, "storage_unavailable");
-  assert.equal(reply.headers.get("retry-after"), "30");
-  const health = await fetch(`${service.url}/health`);
-  assertProblem({ status: health.status, headers: health.headers, body: await health.text() }, "unhealthy");
-  limitFileSize(service.child, "unlimited");
-  // 503 means "not promised", not "not stored".
-  assert([202, 200].includes((await deliver(service.url, push)).status));
-  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
-  await until(
-    "the service is well again",
-    async () => (await fetch(`${service.url}/health`)).status === 200,
-    longestRecoveryMs,
-  );
-});
 
 test("while a service that is to stop sees its deployment off, pushes are still recorded, and /health says 503", async (t) => {
   const service = await startService(t, { script: waitingScript, env: { SHUTDOWN_GRACE: "20s" } });

@@ -19,9 +19,6 @@ export interface Delivery {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly expect: {
-    readonly claim: SignatureClaim["kind"];
-    /** Whether a signature claimed is one of the body, made with the secret. */
-    readonly isAuthentic: boolean;
     /** null if the body is not JSON, or not read. */
     readonly reading: Reading | null;
     /** What the service answers over HTTP: its status, and the problem's code, the reason, or else the status it names. */

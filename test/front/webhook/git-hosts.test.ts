@@ -2,48 +2,30 @@ import assert from "node:assert/strict";
 import type { IncomingHttpHeaders } from "node:http";
 import { test } from "node:test";
 import type { JsonObject } from "../../../src/deployments/push.ts";
-import {
-  claimSignature,
-  gitHosts,
-  identifyHost,
-  readPayload,
-  unknownHost,
-} from "../../../src/front/webhook/git-hosts.ts";
+import { claimSignature, gitHosts, readPayload, unknownHost } from "../../../src/front/webhook/git-hosts.ts";
 import {
   eventOf,
   headersOf,
   hostNamed,
   hostsWithDeliveries,
   isAuthentic,
-  loadDeliveries,
   loadDelivery,
   payloadOf,
 } from "./fixtures.ts";
 
-const hosts = [...gitHosts, unknownHost];
-
 test("every host has deliveries that are tested", () => {
-  assert.deepEqual(hosts.map(({ name }) => name).toSorted(), hostsWithDeliveries().toSorted());
+  const hosts = [...gitHosts, unknownHost].map(({ name }) => name);
+  assert.deepEqual(hosts.toSorted(), hostsWithDeliveries().toSorted());
 });
 
-for (const host of hosts) {
-  test(`each delivery of ${host.name} is recognised, and its signature and push are read`, () => {
-    for (const delivery of loadDeliveries(host.name)) {
-      const { name, expect, secret, body } = delivery;
-      assert.equal(identifyHost(headersOf(delivery)).name, host.name, name);
-      const claim = claimSignature(host, headersOf(delivery));
-      assert.equal(claim.kind, expect.claim, name);
-      assert.equal(isAuthentic(claim, secret, body), expect.isAuthentic, name);
-      if (expect.reading === null) continue;
-      const event = eventOf(host, delivery);
-      assert.deepEqual(readPayload(host, event, payloadOf(delivery)), expect.reading, name);
-      // What is inherited, or named __proto__, is not read.
-      const parsed: JsonObject = JSON.parse(`{"__proto__": ${body}}`);
-      for (const hollow of [Object.create(payloadOf(delivery)), parsed])
-        assert.notEqual(readPayload(host, event, hollow).kind, "push", name);
-    }
-  });
-}
+test("what a payload inherits, or has in a member __proto__, is not read", () => {
+  for (const { name } of gitHosts) {
+    const [host, delivery] = [hostNamed(name), loadDelivery(name, "push-main")];
+    const parsed: JsonObject = JSON.parse(`{"__proto__": ${delivery.body}}`);
+    for (const hollow of [Object.create(payloadOf(delivery)), parsed])
+      assert.notEqual(readPayload(host, eventOf(host, delivery), hollow).kind, "push", name);
+  }
+});
 
 const pushed = loadDelivery("forgejo", "push-main");
 const giteaHeaders = ["x-forgejo-signature", "x-gitea-signature", "x-gogs-signature", "x-hub-signature-256"];
