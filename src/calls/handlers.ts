@@ -75,7 +75,7 @@ export const handlers: Handlers = {
   log: ofDeployment((_found, path, _project, { format }) => logIn(path, format)),
 
   events: ofDeployment((found, _path, { store, statePath }, { from, follow, format }, { events, log }) =>
-    eventsIn({ store, statePath, events, log }, found, { from, isFollowing: follow === "true", format }),
+    eventsIn({ store, statePath, events, log }, found.id, { from, isFollowing: follow === "true", format }),
   ),
 
   /** Without it a deployment is as good as with it: what keeps it from being signed is a refusal, and no fault. */
@@ -123,11 +123,8 @@ export const handlers: Handlers = {
     }
     const version = previousVersion(versions, commit);
     if (!version) return refuse("not_possible", noGoodVersion(versions, commit));
-    const good = findLastGood(store, refs) ?? findLastGood(store);
-    if (good === null)
-      return refuse("not_possible", "Nothing was deployed yet, so there is nothing to go back from.");
     // BRANCH may name a branch that was never deployed.
-    const ref = refs.find((one) => one === good.ref) ?? refs[0] ?? good.ref;
+    const ref = findLastGood(store, refs)?.ref ?? String(refs[0]);
     const deployment = queue.request({ trigger: "rollback", ref, commit: version.commit, requestedBy });
     const text = `Deployment ${deployment.id} goes back to ${version.commit}`;
     log.info({ event: "control.rollback", deployment: deployment.id, requestedBy }, text);

@@ -30,13 +30,56 @@ interface EventsWanted {
 }
 
 /**
- * The events of a deployment. The `endByte` of a line is where a reader goes on after a lost connection, without a lost or
- * doubled line. A fault of the disk ends this stream and not the service.
+ * What a deployment has printed and done, then what it prints and does, some events at a time. The last one is the deployment
+ * as it ended. Everything is read from the log and the database when the reader asks for more: one that is slow costs no memory
+ * and misses nothing. The `endByte` of a line is where a reader goes on after a lost connection, without a lost or doubled line.
+ * A fault of the disk ends this stream and not the service.
  */
-export function eventsIn(context: EventsContext, deployment: Deployment, wanted: EventsWanted): Stream {
-  return eventStream<ControlEvent>(wanted.format, context.log, (textOf, signal) =>
-    readEventsOf(context, deployment, wanted, textOf, signal),
-  );
+export function eventsIn(
+  { store, events, statePath, log }: EventsContext,
+  id: number,
+  { from, isFollowing, format }: EventsWanted,
+): Stream {
+  return eventStream<ControlEvent>(format, log, async function* (textOf, signal) {
+    const textOfDeployment = (deployment: Deployment) =>
+      textOf({ event: "deployment", deployment: deploymentJson(deployment) });
+    let wake = () => {};
+    let hasNews = false;
+    const note = () => {
+      hasNews = true;
+      wake();
+    };
+    events.on(String(id), note);
+    const timer = setInterval(note, lookIntervalMs).unref();
+    signal.addEventListener("abort", note);
+    let place = from;
+    let sent: Deployment | null = null;
+    try {
+      while (!signal.aborted) {
+        hasNews = false;
+        // Before the log: when a state is in the database, the log has the lines before it.
+        const found: Deployment | null = findDeployment(store, id);
+        if (found === null) return;
+        const isOver = !isFollowing || isFinished(found.state);
+        if (!isOver && hasChanged(sent, found)) yield textOfDeployment(found);
+        sent = found;
+        for (const lines of readLog(logPath(statePath, id), place)) {
+          yield lines.map((line) => textOf(lineJson(line))).join("");
+          place = lines.at(-1)?.endByte ?? place;
+          if (signal.aborted) return;
+        }
+        if (isOver) return yield textOfDeployment(found);
+        if (!hasNews) await new Promise<void>((resolve) => (wake = resolve));
+      }
+    } finally {
+      events.off(String(id), note);
+      clearInterval(timer);
+    }
+  });
+}
+
+function hasChanged(before: Deployment | null, now: Deployment): boolean {
+  return before?.state !== now.state || before.attempts !== now.attempts || before.liveAtMs !== now.liveAtMs;
 }
 
 /**
@@ -72,59 +115,4 @@ export function eventStream<Event extends object>(
       }
     },
   };
-}
-
-/**
- * Yields what a deployment has printed and done, then what it prints and does, some events at a time. The last one is the
- * deployment as it ended. Everything is read from the log and the database when the reader asks for more: one that is slow
- * costs no memory and misses nothing.
- */
-async function* readEventsOf(
-  { store, events, statePath }: EventsContext,
-  { id }: Pick<Deployment, "id">,
-  { from, isFollowing }: EventsWanted,
-  textOf: (event: ControlEvent) => string,
-  signal: AbortSignal,
-): AsyncGenerator<string, void, void> {
-  let wake = () => {};
-  let hasNews = false;
-  const note = () => {
-    hasNews = true;
-    wake();
-  };
-  events.on(String(id), note);
-  const timer = setInterval(note, lookIntervalMs).unref();
-  signal.addEventListener("abort", note);
-  let place = from;
-  let sent: Deployment | null = null;
-  try {
-    while (!signal.aborted) {
-      hasNews = false;
-      // Before the log: when a state is in the database, the log has the lines before it.
-      const found: Deployment | null = findDeployment(store, id);
-      if (found === null) return;
-      const isOver = !isFollowing || isFinished(found.state);
-      if (!isOver && hasChanged(sent, found)) yield textOf(deploymentEvent(found));
-      sent = found;
-      for (const lines of readLog(logPath(statePath, id), place)) {
-        yield lines.map((line) => textOf(lineJson(line))).join("");
-        place = lines.at(-1)?.endByte ?? place;
-        if (signal.aborted) return;
-      }
-      if (isOver) return yield textOf(deploymentEvent(found));
-      if (!hasNews) await new Promise<void>((resolve) => (wake = resolve));
-    }
-  } finally {
-    events.off(String(id), note);
-    clearInterval(timer);
-    signal.removeEventListener("abort", note);
-  }
-}
-
-function hasChanged(before: Deployment | null, now: Deployment): boolean {
-  return before?.state !== now.state || before.attempts !== now.attempts || before.liveAtMs !== now.liveAtMs;
-}
-
-function deploymentEvent(deployment: Deployment): ControlEvent {
-  return { event: "deployment", deployment: deploymentJson(deployment) };
 }

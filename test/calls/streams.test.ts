@@ -20,7 +20,7 @@ test("a database fault ends the stream of events, is logged, and costs nothing e
   const logged: string[] = [];
   const log = pino({}, { write: (line: string) => logged.push(line) });
   const context = { store, statePath, events: new EventEmitter(), log };
-  const reply = eventsIn(context, deployment, { from: 0, isFollowing: true, format: "ndjson" });
+  const reply = eventsIn(context, deployment.id, { from: 0, isFollowing: true, format: "ndjson" });
   const port = await listenHere(
     t,
     createServer((_, response) => reply.write(response)),

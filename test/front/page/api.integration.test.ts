@@ -21,19 +21,15 @@ test("every answer is what the OpenAPI document says", async (t) => {
   const { ask } = await startPage(t, service);
   for (let count = 0; count < 3; count += 1) await deliver(service.url, githubPush());
   await ask("GET /api/openapi.json", { token: null });
-  const visitor = { name: "operator's token", kind: "token", role: "operator", id: 1 };
-  assert.deepEqual((await ask("GET /api/visitor")).json, visitor);
   await ask("POST /api/projects/default/pause", { body: { reason: "a test" } });
   await ask("GET /api/projects");
   await ask("POST /api/projects/default/resume");
-  await ask("GET /api/projects");
   await ask("GET /api/deployments/1");
   await ask("POST /api/deployments/3/cancel");
   letGo(service.repoPath);
   await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
   await ask("GET /api/projects");
-  assert.deepEqual(await idsOf("GET /api/deployments"), [3, 2, 1]);
-  assert.deepEqual(await idsOf("GET /api/deployments?project=default&limit=1"), [3]);
+  assert.deepEqual(await idsOf("GET /api/deployments?project=default"), [3, 2, 1]);
   assert.deepEqual(await idsOf("GET /api/deployments?state=succeeded"), [1]);
   const { deployments, next } = (await ask("GET /api/deployments?limit=2")).json;
   assert.deepEqual([(deployments as readonly unknown[]).length, next], [2, 2]);
@@ -41,8 +37,6 @@ test("every answer is what the OpenAPI document says", async (t) => {
   const { text, type } = await ask("GET /api/deployments/1/log");
   assert.equal(text, "==> Pull\none é\ntwo and a half\n==> Build\nno line end\n");
   assert.equal(type, "text/plain; charset=utf-8");
-  for (const wrong of ["limit=0", "limit=x", "before=x", "state=good"])
-    assert.equal((await ask(`GET /api/deployments?${wrong}`)).status, 422, wrong);
   for (const missing of ["GET /api/deployments/99", "GET /api/deployments?project=nothing", "GET /api/else"])
     assert.equal((await ask(missing)).status, 404, missing);
   assert.equal((await ask("POST /api/projects/default/rollback", { body: { version: "abc" } })).status, 409);

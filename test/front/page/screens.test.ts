@@ -104,13 +104,7 @@ test("a commit and a change lead to their git host, and what is none leads nowhe
 function screenOf(deployment: DeploymentJson, live = cannedDeployment(), who = operator): Screen {
   const project = cannedProject("shop", { last: live });
   const steps = cannedSteps(deployment);
-  return deploymentScreen(who, {
-    deployment,
-    steps,
-    logBytes: 0,
-    project,
-    before: null,
-  });
+  return deploymentScreen(who, { deployment, steps, logBytes: 0, project, before: null });
 }
 
 function historyScreen(last: DeploymentJson, who: typeof operator): Screen {
@@ -121,65 +115,40 @@ function historyScreen(last: DeploymentJson, who: typeof operator): Screen {
 
 /** Each screen with `text` wherever somebody else may have written one. */
 function screensOf(text: string): Readonly<Record<string, Screen>> {
+  const allOf = (names: string) => Object.fromEntries(names.split(" ").map((name) => [name, text]));
   const person = { name: text, reported: true } as const;
+  const answers = { answers: 1, serverErrors: 1 };
+  const site = { requests: 2, failed: 1, brokeOff: 1, left: 1, before: answers, after: answers };
   const deployment: DeploymentJson = {
     ...cannedDeployment({ state: "failed" }),
-    project: text,
-    ref: `refs/heads/${text}`,
-    commit: text,
-    checkedOutCommit: text,
-    subject: text,
-    author: text,
+    ...allOf("project ref commit checkedOutCommit subject author repository host skipReason"),
     pusher: { name: text },
     requestedBy: person,
     cancelledBy: person,
-    repository: text,
-    host: text,
     problem: { code: text, title: text, detail: text },
-    skipReason: text,
-    requests: [
-      {
-        host: text,
-        requests: 2,
-        failed: 1,
-        brokeOff: 1,
-        left: 1,
-        before: { answers: 1, serverErrors: 0 },
-        after: { answers: 1, serverErrors: 1 },
-      },
-    ],
+    requests: [{ host: text, ...site }],
   };
   const steps = cannedSteps(deployment).map((step) => ({ ...step, name: text }));
   const live = { commit: text, subject: text, author: text, since: null };
   const paused = { since: new Date().toISOString(), reason: text, by: person };
-  const project = cannedProject(text, {
-    last: deployment,
-    live,
-    paused,
-    fault: text,
-    branches: [text],
-    repoPath: text,
-  });
+  const of = { last: deployment, live, paused, fault: text, branches: [text], repoPath: text };
+  const project = cannedProject(text, of);
   const who = { ...operator, name: text };
   const deployments = [
     deployment,
     ...cannedHistories(9, [{ project: text, count: 3, tookMs: 9, newestAgoMs: 9 }]),
   ];
   const running = { ...project, last: { ...deployment, state: "running" } as const };
+  const history = { project, history: { deployments, next: 5 } };
   return {
     projects: projectsScreen(who, [
       { project, deployments, steps },
       { project: running, deployments, steps },
     ]),
-    project: projectScreen(who, {
-      project,
-      state: text,
-      isFirstPage: false,
-      history: { deployments, next: 5 },
-    }),
+    project: projectScreen(who, { ...history, state: text, isFirstPage: false }),
     deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, before: text }),
     account: accountScreen(who),
-    link: linkScreen(text),
+    link: linkScreen(text, text),
     refusedLink: signInScreen(text),
     refusal: refusalScreen(who, 503, text),
   };

@@ -13,8 +13,6 @@ import {
   type VerifiableSignature,
 } from "../../../src/front/webhook/verify-signature.ts";
 
-const githubSecret = "It's a Secret to Everybody";
-const githubBody = "Hello, World!";
 const githubDigest = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 const secret = fc.string({ minLength: 1, maxLength: 100, unit: "binary" });
 const bodyBytes = fc.uint8Array({ minLength: 1, maxLength: 2_000 });
@@ -38,28 +36,13 @@ test("hex that is not whole is malformed, and none is missing", () => {
   );
 });
 
-test("if several headers carry a body's signature, each must be right, with one secret", () => {
-  const wrong = hmac("another", githubBody);
-  const right = hmac("older", githubBody);
-  for (const [digests, expected] of [
-    [[githubDigest], "current"],
-    [[right], "previous"],
-    [[githubDigest, wrong], null],
-    [[wrong, githubDigest], null],
-    [[githubDigest, right], null],
-    [[], null],
-    [[githubDigest.slice(0, 32)], null],
-  ] as const)
-    assert.equal(verdict(bodySignature(...digests), [githubSecret, "older"], githubBody), expected);
-});
-
 test("any flipped bit of the body, or of the signature, is refused", () => {
   fc.assert(
     fc.property(secret, bodyBytes, fc.nat(), fc.nat(7), (key, body, position, bit) => {
       const digest = hmac(key, body);
-      assert.equal(verdict(bodySignature(digest), [key], flipped(body, position, bit)), null);
+      assert.equal(verdict(bodySignature(digest), key, flipped(body, position, bit)), null);
       const near = flipped(Buffer.from(digest, "hex"), position, bit).toString("hex");
-      assert.equal(verdict(bodySignature(near), [key], body), null);
+      assert.equal(verdict(bodySignature(near), key, body), null);
     }),
     { numRuns: 5_000 },
   );
@@ -89,8 +72,8 @@ test("of Standard Webhooks, what is not whole is malformed", () => {
 
 test("of several signatures of Standard Webhooks one right one is enough, and its secret is base64", () => {
   const list = `v1a,bm90IG91cnM= ${nearMiss} v2,anything ${right}`;
-  assert.equal(verdict(standard({ "webhook-signature": list }), [standardSecret], standardBody), "current");
-  assert.equal(verdict(standard({ "webhook-signature": nearMiss }), [standardSecret], standardBody), null);
+  assert.equal(verdict(standard({ "webhook-signature": list }), standardSecret, standardBody), "current");
+  assert.equal(verdict(standard({ "webhook-signature": nearMiss }), standardSecret, standardBody), null);
 });
 
 test("a Standard Webhooks timestamp is taken within five minutes of our clock, both ways", () => {
@@ -109,20 +92,15 @@ test("an attempt at the same delivery later has the same digest, another id or b
   assert.notEqual(deliveryDigest(bodySignature(githubDigest), body), digest);
 });
 
-/** What the verification of a body that came in these chunks says, with the current secret and, if given, the previous one. */
-function verdict(
-  signature: VerifiableSignature,
-  [current, previous]: readonly [string, string?],
-  ...chunks: readonly (string | Uint8Array)[]
-) {
-  const secrets = { current: makeSecret(current), previous: previous ? makeSecret(previous) : null };
-  const verification = startVerification(signature, makeKeys(secrets));
-  for (const chunk of chunks) verification.update(Buffer.from(chunk));
+function verdict(signature: VerifiableSignature, secret: string, body: string | Uint8Array) {
+  const keys = makeKeys({ current: makeSecret(secret), previous: null });
+  const verification = startVerification(signature, keys);
+  verification.update(Buffer.from(body));
   return verification.verdict();
 }
 
-function bodySignature(...hex: readonly string[]): VerifiableSignature {
-  return { kind: "body", digests: hex.map((digits) => Buffer.from(digits, "hex")) };
+function bodySignature(hex: string): VerifiableSignature {
+  return { kind: "body", digests: [Buffer.from(hex, "hex")] };
 }
 
 function readStandard(changes: IncomingHttpHeaders) {
