@@ -425,12 +425,9 @@ function candidateRefs({ store, refs }: Project, wanted: string | undefined): re
   }
   const ref = `refs/heads/${wanted.replace(/^refs\/heads\//, "")}`;
   if (refs.some((one) => one === ref)) return [ref];
-  const names = branchesOf(refs);
-  const only =
-    names.length > 1
-      ? `Only the branches ${names.join(" and ")} are deployed.`
-      : `Only the branch ${names[0]} is deployed, because BRANCH names it.`;
-  return refuse("input_invalid", `${only} To go back to an earlier commit: hotpush rollback <commit>`);
+  const names = branchesOf(refs).join(" or ");
+  const advice = "To go back to an earlier commit: hotpush rollback <commit>";
+  return refuse("input_invalid", `Only ${names} can be deployed. ${advice}`);
 }
 
 /** The first of `refs` that the remote has. */

@@ -13,15 +13,14 @@ const lines = [];
 start().catch(reportError);
 
 async function start() {
-  const isOver = section.dataset.over === "true";
   const bytes = await (section.dataset.log ? fetchLog(section.dataset.log) : new Uint8Array());
   if (bytes !== null) await showWhole(bytes);
   for (const control of section.querySelectorAll("[data-js]")) control.removeAttribute("hidden");
-  setRunning(!isOver);
-  if (!goToNamed() && !isOver) setFollowing(true);
+  isRunning = section.dataset.over !== "true";
+  setFollowing(!goToNamed());
   showTail();
   section.dataset.ready = "";
-  if (!isOver) follow();
+  if (isRunning) follow();
 }
 
 /** @returns null if it is refused */
@@ -231,16 +230,6 @@ function distanceToEnd() {
 function setFollowing(value) {
   isFollowing = value && isRunning;
   stayAtEnd();
-  drawFollowing();
-}
-
-function setRunning(value) {
-  isRunning = value;
-  isFollowing &&= value;
-  drawFollowing();
-}
-
-function drawFollowing() {
   followButton.hidden = !isRunning;
   followButton.setAttribute("aria-pressed", String(isFollowing));
 }
@@ -372,7 +361,8 @@ function finish() {
   const last = named().at(-1);
   if (last && section.dataset.state !== "succeeded") last.element.open = true;
   stayAtEnd();
-  setRunning(false);
+  isRunning = false;
+  setFollowing(false);
   section.dataset.over = "true";
   showConnection(true);
   byId("said").textContent = `The log ends: ${section.dataset.state.replace("_", " ")}`;

@@ -18,10 +18,11 @@ import {
 import {
   ago,
   causeOf,
-  commitLink,
+  commitTag,
   compareLink,
   count,
   icon,
+  isLive,
   isOver,
   lastSteps,
   lookOf,
@@ -93,20 +94,13 @@ function sentenceOf(deployment: DeploymentJson, project: ProjectJson | null): st
   return sentences[state];
 }
 
-function isLive(deployment: DeploymentJson, project: ProjectJson | null): boolean {
-  return deployment.state === "succeeded" && project?.live?.commit === shownCommit(deployment);
-}
-
 function about({ deployment, project, before }: DeploymentView): readonly Fact[] {
   const { startedAt, liveAt, durationMs, createdAt } = deployment;
   const commit = shownCommit(deployment);
-  const link = project && commitLink(project, deployment, commit);
   const change = project && before && compareLink(project, deployment, { from: before, to: commit });
   const liveAfter = startedAt && liveAt ? Date.parse(liveAt) - Date.parse(startedAt) : null;
   return [
-    link
-      ? html`<a class="sha" href="${link}" rel="noreferrer">${shortCommit(commit)}</a>`
-      : html`<code class="sha">${shortCommit(commit)}</code>`,
+    commitTag(project, deployment),
     causeOf(deployment),
     ago(createdAt),
     liveAfter !== null && `live after ${formatDuration(liveAfter)}`,

@@ -16,17 +16,7 @@ import {
   type VisitorAction,
   type Wanted,
 } from "./screen.ts";
-import {
-  ago,
-  causeOf,
-  commitLink,
-  icon,
-  lookEvery,
-  lookOf,
-  type Markup,
-  shownCommit,
-  titleOf,
-} from "./words.ts";
+import { ago, causeOf, commitTag, icon, isLive, lookEvery, lookOf, type Markup, titleOf } from "./words.ts";
 
 const entriesOnScreen = 20;
 
@@ -126,25 +116,14 @@ function filters(project: string, wanted: string | null): Markup {
 function entry(deployment: DeploymentJson, project: ProjectJson): Markup {
   const { id, state, durationMs, createdAt, requests, problem } = deployment;
   const { tone, word } = lookOf(state);
-  const isLive = state === "succeeded" && project.live?.commit === shownCommit(deployment);
   return html`<li class="entry">${icon(tone)}
 <div class="what"><a href="/deployments/${id}" class="clip">${titleOf(deployment)}</a><small class="soft clip">${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></div>
-<span class="tag small ${tone}">${isLive ? "Live" : word}</span>${commitOf(deployment, project)}
+<span class="tag small ${tone}">${isLive(deployment, project) ? "Live" : word}</span>${commitTag(project, deployment)}
 <span class="took small soft">${durationMs === null || startsNothing(state) ? "" : formatDuration(durationMs)}</span><span class="when small soft">${ago(createdAt)}</span></li>`;
 }
 
 function startsNothing(state: DeploymentJson["state"]): boolean {
   return state === "skipped" || state === "superseded";
-}
-
-/** The commit, which leads to the git host. */
-function commitOf(deployment: DeploymentJson, project: ProjectJson): Markup {
-  const commit = shownCommit(deployment);
-  const link = commitLink(project, deployment, commit);
-  const text = shortCommit(commit);
-  return link === null
-    ? html`<code class="sha">${text}</code>`
-    : html`<a class="sha" href="${link}" rel="noreferrer" aria-label="The commit ${text}">${text}</a>`;
 }
 
 function nothing(state: string | null): Markup {

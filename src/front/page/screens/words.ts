@@ -125,6 +125,20 @@ export function commitLink({ webUrl }: Repository, { host }: Host, commit: strin
   return `${webUrl}/${/bitbucket/.test(name) ? "commits" : "commit"}/${commit}`;
 }
 
+/** The commit of a deployment, which leads to its git host if that is known. */
+export function commitTag(repository: Repository | null, deployment: DeploymentJson): Markup {
+  const commit = shownCommit(deployment);
+  const link = repository && commitLink(repository, deployment, commit);
+  const text = shortCommit(commit);
+  return link === null
+    ? html`<code class="sha">${text}</code>`
+    : html`<a class="sha" href="${link}" rel="noreferrer" aria-label="The commit ${text}">${text}</a>`;
+}
+
+export function isLive(deployment: DeploymentJson, project: Pick<ProjectJson, "live"> | null): boolean {
+  return deployment.state === "succeeded" && project?.live?.commit === shownCommit(deployment);
+}
+
 /** What changed from one commit to another; GitHub, Gitea, Forgejo and Gogs have it at the same path. */
 export function compareLink(
   { webUrl }: Repository,
