@@ -7,7 +7,6 @@ import { secretsIn } from "#platform/docker/health";
 import type { Project } from "#projects/project";
 import type { Redactor } from "#redaction";
 import { createLineCutter, type LineCutter } from "#runner/log-file";
-import type { ProjectScript } from "#runner/script";
 import { readLines } from "./client.ts";
 import type { Stream } from "./context.ts";
 import type { ServiceLogEvent } from "./shapes.ts";
@@ -56,15 +55,6 @@ export async function openServiceLog(
   });
 }
 
-interface Source {
-  readonly dockerHost: string | undefined;
-  /** The project's, as the engine's host has it. */
-  readonly directory: string;
-  readonly redactor: ProjectScript["redactor"];
-  /** The variables whose values commands print: a container may have got them. */
-  readonly secretNames: readonly string[];
-}
-
 interface ServiceContainer {
   readonly id: string;
   readonly service: string;
@@ -72,9 +62,13 @@ interface ServiceContainer {
   readonly name: string;
 }
 
-async function sourceOf(project: Project): Promise<Source> {
+type Source = Awaited<ReturnType<typeof sourceOf>>;
+
+async function sourceOf(project: Project) {
   const { environment, redactor, secretCommands } = project.script();
+  /** As the engine's host has it. */
   const directory = await project.hostDirectory(project.settings.repoPath);
+  /** The variables whose values commands print: a container may have got them. */
   const secretNames = Object.keys(secretCommands);
   return { dockerHost: environment.DOCKER_HOST, directory, redactor, secretNames };
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { json } from "node:stream/consumers";
+import type { requestFor } from "#calls/table";
 import { atMost } from "#platform/async";
 import { openHttp, withShortPath } from "#platform/http";
 import { type HttpProblemCode, type Problem, ProblemError } from "#problems";
@@ -13,11 +14,7 @@ export interface Visit {
 }
 
 /** The request for a call. */
-export interface RunRequest {
-  readonly method: "GET" | "POST";
-  readonly path: string;
-  readonly body?: string;
-}
+export type RunRequest = ReturnType<typeof requestFor>;
 
 /** `hotpush run`, reached by its socket for the page. Both throw a ProblemError if it refuses, or does not answer in 10 s. */
 export interface RunClient {

@@ -21,22 +21,7 @@ import { replaceFile } from "#platform/files";
 import { sendHttp, withShortPath } from "#platform/http";
 
 /** Verified pushes on disk, each a file of its own until `run` has recorded it: the only way in which a push reaches `run`. */
-export interface Spool {
-  /**
-   * Resolves when the push is on disk, and recorded if that takes less than half a second.
-   *
-   * @throws Error if the spool is full or cannot be written: then nothing is promised
-   */
-  readonly add: (project: string, push: Push) => Promise<PushRecord | StoredPush>;
-  /** @returns null if nobody answers within half a second */
-  readonly dryRun: (project: string, push: Push) => Promise<Would | null>;
-  /** Notes that a secret has signed a delivery. `run` learns of it within some seconds. */
-  readonly noteSecretUse: (project: string, slot: SecretSlot, host: string, delivery: string | null) => void;
-  /** Why no push can be stored, or null. */
-  readonly findFault: () => string | null;
-  /** Stops to offer what waits. What is on disk stays there. */
-  readonly close: () => Promise<void>;
-}
+export type Spool = Awaited<ReturnType<typeof openSpool>>;
 
 export interface SpoolOptions {
   readonly directory: string;
@@ -63,7 +48,7 @@ const longestAnswerBytes = 256 * 1024;
  *
  * @throws the system's error if it cannot be written
  */
-export async function openSpool(options: SpoolOptions): Promise<Spool> {
+export async function openSpool(options: SpoolOptions) {
   const { directory, log, mostWaiting = mostWaitingByDefault } = options;
   mkdirSync(directory, { recursive: true, mode: 0o750 });
   const opened = await open(directory, constants.O_RDONLY | constants.O_DIRECTORY);
@@ -76,6 +61,11 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   let isOffering = false;
   const findProbeFault = checkAtMostEvery(probeEveryMs, () => (canWrite(directory) ? null : unwritable));
 
+  /**
+   * Resolves when the push is on disk, and recorded if that takes less than half a second.
+   *
+   * @throws Error if the spool is full or cannot be written: then nothing is promised
+   */
   async function add(project: string, push: Push): Promise<PushRecord | StoredPush> {
     if (waiting >= mostWaiting)
       throw new Error(`${mostWaiting} pushes wait to be recorded: the spool is full`);
@@ -173,18 +163,22 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
   const sweeping = sweepAgain();
   return {
     add,
-    async dryRun(project, push) {
+    /** @returns null if nobody answers within half a second */
+    async dryRun(project: string, push: Push): Promise<Would | null> {
       const asked = ask<{ readonly would: Would | null }>("/front/dry-run", { project, push });
       return (await inTime(asked))?.would ?? null;
     },
-    noteSecretUse(project, slot, host, deliveryId) {
+    /** Notes that a secret has signed a delivery. `run` learns of it within some seconds. */
+    noteSecretUse(project: string, slot: SecretSlot, host: string, deliveryId: string | null): void {
       uses.set(`${project} ${slot}`, { project, slot, host, deliveryId });
     },
-    findFault() {
+    /** Why no push can be stored, or null. */
+    findFault(): string | null {
       if (waiting >= mostWaiting) return "The spool is full: the process that deploys records no pushes.";
       return findProbeFault();
     },
-    async close() {
+    /** Stops to offer what waits. What is on disk stays there. */
+    async close(): Promise<void> {
       stopping.abort();
       await sweeping;
       await opened.close();

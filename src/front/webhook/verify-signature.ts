@@ -1,4 +1,4 @@
-import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, createSecretKey, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Secrets } from "#config/project";
 import type { Secret, SecretSlot } from "#config/secret";
@@ -8,22 +8,16 @@ export type SignatureClaim =
   | { readonly kind: "missing" }
   | { readonly kind: "malformed"; readonly reason: string }
   | { readonly kind: "unsupported"; readonly help: string }
-  | BodySignature
-  | StandardWebhookSignature;
+  | VerifiableSignature;
 
-/** HMAC-SHA256 over the body; if several headers carry one, each must be right. */
-export interface BodySignature {
-  readonly kind: "body";
+export type VerifiableSignature = {
   readonly digests: readonly Buffer[];
-}
-
-/** Standard Webhooks 1.0.0: HMAC-SHA256 over `id.timestamp.body`; one of several signatures must be right. */
-export interface StandardWebhookSignature {
-  readonly kind: "standard-webhooks";
-  readonly id: string;
-  readonly timestamp: string;
-  readonly digests: readonly Buffer[];
-}
+} & /** HMAC-SHA256 over the body; if several headers carry one, each must be right. */
+(
+  | { readonly kind: "body" }
+  /** Standard Webhooks 1.0.0: HMAC-SHA256 over `id.timestamp.body`; one of several signatures must be right. */
+  | { readonly kind: "standard-webhooks"; readonly id: string; readonly timestamp: string }
+);
 
 /** 64 hex digits and nothing else: `Buffer.from(text, "hex")` alone would drop everything after the first bad digit. */
 const digestHex = /^[0-9a-fA-F]{64}$/;
@@ -73,13 +67,7 @@ function malformed(reason: string): SignatureClaim {
 }
 
 /** The keys of a secret, ready for use. */
-export interface SlotKeys {
-  readonly slot: SecretSlot;
-  readonly body: KeyObject;
-  readonly standardWebhooks: KeyObject;
-}
-
-export type VerifiableSignature = BodySignature | StandardWebhookSignature;
+export type SlotKeys = ReturnType<typeof keysOf>;
 
 /** Standard Webhooks leaves the tolerance open; all its reference libraries accept five minutes, both ways. */
 const toleranceSeconds = 300;
@@ -90,7 +78,7 @@ export function makeKeys({ current, previous }: Secrets): readonly SlotKeys[] {
 }
 
 /** Standard Webhooks 1.0.0: `whsec_` and the key in base64; any other secret is used as it is. */
-function keysOf(slot: SecretSlot, secret: Secret): SlotKeys {
+function keysOf(slot: SecretSlot, secret: Secret) {
   const text = secret.reveal();
   const body = createSecretKey(Buffer.from(text));
   if (!text.startsWith("whsec_")) return { slot, body, standardWebhooks: body };
