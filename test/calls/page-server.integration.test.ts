@@ -93,8 +93,8 @@ test("a flood of refused attempts pushes nothing out of the audit log", async (t
   assert.deepEqual(await auditOf(service), before);
 });
 
-function ask(service: RunningService, call: string, credential: string | null, body = {}, address?: string) {
-  return callAsPage(service, call, { credential, body, ...(address && { address }) });
+function ask(service: RunningService, call: string, credential: string | null, body = {}) {
+  return callAsPage(service, call, { credential, body });
 }
 
 async function auditOf({ statePath }: RunningService) {
