@@ -87,14 +87,13 @@ interface EventOf {
 export function followRun<Name extends keyof EventOf>(
   place: ServicePlace,
   name: Name,
-  asked: Omit<Asked<Name>, "format">,
+  asked: Asked<Name>,
   options: CallOptions & { readonly signal: AbortSignal },
 ): AsyncGenerator<EventOf[Name], void, void> {
-  const lines = { ...asked, ...(name !== "hold" && { format: "ndjson" }) } as unknown as Asked<Name>;
-  return readLines<EventOf[Name]>(openCall(place, name, lines, options), options.signal);
+  return readLines<EventOf[Name]>(openCall(place, name, asked, options), options.signal);
 }
 
-/** The JSON objects of an answer that goes on, one a line. It ends early if the other side breaks it off. */
+/** The JSON objects of an answer that goes on, one a line, or events. It ends early if the other side breaks it off. */
 export async function* readLines<Event>(
   opening: Promise<IncomingMessage> | IncomingMessage,
   signal: AbortSignal,
@@ -105,7 +104,9 @@ export async function* readLines<Event>(
     for await (const piece of (await opening) as AsyncIterable<Buffer>) {
       const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
       rest = lines.pop() ?? "";
-      for (const line of lines) yield JSON.parse(line) as Event;
+      // Between events are empty lines, and those that keep the connection open.
+      for (const line of lines)
+        if (line.includes("{")) yield JSON.parse(line.replace(/^data: /, "")) as Event;
     }
   } catch (error) {
     if (!signal.aborted && (error as NodeJS.ErrnoException).code !== "ECONNRESET") throw error;

@@ -74,8 +74,8 @@ export const handlers: Handlers = {
 
   log: ofDeployment((_found, path, _project, { format }) => logIn(path, format)),
 
-  events: ofDeployment((found, _path, { store, statePath }, { from, follow, format }, { events, log }) =>
-    eventsIn({ store, statePath, events, log }, found.id, { from, isFollowing: follow === "true", format }),
+  events: ofDeployment((found, _path, { store, statePath }, { from, follow }, { events, log }) =>
+    eventsIn({ store, statePath, events, log }, found.id, { from, isFollowing: follow === "true" }),
   ),
 
   /** Without it a deployment is as good as with it: what keeps it from being signed is a refusal, and no fault. */

@@ -43,7 +43,7 @@ export async function openServiceLog(
       "not_found",
       `No containers of a service ${asked.service} were found. The services are: ${services.join(", ")}.`,
     );
-  return eventStream<ServiceLogEvent>(asked.format, log, (textOf, signal) => {
+  return eventStream<ServiceLogEvent>(log, (textOf, signal) => {
     // Each container waits for the reader. After it has left, nobody else takes an error, which would end the process.
     const texts = new PassThrough().setMaxListeners(0).on("error", () => {});
     const send = async (event: ServiceLogEvent) => {

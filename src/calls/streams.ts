@@ -26,7 +26,6 @@ interface EventsWanted {
   readonly from: number;
   /** Whether to go on until the deployment has ended. */
   readonly isFollowing: boolean;
-  readonly format: "sse" | "ndjson";
 }
 
 /**
@@ -38,9 +37,9 @@ interface EventsWanted {
 export function eventsIn(
   { store, events, statePath, log }: EventsContext,
   id: number,
-  { from, isFollowing, format }: EventsWanted,
+  { from, isFollowing }: EventsWanted,
 ): Stream {
-  return eventStream<ControlEvent>(format, log, async function* (textOf, signal) {
+  return eventStream<ControlEvent>(log, async function* (textOf, signal) {
     const textOfDeployment = (deployment: Deployment) =>
       textOf({ event: "deployment", deployment: deploymentJson(deployment) });
     let wake = () => {};
@@ -83,26 +82,23 @@ function hasChanged(before: Deployment | null, now: Deployment): boolean {
 }
 
 /**
- * Events, one JSON object a line, or as server-sent events (HTML Living Standard, section 9.2).
+ * Server-sent events (HTML Living Standard, section 9.2), each a JSON object.
  *
  * @param read gives their texts when the reader asks for more, until `signal` is aborted
  */
 export function eventStream<Event extends object>(
-  format: "sse" | "ndjson",
   log: Log,
   read: (textOf: (event: Event) => string, signal: AbortSignal) => AsyncIterable<string>,
 ): Stream {
-  const isSse = format === "sse";
-  const [before, after] = isSse ? ["data: ", "\n\n"] : ["", "\n"];
-  const textOf = (event: Event) => `${before}${JSON.stringify(event)}${after}`;
+  const textOf = (event: Event) => `data: ${JSON.stringify(event)}\n\n`;
   return {
     kind: "stream",
-    type: isSse ? "text/event-stream" : "application/x-ndjson",
+    type: "text/event-stream",
     async write(response) {
       const leaving = new AbortController();
       response.once("close", () => leaving.abort());
       const keepOpen = () => response.writableEnded || response.write(":\n\n");
-      const beat = isSse ? setInterval(keepOpen, beatMs).unref() : undefined;
+      const beat = setInterval(keepOpen, beatMs).unref();
       try {
         await pipeline(read(textOf, leaving.signal), response);
       } catch (error) {

@@ -18,14 +18,11 @@ const front = rowsFor("front");
 const server = rowsFor("server");
 
 const anything = <Value>() => v.custom<Value>(() => true);
-const ndjson = "application/x-ndjson";
+const events = "text/event-stream";
 const plain = "text/plain; charset=utf-8";
 
 /** A call that goes on, unless it is not to follow. */
-const going = {
-  follow: v.optional(v.picklist(["true", "false"]), "true"),
-  format: v.optional(v.picklist(["sse", "ndjson"]), "sse"),
-};
+const going = { follow: v.optional(v.picklist(["true", "false"]), "true") };
 
 /**
  * The one table of calls: what `run` answers over its sockets, the API, its document, the commands and the forms of the page
@@ -44,7 +41,7 @@ export const calls = {
   log: viewer("GET /deployments/:id/log", plain, "What its script printed; `timed` as it is stored", {
     format: v.optional(v.picklist(["text", "timed"]), "text"),
   }),
-  events: viewer("GET /deployments/:id/events", ndjson, "What happened since a byte of its log, and on", {
+  events: viewer("GET /deployments/:id/events", events, "What happened since a byte of its log, and on", {
     from: v.optional(takes.place, 0),
     ...going,
   }),
@@ -64,7 +61,7 @@ export const calls = {
   services: operator("GET /projects/:project/services", shapes.services, "The services that have containers"),
   serviceLog: operator(
     "GET /projects/:project/services/:service/log",
-    ndjson,
+    events,
     "What its containers printed, then print",
     {
       service: takes.service,
@@ -96,9 +93,14 @@ export const calls = {
 
   testNotifications: server("POST /projects/:project/notify/test", shapes.notified, "Send test messages"),
   health: server("GET /health", v.strictObject({ status: v.literal("ok") }), "Whether the service works"),
-  hold: server("POST /hold", ndjson, "Let no deployment start for as long as the connection lasts", {
-    reason: takes.reason,
-  }),
+  hold: server(
+    "POST /hold",
+    "application/x-ndjson",
+    "Let no deployment start for as long as the connection lasts",
+    {
+      reason: takes.reason,
+    },
+  ),
   makeLink: server("POST /links", shapes.madeLink, "Make a link that signs somebody in once", takes.named),
   makeToken: server("POST /tokens", shapes.madeToken, "Make a token; it is shown once", takes.named),
   visitors: server("GET /visitors", shapes.visitors, "The sessions and the tokens, without their secrets"),

@@ -27,7 +27,7 @@ async function readWith(
     hostDirectory: async () => directory,
     script: () => ({ environment: env, redactor: createRedactor, secretCommands: { MAIL_USER: ["pass"] } }),
   } as unknown as Project;
-  const wanted = { service: "web", tail: 100, follow: "false", format: "ndjson", ...asked } as const;
+  const wanted = { service: "web", tail: 100, follow: "false", ...asked } as const;
   const { write } = await openServiceLog(project, wanted, pino({ level: "silent" }));
   const response = new PassThrough();
   const written = write(response as unknown as ServerResponse);
@@ -37,10 +37,10 @@ async function readWith(
   const [all] = await Promise.all([text(response), written]);
   return {
     query,
-    lines: all
-      .trim()
-      .split("\n")
-      .map((line) => (JSON.parse(line) as { line: string }).line),
+    lines: Array.from(
+      all.matchAll(/^data: (.+)$/gm),
+      ([, event = ""]) => (JSON.parse(event) as { line: string }).line,
+    ),
   };
 }
 

@@ -20,14 +20,14 @@ test("a database fault ends the stream of events, is logged, and costs nothing e
   const logged: string[] = [];
   const log = pino({}, { write: (line: string) => logged.push(line) });
   const context = { store, statePath, events: new EventEmitter(), log };
-  const reply = eventsIn(context, deployment.id, { from: 0, isFollowing: true, format: "ndjson" });
+  const reply = eventsIn(context, deployment.id, { from: 0, isFollowing: true });
   const port = await listenHere(
     t,
     createServer((_, response) => reply.write(response)),
   );
   const { body } = await fetch(`http://127.0.0.1:${port}/`);
   const pieces = (body as unknown as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
-  assert.match(String(Buffer.from((await pieces.next()).value)), /^{"event":"deployment".*"running"/);
+  assert.match(String(Buffer.from((await pieces.next()).value)), /^data: {"event":"deployment".*"running"/);
   // As after a disk fault, if the database cannot be opened again.
   store.close();
   await assert.rejects(pieces.next());
@@ -44,7 +44,7 @@ test("a reader that takes long to read the end gets it whole", async (t) => {
       reading.promise.then(() => done());
     },
   });
-  const stream = eventStream("sse", pino({ level: "silent" }), async function* (textOf) {
+  const stream = eventStream(pino({ level: "silent" }), async function* (textOf) {
     yield textOf({ event: "last" });
   });
   const written = stream.write(response as unknown as ServerResponse);

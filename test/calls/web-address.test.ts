@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -21,13 +20,6 @@ test("a remote that is no git host, or would be no address, leads nowhere", (t) 
   for (const remote of ["../app.git", "file:///srv/app", 'git@host:a"onclick=b', "javascript:alert(1)"])
     assert.equal(addressFor(t, remote), null, remote);
   assert.equal(webAddress(temporaryDirectory(t)), null);
-});
-
-test("a pipe in place of git's configuration is not waited for", (t) => {
-  const directory = temporaryDirectory(t);
-  mkdirSync(join(directory, ".git"));
-  execFileSync("mkfifo", [join(directory, ".git/config")]);
-  assert.equal(webAddress(directory), null);
 });
 
 function addressFor(t: TestContext, remote: string): string | null {
