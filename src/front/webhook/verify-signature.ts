@@ -12,8 +12,7 @@ export type SignatureClaim =
 
 export type VerifiableSignature = {
   readonly digests: readonly Buffer[];
-} & /** HMAC-SHA256 over the body; if several headers carry one, each must be right. */
-(
+} /** HMAC-SHA256 over the body; if several headers carry one, each must be right. */ & (
   | { readonly kind: "body" }
   /** Standard Webhooks 1.0.0: HMAC-SHA256 over `id.timestamp.body`; one of several signatures must be right. */
   | { readonly kind: "standard-webhooks"; readonly id: string; readonly timestamp: string }

@@ -109,8 +109,7 @@ function screenOf(deployment: DeploymentJson, live = cannedDeployment(), who = o
 
 function historyScreen(last: DeploymentJson, who: typeof operator): Screen {
   const history = { deployments: [last], next: 3 };
-  const shown = { history, state: null, isFirstPage: true };
-  return projectScreen(who, { ...shown, project: cannedProject("shop", { last }) });
+  return projectScreen(who, cannedProject("shop", { last }), history, new URLSearchParams());
 }
 
 /** Each screen with `text` wherever somebody else may have written one. */
@@ -139,13 +138,13 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
     ...cannedHistories(9, [{ project: text, count: 3, tookMs: 9, newestAgoMs: 9 }]),
   ];
   const running = { ...project, last: { ...deployment, state: "running" } as const };
-  const history = { project, history: { deployments, next: 5 } };
+  const history = { deployments, next: 5 };
   return {
     projects: projectsScreen(who, [
       { project, deployments, steps },
       { project: running, deployments, steps },
     ]),
-    project: projectScreen(who, { ...history, state: text, isFirstPage: false }),
+    project: projectScreen(who, project, history, new URLSearchParams({ state: text, before: "9" })),
     deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, before: text }),
     account: accountScreen(who),
     link: linkScreen(text, text),

@@ -24,13 +24,12 @@ import {
   icon,
   isLive,
   isOver,
-  lastSteps,
   lookOf,
   type Markup,
   shortTitle,
   shownCommit,
   stepTime,
-  stepTone,
+  type Tone,
   titleOf,
 } from "./words.ts";
 
@@ -204,13 +203,20 @@ function facts(deployment: DeploymentJson): Markup {
 
 /** One below the other, each leading to its part of the log. */
 function stepRail(deployment: DeploymentJson, steps: readonly StepJson[]): Markup {
-  const own = lastSteps(deployment, steps);
+  const own = steps.filter(({ attempt }) => attempt === deployment.attempts);
   // The log has the steps of all attempts.
   const before = steps.length - own.length;
   return html`<ol class="steps">${own.map((step, index) => {
     const tone = stepTone(deployment, step, index === own.length - 1);
     return html`<li><a class="row" href="#step-${before + index + 1}">${icon(tone)}<span>${step.name}</span><small class="end soft">${stepTime(step)}</small></a></li>`;
   })}</ol>`;
+}
+
+/** A step that has not ended is the one that runs, or the one in which a deployment ended. */
+function stepTone({ state }: DeploymentJson, { durationMs }: StepJson, isLast: boolean): Tone {
+  if (durationMs === null && state === "running") return "busy";
+  if (isLast && (state === "failed" || state === "timed_out")) return "bad";
+  return isLast && state === "cancelled" ? "idle" : "good";
 }
 
 function deploymentLog(deployment: DeploymentJson): Markup {

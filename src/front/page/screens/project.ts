@@ -27,23 +27,17 @@ export async function findProject({ run, visit, visitor, query }: Wanted, name: 
     ask(run, visit, "projects", {}),
     ask(run, visit, "history", asked),
   ]);
-  const project = projects.find((one) => one.name === name) ?? nothingHere();
+  return projectScreen(visitor, projects.find((one) => one.name === name) ?? nothingHere(), history, query);
+}
+
+/** What was deployed of a project, as far as the `query` of the address asks for it, and what can be done with it. */
+export function projectScreen(
+  visitor: Visitor,
+  project: ProjectJson,
+  history: HistoryJson,
+  query: URLSearchParams,
+): Screen {
   const state = query.get("state");
-  const isFirstPage = !query.has("before");
-  return projectScreen(visitor, { project, history, state, isFirstPage });
-}
-
-export interface ProjectHistory {
-  readonly project: ProjectJson;
-  readonly history: HistoryJson;
-  /** The state that is asked for; null: all. */
-  readonly state: string | null;
-  readonly isFirstPage: boolean;
-}
-
-/** What was deployed of a project, and what can be done with it. */
-export function projectScreen(visitor: Visitor, shown: ProjectHistory): Screen {
-  const { project, history, state, isFirstPage } = shown;
   const { tone, word } = projectLook(project);
   const sentence = `${project.name}: ${word.toLowerCase()}`;
   const logs = visitor.isOperator && html`<a href="/projects/${project.name}/logs">running logs</a>`;
@@ -51,7 +45,7 @@ export function projectScreen(visitor: Visitor, shown: ProjectHistory): Screen {
 ${actionBar(visitor, projectActions(visitor, project))}
 <div class="heading row"><h2>Deployments</h2>${filters(project.name, state)}</div>
 <div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history card">${history.deployments.map((one) => entry(one, project))}</ol>`}</div>
-${pages(project.name, state, history.next, isFirstPage)}`;
+${pages(project.name, state, history.next, !query.has("before"))}`;
   return { title: `${sentence} · Hotpush`, tone, visitor, main, everySeconds: lookEvery(tone) };
 }
 

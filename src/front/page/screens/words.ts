@@ -156,18 +156,6 @@ function isCommit(text: string): boolean {
   return /^[0-9a-f]{40,64}$/.test(text);
 }
 
-/** The steps of the last attempt. */
-export function lastSteps({ attempts }: DeploymentJson, steps: readonly StepJson[]): readonly StepJson[] {
-  return steps.filter(({ attempt }) => attempt === attempts);
-}
-
-/** A step that has not ended is the one that runs, or the one in which a deployment ended. */
-export function stepTone({ state }: DeploymentJson, { durationMs }: StepJson, isLast: boolean): Tone {
-  if (durationMs === null && state === "running") return "busy";
-  if (isLast && (state === "failed" || state === "timed_out")) return "bad";
-  return isLast && state === "cancelled" ? "idle" : "good";
-}
-
 /** How long a step took, or has taken so far: the browser keeps that right. */
 export function stepTime({ durationMs, startedAt }: StepJson): Markup {
   if (durationMs !== null) return html`<time>${formatDuration(durationMs)}</time>`;
