@@ -37,7 +37,6 @@ test("the record and the audit log name the token, whatever the page says", asyn
 test("thousands of wrong tokens and links lock nobody out", async (t) => {
   const service = await startAnswering(t);
   const token = await makeToken(service, "viewer");
-  const link = await makeSignInLink(service);
   const guess = () => ask(service, "GET /projects", guessed("hpt_"));
   for (let round = 0; round < 40; round += 1) {
     const guesses = Array.from({ length: 50 }, (_, index) =>
@@ -46,7 +45,8 @@ test("thousands of wrong tokens and links lock nobody out", async (t) => {
     assert.deepEqual(new Set(await Promise.all(guesses)), new Set([401, null]));
   }
   assert.equal((await ask(service, "GET /projects", token)).status, 200);
-  assert.notEqual(await openSession(service, link), null);
+  // A link that was made before would have come of age on a busy machine.
+  assert.notEqual(await openSession(service, await makeSignInLink(service)), null);
 });
 
 test("when a token is revoked, a stream that it opened ends", async (t) => {
