@@ -13,14 +13,15 @@ const lines = [];
 start().catch(reportError);
 
 async function start() {
+  const isOver = section.dataset.over === "true";
   const bytes = await (section.dataset.log ? fetchLog(section.dataset.log) : new Uint8Array());
   if (bytes !== null) await showWhole(bytes);
   for (const control of section.querySelectorAll("[data-js]")) control.removeAttribute("hidden");
-  isRunning = section.dataset.over !== "true";
-  setFollowing(!goToNamed());
+  setRunning(!isOver);
+  if (!goToNamed() && !isOver) setFollowing(true);
   showTail();
   section.dataset.ready = "";
-  if (isRunning) follow();
+  if (!isOver) follow();
 }
 
 /** @returns null if it is refused */
@@ -230,6 +231,16 @@ function distanceToEnd() {
 function setFollowing(value) {
   isFollowing = value && isRunning;
   stayAtEnd();
+  drawFollowing();
+}
+
+function setRunning(value) {
+  isRunning = value;
+  isFollowing &&= value;
+  drawFollowing();
+}
+
+function drawFollowing() {
   followButton.hidden = !isRunning;
   followButton.setAttribute("aria-pressed", String(isFollowing));
 }
@@ -361,8 +372,7 @@ function finish() {
   const last = named().at(-1);
   if (last && section.dataset.state !== "succeeded") last.element.open = true;
   stayAtEnd();
-  isRunning = false;
-  setFollowing(false);
+  setRunning(false);
   section.dataset.over = "true";
   showConnection(true);
   byId("said").textContent = `The log ends: ${section.dataset.state.replace("_", " ")}`;
