@@ -59,7 +59,7 @@ test("a waiting roll-out that is asked to stop says so, and stops waiting", asyn
   const path = lockPath(t);
   const other = await lockRollout(path, 0);
   const stopping = new AbortController();
-  const waiting = lockRollout(path, 2, { report: () => stopping.abort(), signal: stopping.signal });
+  const waiting = lockRollout(path, 60, { report: () => stopping.abort(), signal: stopping.signal });
   await assert.rejects(waiting, isProblem("rollout_interrupted", /asked to stop while it waited/));
   await other.release();
   await (await lockRollout(path, 0)).release();
@@ -95,10 +95,10 @@ test(
   async (t) => {
     const place = { ...makePlace(t), statePath: mountTmpfs(t, 1024 ** 2) };
     const engine = await startEngine(t, place);
-    const first = await run(place, engine, "rollout", "--no-build");
+    const first = await rollOut(place, engine);
     assert.equal(first.code, 0, first.stdout);
     fillDisk(place.statePath);
-    const { code, stdout } = await run(place, engine, "rollout", "--no-build");
+    const { code, stdout } = await rollOut(place, engine);
     assert.match(stdout.trimEnd().split("\n").at(-1) ?? "", /"failed","code":"state_unusable".* serves, but/);
     assert.equal(code, 1);
   },
@@ -107,21 +107,17 @@ test(
 test("a roll-out with a damaged list of versions changes nothing", async (t) => {
   const place = makePlace(t);
   const engine = await startEngine(t, place);
-  await run(place, engine, "rollout", "--no-build");
+  await rollOut(place, engine);
   const [versions = ""] = globSync(join(place.statePath, "rollout/*.json"));
   writeFileSync(versions, "{");
-  const { code, stdout } = await run(place, engine, "rollout", "--no-build");
+  const { code, stdout } = await rollOut(place, engine);
   assert.match(stdout, /^\{"at":"[^"]+","event":"failed","code":"state_unusable".* is damaged .*\n$/);
   assert.equal(code, 1);
 });
 
 /** Rolls out a project without services. */
-async function run(place: Place, engine: string, ...args: readonly string[]): Promise<CommandResult> {
-  const { repoPath, statePath } = place;
+function rollOut(place: Place, engine: string): Promise<CommandResult> {
   const { env } = standInForDocker(place);
-  const DOCKER_HOST = `unix://${engine}`;
-  return await runCli([...args, "--json"], {
-    cwd: repoPath,
-    env: { STATE_PATH: statePath, DOCKER_HOST, ...env },
-  });
+  const own = { STATE_PATH: place.statePath, DOCKER_HOST: `unix://${engine}` };
+  return runCli(["rollout", "--no-build", "--json"], { cwd: place.repoPath, env: { ...own, ...env } });
 }
