@@ -8,6 +8,7 @@ import { findLastGood } from "./history.ts";
 import { isCommitId } from "./push.ts";
 import type { Queue } from "./queue.ts";
 import type { Resolver } from "./resolve.ts";
+import { hasDeployment } from "./store.ts";
 import { type NewImages, withoutTried } from "./watch-images.ts";
 
 export interface CatchUpOptions {
@@ -167,9 +168,7 @@ type Sought = "missed pushes" | "new images";
 
 /** What runs or waits asks the remote for itself. */
 function isBusy(store: Store): boolean {
-  const sql =
-    "SELECT 1 FROM deployments WHERE project = $project AND state IN ('queued', 'running', 'interrupted') LIMIT 1";
-  return store.get(sql) !== undefined;
+  return hasDeployment(store, "project = $project AND state IN ('queued', 'running', 'interrupted')");
 }
 
 function newestId(store: Store): number {

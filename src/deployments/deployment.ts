@@ -91,9 +91,6 @@ export interface Deployment {
   readonly finishedAtMs: number | null;
 }
 
-/** What git reports about the commit that a deployment deploys. */
-export type Source = Pick<Deployment, "checkedOutCommit" | "subject" | "author">;
-
 /** To end the guard with the verdict so far, or to go back to the version before. */
 export type GuardOrder = "end" | "back";
 

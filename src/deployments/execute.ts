@@ -19,6 +19,7 @@ import { pruneHistory } from "./history.ts";
 import { recordStatement } from "./receipt.ts";
 import {
   findDeployment,
+  hasDeployment,
   IllegalTransition,
   isUnasked,
   putBack,
@@ -268,7 +269,7 @@ function watchRollout(
     if (report.liveAtMs !== knownLiveAtMs) store.transaction(() => recordRollout(store, deployment, report));
     knownLiveAtMs = report.liveAtMs;
     if (isNews) onChange(deployment.id, true);
-    if (!isGuarding || isAskedToEnd || !(stopping.aborted || isNextWaiting(store))) return;
+    if (!isGuarding || isAskedToEnd || !(stopping.aborted || hasDeployment(store, isNext))) return;
     exchange.order(deployment.id, "end");
     isAskedToEnd = true;
   }
@@ -283,11 +284,7 @@ function watchRollout(
   return () => clearInterval(timer);
 }
 
-function isNextWaiting(store: Store): boolean {
-  const sql =
-    "SELECT 1 FROM deployments WHERE project = $project AND state = 'queued' AND wait_reason IS NULL LIMIT 1";
-  return store.get(sql) !== undefined;
-}
+const isNext = "project = $project AND state = 'queued' AND wait_reason IS NULL";
 
 /** Records what the roll-out of a run reported, before it is settled. Call it in a transaction. */
 function recordRollout(
@@ -407,13 +404,12 @@ export function takeBack(store: Store, id: number): void {
 
 /** Whether a person, or the guard, has taken the version of a deployment back. */
 export function isTakenBack(store: Store, id: number): boolean {
-  return store.get("SELECT 1 FROM deployments WHERE id = ? AND is_taken_back", id) !== undefined;
+  return hasDeployment(store, "id = ? AND is_taken_back", id);
 }
 
 /** Whether somebody cancelled a deployment since its last start. */
 function isCancelRequested(store: Store, id: number): boolean {
-  const row = store.get("SELECT cancel_asked_at_ms AS at_ms FROM deployments WHERE id = ?", id);
-  return typeof row?.at_ms === "number";
+  return hasDeployment(store, "id = ? AND cancel_asked_at_ms IS NOT NULL", id);
 }
 
 /**

@@ -105,30 +105,25 @@ const deliveriesKept = 50_000;
 /** How much is deleted at once. After a flood of pushes, deleting everything would block the service for seconds. */
 const prunedAtOnce = 500;
 
-/** Deletes the oldest part of a long history. Call it in a transaction. It keeps what has not finished. */
+/**
+ * Deletes the oldest part of a long history. Call it in a transaction. It keeps what has not finished; and the last success of
+ * each kind, because a flood of pushes must not make anybody forget what is live, nor which commit was deployed last.
+ */
 export function pruneHistory(store: Store): void {
-  const oldestKept = "SELECT id FROM deployments WHERE project = $project ORDER BY id DESC LIMIT 1 OFFSET ?";
-  const oldest = store.get(oldestKept, deploymentsKept - 1);
-  if (oldest) pruneDeploymentsBefore(store, Number(oldest.id));
+  const lastGood = `SELECT id FROM (SELECT id, max(queue_order) FROM deployments WHERE project = $project AND state = 'succeeded'
+    GROUP BY ref, trigger)`;
+  const oldestKept = `SELECT id FROM deployments WHERE project = $project ORDER BY id DESC LIMIT 1 OFFSET ${deploymentsKept - 1}`;
+  const old = `SELECT id FROM deployments WHERE project = $project AND id < (${oldestKept}) AND id NOT IN (${lastGood})
+    AND state NOT IN ('queued', 'running', 'interrupted') ORDER BY id LIMIT ${prunedAtOnce}`;
+  store.run(
+    `UPDATE deliveries SET last_state = (SELECT state FROM deployments WHERE id = deployment_id)
+     WHERE deployment_id IN (${old})`,
+  );
+  store.run(`DELETE FROM receipts WHERE deployment_id IN (${old})`);
+  store.run(`DELETE FROM steps WHERE deployment_id IN (${old})`);
+  store.run(`DELETE FROM deployments WHERE id IN (${old})`);
   store.run(
     `DELETE FROM deliveries WHERE project = $project AND digest IN (SELECT digest FROM deliveries
        WHERE project = $project ORDER BY received_at_ms DESC LIMIT ${prunedAtOnce} OFFSET ${deliveriesKept})`,
   );
-}
-
-/** A flood of pushes must not make anybody forget what is live, nor which commit was deployed last. */
-function pruneDeploymentsBefore(store: Store, id: number): void {
-  const lastGood = (what: string = "") =>
-    `SELECT id FROM (SELECT id, max(queue_order) FROM deployments WHERE project = $project AND state = 'succeeded' ${what})`;
-  const old = `SELECT id FROM deployments WHERE project = $project AND id < ? AND state NOT IN ('queued', 'running', 'interrupted')
-    AND id NOT IN (SELECT id FROM (${lastGood()} UNION ${lastGood("AND trigger <> 'rollback'")} UNION ${lastGood("AND trigger <> 'image'")}) WHERE id IS NOT NULL)
-    ORDER BY id LIMIT ${prunedAtOnce}`;
-  store.run(
-    `UPDATE deliveries SET last_state = (SELECT state FROM deployments WHERE id = deployment_id)
-     WHERE deployment_id IN (${old})`,
-    id,
-  );
-  store.run(`DELETE FROM receipts WHERE deployment_id IN (${old})`, id);
-  store.run(`DELETE FROM steps WHERE deployment_id IN (${old})`, id);
-  store.run(`DELETE FROM deployments WHERE id IN (${old})`, id);
 }

@@ -16,8 +16,10 @@ import {
   claimNext,
   findDeployment,
   findPause,
+  hasDeployment,
   insertDeployment,
   isAfter,
+  isReady,
   isUnasked,
   selectDeployments,
   transition,
@@ -90,7 +92,8 @@ export function createQueue(options: QueueOptions): Queue {
     if (mode !== "idle") return;
     try {
       const resting = executor.resting();
-      if (isHeld() || !hasQueued(store, resting)) {
+      const isQueued = hasDeployment(store, isReady, JSON.stringify(resting));
+      if (isHeld() || !isQueued) {
         turn.leave();
         return;
       }
@@ -145,12 +148,6 @@ export function createQueue(options: QueueOptions): Queue {
   };
 }
 
-function hasQueued(store: Store, resting: readonly number[]): boolean {
-  const sql = `SELECT 1 FROM deployments WHERE project = $project AND state = 'queued'
-    AND id NOT IN (SELECT value FROM json_each(?)) LIMIT 1`;
-  return store.get(sql, JSON.stringify(resting)) !== undefined;
-}
-
 /**
  * Records a push as a deployment. Call it in a transaction. Where its branch is, is asked when it starts. The newest push
  * of a branch waits and supersedes those that waited before it. The same delivery again makes no second deployment; if
@@ -200,8 +197,8 @@ function whyNotAgain(store: Store, { id, ref, state, attempts }: Deployment): st
   if (isTakenBack(store, id)) return `Its version was live and was taken back. ${toDeploy}`;
   if (attempts >= mostAttempts) return `It was started ${attempts} times. ${toDeploy}`;
   // A captured delivery must not undo what came after it, such as a roll back.
-  const sql = `SELECT 1 FROM deployments WHERE id = ? AND ${isAfter("queue_order")}`;
-  if (store.get(sql, id, findLastGood(store, [ref])?.id ?? null)) return null;
+  const last = findLastGood(store, [ref]);
+  if (hasDeployment(store, `id = ? AND ${isAfter("queue_order")}`, id, last?.id ?? null)) return null;
   return `A later deployment of its branch succeeded. ${toDeploy}`;
 }
 

@@ -17,9 +17,9 @@ import type { Store } from "#platform/sqlite";
 import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
 import type { Checks } from "./checks.ts";
-import { type Deployment, liveCommit, type Rest, type Source, stateTexts } from "./deployment.ts";
+import { type Deployment, liveCommit, type Rest, stateTexts } from "./deployment.ts";
 import { findLastGood } from "./history.ts";
-import { isAfter } from "./store.ts";
+import { hasDeployment, isAfter } from "./store.ts";
 
 /** What becomes of a deployment, by where its branch is at the remote. */
 export type Decision =
@@ -259,7 +259,7 @@ export function createResolver(options: ResolverOptions): Resolver {
       if (checkSigned !== null && trigger !== "rollback")
         return refuse(`${found.detail} So no signature can be verified.`);
       const commit = isRepository(checkout) ? await read(pushed) : null;
-      note(store, deployment, sourceOf(commit, null), true);
+      note(store, deployment, commit, null, true);
       return { kind: "deploy", commit: pushed, isSigned: false };
     }
     heardAtMs.set(id, clock());
@@ -277,14 +277,14 @@ export function createResolver(options: ResolverOptions): Resolver {
         last !== null && (await isAncestor(checkout.repoPath, head, liveCommit(last), reader)),
       async findSkip() {
         const reason = commit && live && (await findSkip({ ...options, checkout, deployment, live, commit }));
-        if (reason) note(store, deployment, sourceOf(commit, head), false);
+        if (reason) note(store, deployment, commit, head, false);
         return reason;
       },
       async judgeChecks() {
         const judged =
           (await options.checks?.judge(ref, head, signal, waitsSinceMs(store, ref, head, last))) ?? null;
         // Not the head itself: one that is skipped now may be deployed later.
-        if (judged !== null) note(store, deployment, sourceOf(commit, null), false);
+        if (judged !== null) note(store, deployment, commit, null, false);
         return judged;
       },
     });
@@ -296,7 +296,7 @@ export function createResolver(options: ResolverOptions): Resolver {
     });
     const problem = (await checked) ?? null;
     if (signal.aborted) return ended;
-    note(store, deployment, sourceOf(commit, head), problem === null);
+    note(store, deployment, commit, head, problem === null);
     return problem ? { kind: "refused", problem } : { ...decision, isSigned: checkSigned !== null };
   }
 
@@ -400,8 +400,7 @@ async function fetchHead(checkout: Checkout, ref: string, signal: AbortSignal): 
 /** @param last of a delivery that was sent again, only what came before the run that failed has no say */
 function isAsked(store: Store, { id, trigger }: Deployment, last: Deployment | null): boolean {
   if (trigger === "manual") return true;
-  const sql = `SELECT 1 FROM deployments WHERE id = ? AND ${isAfter("asked_after")}`;
-  return store.get(sql, id, last?.id ?? null) !== undefined;
+  return hasDeployment(store, `id = ? AND ${isAfter("asked_after")}`, id, last?.id ?? null);
 }
 
 /**
@@ -475,9 +474,8 @@ async function speaksForAll({ store, checkout, deployment, live, commit }: SkipO
  * @param which SQL that selects some of them
  */
 function hasTriedSince(store: Store, live: Deployment, which = "", ...values: readonly string[]): boolean {
-  const sql = `SELECT 1 FROM deployments WHERE project = $project AND ${isAfter("queue_order")}
-    AND has_run AND state <> 'succeeded' ${which} LIMIT 1`;
-  return store.get(sql, live.id, ...values) !== undefined;
+  const isSince = `project = $project AND ${isAfter("queue_order")} AND has_run AND state <> 'succeeded' ${which}`;
+  return hasDeployment(store, isSince, live.id, ...values);
 }
 
 const diffTimeoutMs = 60_000;
@@ -498,29 +496,33 @@ async function isSame(
 
 /** A pattern of a directory stands for all that is in it: git takes it so only if the pattern has no wildcard. */
 function pathspecs(paths: readonly string[]): readonly string[] {
-  const spec = (magic: string, path: string) => [`:(${magic},glob)${path}`, `:(${magic},glob)${path}/**`];
-  const excluded = paths.filter((path) => path.startsWith("!"));
-  const included = paths.filter((path) => !path.startsWith("!"));
-  return [
-    ...(included.length === 0 ? [":(top)"] : included.flatMap((path) => spec("top", path))),
-    ...excluded.flatMap((path) => spec("top,exclude", path.slice(1))),
-  ];
+  const isExcluded = (path: string) => path.startsWith("!");
+  const specs = paths.flatMap((path) => {
+    const spec = isExcluded(path) ? `:(top,exclude,glob)${path.slice(1)}` : `:(top,glob)${path}`;
+    return [spec, `${spec}/**`];
+  });
+  return paths.every(isExcluded) ? [":(top)", ...specs] : specs;
 }
 
 const longestSubject = 200;
 const longestAuthor = 100;
 
-/** What is recorded of a commit: cut to a bounded length, and printable. */
-function sourceOf(found: Commit | null, checkedOutCommit: string | null): Source {
-  const subject = printable(found?.subject ?? "", longestSubject);
-  const author = printable(found?.author ?? "", longestAuthor);
-  return { checkedOutCommit, subject: subject.trim() || null, author: author.trim() || null };
-}
-
-/** Records what a deployment is about before its script starts, so that this is known whatever happens to the service. */
-function note(store: Store, { id, attempts }: Deployment, source: Source, doesRun: boolean): void {
+/**
+ * Records what a deployment is about before its script starts, so that this is known whatever happens to the service.
+ *
+ * @param found the commit that is shown, cut to a bounded length, and printable
+ * @param head what it deploys, if that is decided
+ */
+function note(
+  store: Store,
+  { id, attempts }: Deployment,
+  found: Commit | null,
+  head: string | null,
+  doesRun: boolean,
+): void {
+  const subject = printable(found?.subject ?? "", longestSubject).trim() || null;
+  const author = printable(found?.author ?? "", longestAuthor).trim() || null;
   const sql = `UPDATE deployments SET checked_out_commit = ?, subject = ?, author = ?, has_run = max(has_run, ?)
     WHERE id = ? AND attempts = ? AND state = 'running'`;
-  const values = [source.checkedOutCommit, source.subject, source.author, Number(doesRun), id, attempts];
-  store.transaction(() => store.run(sql, ...values));
+  store.transaction(() => store.run(sql, head, subject, author, Number(doesRun), id, attempts));
 }

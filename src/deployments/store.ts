@@ -8,7 +8,7 @@ import {
   type SqlValue,
   type Store,
 } from "#platform/sqlite";
-import { type Problem, type ProblemCode, problems } from "#problems";
+import { type ProblemCode, problems } from "#problems";
 import { readSiteRequests } from "#site-requests";
 import { type Deployment, type DeploymentState, isFinished, transitions } from "./deployment.ts";
 import { reportEnding } from "./outbox.ts";
@@ -59,8 +59,6 @@ const deploymentsSchema: Schema = {
     -- single flight: the database itself refuses a second running deployment of a project
     CREATE UNIQUE INDEX one_running ON deployments (project) WHERE state = 'running';
     CREATE INDEX states ON deployments (project, state, ref);
-    -- the newest of a branch, found without sorting all of it
-    CREATE INDEX branches ON deployments (project, ref);
     CREATE INDEX newest ON deployments (project, id);
     CREATE INDEX places ON deployments (queue_order);
     CREATE INDEX arrivals ON deployments (project, ref, commit_id);
@@ -180,6 +178,11 @@ export function selectDeployment(
   return selectDeployments(store, clauses, ...values)[0] ?? null;
 }
 
+/** Whether there is a deployment that fulfils the SQL condition. */
+export function hasDeployment(store: Store, condition: string, ...values: readonly SqlValue[]): boolean {
+  return store.get(`SELECT 1 FROM deployments WHERE ${condition} LIMIT 1`, ...values) !== undefined;
+}
+
 /** @returns the deployment with `id`, or null if there never was one or it is pruned */
 export function findDeployment(store: Store, id: number): Deployment | null {
   return selectDeployment(store, "WHERE id = ?", id);
@@ -193,6 +196,10 @@ export function isAfter(column: "queue_order" | "asked_after"): string {
   return `${column} > coalesce((SELECT queue_order FROM deployments WHERE id = ?), -9e18)`;
 }
 
+/** SQL: the deployment waits for its turn, and is not among these ids: a JSON array. */
+export const isReady =
+  "project = $project AND state = 'queued' AND id NOT IN (SELECT value FROM json_each(?))";
+
 /** SQL for the last place in the queue. */
 const lastInQueue = "(SELECT coalesce(max(queue_order), 0) + 1 FROM deployments)";
 
@@ -204,26 +211,13 @@ type NewDeployment = Pick<Deployment, "trigger" | "ref" | "commit"> &
 
 /** Adds a deployment at the end of the queue. Call it in a transaction. */
 export function insertDeployment(store: Store, deployment: NewDeployment): Deployment {
-  const { trigger, ref, commit } = deployment;
-  const { before = null, repository = null, host = null, deliveryId = null } = deployment;
-  const { pusher = null, requestedBy = null, images } = deployment;
-  const row = store.get(
-    `INSERT INTO deployments (project, trigger, ref, before_commit, commit_id, repository, host, delivery_id, pusher,
-       requested_by, images, state, queue_order, created_at_ms) VALUES ($project, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ${lastInQueue}, ?) RETURNING ${columns}`,
-    trigger,
-    ref,
-    before,
-    commit,
-    repository,
-    host,
-    deliveryId,
-    pusher,
-    requestedBy,
-    images === undefined ? null : JSON.stringify(images),
-    Date.now(),
-  );
-  if (!row) throw new Error("the new deployment was not inserted");
-  return toDeployment(row);
+  // A member that is not there is NULL.
+  const sql = `INSERT INTO deployments (project, state, queue_order, created_at_ms, trigger, ref, before_commit, commit_id,
+      repository, host, delivery_id, pusher, requested_by, images)
+    SELECT $project, 'queued', ${lastInQueue}, ?, given ->> 'trigger', given ->> 'ref', given ->> 'before', given ->> 'commit',
+      given ->> 'repository', given ->> 'host', given ->> 'deliveryId', given ->> 'pusher', given ->> 'requestedBy',
+      given -> 'images' FROM (SELECT ? AS given) RETURNING ${columns}`;
+  return toDeployment(store.get(sql, Date.now(), JSON.stringify(deployment)) as Row);
 }
 
 /**
@@ -239,12 +233,7 @@ export function numberAfter(store: Store, last: number): void {
   });
 }
 
-interface TransitionDetails {
-  readonly supersededBy?: number | null;
-  readonly exitCode?: number | null;
-  readonly problem?: Problem | null;
-  readonly skipReason?: string | null;
-}
+type TransitionDetails = Partial<Pick<Deployment, "supersededBy" | "exitCode" | "problem" | "skipReason">>;
 
 /** The table has no such transition, or the deployment is in another state by now. */
 export class IllegalTransition extends Error {
@@ -261,24 +250,16 @@ export function transition(
   store: Store,
   { id, state: from }: Pick<Deployment, "id" | "state">,
   to: DeploymentState,
-  { supersededBy = null, exitCode = null, problem = null, skipReason = null }: TransitionDetails = {},
+  details: TransitionDetails = {},
 ): void {
   if (!transitions[from].includes(to)) {
     throw new IllegalTransition(`deployment ${id} cannot go from ${from} to ${to}`);
   }
-  const { changes } = store.run(
-    `UPDATE deployments SET state = ?, superseded_by = ?, exit_code = ?, problem_code = ?, problem_detail = ?,
-       skip_reason = ?, wait_reason = NULL, finished_at_ms = ? WHERE id = ? AND state = ?`,
-    to,
-    supersededBy,
-    exitCode,
-    problem?.code ?? null,
-    problem?.detail ?? null,
-    skipReason,
-    isFinished(to) ? Date.now() : null,
-    id,
-    from,
-  );
+  const sql = `UPDATE deployments SET state = ?, finished_at_ms = ?, wait_reason = NULL, superseded_by = given ->> 'supersededBy',
+      exit_code = given ->> 'exitCode', problem_code = given ->> '$.problem.code', problem_detail = given ->> '$.problem.detail',
+      skip_reason = given ->> 'skipReason' FROM (SELECT ? AS given) WHERE id = ? AND state = ?`;
+  const finishedAtMs = isFinished(to) ? Date.now() : null;
+  const { changes } = store.run(sql, to, finishedAtMs, JSON.stringify(details), id, from);
   if (changes !== 1) throw new IllegalTransition(`deployment ${id} is not ${from} any more`);
   if (to === "queued") store.run(`UPDATE deployments SET queue_order = ${lastInQueue} WHERE id = ?`, id);
   const ended = isFinished(to) ? findDeployment(store, id) : null;
@@ -298,8 +279,7 @@ export function claimNext(store: Store, resting: readonly number[] = []): Deploy
     `UPDATE deployments SET state = 'running', attempts = attempts + 1, started_at_ms = ?, finished_at_ms = NULL,
        cancel_asked_at_ms = NULL, cancelled_by = NULL, checked_out_commit = NULL, subject = NULL, author = NULL,
        live_at_ms = NULL, requests = NULL, signer = NULL, wait_reason = NULL, queue_order = ${lastInQueue}
-     WHERE id = (SELECT id FROM deployments WHERE project = $project AND state = 'queued'
-         AND id NOT IN (SELECT value FROM json_each(?)) ORDER BY queue_order LIMIT 1)
+     WHERE id = (SELECT id FROM deployments WHERE ${isReady} ORDER BY queue_order LIMIT 1)
        AND NOT EXISTS (SELECT 1 FROM deployments WHERE project = $project AND state = 'running')
        AND NOT EXISTS (SELECT 1 FROM pauses WHERE project = $project)
      RETURNING ${columns}`,
@@ -333,7 +313,7 @@ export interface Total {
 }
 
 /** The upper ends of the histograms' buckets. */
-const bucketSeconds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800] as const;
+const bucketSeconds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, Number.POSITIVE_INFINITY];
 
 /**
  * How a deployment ended, in the words of OpenTelemetry's conventions for CI/CD (`cicd.pipeline.result`).
@@ -350,7 +330,7 @@ const results: Partial<Record<DeploymentState, string>> = {
 
 /** Adds a deployment that has ended to the totals, which stay when it is pruned. One that was never started counts nowhere. */
 function addToTotals(store: Store, deployment: Deployment): void {
-  const { project, state, startedAtMs, finishedAtMs } = deployment;
+  const { project, state, trigger, problem, requests, createdAtMs, startedAtMs, finishedAtMs } = deployment;
   const result = results[state];
   if (result === undefined || startedAtMs === null || finishedAtMs === null) return;
   const add = (name: string, labels: string, value: number) => {
@@ -358,35 +338,25 @@ function addToTotals(store: Store, deployment: Deployment): void {
       ON CONFLICT DO UPDATE SET value = value + excluded.value`;
     store.run(sql, project, name, labels, value);
   };
-  const label = `cicd_pipeline_result="${result}"`;
-  addToHistogram(add, "cicd_pipeline_run_duration_seconds", label, finishedAtMs - startedAtMs);
-  if (deployment.problem !== null)
-    add("cicd_pipeline_run_errors_total", `error_type="${deployment.problem.code}"`, 1);
-  if (state === "succeeded" && deployment.trigger === "push")
-    addToHistogram(
-      add,
-      "hotpush_push_to_live_seconds",
-      "",
-      (deployment.liveAtMs ?? finishedAtMs) - deployment.createdAtMs,
-    );
-  for (const { requests, failed } of deployment.requests ?? []) {
-    add("hotpush_rollout_requests_total", "", requests);
+  const addToHistogram = (name: string, label: string, durationMs: number) => {
+    const seconds = Math.max(0, durationMs) / 1_000;
+    for (const end of bucketSeconds) {
+      const le = `le="${end === Number.POSITIVE_INFINITY ? "+Inf" : end}"`;
+      add(`${name}_bucket`, label ? `${label},${le}` : le, Number(seconds <= end));
+    }
+    add(`${name}_sum`, label, seconds);
+    add(`${name}_count`, label, 1);
+  };
+  const durationMs = finishedAtMs - startedAtMs;
+  addToHistogram("cicd_pipeline_run_duration_seconds", `cicd_pipeline_result="${result}"`, durationMs);
+  if (problem !== null) add("cicd_pipeline_run_errors_total", `error_type="${problem.code}"`, 1);
+  const toLiveMs = (deployment.liveAtMs ?? finishedAtMs) - createdAtMs;
+  if (state === "succeeded" && trigger === "push")
+    addToHistogram("hotpush_push_to_live_seconds", "", toLiveMs);
+  for (const { requests: counted, failed } of requests ?? []) {
+    add("hotpush_rollout_requests_total", "", counted);
     add("hotpush_rollout_failed_requests_total", "", failed);
   }
-}
-
-type Add = (name: string, labels: string, value: number) => void;
-
-function addToHistogram(add: Add, name: string, labels: string, durationMs: number): void {
-  const seconds = Math.max(0, durationMs) / 1_000;
-  for (const end of [...bucketSeconds, "+Inf"] as const)
-    add(
-      `${name}_bucket`,
-      [labels, `le="${end}"`].filter(Boolean).join(),
-      Number(seconds <= Number(end) || end === "+Inf"),
-    );
-  add(`${name}_sum`, labels, seconds);
-  add(`${name}_count`, labels, 1);
 }
 
 /** All totals, by project. */
