@@ -17,11 +17,15 @@ export interface EventReport {
   readonly isAfterFailure: boolean;
 }
 
-/** A report that waits to be delivered to one subscriber. */
-export interface WaitingReport {
-  readonly id: number;
+/** A subscriber of a project for whom reports wait. */
+export interface Reader {
   readonly project: string;
   readonly subscriber: string;
+}
+
+/** A report that waits to be delivered to one subscriber. */
+export interface WaitingReport extends Reader {
+  readonly id: number;
   readonly report: EventReport;
 }
 
@@ -33,18 +37,11 @@ export interface WaitingReport {
  */
 export function setSubscribers(store: Store, subscribers: readonly Subscriber[]): void {
   const names = JSON.stringify(subscribers.map(({ name }) => name));
-  store.run(
-    "DELETE FROM subscribers WHERE project = $project AND name NOT IN (SELECT value FROM json_each(?))",
-    names,
-  );
+  const others = "project = $project AND name NOT IN (SELECT value FROM json_each(?))";
+  store.run(`DELETE FROM subscribers WHERE ${others}`, names);
   const sql = `INSERT INTO subscribers (project, name, wants_starts) VALUES ($project, ?, ?)
     ON CONFLICT DO UPDATE SET wants_starts = excluded.wants_starts WHERE wants_starts <> excluded.wants_starts`;
   for (const { name, wantsStarts } of subscribers) store.run(sql, name, Number(wantsStarts));
-}
-
-/** Puts into the outbox that the script of a deployment was started. Call it in a transaction. */
-export function reportStart(store: Store, deployment: Deployment): void {
-  put(store, "started", deployment);
 }
 
 /**
@@ -54,35 +51,27 @@ export function reportStart(store: Store, deployment: Deployment): void {
 export function reportEnding(store: Store, deployment: Deployment): void {
   const { state, project, startedAtMs } = deployment;
   if (startedAtMs === null) return;
-  put(store, "ended", deployment);
+  putReport(store, "ended", deployment);
   if (!["succeeded", "failed", "timed_out"].includes(state)) return;
   const sql = "UPDATE subscribers SET saw_failure = ? WHERE project = ?";
   store.run(sql, Number(state !== "succeeded"), project);
 }
 
-function put(store: Store, event: EventReport["event"], deployment: Deployment): void {
-  store.run(
-    `INSERT INTO outbox (project, subscriber, is_after_failure, event, deployment_id, deployment)
-     SELECT project, name, saw_failure, ?, ?, ? FROM subscribers WHERE project = ? AND (? = 'ended' OR wants_starts)`,
-    event,
-    deployment.id,
-    JSON.stringify(deployment),
-    deployment.project,
-    event,
-  );
+/** Puts what happened to a deployment into the outbox, for those who want it. Call it in a transaction. */
+export function putReport(store: Store, event: "started" | "ended", deployment: Deployment): void {
+  const { id, project } = deployment;
+  const sql = `INSERT INTO outbox (project, subscriber, is_after_failure, event, deployment_id, deployment)
+    SELECT project, name, saw_failure, ?, ?, ? FROM subscribers WHERE project = ? AND (? = 'ended' OR wants_starts)`;
+  store.run(sql, event, id, JSON.stringify(deployment), project, event);
 }
 
 /** Those for whom reports wait. */
-export function listReaders(store: Store): readonly Pick<WaitingReport, "project" | "subscriber">[] {
-  const sql = "SELECT DISTINCT project, subscriber FROM outbox";
-  return store.all(sql) as unknown as readonly Pick<WaitingReport, "project" | "subscriber">[];
+export function listReaders(store: Store): readonly Reader[] {
+  return store.all("SELECT DISTINCT project, subscriber FROM outbox") as unknown as readonly Reader[];
 }
 
 /** The oldest report that waits for a subscriber, or null. */
-export function nextReport(
-  store: Store,
-  { project, subscriber }: Pick<WaitingReport, "project" | "subscriber">,
-): WaitingReport | null {
+export function nextReport(store: Store, { project, subscriber }: Reader): WaitingReport | null {
   const sql = `SELECT id, event, deployment, is_after_failure FROM outbox
     WHERE project = ? AND subscriber = ? ORDER BY id LIMIT 1`;
   const row = store.get(sql, project, subscriber);

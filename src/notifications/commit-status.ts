@@ -1,12 +1,13 @@
 import type { HostedRepository } from "#config/git-hosts";
 import type { CommitStatus } from "#config/project";
 import { type Deployment, liveCommit } from "#deployments/deployment";
+import { branchOf } from "#deployments/push";
 import type { HttpAnswer, HttpRequest } from "#platform/http";
 import { type Message, summaryOf } from "./message.ts";
 import { delivered, failure, request, type SendOutcome, sendOutcomeOf } from "./outcome.ts";
 
 /** What is shown on a commit. */
-export interface StatusOnCommit {
+interface StatusOnCommit {
   readonly commit: string;
   readonly branch: string;
   /** Distinguishes it from those of other projects and programs: `hotpush/shop`. */
@@ -36,18 +37,21 @@ interface HostApi {
 const longestDescription = 140;
 /** Of Bitbucket. */
 const longestKey = 40;
-const githubWords = { running: "pending", succeeded: "success", failed: "failure", cancelled: "error" };
-const gitlabWords = { running: "running", succeeded: "success", failed: "failed", cancelled: "canceled" };
 /** The right to write, whatever the host says of the commit. */
 const isPermitted = (answered: number) => answered !== 401 && answered !== 403 && answered < 500;
 const linkAs = (name: string, { link }: StatusOnCommit) => (link ? { [name]: link } : {});
 
+/** What Gitea took over from GitHub. */
+const githubLike = {
+  path: (commit: string) => `/statuses/${commit}`,
+  body: (status: StatusOnCommit) => ({ context: status.context, ...linkAs("target_url", status) }),
+  states: { running: "pending", succeeded: "success", failed: "failure", cancelled: "error" },
+};
+
 const gitea: HostApi = {
+  ...githubLike,
   headers: (token) => ({ authorization: `token ${token}` }),
   repository: (repository) => `${rootOf(repository)}/api/v1/repos/${ownerAndName(repository)}`,
-  path: (commit) => `/statuses/${commit}`,
-  body: (status) => ({ context: status.context, ...linkAs("target_url", status) }),
-  states: githubWords,
   // A commit that is not there is a fault of the server to some versions.
   mayShow: (answered) => answered === 500 || isPermitted(answered),
 };
@@ -57,6 +61,7 @@ const hostApis: Readonly<Record<CommitStatus["host"], HostApi>> = {
   forgejo: gitea,
   // The REST API of GitHub and of GitHub Enterprise Server.
   github: {
+    ...githubLike,
     headers: (token) => ({
       authorization: `Bearer ${token}`,
       accept: "application/vnd.github+json",
@@ -67,9 +72,6 @@ const hostApis: Readonly<Record<CommitStatus["host"], HostApi>> = {
       const api = isCloud ? "https://api.github.com" : `${rootOf(repository)}/api/v3`;
       return `${api}/repos/${ownerAndName(repository)}`;
     },
-    path: (commit) => `/statuses/${commit}`,
-    body: (status) => ({ context: status.context, ...linkAs("target_url", status) }),
-    states: githubWords,
     // Without the right, a public repository answers 404, as if it was not there.
     mayShow: (answered) => answered === 422,
   },
@@ -77,9 +79,9 @@ const hostApis: Readonly<Record<CommitStatus["host"], HostApi>> = {
   gitlab: {
     headers: (token) => ({ "private-token": token }),
     repository: ({ url }) => `${url.origin}/api/v4/projects/${encodeURIComponent(url.pathname.slice(1))}`,
-    path: (commit) => `/statuses/${commit}`,
+    path: githubLike.path,
     body: (status) => ({ name: status.context, ref: status.branch, ...linkAs("target_url", status) }),
-    states: gitlabWords,
+    states: { running: "running", succeeded: "success", failed: "failed", cancelled: "canceled" },
     mayShow: isPermitted,
     // The host refuses a state that it has: "Cannot transition status via :run from :running".
     hasItAlready: ({ status, body }) => status === 400 && body.includes("Cannot transition status"),
@@ -156,10 +158,9 @@ const notThere: SendOutcome = {
 /** What a commit of a deployment shows. */
 function statusOf(message: Message, commit: string): StatusOnCommit {
   const { ref, project, state } = message.report.deployment;
-  const branch = ref.replace(/^refs\/heads\//, "");
   const { link } = message;
-  const shown = { commit, branch, link, context: `hotpush/${project}`, state: shownStates[state] };
-  return { ...shown, description: summaryOf(message) };
+  const shown = { commit, branch: branchOf(ref), link, context: `hotpush/${project}` };
+  return { ...shown, state: shownStates[state], description: summaryOf(message) };
 }
 
 /** A push that changes nothing of the project is no reason for a red mark. */
@@ -175,22 +176,16 @@ const shownStates: Readonly<Record<Deployment["state"], StatusOnCommit["state"]>
   superseded: "cancelled",
 };
 
-/** The path below the repository's address, and the body, that show a status on a commit. */
-export function statusRequest(repository: HostedRepository, status: StatusOnCommit) {
-  const { states, body, path } = hostApis[repository.host];
-  const { description: text } = status;
-  const description = text.length > longestDescription ? `${text.slice(0, longestDescription - 1)}…` : text;
-  const shown = { state: states[status.state], description, ...body(status, repository) };
-  return { path: path(status.commit), body: shown };
-}
-
 function askForStatus(
   settings: CommitStatus,
   status: StatusOnCommit,
   signal?: AbortSignal,
 ): Promise<HttpAnswer> {
-  const { path, body } = statusRequest(settings, status);
-  return askRepository(settings, "POST", path, body, { signal });
+  const { states, body, path } = hostApis[settings.host];
+  const { description: text } = status;
+  const description = text.length > longestDescription ? `${text.slice(0, longestDescription - 1)}…` : text;
+  const shown = { state: states[status.state], description, ...body(status, settings) };
+  return askRepository(settings, "POST", path(status.commit), shown, { signal });
 }
 
 /** Sends one request to a path below the repository's address in the host's API, with the token. @throws as `sendHttp` */
@@ -201,17 +196,10 @@ export function askRepository(
   body?: object,
   options: Pick<HttpRequest, "signal"> & { readonly longestBytes?: number } = {},
 ): Promise<HttpAnswer> {
-  const { headers } = hostApis[settings.host];
-  const sent = {
-    method,
-    signal: options.signal,
-    headers: {
-      "content-type": "application/json",
-      "user-agent": "hotpush",
-      ...headers(settings.token.reveal()),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  };
+  const token = hostApis[settings.host].headers(settings.token.reveal());
+  const headers = { "content-type": "application/json", "user-agent": "hotpush", ...token };
+  const text = body === undefined ? {} : { body: JSON.stringify(body) };
+  const sent = { method, signal: options.signal, headers, ...text };
   return request(new URL(`${repositoryAddress(settings)}${path}`), sent, options.longestBytes);
 }
 

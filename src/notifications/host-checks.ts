@@ -9,8 +9,8 @@ import { failure, sendOutcomeOf } from "./outcome.ts";
 
 /** A list of checks in the API of a git host. */
 interface CheckList {
-  /** Below the address of the repository. */
-  readonly path: (commit: string, branch: string, page: number) => string;
+  /** Below the address of the repository, up to what names the page. */
+  readonly path: (commit: string, branch: string) => string;
   /** The member of the answer that has the rows; without it, the answer is an array of them. */
   readonly member?: string;
   /** Reads a row; null: it is no check. */
@@ -28,7 +28,6 @@ interface HostChecks {
 
 const perPage = 100;
 const text = v.nullish(v.string(), "");
-const page100 = (page: number) => `per_page=${perPage}&page=${page}`;
 
 /** GitHub's words of check runs and of statuses, and Gitea's. What is not known is no success. */
 const words: Readonly<Record<string, Check["state"]>> = {
@@ -90,7 +89,7 @@ const gitea: HostChecks = {
   right: "permission repository: Read and write",
   lists: [
     {
-      path: (commit, _, page) => `/commits/${commit}/status?limit=50&page=${page}`,
+      path: (commit) => `/commits/${commit}/status?limit=50`,
       member: "statuses",
       row: status,
       // Its owner chooses how long a page is at most.
@@ -107,21 +106,9 @@ const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
   github: {
     right: "Checks: Read-only, beside Commit statuses: Read and write",
     lists: [
-      {
-        path: (commit, _, page) => `/commits/${commit}/check-suites?${page100(page)}`,
-        member: "check_suites",
-        row: suite,
-      },
-      {
-        path: (commit, _, page) => `/commits/${commit}/check-runs?filter=latest&${page100(page)}`,
-        member: "check_runs",
-        row: run,
-      },
-      {
-        path: (commit, _, page) => `/commits/${commit}/status?${page100(page)}`,
-        member: "statuses",
-        row: status,
-      },
+      githubList("check-suites?", "check_suites", suite),
+      githubList("check-runs?filter=latest&", "check_runs", run),
+      githubList("status?", "statuses", status),
     ],
   },
   // The jobs of its pipelines and what other programs report, of each the last try. A pipeline has all its jobs from the start.
@@ -129,8 +116,8 @@ const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
     right: "scope api, role Developer",
     lists: [
       {
-        path: (commit, branch, page) =>
-          `/repository/commits/${commit}/statuses?ref=${encodeURIComponent(branch)}&${page100(page)}`,
+        path: (commit, branch) =>
+          `/repository/commits/${commit}/statuses?ref=${encodeURIComponent(branch)}&per_page=${perPage}`,
         row: job,
       },
     ],
@@ -139,7 +126,7 @@ const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
     right: "Repositories: Read",
     lists: [
       {
-        path: (commit, _, page) => `/commit/${commit}/statuses?pagelen=${perPage}&page=${page}`,
+        path: (commit) => `/commit/${commit}/statuses?pagelen=${perPage}`,
         member: "values",
         row: build,
         hasMore: (_, { next }) => next !== undefined,
@@ -147,6 +134,10 @@ const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
     ],
   },
 };
+
+function githubList(what: string, member: string, row: CheckList["row"]): CheckList {
+  return { path: (commit) => `/commits/${commit}/${what}per_page=${perPage}`, member, row };
+}
 
 function jobState(status: string, isOptional: boolean): Check["state"] {
   if (status === "success") return "succeeded";
@@ -174,7 +165,7 @@ export async function readHostChecks(
     for (let page = 1; hasMore; page += 1) {
       if (page > mostPages)
         return { kind: "fault", fault: "the commit has too many.", waitMs: longestWaitMs };
-      const read = await readPage(settings, list.path(commit, branch, page), list, signal);
+      const read = await readPage(settings, `${list.path(commit, branch)}&page=${page}`, list, signal);
       if ("fault" in read) return { kind: "fault", ...read };
       checks.push(...read.checks);
       hasMore = read.hasMore;
@@ -183,10 +174,7 @@ export async function readHostChecks(
   return { kind: "checks", checks };
 }
 
-interface Fault {
-  readonly fault: string;
-  readonly waitMs: number;
-}
+type Fault = Omit<Extract<ChecksReading, { readonly kind: "fault" }>, "kind">;
 
 async function readPage(
   settings: CommitStatus,
@@ -196,8 +184,8 @@ async function readPage(
 ): Promise<{ readonly checks: readonly Check[]; readonly hasMore: boolean } | Fault> {
   const name = gitHosts[settings.host].title;
   try {
-    const longestBytes = longestAnswerBytes;
-    const answer = await askRepository(settings, "GET", path, undefined, { signal, longestBytes });
+    const options = { signal, longestBytes: longestAnswerBytes };
+    const answer = await askRepository(settings, "GET", path, undefined, options);
     if (answer.status !== 200) return faultOf(settings, answer);
     const body = parsed(answer.body);
     // Of a commit without statuses, Gitea's list is null.

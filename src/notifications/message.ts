@@ -4,6 +4,7 @@ import { onlyProjectName } from "#config/server";
 import { formatDuration } from "#config/values";
 import { liveCommit, stateTexts } from "#deployments/deployment";
 import type { EventReport } from "#deployments/outbox";
+import { branchOf, shortCommit } from "#deployments/push";
 import { findDeployment, listSteps } from "#deployments/store";
 import type { Store } from "#platform/sqlite";
 import { printable } from "#platform/terminal";
@@ -87,8 +88,8 @@ export function detailsOf({ report, step }: Message): readonly string[] {
   if (report.event === "test") return ["Messages about deployments will arrive here."];
   const { deployment } = report;
   const { ref, subject, author, problem, skipReason } = deployment;
-  const branch = ref.replace(/^refs\/heads\//, "");
-  const commit = [`${branch} at ${liveCommit(deployment).slice(0, 7)}`, subject].filter(Boolean).join(": ");
+  const what = `${branchOf(ref)} at ${shortCommit(liveCommit(deployment))}`;
+  const commit = subject ? `${what}: ${subject}` : what;
   return [
     author ? `${commit} (${author})` : commit,
     ...(problem ? [problem.detail] : []),

@@ -3,9 +3,10 @@ import type { Deployment } from "#deployments/deployment";
 import {
   listReaders,
   nextReport,
+  putReport,
+  type Reader,
   removeReport,
   removeReportsBefore,
-  reportStart,
   type Subscriber,
   type WaitingReport,
 } from "#deployments/outbox";
@@ -44,7 +45,6 @@ export interface NotificationOptions {
 
 /** Sends a report to one subscriber. Rejects only if the database cannot be read. */
 export type Send = (report: WaitingReport, signal: AbortSignal) => Promise<SendOutcome>;
-export type Reader = Pick<WaitingReport, "project" | "subscriber">;
 
 const longestRetryMs = 15 * 60_000;
 /** A report that could not be delivered for so long is given up. */
@@ -121,7 +121,7 @@ export function createNotifications(options: NotificationOptions): Notifications
       try {
         // What was found out about its commit since it was claimed is on record.
         const started = findDeployment(view, deployment.id) ?? deployment;
-        view.transaction(() => reportStart(view, started));
+        view.transaction(() => putReport(view, "started", started));
       } catch (error) {
         logFault(error);
       }
@@ -173,15 +173,8 @@ function logOutcome(
   { fault }: Exclude<SendOutcome, { kind: "delivered" }>,
   waitMs: number | null,
 ): void {
-  const fields = {
-    event: "notifications.not_delivered",
-    project,
-    subscriber,
-    deployment: report.deployment.id,
-  };
+  const { id } = report.deployment;
+  const fields = { event: "notifications.not_delivered", project, subscriber, deployment: id };
   const next = waitMs === null ? "It is given up" : `Trying again in ${Math.ceil(waitMs / 1_000)} s`;
-  log.warn(
-    fields,
-    `A report on deployment ${report.deployment.id} was not taken by ${subscriber}: ${fault}. ${next}`,
-  );
+  log.warn(fields, `A report on deployment ${id} was not taken by ${subscriber}: ${fault}. ${next}`);
 }

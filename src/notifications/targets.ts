@@ -36,15 +36,11 @@ export async function sendToTarget(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const { format, judge } = kinds[target.kind];
-  const { body, url = target.url.reveal(), headers } = format(message, target);
-  const text = JSON.stringify(body);
+  const { body: content, url = target.url.reveal(), headers: more } = format(message, target);
+  const body = JSON.stringify(content);
+  const headers = { "content-type": "application/json", ...more?.(body) };
   try {
-    const answer = await request(new URL(url), {
-      method: "POST",
-      body: text,
-      signal,
-      headers: { "content-type": "application/json", ...headers?.(text) },
-    });
+    const answer = await request(new URL(url), { method: "POST", body, signal, headers });
     return judge?.(answer) ?? sendOutcomeOf(answer);
   } catch (error) {
     return failure(error);
@@ -101,10 +97,8 @@ const longestDescription = 4_096;
 
 function formatDiscord(message: Message): Formatted {
   const asText = (text: string) => text.replaceAll(/[\\*_~`|<>[\]()#]/g, "\\$&");
-  const details = detailsOf(message)
-    .map(asText)
-    .join("\n")
-    .slice(0, longestDescription / 2);
+  const text = detailsOf(message).map(asText).join("\n");
+  const details = text.slice(0, longestDescription / 2);
   const room = longestDescription - details.length - "\n```\n\n```".length;
   const lines = message.lastLines.join("\n").replaceAll("```", "'''").slice(-room);
   const embed = {
@@ -146,10 +140,8 @@ function formatNtfy(message: Message, { url, key }: NotifyTarget): Formatted {
 /** For an Apprise API, at the address of a configuration: `http://apprise:8000/notify/KEY`. */
 function formatApprise(message: Message): Formatted {
   const lines = [...detailsOf(message), ...message.lastLines, ...(message.link ? [message.link] : [])];
-  const title = headlineOf(message);
   const body = lines.join("\n");
-  const type = toneOf(message);
-  return { body: { title, body, type, format: "text" } };
+  return { body: { title: headlineOf(message), body, type: toneOf(message), format: "text" } };
 }
 
 function judgeApprise({ status }: HttpAnswer): SendOutcome | null {
@@ -184,21 +176,10 @@ export async function sendTestMessages(
   const reasons = { problem: null, skipReason: null, waitReason: null };
   const noResult = { ...reasons, supersededBy: null, exitCode: null, requests: null, liveAtMs: null };
   const nowMs = Date.now();
-  const deployment: Deployment = {
-    id: 0,
-    project,
-    state: "succeeded",
-    attempts: 1,
-    trigger: "manual",
-    ref: "refs/heads/main",
-    commit: "0".repeat(40),
-    createdAtMs: nowMs,
-    startedAtMs: nowMs,
-    finishedAtMs: nowMs,
-    ...nobody,
-    ...nothing,
-    ...noResult,
-  };
+  const times = { createdAtMs: nowMs, startedAtMs: nowMs, finishedAtMs: nowMs };
+  const what = { id: 0, project, trigger: "manual", ref: "refs/heads/main", commit: "0".repeat(40) } as const;
+  const made = { ...what, state: "succeeded", attempts: 1, ...times } as const;
+  const deployment: Deployment = { ...made, ...nobody, ...nothing, ...noResult };
   const report = { event: "test", deployment, isAfterFailure: false } as const;
   const message = { report, step: null, lastLines: [], link: null };
   return await Promise.all(

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { cancelQueued } from "../../src/deployments/execute.ts";
-import { nextReport, removeReport, reportStart, setSubscribers } from "../../src/deployments/outbox.ts";
+import { nextReport, putReport, removeReport, setSubscribers } from "../../src/deployments/outbox.ts";
 import { claimNext } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, record, run, temporaryStore } from "../harness/store.ts";
@@ -53,7 +53,7 @@ test("the start of a script is reported to those who want it", (t) => {
   store.transaction(() => {
     const claimed = claimNext(store);
     assert.ok(claimed);
-    reportStart(store, claimed);
+    putReport(store, "started", claimed);
   });
   assert.deepEqual(takeAll(store, "starts"), ["1 started running"]);
   assert.deepEqual(takeAll(store), []);

@@ -6,10 +6,9 @@ import { makeSecret } from "../../src/config/secret.ts";
 import type { Deployment } from "../../src/deployments/deployment.ts";
 import { findDeployment } from "../../src/deployments/store.ts";
 import {
+  findTokenFault,
   repositoryAddress,
-  type StatusOnCommit,
   sendCommitStatus,
-  statusRequest,
 } from "../../src/notifications/commit-status.ts";
 import { type NotifyTargetServer, startTarget } from "../harness/listen.ts";
 import { commitOf, pushOf, record, temporaryStore } from "../harness/store.ts";
@@ -60,33 +59,33 @@ const expected: Readonly<Record<CommitStatus["host"], Expected>> = {
   },
 };
 
+/** What GitLab answers to a state that it has. */
+const has = JSON.stringify({ message: "Cannot transition status via :run from :running" });
+
 for (const host of statusHosts) {
   test(`${host} gets the status of a commit with each documented field, and its own word`, async (t) => {
     const { path, headers, body, words } = expected[host];
-    const server = await startTarget(t, (response) => void response.writeHead(201).end("{}"));
+    const server = await startTarget(t);
     assert.deepEqual(await send(t, host, server, { state: "failed" }), { kind: "delivered" });
     for (const state of states) await send(t, host, server, { state });
     const [request, ...others] = server.requests;
     assert.deepEqual([request?.method, request?.path, request?.json], ["POST", path, body]);
-    assert.partialDeepStrictEqual(request?.headers, {
-      "content-type": "application/json",
-      "user-agent": "hotpush",
-      ...headers,
-    });
-    assert.deepEqual(
-      others.map(({ json }) => json.state),
-      words,
-    );
+    const usual = { "content-type": "application/json", "user-agent": "hotpush" };
+    assert.partialDeepStrictEqual(request?.headers, { ...usual, ...headers });
+    assert.equal(others.map(({ json }) => json.state).join(), words.join());
   });
 }
 
-test("GitLab's refusal of a state that it has counts as done", async (t) => {
-  const text = JSON.stringify({ message: "Cannot transition status via :run from :running" });
-  const server = await startTarget(t, (response) => void response.writeHead(400).end(text));
-  assert.equal((await send(t, "gitlab", server, { state: "running" })).kind, "delivered");
-  const other = await startTarget(t, (response) => void response.writeHead(400).end("{}"));
-  assert.equal((await send(t, "gitlab", other, { state: "running" })).kind, "refused");
-});
+for (const [what, host, status, text, kind] of [
+  ["GitLab's refusal of a state that it has counts as done", "gitlab", 400, has, "delivered"],
+  ["another refusal of it does not", "gitlab", 400, "{}", "refused"],
+  ["a commit that is not there ends the attempts", "github", 404, "", "refused"],
+  ["a wrong token does not end them", "github", 401, "", "failed"],
+] as const)
+  test(what, async (t) => {
+    const server = await startTarget(t, (response) => void response.writeHead(status).end(text));
+    assert.equal((await send(t, host, server, { state: "running" })).kind, kind);
+  });
 
 test("a pushed commit that is gone does not keep the result from the one that is live", async (t) => {
   const server = await startTarget(t, (response, { path }) => {
@@ -97,69 +96,76 @@ test("a pushed commit that is gone does not keep the result from the one that is
   assert.deepEqual([outcome.kind, ...commits], ["refused", commit, commitOf("two")]);
 });
 
-test("a commit that is not there ends the attempts, and a wrong token does not", async (t) => {
-  const server = await startTarget(t, (response) => void response.writeHead(404).end());
-  assert.equal((await send(t, "github", server, { state: "failed" })).kind, "refused");
-  const locked = await startTarget(t, (response) => void response.writeHead(401).end());
-  assert.equal((await send(t, "github", locked, { state: "failed" })).kind, "failed");
-});
-
 test("without a page, Bitbucket gets a link to the commit, and the others none", async (t) => {
   for (const host of ["bitbucket-cloud", "github"] as const) {
-    const server = await startTarget(t, (response) => void response.writeHead(201).end("{}"));
+    const server = await startTarget(t);
     await send(t, host, server, { state: "failed" }, null);
     const { url, target_url } = server.requests[0]?.json ?? {};
-    assert.equal(
-      url,
-      host === "bitbucket-cloud" ? `${server.url}/git/octo/app/commits/${commit}` : undefined,
-    );
-    assert.equal(target_url, undefined);
+    const wanted = host === "github" ? undefined : `${server.url}/git/octo/app/commits/${commit}`;
+    assert.deepEqual([url, target_url], [wanted, undefined]);
   }
 });
 
-test("github.com and bitbucket.org have their API at a host of its own, and short limits", () => {
-  const status: StatusOnCommit = {
-    commit,
-    branch: "main",
-    context: `hotpush/${"p".repeat(39)}`,
-    link: null,
-    state: "failed",
-    description: "d".repeat(999),
-  };
-  const shown = (text: string) => {
-    const repository = parseHostedRepository(text) ?? assert.fail(text);
-    const { path, body } = statusRequest(repository, status);
-    return { address: repositoryAddress(repository) + path, body: body as Record<string, unknown> };
-  };
-  const one = shown("https://github.com/octo/app");
-  assert.equal(one.address, `https://api.github.com/repos/octo/app/statuses/${commit}`);
-  assert.equal(String(one.body.description).length, 140);
-  const other = shown("https://bitbucket.org/octo/app.git");
-  const api = "https://api.bitbucket.org/2.0/repositories/octo/app";
-  assert.equal(other.address, `${api}/commit/${commit}/statuses/build`);
-  assert.equal(String(other.body.key).length, 40);
+test("github.com and bitbucket.org have their API at a host of its own, and short limits", async (t) => {
+  for (const [text, api] of [
+    ["https://github.com/octo/app", "https://api.github.com/repos/octo/app"],
+    ["https://bitbucket.org/octo/app.git", "https://api.bitbucket.org/2.0/repositories/octo/app"],
+  ] as const)
+    assert.equal(repositoryAddress(parseHostedRepository(text) ?? assert.fail(text)), api);
+  const server = await startTarget(t);
+  const long = { project: "p".repeat(39), skipReason: "d".repeat(999) };
+  await send(t, "bitbucket-cloud", server, { state: "skipped", ...long });
+  const { key, description: text } = server.requests[0]?.json ?? {};
+  assert.deepEqual([key.length, text.length], [40, 140]);
 });
+
+test("a token that may write passes without marking a commit, one that may only read does not", async (t) => {
+  for (const host of statusHosts) {
+    // What each answers to a status on a commit that is not there, if the token may show one.
+    const { fault, requests } = await checkToken(t, host, 200, host === "github" ? 422 : 404);
+    assert.deepEqual([fault, ...requests.map(({ method }) => method)], [null, "GET", "POST"], host);
+    assert.match(requests[1]?.path ?? "", /\/0{40}(?:\/|$)/);
+    assert.match((await checkToken(t, host, 200, 403)).fault ?? "", /403/);
+  }
+});
+
+test("a token that is not valid, of another repository, or for a public one is found", async (t) => {
+  for (const [getStatus, postStatus] of [
+    [401, 0],
+    [404, 0],
+    [200, 404],
+  ] as const) {
+    const { fault, requests } = await checkToken(t, "github", getStatus, postStatus);
+    assert.match(fault ?? "", new RegExp(`${postStatus || getStatus}`));
+    assert.equal(requests.length, postStatus === 0 ? 1 : 2);
+  }
+});
+
+async function checkToken(t: TestContext, host: CommitStatus["host"], getStatus: number, postStatus: number) {
+  const server = await startTarget(t, (response, { method }) => {
+    response.writeHead(method === "GET" ? getStatus : postStatus).end("{}");
+  });
+  return { fault: await findTokenFault(settingsOf(host, server)), requests: server.requests };
+}
+
+function settingsOf(host: CommitStatus["host"], { url }: NotifyTargetServer): CommitStatus {
+  return { host, url: new URL(`${url}/git/octo/app`), token: makeSecret("a-token-of-a-host") };
+}
 
 async function send(
   t: TestContext,
   host: CommitStatus["host"],
-  { url }: NotifyTargetServer,
+  server: NotifyTargetServer,
   fields: Partial<Deployment>,
   shown: string | null = link,
 ) {
-  const settings = { host, url: new URL(`${url}/git/octo/app`), token: makeSecret("a-token-of-a-host") };
-  const deployment = { ...deploymentFor(t), ...fields };
-  const problem = { code: "script_failed", detail: "The script ended with 7." } as const;
-  const ended = deployment.state === "failed" ? { ...deployment, problem } : deployment;
-  const report = { event: "ended", deployment: ended, isAfterFailure: false } as const;
-  const message = { report, step: null, lastLines: [], link: shown };
-  return await sendCommitStatus(settings, message, new AbortController().signal);
-}
-
-function deploymentFor(t: TestContext): Deployment {
   const store = temporaryStore(t).of("shop");
-  const { deployment } = record(store, pushOf({ commit }));
-  const found = findDeployment(store, deployment.id);
-  assert.ok(found);
-  return { ...found, startedAtMs: 1_000, finishedAtMs: 5_200 };
+  const { id } = record(store, pushOf({ commit })).deployment;
+  const found = findDeployment(store, id) ?? assert.fail();
+  const detail = "The script ended with 7.";
+  const problem = fields.state === "failed" ? ({ code: "script_failed", detail } as const) : null;
+  const deployment = { ...found, startedAtMs: 1_000, finishedAtMs: 5_200, problem, ...fields };
+  const report = { event: "ended", deployment, isAfterFailure: false } as const;
+  const message = { report, step: null, lastLines: [], link: shown };
+  return await sendCommitStatus(settingsOf(host, server), message, new AbortController().signal);
 }

@@ -2,8 +2,14 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { pino } from "pino";
-import { listReaders, nextReport, setSubscribers, type WaitingReport } from "../../src/deployments/outbox.ts";
-import { createNotifications, type Reader, type Send } from "../../src/notifications/notifications.ts";
+import {
+  listReaders,
+  nextReport,
+  type Reader,
+  setSubscribers,
+  type WaitingReport,
+} from "../../src/deployments/outbox.ts";
+import { createNotifications, type Send } from "../../src/notifications/notifications.ts";
 import { delivered, type SendOutcome } from "../../src/notifications/outcome.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, record, run, temporaryStore } from "../harness/store.ts";
