@@ -163,8 +163,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const recorded = await persist(() => {
       recordRollout(store, deployment, report);
       if (report.isTakenBack) takeBack(store, deployment.id);
-      const how = { isCancelled: isCancelled(), doesResume: !stopping.aborted };
-      const settled = settle(store, deployment, ending, how);
+      const settled = settle(store, deployment, ending, { doesResume: !stopping.aborted });
       const ended = findDeployment(store, deployment.id);
       if (ended?.state === "succeeded") recordStatement(store, ended, report);
       return { settled, deployment: ended };
@@ -292,42 +291,30 @@ function recordRollout(
   { id, attempts }: Deployment,
   { liveAtMs, requests, pinned }: DeploymentReport,
 ): void {
-  store.run(
-    "UPDATE deployments SET live_at_ms = ?, requests = ?, images = coalesce(?, images) WHERE id = ? AND attempts = ? AND state = 'running'",
-    liveAtMs,
-    requests && JSON.stringify(requests),
-    pinned && JSON.stringify(pinned),
-    id,
-    attempts,
-  );
-}
-
-interface SettleOptions {
-  /** Whether somebody cancelled it: then it does not run again. */
-  readonly isCancelled?: boolean;
-  /** False while the service stops: the next one decides about an interrupted deployment. */
-  readonly doesResume?: boolean;
+  const sql = `UPDATE deployments SET live_at_ms = ?, requests = ?, images = coalesce(?, images)
+    WHERE id = ? AND attempts = ? AND state = 'running'`;
+  const images = pinned && JSON.stringify(pinned);
+  store.run(sql, liveAtMs, requests && JSON.stringify(requests), images, id, attempts);
 }
 
 /**
  * Records how a running deployment ended, and what happens next if it was interrupted. Call it in a transaction. It is
  * one transaction because in between another instance may record a newer push, which supersedes an interrupted one.
  *
+ * @param options.doesResume false while the service stops: the next one decides about an interrupted deployment
  * @returns the ending as it is recorded
  */
 export function settle(
   store: Store,
   deployment: Deployment,
   ending: Ending,
-  { isCancelled = false, doesResume = false }: SettleOptions = {},
+  { doesResume = false }: { readonly doesResume?: boolean } = {},
 ): Ending {
-  const mayResume = ending.state === "interrupted";
-  const isUnwanted =
-    mayResume &&
-    (isCancelled || isCancelRequested(store, deployment.id) || isTakenBack(store, deployment.id));
-  const { state, ...details } = isUnwanted ? cancelledEnding : ending;
-  transition(store, { id: deployment.id, state: "running" }, state, details);
-  const gaveUp = state === "interrupted" && doesResume ? resume(store, deployment.id) : null;
+  const { id } = deployment;
+  const isUnwanted = isCancelRequested(store, id) || isTakenBack(store, id);
+  const { state, ...details } = ending.state === "interrupted" && isUnwanted ? cancelledEnding : ending;
+  transition(store, { id, state: "running" }, state, details);
+  const gaveUp = state === "interrupted" && doesResume ? resume(store, id) : null;
   return gaveUp ?? { state, ...details };
 }
 

@@ -157,34 +157,27 @@ export function recordPush(store: Store, push: Push): PushRecord {
   const known = store.get("SELECT * FROM deliveries WHERE project = $project AND digest = ?", push.digest);
   if (known) return recordAgain(store, known);
   const deployment = insertDeployment(store, { ...push, trigger: "push" });
-  store.run(
-    "INSERT INTO deliveries (project, digest, deployment_id, ref, commit_id, received_at_ms) VALUES ($project, ?, ?, ?, ?, ?)",
-    push.digest,
-    deployment.id,
-    push.ref,
-    push.commit,
-    Date.now(),
-  );
+  const sql = `INSERT INTO deliveries (project, digest, deployment_id, ref, commit_id, received_at_ms)
+    VALUES ($project, ?, ?, ?, ?, ?)`;
+  store.run(sql, push.digest, deployment.id, push.ref, push.commit, Date.now());
   supersedeWaiting(store, deployment);
-  return { kind: "accepted", deployment: summary(deployment), ...(findPause(store) && pausedDetail) };
+  return accepted(store, deployment);
 }
 
-const pausedDetail = {
-  detail: "The queue of this project is paused. The push is recorded, and waits until hotpush resume.",
-};
+function accepted(store: Store, deployment: Deployment): PushRecord {
+  const detail = "The queue of this project is paused. The push is recorded, and waits until hotpush resume.";
+  return { kind: "accepted", deployment: summary(deployment), ...(findPause(store) && { detail }) };
+}
 
 function recordAgain(store: Store, delivery: Row): PushRecord {
   const deployment = findDeployment(store, Number(delivery.deployment_id));
   if (deployment === null) return { kind: "duplicate", ...pruned(delivery) };
   const refusal = whyNotAgain(store, deployment);
   if (refusal !== null) return { kind: "duplicate", deployment: summary(deployment), detail: refusal };
-  store.run(
-    "UPDATE deployments SET asked_after = queue_order, asked_attempts = attempts, started_at_ms = NULL WHERE id = ?",
-    deployment.id,
-  );
+  const asked = "asked_after = queue_order, asked_attempts = attempts, started_at_ms = NULL";
+  store.run(`UPDATE deployments SET ${asked} WHERE id = ?`, deployment.id);
   transition(store, deployment, "queued");
-  const queued = summary({ ...deployment, state: "queued" });
-  return { kind: "accepted", deployment: queued, ...(findPause(store) && pausedDetail) };
+  return accepted(store, { ...deployment, state: "queued" });
 }
 
 /** Whoever has captured a delivery can send it again, so "try again" has an end. */

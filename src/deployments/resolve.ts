@@ -93,11 +93,8 @@ interface Look {
   readonly judgeChecks: () => Promise<Decision | null>;
 }
 
-interface Rule {
-  readonly name: string;
-  /** @returns null to leave it to the next rule */
-  readonly judge: (look: Look) => Decision | null | Promise<Decision | null>;
-}
+/** @returns null to leave it to the next rule */
+type Rule = (look: Look) => Decision | null | Promise<Decision | null>;
 
 /**
  * The rules on what to deploy, in the order in which they are asked: the first that has an answer decides. A push only says
@@ -105,75 +102,65 @@ interface Rule {
  * before them: without a head there is nothing to ask.
  */
 const rules: readonly Rule[] = [
-  {
-    name: "7. What a person asks for always runs.",
-    judge: (look) => (look.isAsked ? deploy(look) : null),
+  // 7. What a person asks for always runs.
+  (look) => (look.isAsked ? deploy(look) : null),
+
+  // 5a. Catch-up deploys nothing before a first deployment.
+  ({ trigger, live }) => (trigger === "catch-up" && live === null ? skip("Nothing was deployed yet.") : null),
+
+  // 2. A head that may be an old one counts if it is reported twice. So a host that lags rolls nothing back.
+  async (look) => {
+    const isDeployed = isHeadDeployed(look);
+    const isSeen = look.wasSeen && (look.trigger === "catch-up" || !look.containsPushed);
+    const isOld = isDeployed ? look.isUnsure || !look.containsPushed : isSeen || (await look.isBehindLast());
+    if (!isOld || look.isConfirmed()) return null;
+    const { ref, head, pushed } = look;
+    const what = look.containsPushed
+      ? "an older commit than what was deployed or tried last"
+      : `which does not contain ${shortCommit(pushed)}`;
+    return {
+      kind: "wait",
+      reason: `The remote has ${branchOf(ref)} at ${shortCommit(head)}, ${what}. It is asked again, because a git host may lag behind its own push.`,
+    };
   },
-  {
-    name: "5a. Catch-up deploys nothing before a first deployment.",
-    judge: ({ trigger, live }) =>
-      trigger === "catch-up" && live === null ? skip("Nothing was deployed yet.") : null,
+
+  // 3. A head that is live is not deployed again, unless a later script failed: it may have changed what is live.
+  (look) => {
+    const { live, last, head, pushed, ref, containsPushed } = look;
+    if (last === null || !isHeadDeployed(look) || look.isUnsure) return null;
+    const is =
+      live?.id === last.id ? `is live since deployment ${last.id}` : `was deployed by deployment ${last.id}`;
+    const gone = containsPushed ? "" : ` ${shortCommit(pushed)} is not in ${branchOf(ref)} any more.`;
+    return skip(`${shortCommit(head)}, the head of ${branchOf(ref)}, ${is}.${gone}`);
   },
-  {
-    name: "2. A head that may be an old one counts if it is reported twice. So a host that lags rolls nothing back.",
-    async judge(look) {
-      const isDeployed = isHeadDeployed(look);
-      const isSeen = look.wasSeen && (look.trigger === "catch-up" || !look.containsPushed);
-      const isOld = isDeployed
-        ? look.isUnsure || !look.containsPushed
-        : isSeen || (await look.isBehindLast());
-      if (!isOld || look.isConfirmed()) return null;
-      const { ref, head, pushed } = look;
-      const what = look.containsPushed
-        ? "an older commit than what was deployed or tried last"
-        : `which does not contain ${shortCommit(pushed)}`;
-      return {
-        kind: "wait",
-        reason: `The remote has ${branchOf(ref)} at ${shortCommit(head)}, ${what}. It is asked again, because a git host may lag behind its own push.`,
-      };
-    },
+
+  // 5b. After a roll back, a head that was seen before waits for a person.
+  (look) => {
+    const { last, head, ref, wasSeenBeforeLast } = look;
+    if (last?.trigger !== "rollback" || !wasSeenBeforeLast || isHeadDeployed(look)) return null;
+    return skip(
+      `Deployment ${last.id} has rolled back from ${shortCommit(head)}, and ${branchOf(ref)} has nothing newer. To deploy it all the same: hotpush deploy ${branchOf(ref)}`,
+    );
   },
-  {
-    name: "3. A head that is live is not deployed again, unless a later script failed: it may have changed what is live.",
-    judge(look) {
-      const { live, last, head, pushed, ref, containsPushed } = look;
-      if (last === null || !isHeadDeployed(look) || look.isUnsure) return null;
-      const is =
-        live?.id === last.id
-          ? `is live since deployment ${last.id}`
-          : `was deployed by deployment ${last.id}`;
-      const gone = containsPushed ? "" : ` ${shortCommit(pushed)} is not in ${branchOf(ref)} any more.`;
-      return skip(`${shortCommit(head)}, the head of ${branchOf(ref)}, ${is}.${gone}`);
-    },
+
+  // 5c. A commit that failed is not retried by itself.
+  ({ failed, head, ref }) =>
+    failed &&
+    skip(
+      `${shortCommit(head)}, the head of ${branchOf(ref)}, was deployed by deployment ${failed.id}, which ${stateTexts[failed.state]}. To try again: hotpush deploy ${branchOf(ref)}`,
+    ),
+
+  // 6. [skip deploy] and DEPLOY_PATHS.
+  async (look) => {
+    const reason = isHeadDeployed(look) ? null : await look.findSkip();
+    return reason === null ? null : skip(reason);
   },
-  {
-    name: "5b. After a roll back, a head that was seen before waits for a person.",
-    judge(look) {
-      const { last, head, ref, wasSeenBeforeLast } = look;
-      if (last?.trigger !== "rollback" || !wasSeenBeforeLast || isHeadDeployed(look)) return null;
-      return skip(
-        `Deployment ${last.id} has rolled back from ${shortCommit(head)}, and ${branchOf(ref)} has nothing newer. To deploy it all the same: hotpush deploy ${branchOf(ref)}`,
-      );
-    },
-  },
-  {
-    name: "5c. A commit that failed is not retried by itself.",
-    judge({ failed, head, ref }) {
-      if (failed === null) return null;
-      return skip(
-        `${shortCommit(head)}, the head of ${branchOf(ref)}, was deployed by deployment ${failed.id}, which ${stateTexts[failed.state]}. To try again: hotpush deploy ${branchOf(ref)}`,
-      );
-    },
-  },
-  {
-    name: "6. [skip deploy] and DEPLOY_PATHS.",
-    async judge(look) {
-      const reason = isHeadDeployed(look) ? null : await look.findSkip();
-      return reason === null ? null : skip(reason);
-    },
-  },
-  { name: "8. With DEPLOY_AFTER, a head waits for its checks.", judge: ({ judgeChecks }) => judgeChecks() },
-  { name: "1. The head of the branch is deployed.", judge: deploy },
+
+  // 8. With DEPLOY_AFTER, a head waits for its checks.
+  ({ judgeChecks }) => judgeChecks(),
+
+  // 1. The head of the branch is deployed.
+  deploy,
 ];
 
 function deploy({ head }: Pick<Look, "head">): Decision {
@@ -232,8 +219,8 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   async function decide(look: Look): Promise<Decision> {
     if (reported.get(look.ref)?.head !== look.head) reported.delete(look.ref);
-    for (const { judge } of rules) {
-      const decision = await judge(look);
+    for (const rule of rules) {
+      const decision = await rule(look);
       if (decision !== null) return decision;
     }
     throw new Error("no rule has decided");

@@ -5,9 +5,8 @@ import type { NotifyTarget } from "../../src/config/project.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import { findDeployment } from "../../src/deployments/store.ts";
 import type { Message } from "../../src/notifications/message.ts";
-import type { SendOutcome } from "../../src/notifications/outcome.ts";
 import { sendToTarget } from "../../src/notifications/targets.ts";
-import { type ReceivedRequest, startTarget } from "../harness/listen.ts";
+import { startTarget } from "../harness/listen.ts";
 import { commitOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
 const commit = commitOf("one").slice(0, 7);
@@ -15,9 +14,8 @@ const title = `Hotpush on ${hostname()}: deployment 1 failed`;
 
 test("Slack gets text in which nothing of a commit mentions or formats", async (t) => {
   const { request } = await sendTo(t, "slack", { subject: "<!channel> & more" });
-  assert.equal(request.method, "POST");
-  assert.equal(request.path, "/hook");
-  assert.equal(request.headers["content-type"], "application/json");
+  const { method, path, headers } = request;
+  assert.deepEqual([method, path, headers["content-type"]], ["POST", "/hook", "application/json"]);
   assert.deepEqual(request.json, {
     text: `*${title}*\nmain at ${commit}: &lt;!channel&gt; &amp; more (Ada)\nIt ended with 7.\nStep: Build\n\`\`\`\nline one\n'''line two\n\`\`\`\n<https://page.example.com/deployments/1|Open the deployment>`,
     unfurl_links: false,
@@ -68,17 +66,20 @@ test("Apprise gets a title, a body and the type failure", async (t) => {
   });
 });
 
-test("Apprise without a configuration for the key has not delivered anything", async (t) => {
-  const { outcome } = await sendTo(t, "apprise", {}, [], 204);
-  assert.equal(outcome.kind, "failed");
-});
-
-test("an answer of 429 asks for a wait, and one of 410 ends the attempts", async (t) => {
-  const busy = await sendTo(t, "slack", {}, [], 429, { "retry-after": "120" });
-  assert.deepEqual(busy.outcome, { kind: "failed", fault: "it answered 429", waitMs: 120_000 });
-  const gone = await sendTo(t, "slack", {}, [], 410);
-  assert.deepEqual(gone.outcome, { kind: "refused", fault: "it answered 410" });
-});
+for (const [what, kind, status, outcome] of [
+  ["429 asks for a wait", "slack", 429, { kind: "failed", fault: "it answered 429", waitMs: 120_000 }],
+  ["410 ends the attempts", "slack", 410, { kind: "refused", fault: "it answered 410" }],
+  [
+    "204 of Apprise, which has no configuration for the key, is no success",
+    "apprise",
+    204,
+    { kind: "failed" },
+  ],
+] as const)
+  test(`an answer of ${what}`, async (t) => {
+    const answer = await sendTo(t, kind, {}, [], status, { "retry-after": "120" });
+    assert.partialDeepStrictEqual(answer.outcome, outcome);
+  });
 
 async function sendTo(
   t: TestContext,
@@ -87,22 +88,19 @@ async function sendTo(
   lastLines: readonly string[] = ["line one", "```line two"],
   status = 200,
   headers: Readonly<Record<string, string>> = {},
-): Promise<{ readonly request: ReceivedRequest; readonly outcome: SendOutcome }> {
+) {
   const server = await startTarget(t, (response) => void response.writeHead(status, headers).end());
   const url = makeSecret(`${server.url}/hook`);
   const target = { kind, name: kind, url, key: makeSecret("a-key-of-sixteen-bytes") };
   const outcome = await sendToTarget(target, messageOf(t, source, lastLines), new AbortController().signal);
-  const [request] = await server.waitFor(1);
-  assert.ok(request);
-  return { request, outcome };
+  return { request: server.requests[0] ?? assert.fail(), outcome };
 }
 
 function messageOf(t: TestContext, source: object, lastLines: readonly string[]): Message {
   const store = temporaryStore(t);
   record(store, pushOf({ commit: commitOf("one") }));
   const { id } = run(store, "failed");
-  const found = findDeployment(store, id);
-  assert.ok(found);
+  const found = findDeployment(store, id) ?? assert.fail();
   const problem = { code: "script_failed", detail: "It ended with 7." } as const;
   const deployment = { ...found, subject: "Subject", author: "Ada", problem, ...source };
   const report = { event: "ended", deployment, isAfterFailure: false } as const;
