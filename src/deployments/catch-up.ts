@@ -146,7 +146,6 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
 
   return {
     start() {
-      isStopped = false;
       if (intervalMs === 0) return;
       lookAtLastDeployed();
       interval = setInterval(lookAtLastDeployed, intervalMs).unref();

@@ -82,10 +82,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
   let startRetryMs = firstStartRetryMs;
   let lastWaitReason: string | null = null;
   /** When each began its last look, and until when it rests, by a clock that never jumps. */
-  const rests = new Map<
-    number,
-    { readonly lookedAtMs: number; readonly leastMs: number; readonly mostMs: number }
-  >();
+  const rests = new Map<number, Rest & { readonly lookedAtMs: number }>();
   let lookedAtMs = 0;
   let shortenedAtMs = Number.NEGATIVE_INFINITY;
   const isCancelled = () => current?.cancelled.signal.aborted ?? false;
@@ -424,12 +421,8 @@ async function recoverRunning(
 ): Promise<void> {
   const { id, ref, commit } = deployment;
   const what = `It is not known yet whether the script of deployment ${id} still runs`;
-  const adoption = await keepTrying(() => runner.adopt(deployment), {
-    what,
-    canPass: isShortage,
-    signal,
-    log,
-  });
+  const adopt = () => runner.adopt(deployment);
+  const adoption = await keepTrying(adopt, { what, canPass: isShortage, signal, log });
   if (adoption === null) return;
   const fields = { event: `deployment.${adoptionEvents[adoption.kind]}`, deployment: id, ref, commit };
   log.warn(fields, `A service has died while deployment ${id} ran: ${adoptionTexts[adoption.kind]}`);

@@ -1,4 +1,5 @@
 import type { Store } from "#platform/sqlite";
+import type { SiteRequests } from "#site-requests";
 import { type Deployment, type DeploymentState, liveCommit } from "./deployment.ts";
 import { selectDeployment, selectDeployments } from "./store.ts";
 
@@ -93,10 +94,7 @@ export function countRequests(store: Store, sinceMs: number): RequestCounts {
   return store.get(sql, sinceMs) as unknown as RequestCounts;
 }
 
-export interface RequestCounts {
-  readonly requests: number;
-  readonly failed: number;
-}
+export type RequestCounts = Pick<SiteRequests, "requests" | "failed">;
 
 const deploymentsKept = 1_000;
 /** A captured delivery stays known, and so harmless, for as long. */

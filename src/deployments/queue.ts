@@ -171,7 +171,12 @@ function accepted(store: Store, deployment: Deployment): PushRecord {
 
 function recordAgain(store: Store, delivery: Row): PushRecord {
   const deployment = findDeployment(store, Number(delivery.deployment_id));
-  if (deployment === null) return { kind: "duplicate", ...pruned(delivery) };
+  if (deployment === null) {
+    // It is pruned from the history, and still must not be deployed again.
+    const { deployment_id: id, ref, commit_id: commit, last_state: state } = delivery;
+    const known = { id: Number(id), ref: String(ref), commit: String(commit), state: String(state) };
+    return { kind: "duplicate", deployment: known, detail: duplicateDetail("succeeded") };
+  }
   const refusal = whyNotAgain(store, deployment);
   if (refusal !== null) return { kind: "duplicate", deployment: summary(deployment), detail: refusal };
   const asked = "asked_after = queue_order, asked_attempts = attempts, started_at_ms = NULL";
@@ -193,13 +198,6 @@ function whyNotAgain(store: Store, { id, ref, state, attempts }: Deployment): st
   const last = findLastGood(store, [ref]);
   if (hasDeployment(store, `id = ? AND ${isAfter("queue_order")}`, id, last?.id ?? null)) return null;
   return `A later deployment of its branch succeeded. ${toDeploy}`;
-}
-
-/** A delivery whose deployment is pruned from the history: it still must not deploy again. */
-function pruned(delivery: Row) {
-  const { deployment_id: id, ref, commit_id: commit, last_state: state } = delivery;
-  const deployment = { id: Number(id), ref: String(ref), commit: String(commit), state: String(state) };
-  return { deployment, detail: duplicateDetail("succeeded") };
 }
 
 /** What the sender of a push learns about a deployment. */

@@ -298,9 +298,8 @@ export function createResolver(options: ResolverOptions): Resolver {
   return {
     async resolve(deployment, signal) {
       const decision = await resolve(deployment, signal);
-      const atMs = heardAtMs.get(deployment.id) ?? clock();
-      heardAtMs.delete(deployment.id);
-      if (decision.kind === "wait") heardAtMs.set(deployment.id, atMs);
+      if (decision.kind !== "wait") heardAtMs.delete(deployment.id);
+      else if (!heardAtMs.has(deployment.id)) heardAtMs.set(deployment.id, clock());
       return decision;
     },
     async judgeHead(ref, head) {

@@ -219,14 +219,9 @@ export async function findTokenFault(settings: CommitStatus): Promise<string | n
   const seen = await askRepository(settings, "GET", "");
   if (seen.status === 401) return "the host does not accept the token (401)";
   if (seen.status !== 200) return `the token does not show the repository (${seen.status})`;
-  const { status } = await askForStatus(settings, {
-    commit: "0".repeat(40),
-    branch: "main",
-    context: "hotpush/doctor",
-    link: null,
-    state: "running",
-    description: "A check that the token may show results",
-  });
+  const where = { commit: "0".repeat(40), branch: "main", context: "hotpush/doctor", link: null };
+  const description = "A check that the token may show results";
+  const { status } = await askForStatus(settings, { ...where, state: "running", description });
   if (hostApis[settings.host].mayShow(status)) return null;
   return `the token may not show results on commits (${status})`;
 }

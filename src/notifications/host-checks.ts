@@ -39,51 +39,44 @@ const words: Readonly<Record<string, Check["state"]>> = {
 };
 const wordOf = (word: string): Check["state"] => words[word] ?? "failed";
 
-const status = v.pipe(
-  v.object({ context: v.string(), state: text, status: text }),
-  v.transform(({ context, state, status }): Check => ({ names: [context], state: wordOf(state || status) })),
+function rowOf<Members extends v.ObjectEntries>(
+  members: Members,
+  read: (row: v.InferOutput<v.ObjectSchema<Members, undefined>>) => Check | null,
+): CheckList["row"] {
+  return v.pipe(v.object(members), v.transform(read));
+}
+
+const status = rowOf({ context: v.string(), state: text, status: text }, ({ context, state, status }) => ({
+  names: [context],
+  state: wordOf(state || status),
+}));
+
+const run = rowOf({ name: v.string(), status: v.string(), conclusion: text }, (row) => ({
+  names: [row.name],
+  state: row.status === "completed" ? wordOf(row.conclusion) : "pending",
+}));
+
+const app = v.nullish(v.object({ slug: text }));
+const suite = rowOf({ status: text, latest_check_runs_count: v.number(), app }, (row) =>
+  row.status === "completed" || row.latest_check_runs_count === 0
+    ? null
+    : { names: [`the rest of ${row.app?.slug || "a suite"}`], state: "pending", isGroup: true },
 );
 
-const run = v.pipe(
-  v.object({ name: v.string(), status: v.string(), conclusion: text }),
-  v.transform(
-    ({ name, status, conclusion }): Check => ({
-      names: [name],
-      state: status === "completed" ? wordOf(conclusion) : "pending",
-    }),
-  ),
-);
-
-const suite = v.pipe(
-  v.object({
-    status: text,
-    latest_check_runs_count: v.number(),
-    app: v.nullish(v.object({ slug: text })),
-  }),
-  v.transform(({ status, latest_check_runs_count: runs, app }): Check | null =>
-    status === "completed" || runs === 0
-      ? null
-      : { names: [`the rest of ${app?.slug || "a suite"}`], state: "pending", isGroup: true },
-  ),
-);
-
-const job = v.pipe(
-  v.object({ name: v.string(), status: v.string(), allow_failure: v.nullish(v.boolean(), false) }),
-  v.transform(
-    ({ name, status, allow_failure }): Check => ({ names: [name], state: jobState(status, allow_failure) }),
-  ),
-);
+const isOptional = v.nullish(v.boolean(), false);
+const job = rowOf({ name: v.string(), status: v.string(), allow_failure: isOptional }, (row) => ({
+  names: [row.name],
+  state: jobState(row.status, row.allow_failure),
+}));
 
 const buildStates: Readonly<Record<string, Check["state"]>> = {
   SUCCESSFUL: "succeeded",
   INPROGRESS: "pending",
 };
-const build = v.pipe(
-  v.object({ key: v.string(), name: text, state: v.string() }),
-  v.transform(
-    ({ key, name, state }): Check => ({ names: [name || key, key], state: buildStates[state] ?? "failed" }),
-  ),
-);
+const build = rowOf({ key: v.string(), name: text, state: v.string() }, ({ key, name, state }) => ({
+  names: [name || key, key],
+  state: buildStates[state] ?? "failed",
+}));
 
 const gitea: HostChecks = {
   right: "permission repository: Read and write",

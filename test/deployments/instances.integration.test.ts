@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
@@ -38,6 +38,15 @@ test("if the leader is killed, the next adopts its script and runs what waits", 
   assert.equal((await second.log.waitForEnding(1)).event, "deployment.succeeded");
   assert.equal((await second.log.waitForEnding(2)).event, "deployment.succeeded");
   assert.equal(readFileSync(join(first.repoPath, "runs"), "utf8"), "1\n2\n");
+});
+
+test("nobody else can enter a state directory that the service makes", async (t) => {
+  const { url, log, statePath } = await startService(t);
+  await deliver(url, githubPush());
+  await log.waitForEnding(1);
+  // Files keep their modes in a directory that was there before, such as a volume.
+  const modes = ["", "runner.lock", "logs/1.log"].map((name) => statSync(join(statePath, name)).mode & 0o777);
+  assert.deepEqual(modes, [0o700, 0o600, 0o600]);
 });
 
 /** Two instances on one state directory, of which the first runs. */

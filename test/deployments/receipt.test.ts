@@ -6,7 +6,6 @@ import { countRequests } from "../../src/deployments/history.ts";
 import {
   findReceipt,
   noteSigner,
-  type Receipt,
   readPublicKey,
   receiptKey,
   recordStatement,
@@ -15,7 +14,6 @@ import {
 } from "../../src/deployments/receipt.ts";
 import { claimNext, findDeployment, transition } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
-import { type DeploymentReport, noReport } from "../../src/rollout/report.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { pushOf, record, temporaryStore } from "../harness/store.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -38,22 +36,15 @@ const images = [
 const guard = [{ service: "app", verdict: "0 of 80 requests went wrong" }];
 
 /** Lets a deployment succeed whose roll-out reported something. */
-function deployed(
-  store: Store,
-  report: DeploymentReport = { ...noReport, images, guard },
-  sites = [site],
-): number {
+function deployed(store: Store, sites = [site]): number {
   record(store, pushOf({ commit: "c".repeat(40) as never }));
   return store.transaction(() => {
-    const claimed = claimNext(store);
-    assert.ok(claimed);
+    const claimed = claimNext(store) ?? assert.fail();
     noteSigner(store, claimed.id, "ann@example.org");
     const sql = "UPDATE deployments SET live_at_ms = 1790000000000, requests = ? WHERE id = ?";
     store.run(sql, JSON.stringify(sites), claimed.id);
     transition(store, claimed, "succeeded");
-    const ended = findDeployment(store, claimed.id);
-    assert.ok(ended);
-    recordStatement(store, ended, report);
+    recordStatement(store, findDeployment(store, claimed.id) ?? assert.fail(), { images, guard });
     return claimed.id;
   });
 }
@@ -61,18 +52,13 @@ function deployed(
 async function signed(t: TestContext) {
   const statePath = temporaryDirectory(t);
   const store = temporaryStore(t);
-  const receipt = await findReceipt(store, statePath, deployed(store));
-  assert.ok(receipt);
+  const receipt = (await findReceipt(store, statePath, deployed(store))) ?? assert.fail();
   return { store, statePath, receipt, text: JSON.stringify(receipt), key: await receiptKey(statePath) };
-}
-
-function statementIn({ payload }: Receipt) {
-  return JSON.parse(Buffer.from(payload, "base64").toString());
 }
 
 test("a receipt states what went live, whose it is, and what was counted and judged", async (t) => {
   const { receipt, text, key } = await signed(t);
-  const stated = statementIn(receipt);
+  const stated = JSON.parse(Buffer.from(receipt.payload, "base64").toString());
   assert.deepEqual(await verifyReceipt(`${text}\n`, key), stated);
   assert.deepEqual(stated.subject, [
     { name: "refs/heads/main", digest: { gitCommit: "c".repeat(40) } },
@@ -145,7 +131,7 @@ test("the key is made once, and nobody else may read it", async (t) => {
 
 test("the requests since a time are those of this project's deployments that ended since then", (t) => {
   const store = temporaryStore(t);
-  for (const sites of [[site, site], [site], []]) deployed(store, noReport, sites);
+  for (const sites of [[site, site], [site], []]) deployed(store, sites);
   store.transaction(() => store.run("UPDATE deployments SET finished_at_ms = id * 1000"));
   const counts = (sinceMs: number, of = store) => ({ ...countRequests(of, sinceMs) });
   assert.deepEqual(counts(0), { requests: 3 * 12_431, failed: 6 });

@@ -4,7 +4,9 @@ import { settle, takeBack } from "../../src/deployments/execute.ts";
 import { pruneHistory } from "../../src/deployments/history.ts";
 import { recordPush } from "../../src/deployments/queue.ts";
 import { claimNext, findDeployment } from "../../src/deployments/store.ts";
+import { createHealthCheck } from "../../src/run.ts";
 import { countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
+import { until } from "../harness/until.ts";
 
 test("of 50 pushes that wait the newest is left, and each names the one that superseded it", (t) => {
   const store = temporaryStore(t);
@@ -27,31 +29,21 @@ test("a branch that is pushed all the time does not starve the other", (t) => {
   assert.equal(refs.filter((ref) => ref === "refs/heads/main").length, 3);
 });
 
-for (const state of ["failed", "timed_out", "cancelled"] as const) {
-  test(`a delivery that is redelivered after its deployment has ${state} is queued again`, (t) => {
-    const store = temporaryStore(t);
-    const push = pushOf();
-    record(store, push);
-    run(store, state);
-    const again = record(store, push);
-    assert.equal(again.kind, "accepted");
-    assert.deepEqual(again.deployment, { id: 1, ref: push.ref, commit: push.commit, state: "queued" });
-    const claimed = run(store, "succeeded");
-    assert.deepEqual([claimed.id, claimed.attempts], [1, 2], "no two attempts have one number");
-  });
-}
-
-for (const state of ["succeeded", "interrupted", "running"] as const) {
-  test(`a delivery that is redelivered when its deployment has ${state} changes nothing`, (t) => {
-    const store = temporaryStore(t);
-    const push = pushOf();
-    record(store, push);
-    store.transaction(() => store.run("UPDATE deployments SET state = ?", state));
-    const again = record(store, push);
-    assert.deepEqual([again.kind, again.deployment.state], ["duplicate", state]);
-    assert.equal(findDeployment(store, 1)?.state, state);
-  });
-}
+test("a delivery that comes again is queued again if its deployment failed, and changes nothing else", (t) => {
+  const store = temporaryStore(t);
+  const push = pushOf();
+  record(store, push);
+  run(store, "failed");
+  for (const state of ["succeeded", "interrupted", "running", "failed", "timed_out", "cancelled"]) {
+    store.run("UPDATE deployments SET state = ?", state);
+    const isEnded = ["failed", "timed_out", "cancelled"].includes(state);
+    const { kind, deployment } = record(store, push);
+    assert.deepEqual([kind, deployment.id], [isEnded ? "accepted" : "duplicate", 1], state);
+    assert.equal(findDeployment(store, 1)?.state, isEnded ? "queued" : state);
+  }
+  const { id, attempts } = run(store, "succeeded");
+  assert.deepEqual([id, attempts], [1, 2], "no two attempts have one number");
+});
 
 test("what was told to go back does not run again when its service was killed", (t) => {
   const store = temporaryStore(t);
@@ -79,13 +71,24 @@ test("what is tried again is given up when it was interrupted three times, as at
   record(store, push);
   run(store, "failed");
   record(store, push);
-  const states = ["interrupted", "interrupted", "interrupted"].map(() => {
-    const claimed = store.transaction(() => claimNext(store));
-    const ending = { state: "interrupted", exitCode: null, problem: null } as const;
-    store.transaction(() => settle(store, claimed ?? assert.fail(), ending, { doesResume: true }));
+  const ending = { state: "interrupted", exitCode: null, problem: null } as const;
+  const states = Array.from({ length: 3 }, () => {
+    const claimed = store.transaction(() => claimNext(store)) ?? assert.fail();
+    store.transaction(() => settle(store, claimed, ending, { doesResume: true }));
     return findDeployment(store, 1)?.state;
   });
   assert.deepEqual(states, ["queued", "queued", "failed"]);
+});
+
+test("a run long past its time-out makes the service unhealthy until it is gone", async (t) => {
+  const store = temporaryStore(t);
+  const findFault = createHealthCheck(store, () => 10, { probeIntervalMs: 0, overdueMs: 10 });
+  record(store, pushOf());
+  const running = store.transaction(() => claimNext(store)) ?? assert.fail();
+  assert.equal(findFault(), null, "it has only just been seen");
+  await until("the run is overdue", () => /far past its time-out/.test(findFault() ?? ""));
+  store.transaction(() => settle(store, running, { state: "succeeded", exitCode: 0, problem: null }));
+  assert.equal(findFault(), null);
 });
 
 test("a delivery whose deployment is pruned stays a duplicate, whatever its result", (t) => {

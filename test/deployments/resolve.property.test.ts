@@ -9,7 +9,7 @@ import { recordRequest } from "../../src/deployments/queue.ts";
 import { createResolver } from "../../src/deployments/resolve.ts";
 import { claimNext, isAfter, selectDeployment, transition } from "../../src/deployments/store.ts";
 import { git, makeProject } from "../harness/repository.ts";
-import { carryOut, checkoutOf, liveThrough } from "../harness/resolving.ts";
+import { carryOut, checkoutOf, happens, liveThrough, onceIn } from "../harness/resolving.ts";
 import { pushOf, record, temporaryStore } from "../harness/store.ts";
 import type { Scope } from "../harness/temporary.ts";
 
@@ -42,39 +42,23 @@ type Happening =
 
 const nth = fc.nat(1_000);
 const ref = fc.nat(3).map((one) => (one === 3 ? 1 : 0));
-const happening: fc.Arbitrary<Happening> = fc.oneof(
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      kind: fc.constant("push" as const),
-      ref,
-      nth,
-      to: fc.constantFrom("next" as const, "next" as const, "aside" as const, "back" as const),
-      isBroken: fc.nat(3).map((one) => one === 0),
-      isLost: fc.nat(3).map((one) => one === 0),
-      isShown: fc.nat(3).map((one) => one > 0),
-    }),
-  },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant("deliver" as const), nth, isOther: fc.boolean() }) },
-  { weight: 3, arbitrary: fc.constant({ kind: "sync" as const }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant("lag" as const), ref, nth }) },
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      kind: fc.constant("run" as const),
-      killed: fc.constantFrom(
-        "no" as const,
-        "no" as const,
-        "no" as const,
-        "before" as const,
-        "after" as const,
-      ),
-    }),
-  },
-  { weight: 1, arbitrary: fc.constant({ kind: "restart" as const }) },
-  { weight: 2, arbitrary: fc.constant({ kind: "catch-up" as const }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("manual" as const), ref }) },
-);
+const happening = fc.oneof(
+  happens(4, "push", {
+    ref,
+    nth,
+    to: fc.constantFrom("next", "next", "aside", "back"),
+    isBroken: onceIn(4),
+    isLost: onceIn(4),
+    isShown: onceIn(3).map((isHidden) => !isHidden),
+  }),
+  happens(3, "deliver", { nth, isOther: fc.boolean() }),
+  happens(3, "sync"),
+  happens(2, "lag", { ref, nth }),
+  happens(5, "run", { killed: fc.constantFrom("no", "no", "no", "before", "after") }),
+  happens(1, "restart"),
+  happens(2, "catch-up"),
+  happens(1, "manual", { ref }),
+) as fc.Arbitrary<Happening>;
 
 const pushed: Happening & { kind: "push" } = {
   kind: "push",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { settle } from "../../src/deployments/execute.ts";
 import type { Decision } from "../../src/deployments/resolve.ts";
 import { claimNext } from "../../src/deployments/store.ts";
@@ -27,6 +27,17 @@ function reasonOf(decision: Decision): string {
   return "reason" in decision ? decision.reason : "";
 }
 
+/** A project whose git does something else with one of its commands. */
+function makeWithGit(t: TestContext) {
+  const directory = temporaryDirectory(t);
+  const resolving = makeResolving(t, { searchPath: directory });
+  const onGit = (command: string, does: string) => {
+    const odd = `case " $* " in *" ${command} "*) ${does} ;; esac`;
+    writeScript(join(directory, "git"), `#!/bin/sh\nPATH=\${PATH#*:}\n${odd}\nexec git "$@"\n`);
+  };
+  return { ...resolving, directory, onGit };
+}
+
 // 1
 
 test("1: the head is deployed, whichever of its commits was pushed", async (t) => {
@@ -41,25 +52,19 @@ test("1: the head is deployed, whichever of its commits was pushed", async (t) =
 });
 
 test("1: a commit that is not there yet is looked for again", async (t) => {
-  const directory = temporaryDirectory(t);
-  const { project, deliver, deploys, moveTo } = makeResolving(t, { searchPath: directory });
+  const { project, deliver, deploys, moveTo, onGit } = makeWithGit(t);
   const before = git(project.remotePath, "rev-parse", "main");
   const head = project.commit();
   moveTo(before);
-  const push = `git --git-dir ${project.remotePath} update-ref ${ref} ${head}`;
-  const real = `PATH=\${PATH#*:}\ngit "$@" || exit`;
-  const after = `case " $* " in *" ls-remote "*) ${push} ;; esac`;
-  writeScript(join(directory, "git"), `#!/bin/sh\n${real}\n${after}\n`);
+  onGit("ls-remote", `git "$@"; git --git-dir ${project.remotePath} update-ref ${ref} ${head}; exit`);
   deliver(head);
   assert.equal(await deploys(), head);
 });
 
 test("1: a head that the remote names but does not hand over is not deployed", async (t) => {
-  const directory = temporaryDirectory(t);
-  const { deliver, next } = makeResolving(t, { searchPath: directory });
+  const { deliver, next, onGit } = makeWithGit(t);
   const named = commitOf("only a name");
-  const lie = `case " $* " in *" ls-remote "*) printf '${named}\\t${ref}\\n'; exit ;; esac`;
-  writeScript(join(directory, "git"), `#!/bin/sh\n${lie}\nPATH=\${PATH#*:} exec git "$@"\n`);
+  onGit("ls-remote", `printf '${named}\\t${ref}\\n'; exit`);
   deliver(named);
   assert.equal((await next()).kind, "wait");
 });
@@ -157,20 +162,17 @@ test("4: what has only a name that ends like the branch's is not deployed", asyn
   assert.deepEqual([decision.kind, /has no refs\/heads\/master/.test(reasonOf(decision))], ["wait", true]);
 });
 
-test("4: only a repository without a remote gets the pushed commit unseen", async (t) => {
-  const { project, deliver, deploys, read } = makeResolving(t);
-  git(project.repoPath, "remote", "remove", "origin");
-  const pushed = commitOf("pushed");
-  const id = deliver(pushed);
-  assert.equal(await deploys(), pushed);
-  assert.equal(read(id).checkedOutCommit, null);
-});
-
-test("4: without a remote nothing is deployed if commits must be signed", async (t) => {
-  const { project, deliver, next } = makeResolving(t, { checkSigned: async () => null });
-  git(project.repoPath, "remote", "remove", "origin");
-  deliver(git(project.repoPath, "rev-parse", "HEAD"));
-  assert.equal((await next()).kind, "refused");
+test("4: only without a remote the pushed commit is deployed unseen, if it need not be signed", async (t) => {
+  for (const [checkSigned, kind] of [
+    [null, "deploy"],
+    [async () => null, "refused"],
+  ] as const) {
+    const { project, deliver, next, read } = makeResolving(t, { checkSigned });
+    git(project.repoPath, "remote", "remove", "origin");
+    const id = deliver(git(project.repoPath, "rev-parse", "HEAD"));
+    assert.equal((await next()).kind, kind);
+    assert.equal(read(id).checkedOutCommit, null);
+  }
 });
 
 test("the head, and not the pushed commit, must be signed", async (t) => {
@@ -189,11 +191,9 @@ test("the head, and not the pushed commit, must be signed", async (t) => {
 
 for (const question of ["ls-remote", "fetch"]) {
   test(`4: a push that is cancelled while git ${question} hangs waits no longer for it`, async (t) => {
-    const directory = temporaryDirectory(t);
-    const { project, store, resolver, deliver } = makeResolving(t, { searchPath: directory });
+    const { project, store, resolver, deliver, directory, onGit } = makeWithGit(t);
     const asked = join(directory, "asked");
-    const hang = `case " $* " in *" ${question} "*) touch ${asked}; exec sleep 600 ;; esac`;
-    writeScript(join(directory, "git"), `#!/bin/sh\nPATH=\${PATH#*:}\n${hang}\nexec git "$@"\n`);
+    onGit(question, `touch ${asked}; exec sleep 600`);
     deliver(project.commit());
     const claimed = store.transaction(() => claimNext(store)) ?? assert.fail();
     const unwanted = new AbortController();
@@ -299,12 +299,14 @@ test("6: [skip deploy] hides nothing that precedes it: a lost, a failed or a sup
   assert.equal(await deploys(), marked);
 });
 
-test("6: without a commit before, the mark speaks for one commit", async (t) => {
-  const { project, deliver, deploys, next, deployNew } = makeResolving(t);
-  await deployNew();
+test("6: the mark skips no first deployment, and speaks for one commit if none is known before", async (t) => {
+  const { project, deliver, deploys, next } = makeResolving(t, { paths: ["app"] });
+  const first = project.push("[skip deploy]");
+  deliver(first);
+  assert.equal(await deploys(), first);
   deliver(project.push("a [skip deploy]"));
   assert.equal((await next()).kind, "skipped");
-  project.commit();
+  project.push("app", { app: "1" });
   const marked = project.push("b [skip deploy]");
   deliver(marked);
   assert.equal(await deploys(), marked);
@@ -344,20 +346,11 @@ test("6: DEPLOY_PATHS are patterns of paths from the root, and those with ! are 
   }
 });
 
-test("6: nothing is skipped before something was deployed", async (t) => {
-  const { project, deliver, deploys } = makeResolving(t, { paths: ["app"] });
-  const head = project.push("[skip deploy]");
-  deliver(head);
-  assert.equal(await deploys(), head);
-});
-
 // 7
 
 test("7: hotpush deploy runs the head, live, failed or marked", async (t) => {
-  const { project, deliver, request, deploys } = makeResolving(t);
-  let head = project.commit();
-  deliver(head);
-  await deploys();
+  const { project, request, deploys, deployNew } = makeResolving(t);
+  let head = await deployNew();
   request("manual", head);
   assert.equal(await deploys("failed"), head);
   request("manual", head);

@@ -34,6 +34,20 @@ export function carryOut(
   if (decision.kind === "wait") putBack(store, claimed, decision.reason);
 }
 
+/** An event of a history, by how often it comes among the others. Each of its fields has its own arbitrary. */
+export function happens(
+  weight: number,
+  kind: string,
+  fields: Readonly<Record<string, fc.Arbitrary<unknown>>> = {},
+) {
+  return { weight, arbitrary: fc.record({ kind: fc.constant(kind), ...fields }) };
+}
+
+/** True once in `count` times. */
+export function onceIn(count: number): fc.Arbitrary<boolean> {
+  return fc.nat(count - 1).map((one) => one === 0);
+}
+
 /** Lives through each of many histories, with a place of its own. */
 export async function liveThrough<Happening>(
   happening: fc.Arbitrary<Happening>,

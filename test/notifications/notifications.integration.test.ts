@@ -109,8 +109,7 @@ test("hotpush notify --test shows for each target whether it took the message", 
 test("a report outlives its service, and no log or database has its target's URL", async (t) => {
   let isUp = false;
   const target = await startTarget(t, (response) => {
-    if (isUp) response.writeHead(204).end();
-    else response.writeHead(500).end(key);
+    response.writeHead(isUp ? 204 : 500).end(isUp ? "" : key);
   });
   const service = await startService(t, { script, env: notifying(t, target) });
   await deliver(service.url, githubPush());
@@ -121,8 +120,8 @@ test("a report outlives its service, and no log or database has its target's URL
   const first = target.requests[0]?.headers["webhook-id"];
   await service.end("SIGKILL");
   isUp = true;
-  await service.again();
   const count = target.requests.length;
+  await service.again();
   const again = (await target.waitFor(count + 1)).at(-1);
   assert.deepEqual([again?.json.data.deployment.id, again?.headers["webhook-id"]], [1, first]);
 });
