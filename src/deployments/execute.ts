@@ -31,10 +31,12 @@ import {
 export interface Executor {
   /** Starts the script of a claimed deployment. Resolves when its ending is recorded, or that it waits. */
   readonly execute: (deployment: Deployment) => Promise<void>;
-  /** Does the same for a deployment whose script runs already. */
-  readonly watch: (deployment: Deployment, run: Run) => Promise<void>;
-  /** Does the same for a deployment whose script has ended. */
-  readonly conclude: (deployment: Deployment, ending: Ending) => Promise<void>;
+  /**
+   * Recovers what an earlier service left behind, oldest first. A script that still runs is adopted, one that has ended is
+   * recorded as it ended, and one that is gone was interrupted and runs again, three times at most. A deployment that was
+   * being cancelled is cancelled in each case.
+   */
+  readonly recover: () => Promise<void>;
   /** The deployments that wait for something else than their turn, and are not to be started yet. */
   readonly resting: () => readonly number[];
   /** Shortens the rest of those that wait for the git host: a signed delivery has come. */
@@ -174,10 +176,38 @@ export function createExecutor(options: ExecutorOptions): Executor {
     await persist(() => pruneHistory(store));
   }
 
+  async function recover(): Promise<void> {
+    const unfinished =
+      "WHERE project = $project AND state IN ('running', 'interrupted') ORDER BY queue_order";
+    for (const deployment of selectDeployments(store, unfinished)) {
+      if (deployment.state === "running") await recoverRunning(deployment);
+      else {
+        runner.tidy(deployment.id);
+        exchange.tidy(deployment.id);
+        await persist(() => resume(store, deployment.id));
+      }
+    }
+  }
+
+  async function recoverRunning(deployment: Deployment): Promise<void> {
+    const { id, ref, commit } = deployment;
+    const what = `It is not known yet whether the script of deployment ${id} still runs`;
+    const adopt = () => runner.adopt(deployment);
+    const adoption = await keepTrying(adopt, { what, canPass: isShortage, signal: stopping, log });
+    if (adoption === null) return;
+    const fields = { event: `deployment.${adoptionEvents[adoption.kind]}`, deployment: id, ref, commit };
+    log.warn(fields, `A service has died while deployment ${id} ran: ${adoptionTexts[adoption.kind]}`);
+    const isUnwanted = isCancelRequested(store, id);
+    if (adoption.kind === "gone") return await record(deployment, diedWithService);
+    if (adoption.kind === "ended")
+      return await record(deployment, isUnwanted ? cancelledEnding : adoption.ending);
+    if (isUnwanted) adoption.run.end("cancelled", cancelGraceMs);
+    await watch(deployment, adoption.run);
+  }
+
   return {
     execute,
-    watch,
-    conclude: record,
+    recover,
     resting() {
       const nowMs = performance.now();
       for (const [id, rest] of rests) {
@@ -394,44 +424,6 @@ export function isTakenBack(store: Store, id: number): boolean {
 /** Whether somebody cancelled a deployment since its last start. */
 function isCancelRequested(store: Store, id: number): boolean {
   return hasDeployment(store, "id = ? AND cancel_asked_at_ms IS NOT NULL", id);
-}
-
-/**
- * Recovers what an earlier service left behind, oldest first. A script that still runs is adopted, one that has ended is
- * recorded as it ended, and one that is gone was interrupted and runs again, three times at most. A deployment that was
- * being cancelled is cancelled in each case.
- */
-export async function recover(options: ExecutorOptions, executor: Executor): Promise<void> {
-  const { store, runner, exchange } = options;
-  const unfinished = "WHERE project = $project AND state IN ('running', 'interrupted') ORDER BY queue_order";
-  for (const deployment of selectDeployments(store, unfinished)) {
-    if (deployment.state === "running") await recoverRunning(deployment, options, executor);
-    else {
-      runner.tidy(deployment.id);
-      exchange.tidy(deployment.id);
-      await writeOnDisk(options, () => resume(store, deployment.id));
-    }
-  }
-}
-
-async function recoverRunning(
-  deployment: Deployment,
-  { runner, log, stopping: signal, store }: ExecutorOptions,
-  executor: Executor,
-): Promise<void> {
-  const { id, ref, commit } = deployment;
-  const what = `It is not known yet whether the script of deployment ${id} still runs`;
-  const adopt = () => runner.adopt(deployment);
-  const adoption = await keepTrying(adopt, { what, canPass: isShortage, signal, log });
-  if (adoption === null) return;
-  const fields = { event: `deployment.${adoptionEvents[adoption.kind]}`, deployment: id, ref, commit };
-  log.warn(fields, `A service has died while deployment ${id} ran: ${adoptionTexts[adoption.kind]}`);
-  const isUnwanted = isCancelRequested(store, id);
-  if (adoption.kind === "gone") return await executor.conclude(deployment, diedWithService);
-  if (adoption.kind === "ended")
-    return await executor.conclude(deployment, isUnwanted ? cancelledEnding : adoption.ending);
-  if (isUnwanted) adoption.run.end("cancelled", cancelGraceMs);
-  await executor.watch(deployment, adoption.run);
 }
 
 const adoptionEvents = { alive: "adopted", ended: "ended_unwatched", gone: "lost" } as const;

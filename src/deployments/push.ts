@@ -87,17 +87,12 @@ export type PushRecord = { readonly deployment: DeploymentSummary } & (
   | { readonly kind: "duplicate"; readonly detail: string }
 );
 
+type When = "now" | "after" | "resumed";
+
 /** The result that a push would have had without the dry run, as one of these members. */
 export type Would =
   /** `after` is the running deployment, which would end first. `resumed`: the queue is paused. */
-  | {
-      readonly deploy: {
-        ref: string;
-        commit: string;
-        when: "now" | "after" | "resumed";
-        after?: DeploymentSummary;
-      };
-    }
+  | { readonly deploy: { ref: string; commit: string; when: When; after?: DeploymentSummary } }
   | { readonly duplicate: { readonly deployment: DeploymentSummary; readonly detail: string } }
   | { readonly ignore: { readonly reason: string; readonly detail: string } }
   /** It would be recorded, and fail at once: the script could not be started. */

@@ -7,7 +7,6 @@ import {
   type ExecutorOptions,
   isTakenBack,
   logCancelled,
-  recover,
   takeBack,
 } from "./execute.ts";
 import { findLastGood, findRunning } from "./history.ts";
@@ -69,8 +68,7 @@ export function createQueue(options: QueueOptions): Queue {
   const { store, isHeld, onChange, exchange, makeTurn, log } = options;
   const turn = makeTurn(wake);
   const controller = new AbortController();
-  const executing = { ...options, stopping: controller.signal };
-  const executor = createExecutor(executing);
+  const executor = createExecutor({ ...options, stopping: controller.signal });
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   /** What `stop` waits for. */
   let work: Promise<void> = Promise.resolve();
@@ -114,7 +112,7 @@ export function createQueue(options: QueueOptions): Queue {
 
   return {
     start() {
-      occupy(() => recover(executing, executor));
+      occupy(executor.recover);
       lookTimer = setInterval(wake, lookIntervalMs).unref();
     },
     record: (push) => recordPush(store, push),

@@ -241,7 +241,12 @@ export function createResolver(options: ResolverOptions): Resolver {
         ? { kind: "none", detail: "Nobody has signed the images." }
         : await findHead(checkout, deployment, { isFirst: !heardAtMs.has(id), signal });
     if (signal.aborted) return ended;
-    if (found.kind === "unknown") return silent(deployment, found.detail);
+    if (found.kind === "unknown") {
+      // Rule 4: while the remote is silent, a push waits.
+      const nowMs = clock();
+      if (nowMs - (heardAtMs.get(id) ?? nowMs) >= patienceMs) return refuse(found.detail);
+      return { kind: "wait", reason: `The remote does not say where the branch is: ${found.detail}` };
+    }
     if (found.kind === "none") {
       if (checkSigned !== null && trigger !== "rollback")
         return refuse(`${found.detail} So no signature can be verified.`);
@@ -285,14 +290,6 @@ export function createResolver(options: ResolverOptions): Resolver {
     if (signal.aborted) return ended;
     note(store, deployment, commit, head, problem === null);
     return problem ? { kind: "refused", problem } : { ...decision, isSigned: checkSigned !== null };
-  }
-
-  /** Rule 4: while the remote is silent, a push waits. */
-  function silent({ id }: Deployment, detail: string): Decision {
-    const nowMs = clock();
-    return nowMs - (heardAtMs.get(id) ?? nowMs) < patienceMs
-      ? { kind: "wait", reason: `The remote does not say where the branch is: ${detail}` }
-      : refuse(detail);
   }
 
   return {
