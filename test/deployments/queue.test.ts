@@ -83,24 +83,18 @@ test("a project whose script cannot be started leaves its turn to the others", a
   const store = openDefault(temporaryDirectory(t));
   const turns = createTurns(1);
   const started: string[] = [];
-  const push = Object.entries({ a: { kind: "try-again", detail: "No network." } as const, b: refused }).map(
-    ([name, start]) => {
-      const view = store.of(name);
-      const noteStart = async () => {
-        started.push(name);
-        return start;
-      };
-      const queue = queueOf(t, view, { start: noteStart }, { makeTurn: turns.make });
-      return () => {
-        record(view, pushOf());
-        queue.wake();
-      };
-    },
-  );
-  t.after(() => store.close());
-  push[0]?.();
+  const push = (name: string, start: Start) => {
+    const noteStart = async () => {
+      started.push(name);
+      return start;
+    };
+    record(store.of(name), pushOf());
+    queueOf(t, store.of(name), { start: noteStart }, { makeTurn: turns.make });
+  };
+  push("a", { kind: "try-again", detail: "No network." });
   await until("it waits to try again", () => started.length === 1);
-  push[1]?.();
+  push("b", refused);
+  t.after(() => store.close());
   await until("the other one has had its turn", () => started.includes("b"));
 });
 

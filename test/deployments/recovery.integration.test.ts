@@ -108,10 +108,8 @@ test("a child left in the background does not keep the next deployment from star
   endChildren(t, service);
   assert.ok(!service.log.lines.some(({ event }) => event === "deployment.not_started"));
   assert.ok(childrenOf(service).every((pid) => !isGone(pid)));
-  await until(
-    "nothing of the runs is open",
-    () => !openFilesOf(service).some((file) => file.includes("/runs/")),
-  );
+  const isOpen = () => openFilesOf(service).some((file) => file.includes("/runs/"));
+  await until("nothing of the runs is open", () => !isOpen());
 });
 
 test("a child left in the background does not keep an adopted script from ending", async (t) => {

@@ -125,8 +125,7 @@ test("a push rolls out what failed before, but nothing that was taken back; a pe
   request("rollback");
   end("succeeded");
   const { id } = record(store, pushOf()).deployment;
-  const next = findDeployment(store, id);
-  assert.ok(next);
+  const next = findDeployment(store, id) ?? assert.fail();
   assert.equal(imagesFor(store, next), `newest ${c}`);
   assert.equal(imagesFor(store, { ...next, trigger: "catch-up" }), `newest ${c} ${b}`);
   assert.equal(imagesFor(store, { ...next, trigger: "manual" }), "newest");
