@@ -29,21 +29,12 @@ const runs = [
   ["action_required", "failed"],
 ] as const;
 const matrix = Array.from({ length: 100 }, (_, index) => `matrix (${index})`);
-const suiteOf = (status: string, count: number, slug = "github-actions") => ({
-  id: 5,
-  head_sha: commit,
-  status,
-  conclusion: status === "completed" ? "success" : null,
-  app: { id: 1, slug },
-  latest_check_runs_count: count,
-});
-const runOf = (name: string, status: string, conclusion: string | null) => ({
-  id: 4,
-  name,
-  head_sha: commit,
-  status,
-  conclusion,
-});
+function suiteOf(status: string, count: number, slug = "github-actions") {
+  return { id: 5, head_sha: commit, status, app: { id: 1, slug }, latest_check_runs_count: count };
+}
+function runOf(name: string, status: string, conclusion: string | null) {
+  return { id: 4, name, head_sha: commit, status, conclusion };
+}
 /** GitLab's. */
 const jobs = [
   ["rubocop", "success", false, "succeeded"],
@@ -63,8 +54,6 @@ const giteaLike: Documented = {
     [`${giteaPath}/status?limit=50`]: [
       {
         state: "failure",
-        sha: commit,
-        total_count: 3,
         statuses: [
           { id: 1, status: "success", context: "ci / build (push)" },
           { id: 2, status: "pending", context: "ci / test (push)" },
@@ -112,8 +101,6 @@ const documented: Readonly<Record<CommitStatus["host"], Documented>> = {
       [`${githubPath}/status?per_page=100`]: [
         {
           state: "success",
-          sha: commit,
-          total_count: 2,
           statuses: [
             { context: "continuous-integration/jenkins", state: "success" },
             { context: "security/brakeman", state: "error" },
