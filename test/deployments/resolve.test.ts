@@ -100,9 +100,7 @@ test("3: a push whose head is live is skipped, and names the deployment that mad
   const head = await deployNew();
   for (const commit of [head, older]) {
     deliver(commit);
-    const decision = await next();
-    assert.equal(decision.kind, "skipped");
-    assert.match(reasonOf(decision), /is live since deployment 1\.$/);
+    assert.match(reasonOf(await next()), /is live since deployment 1\.$/);
   }
 });
 
@@ -158,8 +156,7 @@ test("4: what has only a name that ends like the branch's is not deployed", asyn
   deliver(main);
   assert.equal(await deploys(), main);
   deliver(main, { ref: "refs/heads/master" });
-  const decision = await next();
-  assert.deepEqual([decision.kind, /has no refs\/heads\/master/.test(reasonOf(decision))], ["wait", true]);
+  assert.match(reasonOf(await next()), /has no refs\/heads\/master/);
 });
 
 test("4: only without a remote the pushed commit is deployed unseen, if it need not be signed", async (t) => {
@@ -237,26 +234,24 @@ test("5: after a roll back, only a new head or a person ends it", async (t) => {
   await deployNew();
 });
 
-for (const state of ["failed", "cancelled"] as const) {
-  test(`5: a commit whose deployment ${state} is not retried by itself`, async (t) => {
-    const { deliver, next, resolver, deployNew } = makeResolving(t);
-    await deployNew();
+test("5: a commit that failed or was cancelled is not retried by itself", async (t) => {
+  const { deliver, next, resolver, deployNew } = makeResolving(t);
+  await deployNew();
+  for (const state of ["failed", "cancelled"] as const) {
     const head = await deployNew(state);
     deliver(head);
     const second = await next();
     assert.equal(second.kind, "skipped");
-    assert.match(reasonOf(second), /was deployed by deployment 2, which (failed|was cancelled)/);
+    assert.match(reasonOf(second), /was deployed by deployment \d, which (failed|was cancelled)/);
     await until("catch-up is sure", async () => (await resolver.judgeHead(ref, head)) === "skipped");
-    await deployNew();
-  });
-}
+  }
+  await deployNew();
+});
 
 test("5: catch-up deploys nothing before a first deployment", async (t) => {
-  const { project, resolver, deliver, deploys } = makeResolving(t);
-  const head = project.commit();
-  assert.equal(await resolver.judgeHead(ref, head), "skipped");
-  deliver(head);
-  await deploys("failed");
+  const { project, resolver, deployNew } = makeResolving(t);
+  assert.equal(await resolver.judgeHead(ref, project.commit()), "skipped");
+  await deployNew("failed");
   assert.equal(await resolver.judgeHead(ref, project.commit()), "skipped");
 });
 

@@ -83,11 +83,8 @@ test("a deployment changes its state only from the one that it is in, as the tab
   const store = temporaryStore(t);
   const { id } = record(store, pushOf()).deployment;
   store.run("UPDATE deployments SET state = 'succeeded'");
-  for (const [from, to] of [
-    ["running", "failed"],
-    ["succeeded", "failed"],
-  ] as const)
-    assert.throws(() => transition(store, { id, state: from }, to), IllegalTransition);
+  for (const state of ["running", "succeeded"] as const)
+    assert.throws(() => transition(store, { id, state }, "failed"), IllegalTransition);
   assert.equal(findDeployment(store, id)?.state, "succeeded");
 });
 
@@ -123,6 +120,7 @@ test("the last use of each secret is known, with its delivery and since when it 
 
 test("a run counts once with its result, length and requests, also when it is pruned", (t) => {
   const store = temporaryStore(t);
+  const none = { answers: 0, serverErrors: 0 };
   const counted = { brokeOff: 0, left: 0, before: none, after: none };
   const requests = [
     { host: "a.example.org", requests: 100, failed: 2, ...counted },
@@ -130,25 +128,20 @@ test("a run counts once with its result, length and requests, also when it is pr
   ];
   deploy(store, 12_000, "succeeded", JSON.stringify(requests));
   deploy(store, 700);
-  store.transaction(() => store.run("DELETE FROM deployments"));
-  const totals = totalsIn(store);
-  const run = (part: string) => totals.get(`cicd_pipeline_run_duration_seconds_${part}`);
-  assert.equal(run('count{cicd_pipeline_result="success"}'), 2);
-  assert.equal(run('bucket{cicd_pipeline_result="success",le="1"}'), 1);
-  assert.equal(run('bucket{cicd_pipeline_result="success",le="20"}'), 2);
-  assert.equal(run('bucket{cicd_pipeline_result="success",le="+Inf"}'), 2);
-  assert.equal(totals.get("hotpush_push_to_live_seconds_count{}"), 2);
-  assert.equal(totals.get("hotpush_rollout_requests_total{}"), 150);
-  assert.equal(totals.get("hotpush_rollout_failed_requests_total{}"), 2);
-});
-
-test("a failure counts with the code of its problem, and is not live", (t) => {
-  const store = temporaryStore(t);
   deploy(store, 1_000, "failed");
-  const totals = totalsIn(store);
-  assert.equal(totals.get('cicd_pipeline_run_errors_total{error_type="script_failed"}'), 1);
-  assert.equal(totals.get('cicd_pipeline_run_duration_seconds_count{cicd_pipeline_result="failure"}'), 1);
-  assert.equal(totals.get("hotpush_push_to_live_seconds_count{}"), undefined);
+  store.transaction(() => store.run("DELETE FROM deployments"));
+  const totals = listTotals(store).map(({ name, labels, value }) => [`${name}{${labels}}`, value]);
+  assert.partialDeepStrictEqual(Object.fromEntries(totals), {
+    'cicd_pipeline_run_duration_seconds_count{cicd_pipeline_result="success"}': 2,
+    'cicd_pipeline_run_duration_seconds_bucket{cicd_pipeline_result="success",le="1"}': 1,
+    'cicd_pipeline_run_duration_seconds_bucket{cicd_pipeline_result="success",le="20"}': 2,
+    'cicd_pipeline_run_duration_seconds_bucket{cicd_pipeline_result="success",le="+Inf"}': 2,
+    'cicd_pipeline_run_duration_seconds_count{cicd_pipeline_result="failure"}': 1,
+    'cicd_pipeline_run_errors_total{error_type="script_failed"}': 1,
+    "hotpush_push_to_live_seconds_count{}": 2,
+    "hotpush_rollout_requests_total{}": 150,
+    "hotpush_rollout_failed_requests_total{}": 2,
+  });
 });
 
 // Retention
@@ -203,8 +196,6 @@ test("a flood of pushes makes nobody forget what is live and what was deployed l
   assert.deepEqual(kept, [2, 3, 11]);
 });
 
-const none = { answers: 0, serverErrors: 0 };
-
 /** A deployment that has run for `durationMs`. */
 function deploy(
   store: Store,
@@ -220,10 +211,6 @@ function deploy(
     const problem = state === "failed" ? ({ code: "script_failed", detail: "" } as const) : null;
     transition(store, running, state, { problem });
   });
-}
-
-function totalsIn(store: Store): ReadonlyMap<string, number> {
-  return new Map(listTotals(store).map(({ name, labels, value }) => [`${name}{${labels}}`, value]));
 }
 
 function prune(store: Store): void {
