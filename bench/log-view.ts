@@ -5,7 +5,7 @@
  */
 import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { signInBrowser, startChromium, type Tab } from "../test/harness/chromium.ts";
+import { signInBrowser, startTab, type Tab } from "../test/harness/chromium.ts";
 import { deliver, githubPush } from "../test/harness/delivery.ts";
 import { startAnswering } from "../test/harness/hotpush.ts";
 import { type RunningPage, startPage } from "../test/harness/page.ts";
@@ -38,7 +38,7 @@ async function main(scope: Scope): Promise<void> {
   fillHistory(statePath, deployments);
   const service = await startAnswering(scope, { script, statePath });
   const page = await startPage(scope, service);
-  const tab = await (await startChromium(scope)).newTab();
+  const tab = await startTab(scope);
   await signInBrowser(tab, service, page.port);
   const project = `http://localhost:${page.port}/projects/default`;
   const rounds = await Array.fromAsync({ length: 21 }, () => painted(tab, project));

@@ -74,7 +74,7 @@ test("what is wrong with the address, the token or the command is said", async (
 });
 
 const macos = {
-  NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, "../harness/on-macos.ts"))}`,
+  NODE_OPTIONS: `--import=${pathToFileURL(join(import.meta.dirname, "on-macos.ts"))}`,
 };
 
 test("on macOS, commands call the service of a server", async (t) => {

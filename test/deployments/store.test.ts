@@ -54,7 +54,7 @@ test("a state directory that is a file, or a database that is a directory, is re
 });
 
 test("instances that open a new state directory at the same moment all get it", async (t) => {
-  const openers = Array.from({ length: 4 }, () => fork(new URL("../harness/opener.ts", import.meta.url)));
+  const openers = Array.from({ length: 4 }, () => fork(new URL("opener.ts", import.meta.url)));
   t.after(() => {
     for (const opener of openers) opener.kill();
   });

@@ -28,7 +28,7 @@ testBroken(
     },
     async fix(place, { command = "" }) {
       const again = `${command?.replace(/^hotpush/, launcher)} --token-file ${tokenFileOf(place)}`;
-      assert.equal((await runInShell(place, again)).exitCode, 0);
+      assert.equal((await runInShell(place, again)).code, 0);
     },
   })),
 );

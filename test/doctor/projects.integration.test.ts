@@ -63,7 +63,7 @@ test("projects: the service is checked once, and each project with its settings"
     (await check({ args: ["branch"], ...options })).checks.map(({ project }) => project);
   assert.deepEqual(await projectsOf({ args: ["--project", "blog", "branch"] }), ["blog"]);
   assert.deepEqual(await projectsOf({ directory: places.shop.repoPath }), ["shop"]);
-  assert.equal((await check({ args: ["--project", "shoe"] })).exitCode, 1);
+  assert.equal((await check({ args: ["--project", "shoe"] })).code, 1);
 });
 
 test("projects: what is wrong with a file is found by the project's name, and fixed there", async (t) => {
@@ -81,7 +81,7 @@ test("projects: what is wrong with a file is found by the project's name, and fi
     ],
   );
   for (const { command } of found.faults) {
-    assert.equal((await runInShell(places.shop, command ?? "false")).exitCode, 0, command ?? "");
+    assert.equal((await runInShell(places.shop, command ?? "false")).code, 0, command ?? "");
   }
   assert.deepEqual((await check({ args: ["configuration", "secret-files"] })).faults, []);
 });

@@ -68,7 +68,7 @@ async function typeToken(place: Place, { command }: { readonly command: string |
     "#!/bin/sh\ncase $1 in User*) echo octo ;; *) echo token-of-octo ;; esac\n",
   );
   const ended = await runInShell(place, command ?? "false", { GIT_ASKPASS: typing });
-  assert.equal(ended.exitCode, 0, ended.stderr);
+  assert.equal(ended.code, 0, ended.stderr);
 }
 
 test("remote: a token in the address is never shown", async (t) => {

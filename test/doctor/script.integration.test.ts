@@ -1,14 +1,7 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  type BrokenCase,
-  type DoctorFault,
-  git,
-  type Place,
-  probe,
-  runCommand,
-  testBroken,
-} from "../harness/doctor.ts";
+import type { Fault } from "../../src/doctor/context.ts";
+import { type BrokenCase, git, type Place, probe, runCommand, testBroken } from "../harness/doctor.ts";
 import { quickScript } from "../harness/service.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { type ScriptFault, scriptFaults } from "../runner/script-faults.ts";
@@ -39,7 +32,7 @@ const ways: readonly BrokenCase[] = scriptFaults.map((fault) => ({
 }));
 
 /** The script comes from no commit, so a second command may add it. */
-async function applyFix(place: Place, fault: DoctorFault): Promise<void> {
+async function applyFix(place: Place, fault: Fault): Promise<void> {
   await runCommand(place, fault);
   for (const next of (await probe(place, "deploy-script")).faults) await runCommand(place, next);
 }

@@ -27,14 +27,14 @@ test("if all is well, every check passes or is skipped, and nothing changes", as
   setSettings(place, { WEBHOOK_PORT: String(service.port) });
   const files = () => [readFileSync(place.envFile, "utf8"), git(place, "status", "--porcelain", "--ignored")];
   const before = files();
-  const { exitCode, stdout } = await runDoctor(place, { args: ["--json", "--url", service.url] });
+  const { code, stdout } = await runDoctor(place, { args: ["--json", "--url", service.url] });
   assert.deepEqual(files(), before, "it changes nothing");
   const report: { problems: number; checks: readonly DoctorCheck[] } = JSON.parse(stdout);
   assert.deepEqual(
     report.checks.filter(({ outcome }) => outcome === "faulty"),
     [],
   );
-  assert.deepEqual([exitCode, report.problems], [0, 0]);
+  assert.deepEqual([code, report.problems], [0, 0]);
   assert.equal(report.checks.length, checks.filter(({ about }) => about !== "server").length);
   assert.equal((await probeUrl(place, `${service.url}/webhook`)).outcome, "ok");
   setSettings(place, { WEBHOOK_URL: `${service.url}/webhook` });
@@ -51,7 +51,7 @@ test("public-url: no answer and an unknown name are found; WEBHOOK_URL waits for
   setSettings(place, { WEBHOOK_URL: `${nobody}/webhook` });
   assert.equal((await probe(place, "public-url")).outcome, "skipped");
   for (const wrong of [["nothing"], ["--url", "shop"]])
-    assert.equal((await runDoctor(place, { args: wrong })).exitCode, 2);
+    assert.equal((await runDoctor(place, { args: wrong })).code, 2);
 });
 
 test("running: no service, and one with an earlier secret, are found, and fixed by a start", async (t) => {
@@ -75,10 +75,10 @@ test("queue: a paused queue is found, and its command resumes it", async (t) => 
   const hotpush = (command: string) =>
     runInShell(place, `STATE_PATH=${place.statePath} ${command.replace("hotpush", join(bin, "hotpush"))}`);
   assert.equal((await probe(place, "queue")).outcome, "ok");
-  assert.equal((await hotpush("hotpush pause")).exitCode, 0);
+  assert.equal((await hotpush("hotpush pause")).code, 0);
   const [fault] = (await probe(place, "queue")).faults;
   assert.deepEqual([fault?.severity, fault?.command], ["warning", "hotpush resume"]);
   const resumed = await hotpush(fault?.command ?? "false");
-  assert.equal(resumed.exitCode, 0, resumed.stderr);
+  assert.equal(resumed.code, 0, resumed.stderr);
   assert.equal((await probe(place, "queue")).outcome, "ok");
 });

@@ -54,8 +54,8 @@ for (const [what, [breakIt, says]] of Object.entries(broken))
     breakIt(sshd);
     assert.deepEqual(await outcomes(place), ["faulty", "skipped"]);
     const { faults } = await probe(place, "remote");
-    const { stdout, exitCode, stderr } = await runInShell(place, faults[0]?.command ?? "false");
-    assert.equal(exitCode, 0, stderr);
+    const { stdout, code, stderr } = await runInShell(place, faults[0]?.command ?? "false");
+    assert.equal(code, 0, stderr);
     assert.match(stdout, says ?? /^ssh-ed25519 /);
     // In place of the form "Deploy keys" at the git host.
     if (says === null) writeFileSync(sshd.authorizedKeys, stdout);

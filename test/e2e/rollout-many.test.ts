@@ -56,30 +56,25 @@ onEngine("many roll-outs in a row", (env) => {
   });
 });
 
-/** What a roll-out says of its requests, and when it counted; milliseconds since 1970. */
-interface Proof {
-  readonly requests: number;
-  /** Hotpush sends some through the proxy itself. */
-  readonly ownRequests: number;
-  /** It began between these two. */
-  readonly began: readonly [afterMs: number, byMs: number];
-  readonly ended: readonly [afterMs: number, byMs: number];
-}
+type Proof = ReturnType<typeof proofIn>;
 
 const requestsPerCheck = 6;
 
-function proofIn(output: string): Proof {
+/** What a roll-out says of its requests, and when it counted; milliseconds since 1970. */
+function proofIn(output: string) {
   const all = eventsIn(output);
   const timeOf = (found: { readonly at: string } | undefined) => Date.parse(found?.at ?? "");
   const steps = all.filter((one) => one.event === "step");
   return {
     requests: requestsIn(output)[0]?.requests ?? 0,
+    /** Hotpush sends some through the proxy itself. */
     ownRequests: requestsPerCheck * steps.filter(({ step }) => step === "check").length,
+    /** It began between these two. */
     began: [
       timeOf(steps.find(({ step }) => step === "read")),
       timeOf(all.find(({ event }) => event === "started")),
-    ],
-    ended: [timeOf(steps.at(-1)), timeOf(all.find(({ event }) => event === "requests"))],
+    ] as const,
+    ended: [timeOf(steps.at(-1)), timeOf(all.find(({ event }) => event === "requests"))] as const,
   };
 }
 

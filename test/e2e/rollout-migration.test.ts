@@ -3,8 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { onEngine } from "../lab/on-engine.ts";
-import { type Ending, outputOf, type TestProject } from "../lab/project.ts";
-import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
+import { outputOf, type TestProject } from "../lab/project.ts";
+import { makeRolledProject } from "../lab/rolled-project.ts";
 
 /** The new columns come while the old version serves, and it takes a while. */
 const expand =
@@ -69,26 +69,22 @@ onEngine("an app with a database and a migration on a real engine", (env) => {
   }
 });
 
-/** The lab's project with an app on PostgreSQL, and a migration that the app waits for. */
-interface Shop extends RolledProject {
-  /** Writes a version of the app, which writes to `column` of the table `orders`, with a migration, and rolls it out. */
-  readonly release: (number: number, column: string, migration: string) => Promise<Ending>;
-  /** Queries the database. @returns psql's unaligned output */
-  readonly ask: (query: string) => Promise<string>;
-}
+type Shop = Awaited<ReturnType<typeof makeShop>>;
 
-/** Makes it, with its first version serving. */
-async function makeShop(labEnv: NodeJS.ProcessEnv): Promise<Shop> {
+/** The lab's project with an app on PostgreSQL, and a migration that the app waits for; its first version serves. */
+async function makeShop(labEnv: NodeJS.ProcessEnv) {
   const project = await makeRolledProject(labEnv, async (made) => {
     await writeFile(join(made.directory, "compose.override.yaml"), JSON.stringify(composeFile(made)));
     await writeVersion(made, 1, "note");
   });
-  const release: Shop["release"] = async (number, column, migration) => {
+  /** Writes a version of the app, which writes to `column` of the table `orders`, with a migration, and rolls it out. */
+  const release = async (number: number, column: string, migration: string) => {
     await writeVersion(project, number, column);
     await writeFile(join(project.directory, "shop", "sql", `${number}.sql`), migration);
     return project.rollOut({ args: ["--commit", String(number).repeat(40)] });
   };
   const psql = ["psql", "--dbname", "shop", "--tuples-only", "--no-align", "--command"];
+  /** Queries the database. @returns psql's unaligned output */
   const ask = (query: string) => project.docker("compose", "exec", "--no-TTY", "db", ...psql, query);
   return { ...project, release, ask };
 }

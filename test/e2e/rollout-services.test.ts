@@ -149,15 +149,10 @@ const twin = {
   healthcheck: { test: ["CMD", "./healthcheck.sh"], start_period: "30s", start_interval: "200ms" },
 };
 
-interface Span {
-  readonly beginMs: number;
-  readonly endMs: number;
-}
-
 /** When the steps of services began and ended, by the output of `--json`. */
-function spansIn(output: string): (service: string, step: string) => Span {
+function spansIn(output: string) {
   const steps = eventsIn(output).filter((one) => one.event === "step");
-  return (service, step) => {
+  return (service: string, step: string) => {
     const found = steps.find((one) => one.service === service && one.step === step);
     assert.ok(found, `${service} has no step ${step}: ${output}`);
     const endMs = Date.parse(found.at);

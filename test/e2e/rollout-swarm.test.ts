@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { freePort } from "../harness/listen.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { type GitRemote, makeGitRemote, remotePath } from "../lab/git-remote.ts";
@@ -37,7 +38,7 @@ onOwnEngine("one stack", "a stack on a real Swarm, under load through Caddy on t
   before(async () => {
     await engine.joinSwarm();
     await buildImage(env, image);
-    stack = await makeStack(env, { hotpushImage: image });
+    stack = await makeStack(env, `http://127.0.0.1:${await freePort()}`, image);
     const bare = remotePath(stack);
     await stack.edit("- hotpush:/var", `- ${bare}:${bare}\n      - hotpush:/var`);
     await stack.edit(/^( +)SHUTDOWN_GRACE:/gm, `$1DEPLOY_TIMEOUT: \${TIMEOUT}\n$1SHUTDOWN_GRACE:`);

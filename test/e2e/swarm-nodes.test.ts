@@ -27,7 +27,7 @@ onOwnEngine("together", "a Swarm of three nodes, with Caddy on each", (labEnv) =
   before(async () => {
     nodes = await startNodes(labEnv);
     registry = await startRegistry(hostAddress);
-    stack = await makeStack(nodes.env(1), { origin: originOf(2) });
+    stack = await makeStack(nodes.env(1), originOf(2));
     await stack.edit(`image: ${stack.name}-app`, `image: ${registry.host}/${stack.name}-app`);
     await stack.edit("replicas: 2", "replicas: 3");
     await stack.edit(

@@ -57,7 +57,10 @@ for (const [what, roles] of [
     const start = (role: Role) => machine.start(role, { MAX_RUNNING: "2" });
     const running = new Map<Role, RunningRole>();
     for (const role of roles) running.set(role, await start(role));
-    const load = startLoad(clients, { paths: names.map((name) => `/webhook/${name}`) });
+    const load = startLoad(
+      clients,
+      names.map((name) => `/webhook/${name}`),
+    );
     const unseen = createUnseen(site, load);
     const lines: LogLine[] = [];
 

@@ -45,7 +45,7 @@ async function cutPowerUnderLoad(t: TestContext, roles: readonly Role[]) {
   const running: RunningRole[] = [];
   for (const role of roles) running.push(await machine.start(role));
   const pids = running.map(({ child }) => child.pid ?? 0);
-  const load = startLoad(16, { paths: ["/webhook/shop"] });
+  const load = startLoad(16, ["/webhook/shop"]);
   load.aim(`http://127.0.0.1:${running[0]?.port}`);
   const countPromised = () => load.accepted.size + load.stored.size;
   // Pushes leave the spool a while after they came.

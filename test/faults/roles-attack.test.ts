@@ -18,7 +18,6 @@ import process from "node:process";
 import { type TestContext, test } from "node:test";
 import { callRun } from "../../src/calls/client.ts";
 import { sendHttp, withShortPath } from "../../src/platform/http.ts";
-import type { Prey } from "../harness/attacker.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { makeMachine, type RunningRole } from "../harness/machine.ts";
 import { readRecorded } from "../harness/records.ts";
@@ -27,6 +26,7 @@ import { becomeNobody, nobody } from "../harness/requirements.ts";
 import { pushOf } from "../harness/store.ts";
 import { linesOf, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
+import type { Prey } from "./attacker.ts";
 
 const floodOfPushes = Number(process.env.HOTPUSH_TEST_OFFERS ?? 3_000);
 const token = "tok-4711-only-for-deploy";
@@ -88,7 +88,7 @@ test("the rights of front reach no secret, record, checkout, setting, command or
     checkout: checkouts.shop,
     runPid: run.child.pid ?? 0,
   };
-  const attacker = [process.execPath, join(import.meta.dirname, "../harness/attacker.ts")];
+  const attacker = [process.execPath, join(import.meta.dirname, "attacker.ts")];
   const [program = "", ...args] = [...becomeNobody, ...attacker, JSON.stringify(prey)];
   const results = JSON.parse(execFileSync(program, args, { encoding: "utf8" })) as Record<string, string>;
   const rights = Object.entries(results).filter(([, result]) => !["EACCES", "EPERM"].includes(result));

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { callRun } from "../../src/calls/client.ts";
@@ -12,8 +13,27 @@ const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/goo
 export const noChromium =
   program === undefined ? "no Chromium is installed: apt-get install chromium" : false;
 
-/** Starts a real Chromium with a profile of its own. */
-export async function startChromium(scope: Scope) {
+interface Answer {
+  readonly id?: number;
+  readonly method?: string;
+  readonly params?: object;
+  readonly result?: unknown;
+  readonly error?: { readonly message: string };
+}
+
+interface Evaluated {
+  readonly result: { readonly value: unknown };
+  readonly exceptionDetails?: {
+    readonly exception?: { readonly description?: string };
+    readonly text: string;
+  };
+}
+
+/** The tab of a browser without a window. */
+export type Tab = Awaited<ReturnType<typeof startTab>>;
+
+/** Starts a real Chromium with a profile of its own, and takes its tab. */
+export async function startTab(scope: Scope, { width = 1280, height = 800 } = {}) {
   const child = spawn(
     program ?? "",
     [
@@ -30,96 +50,27 @@ export async function startChromium(scope: Scope) {
     { stdio: ["ignore", "ignore", "pipe"] },
   );
   scope.after(() => endProcess(child, "SIGKILL"));
-  const connection = await connect(await addressOf(child));
-  scope.after(connection.close);
-  return { newTab: (options?: TabOptions) => newTab(connection, options) };
-}
-
-async function addressOf({ stderr }: ChildProcess): Promise<string> {
-  if (stderr === null) throw new Error("no stderr");
-  for await (const line of createInterface(stderr)) {
-    const address = /^DevTools listening on (ws:\S+)/.exec(line)?.[1];
-    if (address === undefined) continue;
-    // Nobody reads the rest, which must not fill the pipe.
-    stderr.resume();
-    return address;
-  }
-  throw new Error("Chromium did not start");
-}
-
-type Listener = (method: string, parameters: Readonly<Record<string, unknown>>) => void;
-
-interface Answer {
-  readonly id?: number;
-  readonly sessionId?: string;
-  readonly method?: string;
-  readonly params?: Readonly<Record<string, unknown>>;
-  readonly result?: unknown;
-  readonly error?: { readonly message: string };
-}
-
-type Connection = Awaited<ReturnType<typeof connect>>;
-
-async function connect(address: string) {
-  const socket = new WebSocket(address);
+  const socket = new WebSocket(await addressOfTab(child));
+  scope.after(() => socket.close());
   const waiting = new Map<number, (answer: Answer) => void>();
-  const listeners = new Map<string, Listener>();
-  let lastId = 0;
+  const faults: string[] = [];
   socket.addEventListener("message", ({ data }) => {
     const answer = JSON.parse(String(data)) as Answer;
-    if (answer.id === undefined)
-      return listeners.get(answer.sessionId ?? "")?.(answer.method ?? "", answer.params ?? {});
-    waiting.get(answer.id)?.(answer);
-    waiting.delete(answer.id);
-  });
-  await new Promise((resolve, reject) => {
-    socket.addEventListener("open", resolve);
-    socket.addEventListener("error", () => reject(new Error("Chromium does not answer")));
-  });
-  return {
-    call: <Result>(method: string, params: object, sessionId?: string) =>
-      new Promise<Result>((resolve, reject) => {
-        const id = ++lastId;
-        waiting.set(id, ({ error, result }) =>
-          error ? reject(new Error(`${method}: ${error.message}`)) : resolve(result as never),
-        );
-        socket.send(JSON.stringify({ id, method, params, ...(sessionId && { sessionId }) }));
-      }),
-    listen: (session: string, listener: Listener) => listeners.set(session, listener),
-    close: () => socket.close(),
-  };
-}
-
-interface Evaluated {
-  readonly result: { readonly value: unknown };
-  readonly exceptionDetails?: {
-    readonly exception?: { readonly description?: string };
-    readonly text: string;
-  };
-}
-
-/** A tab of a browser without a window. */
-export type Tab = Awaited<ReturnType<typeof newTab>>;
-
-interface TabOptions {
-  readonly width?: number;
-  readonly height?: number;
-}
-
-async function newTab(connection: Connection, { width = 1280, height = 800 }: TabOptions = {}) {
-  const { targetId } = await connection.call<{ targetId: string }>("Target.createTarget", {
-    url: "about:blank",
-  });
-  const attach = { targetId, flatten: true };
-  const { sessionId } = await connection.call<{ sessionId: string }>("Target.attachToTarget", attach);
-  const call = <Result>(method: string, parameters: object = {}) =>
-    connection.call<Result>(method, parameters, sessionId);
-  const faults: string[] = [];
-  connection.listen(sessionId, (method, parameters) => {
-    const fault = JSON.stringify(parameters);
-    const isFault = /^Runtime\.exceptionThrown$|^Log\.entryAdded$/.test(method);
+    if (answer.id !== undefined) return waiting.get(answer.id)?.(answer);
+    const fault = JSON.stringify(answer.params);
+    const isFault = /^Runtime\.exceptionThrown$|^Log\.entryAdded$/.test(answer.method ?? "");
     if (isFault && !fault.includes('"level":"info"')) faults.push(fault);
   });
+  await once(socket, "open");
+  let lastId = 0;
+  const call = <Result>(method: string, params: object = {}) =>
+    new Promise<Result>((resolve, reject) => {
+      const id = ++lastId;
+      waiting.set(id, ({ error, result }) =>
+        error ? reject(new Error(`${method}: ${error.message}`)) : resolve(result as never),
+      );
+      socket.send(JSON.stringify({ id, method, params }));
+    });
   for (const domain of ["Page", "Runtime", "Log", "Network"]) await call(`${domain}.enable`);
   const metrics = { width, height, deviceScaleFactor: 1, mobile: width < 500 };
   await call("Emulation.setDeviceMetricsOverride", metrics);
@@ -163,6 +114,26 @@ async function newTab(connection: Connection, { width = 1280, height = 800 }: Ta
       await call("Input.dispatchMouseEvent", { type: "mouseWheel", ...place });
     },
   };
+}
+
+async function addressOfTab({ stderr }: ChildProcess): Promise<string> {
+  if (stderr === null) throw new Error("no stderr");
+  for await (const line of createInterface(stderr)) {
+    const host = /^DevTools listening on ws:\/\/([^/]+)/.exec(line)?.[1];
+    if (host === undefined) continue;
+    // Nobody reads the rest, which must not fill the pipe.
+    stderr.resume();
+    return await until("the tab", async () => {
+      const targets = (await (await fetch(`http://${host}/json/list`)).json()) as readonly Target[];
+      return targets.find(({ type }) => type === "page")?.webSocketDebuggerUrl;
+    });
+  }
+  throw new Error("Chromium did not start");
+}
+
+interface Target {
+  readonly type: string;
+  readonly webSocketDebuggerUrl: string;
 }
 
 /** As a person does: follows the link, and presses the button. */

@@ -9,25 +9,14 @@ export interface Delivery {
   readonly body: string | Buffer;
 }
 
-export interface PushFields {
-  readonly ref?: string;
-  readonly before?: string;
-  readonly after?: string;
-  readonly deleted?: boolean;
-  readonly repository?: string;
-  /** Makes two pushes different deliveries; random by default. */
-  readonly mark?: string;
-  readonly [name: string]: unknown;
-}
-
 export const noCommit = "0".repeat(40);
 
 export function randomCommit(): string {
   return randomBytes(20).toString("hex");
 }
 
-/** A push as GitHub sends it, with the relevant fields. */
-export function githubPush(fields: PushFields = {}, secret = testSecret): Delivery {
+/** A push as GitHub sends it, with the relevant fields. `mark` makes two pushes different deliveries; it is random by default. */
+export function githubPush(fields: Readonly<Record<string, unknown>> = {}, secret = testSecret): Delivery {
   const { repository = "octo/app", mark = randomBytes(8).toString("hex"), ...rest } = fields;
   const payload = {
     ref: "refs/heads/main",

@@ -1,29 +1,20 @@
 import assert from "node:assert/strict";
-import { execFile, execFileSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, type TestOptions, test } from "node:test";
+import type { Fault, ProbeResult } from "../../src/doctor/context.ts";
 import { isInContainer } from "../../src/platform/docker/engine.ts";
 import { testSecret } from "./delivery.ts";
-import { noServer } from "./hotpush.ts";
+import { type CommandResult, execute, noServer } from "./hotpush.ts";
 import { freePort, listenAt } from "./listen.ts";
 import { needs } from "./requirements.ts";
 import { mainPath, quickScript } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
-export interface DoctorFault {
-  readonly severity: "problem" | "warning";
-  readonly text: string;
-  readonly command: string | null;
-  readonly change: string | null;
-}
-
-export interface DoctorCheck {
+export interface DoctorCheck extends ProbeResult {
   readonly id: string;
-  readonly outcome: "ok" | "skipped" | "faulty";
-  readonly fact: string | null;
-  readonly faults: readonly DoctorFault[];
 }
 
 export interface DoctorOptions {
@@ -32,14 +23,6 @@ export interface DoctorOptions {
   /** A prefix of the command line, such as `setpriv` and its arguments. */
   readonly wrapper?: readonly string[];
   readonly directory?: string;
-  /** A main.ts other than the checkout's. */
-  readonly mainPath?: string;
-}
-
-export interface Ended {
-  readonly exitCode: number;
-  readonly stdout: string;
-  readonly stderr: string;
 }
 
 /** Options of a test that needs the doctor on the machine itself; in a container its report differs. */
@@ -126,11 +109,10 @@ export function git(place: Place, ...args: readonly string[]): string {
 }
 
 /** Runs the real command, as a person would in the checkout. */
-export function runDoctor(place: Place, options: DoctorOptions = {}): Promise<Ended> {
+export function runDoctor(place: Place, options: DoctorOptions = {}): Promise<CommandResult> {
   const { args = [], env = {}, wrapper = [], directory = place.repoPath } = options;
-  const main = options.mainPath ?? mainPath;
-  const [program = process.execPath, ...rest] = [...wrapper, process.execPath, main, "doctor", ...args];
-  return run(program, rest, { cwd: directory, env: { ...placeEnvironment(place), ...env } });
+  const [program = process.execPath, ...rest] = [...wrapper, process.execPath, mainPath, "doctor", ...args];
+  return execute(program, rest, { cwd: directory, env: { ...placeEnvironment(place), ...env } });
 }
 
 /** The result of one check. */
@@ -143,24 +125,13 @@ export async function probe(place: Place, id: string, options: DoctorOptions = {
 }
 
 /** Runs a printed command in a shell, as a person would. */
-export function runInShell(place: Place, command: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> {
-  return run("sh", ["-c", command], {
-    cwd: place.repoPath,
-    env: { ...placeEnvironment(place), ...env },
-  });
-}
-
-function run(
-  program: string,
-  args: readonly string[],
-  options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
-): Promise<Ended> {
-  return new Promise((resolve) => {
-    execFile(program, args, { ...options, encoding: "utf8" }, (error, stdout, stderr) => {
-      const code = error === null ? 0 : error.code;
-      resolve({ exitCode: typeof code === "number" ? code : -1, stdout, stderr });
-    });
-  });
+export function runInShell(
+  place: Place,
+  command: string,
+  env: NodeJS.ProcessEnv = {},
+): Promise<CommandResult> {
+  const options = { cwd: place.repoPath, env: { ...placeEnvironment(place), ...env } };
+  return execute("sh", ["-c", command], options);
 }
 
 /** A real fault. The check must find it, and its own commands must fix it. */
@@ -168,12 +139,12 @@ export interface BrokenCase {
   readonly name: string;
   readonly check: string;
   readonly options?: TestOptions;
-  readonly severity?: DoctorFault["severity"];
+  readonly severity?: Fault["severity"];
   readonly breakIt: (place: Place, t: TestContext) => unknown;
   /** Options of the doctor, the same before and after. */
   readonly run?: DoctorOptions | ((place: Place) => DoctorOptions);
   /** Applies the fix, if that needs more than running the command in a shell. */
-  readonly fix?: (place: Place, fault: DoctorFault, t: TestContext) => unknown;
+  readonly fix?: (place: Place, fault: Fault, t: TestContext) => unknown;
 }
 
 /** Declares a test for each: the check finds the fault, and passes after its command has run. */
@@ -195,10 +166,10 @@ export function testBroken(cases: readonly BrokenCase[]): void {
   }
 }
 
-export async function runCommand(place: Place, { command, text }: DoctorFault): Promise<void> {
+export async function runCommand(place: Place, { command, text }: Fault): Promise<void> {
   assert.ok(command, `a command for: ${text}`);
   const ended = await runInShell(place, command);
-  assert.equal(ended.exitCode, 0, `${command}: ${ended.stderr}`);
+  assert.equal(ended.code, 0, `${command}: ${ended.stderr}`);
 }
 
 /**

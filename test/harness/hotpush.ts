@@ -27,7 +27,7 @@ export type Target = Pick<RunningService, "statePath"> &
 /** Runs a command of `hotpush` against the service of `target`, without a terminal. */
 export async function hotpush(target: Target, ...args: readonly string[]): Promise<CommandResult> {
   await untilAnswering(target);
-  return await run(args, { env: commandEnvironment(target), cwd: target.cwd ?? "/" });
+  return await execute(launcher, args, { env: commandEnvironment(target), cwd: target.cwd ?? "/" });
 }
 
 export interface CliOptions {
@@ -42,17 +42,20 @@ export function runCli(
   args: readonly string[],
   { cwd, env = {}, input }: CliOptions,
 ): Promise<CommandResult> {
-  return run(args, { cwd, env: { PATH: process.env.PATH, HOME: cwd, ...noServer, ...env } }, input);
+  const all = { PATH: process.env.PATH, HOME: cwd, ...noServer, ...env };
+  return execute(launcher, args, { cwd, env: all }, input);
 }
 
-function run(
+/** Runs a program to its end. The code is -1 if a signal ended it. @param input standard input */
+export function execute(
+  program: string,
   args: readonly string[],
   options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
   input = "",
 ): Promise<CommandResult> {
   return new Promise((resolve) => {
     const all = { ...options, maxBuffer: 64 * 1024 ** 2 };
-    const child = execFile(launcher, args, all, (error, stdout, stderr) =>
+    const child = execFile(program, args, all, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
     );
     child.stdin?.on("error", () => {}).end(input);
@@ -79,8 +82,6 @@ export async function untilAnswering({ child, statePath }: Target): Promise<void
     await until("the control socket", () => existsSync(operatorSocketPath(statePath)));
   }
 }
-
-export type RunningCommand = Awaited<ReturnType<typeof startCommand>>;
 
 /** Starts a command and leaves it running. */
 export async function startCommand(scope: Scope, target: Target, ...args: readonly string[]) {

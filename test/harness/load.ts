@@ -4,12 +4,6 @@ import { digestOf } from "./records.ts";
 /** One push in this many repeats an earlier one, unanswered or accepted. */
 const resendEvery = 8;
 
-export interface LoadOptions {
-  /** Each push goes to one of them. */
-  readonly paths?: readonly string[];
-  readonly makePush?: () => Delivery;
-}
-
 /** A push, and the webhook that it goes to. */
 interface Sent {
   readonly path: string;
@@ -19,8 +13,8 @@ interface Sent {
 /** Clients that push without pause, and the answers that they got. */
 export type Load = ReturnType<typeof startLoad>;
 
-/** Starts `count` clients, which wait for the address of a service. */
-export function startLoad(count: number, { paths = ["/webhook"], makePush = githubPush }: LoadOptions = {}) {
+/** Starts `count` clients, which wait for the address of a service. Each push goes to one of the paths. */
+export function startLoad(count: number, paths: readonly string[] = ["/webhook"]) {
   const accepted = new Map<string, number>();
   const stored = new Set<string>();
   const contradictions: string[] = [];
@@ -54,7 +48,7 @@ export function startLoad(count: number, { paths = ["/webhook"], makePush = gith
 
   function next(): Sent {
     const again = sent % resendEvery === 0 ? known[(sent * 7) % 64] : undefined;
-    return again ?? { path: paths[sent % paths.length] ?? "", delivery: makePush() };
+    return again ?? { path: paths[sent % paths.length] ?? "", delivery: githubPush() };
   }
 
   async function client(): Promise<void> {

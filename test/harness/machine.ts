@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { githubPush, testSecret } from "./delivery.ts";
 import { untilAnswering } from "./hotpush.ts";
-import { endProcess, mainPath, serviceEnvironment, spawnNode } from "./service.ts";
+import { mainPath, serviceEnvironment, spawnNode, startedBy } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 export type Role = "all" | "front" | "run";
@@ -40,14 +40,9 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
         ...env,
       };
       const args = role === "all" ? [mainPath] : [mainPath, role];
-      const { child, log } = spawnNode(scope, args, { env: all, cwd: directory, wrapper });
-      /** Sends a signal and waits for the end. */
-      const end = (signal: NodeJS.Signals = "SIGTERM") => endProcess(child, signal);
-      const started = await log.waitFor(({ event }) => event === "service.started");
-      /** 0: it has none. */
-      const port = Number(started.port ?? 0);
-      const urlOf = (project: string) => `http://127.0.0.1:${port}/webhook/${project}`;
-      return { child, log, port, urlOf, statePath, end };
+      const running = await startedBy(spawnNode(scope, args, { env: all, cwd: directory, wrapper }));
+      const urlOf = (project: string) => `http://127.0.0.1:${running.port}/webhook/${project}`;
+      return { ...running, urlOf, statePath };
     },
   };
 }
@@ -91,8 +86,6 @@ export async function startProjects(scope: Scope, scripts: Readonly<Record<strin
 }
 
 /** The files of a server, of which nothing runs. */
-export type TestServer = ReturnType<typeof makeServer>;
-
 export function makeServer(scope: Scope) {
   const path = temporaryDirectory(scope);
   const projectsPath = join(path, "projects");

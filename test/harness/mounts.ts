@@ -19,14 +19,10 @@ import { until } from "./until.ts";
 
 const diskBytes = 32 * 1024 ** 2;
 
-/** A disk with readable bytes: a file in memory with a file system, mounted at `path`. */
-export interface Disk {
-  readonly path: string;
-  readonly imagePath: string;
-  readonly copyPath: string;
-}
+type Disk = ReturnType<typeof mountDisk>;
 
-export function mountDisk(scope: Scope): Disk {
+/** A disk with readable bytes: a file in memory with a file system, mounted at `path`. */
+export function mountDisk(scope: Scope) {
   const memory = mountTmpfs(scope, 3 * diskBytes);
   const imagePath = join(memory, "disk");
   makeImage(imagePath, diskBytes);

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
 import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { callRun } from "../../src/calls/client.ts";
 import { openApi } from "../../src/calls/openapi.ts";
 import { findCall } from "../../src/calls/table.ts";
-import { openHttp, sendHttp, withShortPath } from "../../src/platform/http.ts";
+import { type HttpRequest, sendHttp, withShortPath } from "../../src/platform/http.ts";
 import { freePort } from "./listen.ts";
-import { mainPath, type RunningService, spawnNode } from "./service.ts";
-import { type Scope, temporaryDirectory } from "./temporary.ts";
+import { makeMachine } from "./machine.ts";
+import type { RunningService } from "./service.ts";
+import type { Scope } from "./temporary.ts";
 
 export interface AskOptions {
   readonly token?: string | null;
@@ -29,25 +29,15 @@ export type RunningPage = Awaited<ReturnType<typeof startPage>>;
 /** Starts `hotpush front` beside `service`, as a process that has nothing of it but the socket. */
 export async function startPage(scope: Scope, service: RunningService, { proxyPort, env }: PageOptions = {}) {
   const port = await freePort();
-  const directory = temporaryDirectory(scope);
-  const projectsPath = join(directory, "projects");
-  mkdirSync(projectsPath);
   const urlPort = proxyPort ?? port;
-  const own = {
-    PATH: process.env.PATH,
+  const { child } = await makeMachine(scope).start("front", {
     MALLOC_ARENA_MAX: "1",
+    NODE_OPTIONS: "--max-semi-space-size=4",
     PAGE_PORT: String(port),
     PAGE_URL: `http://localhost:${urlPort}`,
-    WEBHOOK_PORT: "0",
-    WEBHOOK_HOST: "127.0.0.1",
-    STATE_PATH: directory,
-    PROJECTS_PATH: projectsPath,
     FRONT_SOCKET: join(service.statePath, "front.sock"),
     ...env,
-  };
-  const args = ["--max-semi-space-size=4", mainPath, "front"];
-  const { child, log } = spawnNode(scope, args, { env: own, cwd: "/" });
-  await log.waitFor(({ event }) => event === "service.started");
+  });
   const token = await makeToken(service, "operator");
   const ask = async (call: string, options: AskOptions = {}) => {
     const headers = { host: `localhost:${urlPort}`, ...options.headers };
@@ -66,12 +56,12 @@ async function send(port: number, call: string, { token, body, headers }: AskOpt
   const [method = "", path = ""] = call.split(" ");
   const own = { ...(token && { authorization: `Bearer ${token}` }), ...headers };
   const request = { method, headers: own, ...(body && { body: JSON.stringify(body) }) };
-  const response = await openHttp(new URL(`http://127.0.0.1:${port}${path}`), request);
-  const text = Buffer.concat(await Array.fromAsync(response as AsyncIterable<Buffer>)).toString();
-  const type = response.headers["content-type"] ?? "";
+  const answer = await sendHttp(new URL(`http://127.0.0.1:${port}${path}`), request);
+  const text = answer.body.toString();
+  const type = answer.headers["content-type"] ?? "";
   const isJson = /json$/.test(type.split(";")[0] ?? "") && !type.includes("ndjson");
   const json: Readonly<Record<string, unknown>> = isJson ? JSON.parse(text) : {};
-  return { status: response.statusCode ?? 0, type, text, json };
+  return { status: answer.status, type, text, json };
 }
 
 interface Operation {
@@ -144,29 +134,21 @@ export interface FormOptions {
   readonly token?: string | null;
 }
 
-/** A browser as far as HTTP goes: it keeps the cookie, and says where its forms come from. */
-export type Visitor = ReturnType<typeof browse>;
-
-/** @param cookie as a `Cookie` header has it; null: the browser has none */
+/**
+ * A browser as far as HTTP goes: it keeps the cookie, and says where its forms come from.
+ *
+ * @param cookie as a `Cookie` header has it; null: the browser has none
+ */
 export function browse({ port }: Pick<RunningPage, "port">, cookie: string | null) {
   const own = { host: `localhost:${port}`, ...(cookie && { cookie }) };
 
-  async function request(method: string, path: string, headers: object, body?: string) {
+  async function request(path: string, { headers, ...rest }: HttpRequest) {
     const target = new URL(`http://127.0.0.1:${port}${path}`);
-    const answer = await openHttp(target, {
-      method,
-      headers: { ...own, ...headers },
-      ...(body !== undefined && { body }),
-    });
-    const pieces = await Array.fromAsync(answer as AsyncIterable<Buffer>);
-    return {
-      status: answer.statusCode ?? 0,
-      headers: answer.headers,
-      text: Buffer.concat(pieces).toString(),
-    };
+    const answer = await sendHttp(target, { ...rest, headers: { ...own, ...headers } });
+    return { status: answer.status, headers: answer.headers, text: answer.body.toString() };
   }
 
-  const get = (path: string, headers: Readonly<Record<string, string>> = {}) => request("GET", path, headers);
+  const get = (path: string, headers: Readonly<Record<string, string>> = {}) => request(path, { headers });
   return {
     cookie,
     get,
@@ -177,7 +159,7 @@ export function browse({ port }: Pick<RunningPage, "port">, cookie: string | nul
     ) {
       const proof = token === undefined ? tokenIn((await get("/account")).text) : token;
       const body = String(new URLSearchParams({ ...fields, ...(proof && { token: proof }) }));
-      return await request("POST", path, headers, body);
+      return await request(path, { method: "POST", headers, body });
     },
   };
 }
@@ -192,7 +174,7 @@ export async function signIn(
   page: RunningPage,
   service: RunningService,
   person: { readonly name?: string; readonly role?: "viewer" | "operator" } = {},
-): Promise<Visitor> {
+) {
   const link = await makeSignInLink(service, person);
   const { headers, status, text } = await browse(page, null).send("/sign-in", { link }, { token: null });
   if (status !== 303) throw new Error(`signing in was answered with ${status}: ${text}`);

@@ -51,23 +51,21 @@ export function converse(
 }
 
 /** The complete answers in `text`. */
-export function parseReplies(text: string): { replies: RawReply[]; interim: number[] } {
+export function parseReplies(text: string): { readonly replies: RawReply[] } {
   const replies: RawReply[] = [];
-  const interim: number[] = [];
   let rest = text;
   for (let end = rest.indexOf("\r\n\r\n"); end >= 0; end = rest.indexOf("\r\n\r\n")) {
     const [statusLine = "", ...fields] = rest.slice(0, end).split("\r\n");
     const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
     if (Number.isNaN(status)) throw new Error(`this is not an HTTP answer: ${rest.slice(0, 200)}`);
-    const headers = new Headers(fields.map((field): [string, string] => splitField(field)));
+    const headers = new Headers(fields.map((field) => field.split(/: *(.*)/s, 2) as [string, string]));
     const length = status < 200 ? 0 : Number(headers.get("content-length") ?? 0);
     const body = rest.slice(end + 4, end + 4 + length);
     if (body.length < length) break;
-    if (status < 200) interim.push(status);
-    else replies.push({ status, headers, body });
+    if (status >= 200) replies.push({ status, headers, body });
     rest = rest.slice(end + 4 + length);
   }
-  return { replies, interim };
+  return { replies };
 }
 
 /** A delivery as bytes: `extra` are header lines, `framing` replaces the Content-Length. */
@@ -94,9 +92,4 @@ export function onTheWire(
 /** `body` as one chunk, and the final chunk. */
 export function asChunks(body: string): string {
   return `${Buffer.byteLength(body).toString(16)}\r\n${body}\r\n0\r\n\r\n`;
-}
-
-function splitField(field: string): [string, string] {
-  const colon = field.indexOf(":");
-  return [field.slice(0, colon), field.slice(colon + 1).trim()];
 }

@@ -9,8 +9,6 @@ import type { Scope } from "./temporary.ts";
 
 const bodyLimitBytes = 25 * 1024 ** 2;
 
-export type RunningReceiver = Awaited<ReturnType<typeof startReceiver>>;
-
 /** The first stage alone, in this process but over real sockets. Its pushes are collected instead of recorded. */
 export async function startReceiver(scope: Scope) {
   const pushes: Push[] = [];

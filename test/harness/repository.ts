@@ -55,21 +55,19 @@ export type TestRepository = ReturnType<typeof makeRepository>;
 export function makeRepository(scope: Scope, name = "shop") {
   const directory = join(temporaryDirectory(scope), name);
   mkdirSync(directory);
-  const who = ["-c", "user.name=Mara Köhler", "-c", "user.email=mara@example.org"];
-  const git = (...args: readonly string[]) =>
-    execFileSync("git", ["-C", directory, ...who, ...args], { encoding: "utf8", stdio: "pipe" }).trim();
-  git("init", "--quiet", "--initial-branch=main");
+  const own = (...args: readonly string[]) => git(directory, ...args);
+  own("init", "--quiet", "--initial-branch=main");
   const write = (path: string, text: string) => {
     mkdirSync(dirname(join(directory, path)), { recursive: true });
     writeFileSync(join(directory, path), text);
   };
   /** Commits everything. @returns the commit */
   const commit = (message = "A change") => {
-    git("add", "--all");
-    git("commit", "--quiet", "--allow-empty", "--message", message);
-    return git("rev-parse", "HEAD");
+    own("add", "--all");
+    own("commit", "--quiet", "--allow-empty", "--message", message);
+    return own("rev-parse", "HEAD");
   };
-  return { directory, git, write, commit };
+  return { directory, git: own, write, commit };
 }
 
 /** A real key, with git's options to sign with it. */
@@ -89,12 +87,7 @@ export function makeSshKey(scope: Scope): SigningKey {
   };
 }
 
-export interface GpgKey extends SigningKey {
-  /** Revokes the key. @returns the public key with the revocation */
-  readonly revoke: () => string;
-}
-
-export function makeGpgKey(scope: Scope): GpgKey {
+export function makeGpgKey(scope: Scope) {
   const home = temporaryDirectory(scope);
   const gpg = (args: readonly string[], input = "") =>
     execFileSync("gpg", ["--homedir", home, "--batch", "--quiet", "--pinentry-mode", "loopback", ...args], {
@@ -103,15 +96,8 @@ export function makeGpgKey(scope: Scope): GpgKey {
       input,
     });
   scope.after(() => execFileSync("gpgconf", ["--homedir", home, "--kill", "all"]));
-  gpg([
-    "--passphrase",
-    "",
-    "--quick-generate-key",
-    "Git Host <noreply@git.example>",
-    "ed25519",
-    "sign",
-    "2y",
-  ]);
+  const owner = "Git Host <noreply@git.example>";
+  gpg(["--passphrase", "", "--quick-generate-key", owner, "ed25519", "sign", "2y"]);
   const listed = gpg(["--with-colons", "--list-keys"]);
   const fingerprint = /^fpr:+([0-9A-F]{40}):/m.exec(listed)?.[1] ?? "";
   const program = join(home, "sign");
@@ -120,6 +106,7 @@ export function makeGpgKey(scope: Scope): GpgKey {
   return {
     publicKey: exported(),
     gitOptions: ["-c", `gpg.program=${program}`, ...signingWith("openpgp", fingerprint)],
+    /** @returns the public key with its revocation */
     revoke() {
       // gpg puts a colon before the revocation certificate of each key, against accidental import.
       const path = join(home, "openpgp-revocs.d", `${fingerprint}.rev`);

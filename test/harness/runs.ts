@@ -14,8 +14,6 @@ import { commitOf } from "./store.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
 /** A real runner in the test's own process, and its events. */
-export type TestRunner = ReturnType<typeof createTestRunner>;
-
 export function createTestRunner(scope: Scope, options: Partial<RunnerOptions & ScriptSources> = {}) {
   const statePath = join(temporaryDirectory(scope), "state");
   const repoPath = options.repoPath ?? temporaryDirectory(scope);

@@ -45,21 +45,23 @@ export async function startService(scope: Scope, options: ServiceOptions = {}): 
     options.script === undefined && options.repoPath === undefined ? quickScript : options.script;
   mkdirSync(repoPath, { recursive: true });
   if (script) writeScript(join(repoPath, "deploy.sh"), script);
-  const { child, log } = spawnService(scope, { ...options, statePath, repoPath });
-  const started = await log.waitFor((line) => line.event === "service.started");
-  const port = Number(started.port);
-  const url = `http://127.0.0.1:${port}`;
+  const running = await startedBy(spawnService(scope, { ...options, statePath, repoPath }));
+  const url = `http://127.0.0.1:${running.port}`;
   statePaths.set(url, statePath);
   return {
+    ...running,
     url,
-    port,
-    child,
-    log,
     statePath,
     repoPath,
-    end: (signal = "SIGTERM") => endProcess(child, signal),
     again: (more = {}) => startService(scope, { ...options, script: null, ...more, statePath, repoPath }),
   };
+}
+
+/** Waits until a process serves. Its port is 0 if it has none. */
+export async function startedBy({ child, log }: ReturnType<typeof spawnNode>) {
+  const started = await log.waitFor(({ event }) => event === "service.started");
+  const end = (signal: NodeJS.Signals = "SIGTERM") => endProcess(child, signal);
+  return { child, log, port: Number(started.port ?? 0), end };
 }
 
 /** What each service of a test gets. */

@@ -65,7 +65,7 @@ export async function startCleanServer(labEnv: NodeJS.ProcessEnv, isBare = false
     /** Its first process, as this machine counts it. */
     pid: Number(pid),
     type: (directory: string, command: string, answers?: readonly Answer[]) =>
-      typeIn(["--all", "--target", pid], directory, command, answers),
+      typeIn(pid, directory, command, answers),
     /** Where this machine sees a file of the server. */
     file: (path: string) => `/proc/${pid}/root${path}`,
     /** Ends every process on it, and removes it. The end of this process does so too, also by SIGKILL. */
@@ -80,7 +80,7 @@ export async function startCleanServer(labEnv: NodeJS.ProcessEnv, isBare = false
 const network = /^(?:\w+_proxy|SSL_CERT_\w+|NODE_EXTRA_CA_CERTS|npm_config_registry)$/i;
 
 async function typeIn(
-  namespaces: readonly string[],
+  pid: string,
   directory: string,
   command: string,
   answers?: readonly Answer[],
@@ -100,10 +100,14 @@ async function typeIn(
   const typed = answers
     ? ["script", "--quiet", "--return", "--command", command, "/dev/null"]
     : ["bash", "-c", command];
-  const child = spawn("nsenter", [...namespaces, "env", "-i", `--chdir=${directory}`, ...env, ...typed], {
-    // With a socket as its input, as Node's pipes are, bash would believe that it serves a login.
-    stdio: [answers ? "pipe" : "ignore", "pipe", "pipe"],
-  });
+  const child = spawn(
+    "nsenter",
+    ["--all", "--target", pid, "env", "-i", `--chdir=${directory}`, ...env, ...typed],
+    {
+      // With a socket as its input, as Node's pipes are, bash would believe that it serves a login.
+      stdio: [answers ? "pipe" : "ignore", "pipe", "pipe"],
+    },
+  );
   return await answer(child, answers);
 }
 

@@ -58,8 +58,6 @@ export async function startLabGitHost(scope: Scope, server: CleanServer) {
 }
 
 /** A person's own machine: its home has a key of ssh, and it knows some hosts. */
-export type Laptop = Awaited<ReturnType<typeof makeLaptop>>;
-
 export async function makeLaptop(scope: Scope, names: Readonly<Record<string, string>> = {}) {
   const home = temporaryDirectory(scope);
   const at = (name: string) => join(home, name);

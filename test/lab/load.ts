@@ -38,18 +38,9 @@ export interface Answer {
   readonly failure: string | null;
 }
 
-export interface Load {
-  /** Everything answered so far. */
-  readonly answers: readonly Answer[];
-  /** Stops after the requests in flight have been answered. */
-  readonly stop: () => Promise<LoadResult>;
-}
+export type Load = ReturnType<typeof startLoad>;
 
-export interface LoadResult {
-  readonly answers: readonly Answer[];
-  readonly failures: readonly Answer[];
-  readonly versions: readonly string[];
-}
+export type LoadResult = Awaited<ReturnType<Load["stop"]>>;
 
 /**
  * Real load on `origin` without a retry: kept and new connections, GET and POST, and requests of two seconds. Anything but
@@ -62,7 +53,7 @@ export function startLoad(
   pauseMs: number = 10,
   host: string = new URL(origin).host,
   kinds: readonly Clients[] = mixture,
-): Load {
+) {
   const answers: Answer[] = [];
   const state = { isStopping: false };
   const clients = kinds.flatMap((kind) =>
@@ -80,7 +71,8 @@ export function startLoad(
     if (agent) agent.destroy();
   }
 
-  async function stop(): Promise<LoadResult> {
+  /** Stops after the requests in flight have been answered. */
+  async function stop() {
     state.isStopping = true;
     await Promise.all(clients);
     const failures = answers.filter(({ failure }) => failure !== null);
@@ -91,14 +83,12 @@ export function startLoad(
   return { answers, stop };
 }
 
-interface Site {
-  readonly origin: string;
-  readonly host: string;
-}
-
-function ask({ origin, host }: Site, kind: Clients, agent: Agent | false): Promise<Answer> {
+function ask(
+  { origin, host }: { readonly origin: string; readonly host: string },
+  { method, workMs }: Clients,
+  agent: Agent | false,
+): Promise<Answer> {
   const atMs = performance.now();
-  const { method, workMs } = kind;
   return new Promise((resolve) => {
     const end = (version: string | null, failure: string | null) =>
       resolve({ atMs, latencyMs: performance.now() - atMs, isFast: workMs === 0, version, failure });
@@ -148,7 +138,7 @@ export async function measured(
   loads: readonly Load[],
   work: () => Promise<void>,
   count: number = answersAround,
-): Promise<readonly LoadResult[]> {
+) {
   const stop = () => Promise.all(loads.map((load) => load.stop()));
   try {
     await untilAnswered(loads, count);
@@ -166,23 +156,13 @@ export async function untilAnswered(loads: readonly Load[], count: number = answ
   await until("answers", () => loads.every(({ answers }, index) => answers.length > (wanted[index] ?? 0)));
 }
 
-/** The result of a push for its sender; 0 for a failed connection. */
-export interface PushResult {
-  readonly status: number;
-  /** SHA-256 of its body, in hex: by this it is known in the record. */
-  readonly digest: string;
-  readonly failure: string | null;
-  readonly tookMs: number;
-}
+type PushResult = Awaited<ReturnType<typeof pushOnce>>;
 
 const pushPauseMs = 50;
 const longestDeploymentsMs = 120_000;
 
 /** Sends new signed pushes, twenty a second, until `stop` is called, which returns their results. */
-export function startPushes(
-  origin: string,
-  secret?: string,
-): { readonly stop: () => Promise<readonly PushResult[]> } {
+export function startPushes(origin: string, secret?: string) {
   const state = { isStopping: false };
   const sent: Promise<PushResult>[] = [];
   const startedMs = performance.now();
@@ -194,7 +174,7 @@ export function startPushes(
     }
   })();
   return {
-    async stop() {
+    async stop(): Promise<readonly PushResult[]> {
       state.isStopping = true;
       await sending;
       return Promise.all(sent);
@@ -225,8 +205,8 @@ function hasEnded({ state }: { readonly state: string }): boolean {
   return !["queued", "running", "interrupted"].includes(state);
 }
 
-/** Sends a push once, as a git host does. */
-async function pushOnce(origin: string, secret?: string): Promise<PushResult> {
+/** Sends a push once, as a git host does. @returns what its sender sees; the status of a failed connection is 0 */
+async function pushOnce(origin: string, secret?: string) {
   const startMs = performance.now();
   const took = () => Math.round(performance.now() - startMs);
   const { headers, body } = githubPush({}, secret);

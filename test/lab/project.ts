@@ -206,11 +206,9 @@ export function spawnHotpush(
   });
 }
 
-/** Waits until deployment `id` has ended, and gives its state. */
-export type EndingOf = (id: number, withinMs?: number) => Promise<string>;
-
-export function endingIn(statePath: string): EndingOf {
-  return (id, withinMs = 120_000) =>
+/** @returns what waits until a deployment has ended, and gives its state */
+export function endingIn(statePath: string) {
+  return (id: number, withinMs = 120_000): Promise<string> =>
     until(
       `the end of deployment ${id}`,
       () => {

@@ -12,19 +12,16 @@ import { type Behaviour, type Docker, dockerIn, endOf, spawnHotpush, writeVersio
 const run = promisify(execFile);
 const example = join(import.meta.dirname, "../../examples/swarm");
 
-export interface StackOptions {
-  /** The image of the service `hotpush`; without one, the stack has no such service. */
-  readonly hotpushImage?: string;
-  /** Caddy's address, with a port. By default a free port of this machine. */
-  readonly origin?: string;
-}
-
 /** The stack of examples/swarm on a real Swarm, with the tests' app. Without Hotpush in it, Hotpush runs outside. */
 export type TestStack = Awaited<ReturnType<typeof makeStack>>;
 
-/** Copies the example to a temporary directory, with a unique name; `remove` deletes everything. */
-export async function makeStack(labEnv: NodeJS.ProcessEnv, options: StackOptions = {}) {
-  const { hotpushImage = "", origin = `http://127.0.0.1:${await freePort()}` } = options;
+/**
+ * Copies the example to a temporary directory, with a unique name; `remove` deletes everything.
+ *
+ * @param origin Caddy's address, with a port
+ * @param hotpushImage the image of the service `hotpush`; without one, the stack has no such service
+ */
+export async function makeStack(labEnv: NodeJS.ProcessEnv, origin: string, hotpushImage = "") {
   const directory = await mkdtemp(join(tmpdir(), "hotpush-swarm-"));
   const name = basename(directory).toLowerCase();
   const env: NodeJS.ProcessEnv = {

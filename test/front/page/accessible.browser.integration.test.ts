@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { servePage } from "../../../demo/page/serve.ts";
-import { noChromium, startChromium } from "../../harness/chromium.ts";
+import { noChromium, startTab } from "../../harness/chromium.ts";
 
 const paths = ["/", "/projects/shop", "/deployments/213", "/deployments/212", "/account", "/nothing"];
 const others = ["/sign-in?link=hpl_x", "/projects/shop?state=cancelled"];
@@ -25,7 +25,7 @@ for (const width of [360, 1400])
       await once(server, "listening");
       t.after(() => server.close().closeAllConnections());
       const { port } = server.address() as AddressInfo;
-      const tab = await (await startChromium(t)).newTab({ width, height: 900 });
+      const tab = await startTab(t, { width, height: 900 });
       const features = [{ name: "prefers-color-scheme", value: scheme }];
       await tab.call("Emulation.setEmulatedMedia", { features });
       for (const path of [...paths, ...others]) {

@@ -3,7 +3,7 @@ import { appendFileSync, writeFileSync } from "node:fs";
 import { createServer, connect as dial, type Socket } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { noChromium, signInBrowser, startChromium, type Tab } from "../../harness/chromium.ts";
+import { noChromium, signInBrowser, startTab, type Tab } from "../../harness/chromium.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
 import { startPage } from "../../harness/page.ts";
@@ -223,10 +223,10 @@ function numbered(from: number, to: number): string {
 
 /** A deployment that prints `text` and, with an exit code, ends; and a browser that shows it. */
 async function watch(t: TestContext, { text, exitCode }: { text: string; exitCode?: number }) {
-  const [service, wire, browser] = await Promise.all([
+  const [service, wire, tab] = await Promise.all([
     startAnswering(t, { script: talking }),
     openWire(t),
-    startChromium(t),
+    startTab(t),
   ]);
   const page = await startPage(t, service, { proxyPort: wire.port });
   wire.setTarget(page.port);
@@ -244,7 +244,6 @@ async function watch(t: TestContext, { text, exitCode }: { text: string; exitCod
     async () => Number((await page.ask("GET /api/deployments/1")).json.logBytes) >= bytes,
   );
   if (exitCode !== undefined) await end(exitCode);
-  const tab = await browser.newTab();
   const address = `http://localhost:${wire.port}/deployments/1`;
   await signInBrowser(tab, service, wire.port);
   await tab.open(address);

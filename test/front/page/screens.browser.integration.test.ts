@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { callRun } from "../../../src/calls/client.ts";
-import { noChromium, signInBrowser, startChromium } from "../../harness/chromium.ts";
+import { noChromium, signInBrowser, startTab } from "../../harness/chromium.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
 import { startPage } from "../../harness/page.ts";
@@ -47,7 +47,7 @@ test("a button asks once more, takes a reason, and shows what it has done", { sk
 async function start(t: TestContext) {
   const service = await startAnswering(t, { script: waitingScript });
   const page = await startPage(t, service);
-  const tab = await (await startChromium(t)).newTab();
+  const tab = await startTab(t);
   await signInBrowser(tab, service, page.port);
   return { service, tab, url: `http://localhost:${page.port}` };
 }

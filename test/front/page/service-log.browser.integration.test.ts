@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { noChromium, signInBrowser, startChromium } from "../../harness/chromium.ts";
+import { noChromium, signInBrowser, startTab } from "../../harness/chromium.ts";
 import { logged, startFakeEngine } from "../../harness/fake-engine.ts";
 import { startAnswering } from "../../harness/hotpush.ts";
 import { startPage } from "../../harness/page.ts";
@@ -14,7 +14,7 @@ test("the page follows a service, and goes on after a lost connection without a 
   engine.containers.push({ id: "aaa1", service: "web", number: 1 });
   const service = await startAnswering(t, { repoPath, env: engine.env });
   const page = await startPage(t, service);
-  const tab = await (await startChromium(t)).newTab();
+  const tab = await startTab(t);
   await signInBrowser(tab, service, page.port);
   await tab.open(`http://localhost:${page.port}/projects/default`);
   await tab.read(`document.querySelector("a[href$='/logs']").click()`);

@@ -1,4 +1,4 @@
-import { openDefault } from "./store.ts";
+import { openDefault } from "../harness/store.ts";
 
 /** A child process that opens a given state directory at a given time, and reports the result. */
 process.on("message", ({ directory, atMs }: { directory: string; atMs: number }) => {
