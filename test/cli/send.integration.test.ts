@@ -37,7 +37,6 @@ interface Sent {
   readonly outcome?: string;
   readonly commit?: string;
   readonly repository?: string;
-  readonly answer?: { readonly deployment?: { readonly id: number } };
 }
 
 test("the head is deployed however often it is sent, and a dry run deploys nothing", async (t) => {
@@ -45,8 +44,7 @@ test("the head is deployed however often it is sent, and a dry run deploys nothi
   const commit = repository.git("rev-parse", "HEAD");
   for (const id of [1, 2]) {
     assert.equal((await send(["--dry-run"])).outcome, "would-deploy");
-    const { code, answer } = await send([]);
-    assert.deepEqual([code, answer?.deployment?.id], [0, id]);
+    assert.equal((await send([])).code, 0);
     await service.log.waitForEnding(id);
     assert.deepEqual(service.log.outputOf(id), ["==> Deploy", `deployed refs/heads/main ${commit}`]);
   }
