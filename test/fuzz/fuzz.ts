@@ -5,35 +5,33 @@ import fc from "fast-check";
 /** The seed of the random values: FUZZ_SEED repeats a failed run. */
 const seed = numberOf("FUZZ_SEED") ?? Date.now() % 2 ** 31;
 
-/** How often a target runs: FUZZ_RUNS, else `usual`, which takes a few seconds. */
-export function runsOr(usual: number): number {
-  return numberOf("FUZZ_RUNS") ?? usual;
-}
-
-/** A test that `property` holds for `runsOr(usualRuns)` random values; one check may need several of them. */
+/**
+ * A test that `property` holds for random values: as many as FUZZ_RUNS says, else `usualRuns`, which take a few seconds. If it
+ * does not, the error has the smallest failing values, and how to repeat the run.
+ *
+ * @param valuesPerCheck how many of them `property` gets at once
+ * @param afterwards checks what was seen, so that a target that reaches nothing fails
+ */
 export function fuzz<Values>(
   title: string,
   property: fc.IRawProperty<Values>,
   usualRuns: number,
   valuesPerCheck: number = 1,
+  afterwards?: () => unknown,
 ): void {
-  // Shrinking is slow for checks of many values, and its result says no more than the first failure.
-  const endOnFailure = valuesPerCheck > 1;
-  test(title, () => assertHolds(property, Math.ceil(runsOr(usualRuns) / valuesPerCheck), { endOnFailure }));
-}
-
-/** @throws with the smallest failing values, and how to repeat the run */
-export async function assertHolds<Values>(
-  property: fc.IRawProperty<Values>,
-  numRuns: number,
-  parameters: fc.Parameters<Values> = {},
-): Promise<void> {
-  const details = await fc.check(property, { ...parameters, numRuns, seed });
-  if (!details.failed) return;
-  const runs = process.env.FUZZ_RUNS ? `FUZZ_RUNS=${process.env.FUZZ_RUNS} ` : "";
-  const report = await fc.asyncDefaultReportMessage(details);
-  const cause = details.errorInstance;
-  throw new Error(`Repeat with FUZZ_SEED=${seed} ${runs}npm run fuzz\n${report}`, { cause });
+  test(title, async () => {
+    const numRuns = Math.ceil((numberOf("FUZZ_RUNS") ?? usualRuns) / valuesPerCheck);
+    // Shrinking is slow for checks of many values, and its result says no more than the first failure.
+    const details = await fc.check(property, { numRuns, seed, endOnFailure: valuesPerCheck > 1 });
+    if (!details.failed) {
+      await afterwards?.();
+      return;
+    }
+    const runs = process.env.FUZZ_RUNS ? `FUZZ_RUNS=${process.env.FUZZ_RUNS} ` : "";
+    const report = await fc.asyncDefaultReportMessage(details);
+    const cause = details.errorInstance;
+    throw new Error(`Repeat with FUZZ_SEED=${seed} ${runs}npm run fuzz\n${report}`, { cause });
+  });
 }
 
 function numberOf(name: string): number | null {
