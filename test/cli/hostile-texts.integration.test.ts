@@ -130,8 +130,10 @@ async function standBefore(t: TestContext, socketPath: string): Promise<string> 
 const kept =
   /^(?:event|state|status|ref|commit|checkedOutCommit|trigger|result|kind|role|scope|.*At|at|since|link|secret)$/;
 
+/** @param line JSON, or a server-sent event of it */
 function spoilt(line: string): string {
-  return JSON.stringify(JSON.parse(line), (key, value) =>
-    typeof value === "string" && !kept.test(key) ? value + hostile : value,
-  );
+  const [, before = "", json = ""] = /^(data: )?(.*)$/.exec(line) ?? [];
+  const spoil = (key: string, value: unknown) =>
+    typeof value === "string" && !kept.test(key) ? value + hostile : value;
+  return before + JSON.stringify(JSON.parse(json), spoil);
 }
