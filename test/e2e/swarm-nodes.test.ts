@@ -153,7 +153,9 @@ async function startOldProject(nodes: SwarmNodes, directory: string) {
   const cwd = join(directory, "old");
   await cp(join(import.meta.dirname, "../lab/app"), join(cwd, "app"), { recursive: true });
   await writeVersion(cwd, "old", "graceful");
-  await writeFile(join(cwd, "Caddyfile"), ":80 {\n\treverse_proxy app:8080\n}\n");
+  // As in the examples, Caddy asks again while Docker changes the machine's networks.
+  const retries = "{\n\t\tlb_try_duration 5s\n\t}";
+  await writeFile(join(cwd, "Caddyfile"), `:80 {\n\treverse_proxy app:8080 ${retries}\n}\n`);
   await writeFile(
     join(cwd, "compose.yaml"),
     JSON.stringify({
