@@ -10,7 +10,9 @@ test("every file that starts a program or reads the environment imports that of 
     join(import.meta.dirname, name),
   );
   const concerned = files.filter((path) =>
-    /^(?:import (?!type)|\} from ).*"node:child_process"|process\.env/m.test(readFileSync(path, "utf8")),
+    /^(?:import (?!type)|\} from ).*"node:child_process"|\bprocess(?:\.env|\))/m.test(
+      readFileSync(path, "utf8"),
+    ),
   );
   const unclean = concerned.filter((path) => !isProgram(path) && !reaches(path, new Set()));
   assert.deepEqual(

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import "../harness/environment.ts";
 import {
   diffTexts,
   type GitRemoteUrl,
