@@ -1,13 +1,6 @@
 import type { Store } from "#platform/sqlite";
 import type { Deployment } from "./deployment.ts";
 
-/** Who is sent what happens to the deployments of a project, by a name that shows nothing secret. */
-export interface Subscriber {
-  readonly name: string;
-  /** Whether it is also sent that a script was started. */
-  readonly wantsStarts: boolean;
-}
-
 /** What happened to a deployment, as it was recorded then. */
 export interface EventReport {
   /** `test`: nothing happened, and `deployment` is made up. */
@@ -30,18 +23,16 @@ export interface WaitingReport extends Reader {
 }
 
 /**
- * Makes `subscribers` those of the project. Reports that wait for others stay, because they may be named again. Call it in a
- * transaction.
+ * Makes those with these names, which show nothing secret, the subscribers of the project. Reports that wait for others stay,
+ * because they may be named again. Call it in a transaction.
  *
  * @param store the project's view
  */
-export function setSubscribers(store: Store, subscribers: readonly Subscriber[]): void {
-  const names = JSON.stringify(subscribers.map(({ name }) => name));
+export function setSubscribers(store: Store, names: readonly string[]): void {
   const others = "project = $project AND name NOT IN (SELECT value FROM json_each(?))";
-  store.run(`DELETE FROM subscribers WHERE ${others}`, names);
-  const sql = `INSERT INTO subscribers (project, name, wants_starts) VALUES ($project, ?, ?)
-    ON CONFLICT DO UPDATE SET wants_starts = excluded.wants_starts WHERE wants_starts <> excluded.wants_starts`;
-  for (const { name, wantsStarts } of subscribers) store.run(sql, name, Number(wantsStarts));
+  store.run(`DELETE FROM subscribers WHERE ${others}`, JSON.stringify(names));
+  const sql = "INSERT INTO subscribers (project, name) VALUES ($project, ?) ON CONFLICT DO NOTHING";
+  for (const name of names) store.run(sql, name);
 }
 
 /**
@@ -57,12 +48,12 @@ export function reportEnding(store: Store, deployment: Deployment): void {
   store.run(sql, Number(state !== "succeeded"), project);
 }
 
-/** Puts what happened to a deployment into the outbox, for those who want it. Call it in a transaction. */
+/** Puts what happened to a deployment into the outbox, for each subscriber. Call it in a transaction. */
 export function putReport(store: Store, event: "started" | "ended", deployment: Deployment): void {
   const { id, project } = deployment;
   const sql = `INSERT INTO outbox (project, subscriber, is_after_failure, event, deployment_id, deployment)
-    SELECT project, name, saw_failure, ?, ?, ? FROM subscribers WHERE project = ? AND (? = 'ended' OR wants_starts)`;
-  store.run(sql, event, id, JSON.stringify(deployment), project, event);
+    SELECT project, name, saw_failure, ?, ?, ? FROM subscribers WHERE project = ?`;
+  store.run(sql, event, id, JSON.stringify(deployment), project);
 }
 
 /** Those for whom reports wait. */

@@ -111,7 +111,6 @@ const deploymentsSchema: Schema = {
     CREATE TABLE subscribers (
       project      TEXT NOT NULL,
       name         TEXT NOT NULL,         -- shows nothing secret
-      wants_starts INTEGER NOT NULL,
       saw_failure  INTEGER NOT NULL DEFAULT 0, -- whether the last success or failure of the project was a failure
       PRIMARY KEY (project, name)
     ) STRICT, WITHOUT ROWID;

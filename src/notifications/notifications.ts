@@ -7,7 +7,6 @@ import {
   type Reader,
   removeReport,
   removeReportsBefore,
-  type Subscriber,
   type WaitingReport,
 } from "#deployments/outbox";
 import { findDeployment } from "#deployments/store";
@@ -162,9 +161,9 @@ export function senderTo(project: NotifiedProject, subscriber: string, pageUrl: 
 }
 
 /** Those whom the settings of a project name for reports. */
-export function subscribersOf({ notify, commitStatus }: SubscriberSettings): readonly Subscriber[] {
-  const targets = notify.targets.map(({ name }) => ({ name, wantsStarts: notify.on === "all" }));
-  return [...(commitStatus ? [{ name: commitStatusName, wantsStarts: true }] : []), ...targets];
+export function subscribersOf({ notify, commitStatus }: SubscriberSettings): readonly string[] {
+  const targets = notify.targets.map(({ name }) => name);
+  return commitStatus ? [commitStatusName, ...targets] : targets;
 }
 
 function logOutcome(

@@ -160,8 +160,9 @@ export class Project {
         if (!isRunning) notifications.wake();
       },
       onStart: (deployment) => {
-        const wantsStarts = subscribersOf(this.settings).some((one) => one.wantsStarts);
-        if (wantsStarts) notifications.start(store, deployment);
+        const { notify, commitStatus } = this.settings;
+        // With NOTIFY_ON=failures nobody is sent that a script was started.
+        if (commitStatus !== null || notify.on === "all") notifications.start(store, deployment);
       },
     });
     ({ script: this.script, catchUp: this.catchUp } = this.#use(config));

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { cancelQueued } from "../../src/deployments/execute.ts";
-import { nextReport, putReport, removeReport, setSubscribers } from "../../src/deployments/outbox.ts";
-import { claimNext } from "../../src/deployments/store.ts";
+import { nextReport, removeReport, setSubscribers } from "../../src/deployments/outbox.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, record, run, temporaryStore } from "../harness/store.ts";
 
@@ -47,33 +46,17 @@ test("a success after a failure says so, also if it is the same deployment", (t)
   ]);
 });
 
-test("the start of a script is reported to those who want it", (t) => {
-  const store = subscribed(t);
-  record(store, pushOf());
-  store.transaction(() => {
-    const claimed = claimNext(store);
-    assert.ok(claimed);
-    putReport(store, "started", claimed);
-  });
-  assert.deepEqual(takeAll(store, "starts"), ["1 started running"]);
-  assert.deepEqual(takeAll(store), []);
-});
-
 function subscribed(t: TestContext): Store {
   const store = temporaryStore(t);
-  const subscribers = [
-    { name: "ends", wantsStarts: false },
-    { name: "starts", wantsStarts: true },
-  ];
-  store.transaction(() => setSubscribers(store, subscribers));
+  store.transaction(() => setSubscribers(store, ["one"]));
   return store;
 }
 
-/** Takes what waits for a subscriber out of the outbox, as text. */
-function takeAll(store: Store, subscriber = "ends"): readonly string[] {
+/** Takes what waits for the subscriber out of the outbox, as text. */
+function takeAll(store: Store): readonly string[] {
   const texts: string[] = [];
   for (;;) {
-    const waiting = nextReport(store, { project: "default", subscriber });
+    const waiting = nextReport(store, { project: "default", subscriber: "one" });
     if (waiting === null) return texts;
     const { event, deployment, isAfterFailure } = waiting.report;
     texts.push(`${deployment.id} ${event} ${deployment.state}${isAfterFailure ? " after a failure" : ""}`);

@@ -79,7 +79,9 @@ test("a commit gets a status when the script starts, and its result at the end",
   const host = await startTarget(t, (response) => void response.writeHead(201).end("{}"));
   const path = join(temporaryDirectory(t), "token");
   writeFileSync(path, "a-token-of-gitea\n", { mode: 0o600 });
-  const env = { COMMIT_STATUS_URL: `gitea+${host.url}/octo/app`, COMMIT_STATUS_TOKEN_FILE: path };
+  const status = { COMMIT_STATUS_URL: `gitea+${host.url}/octo/app`, COMMIT_STATUS_TOKEN_FILE: path };
+  const target = await startTarget(t);
+  const env = { ...status, ...notifying(t, target) };
   const printing = script.replace("echo", "echo a-token-of-gitea; echo");
   const service = await startService(t, { script: printing, env });
   await deliver(service.url, githubPush({ after: goodCommit }));
@@ -89,6 +91,7 @@ test("a commit gets a status when the script starts, and its result at the end",
   assert.equal(requests[0]?.path, `/api/v1/repos/octo/app/statuses/${goodCommit}`);
   await service.log.waitForEnding(1);
   assert.ok(!JSON.stringify(service.log.lines).includes("a-token-of-gitea"), "the script printed the token");
+  assert.equal(target.requests.length, 0, "NOTIFY_ON is failures");
 });
 
 test("hotpush notify --test shows for each target whether it took the message", async (t) => {

@@ -81,8 +81,7 @@ function deliveryFor(
 ) {
   attempts = [];
   const store = temporaryStore(t);
-  const subscribers = names.map((name) => ({ name, wantsStarts: false }));
-  store.transaction(() => setSubscribers(store, subscribers));
+  store.transaction(() => setSubscribers(store, names));
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });
   const stopping = new AbortController();
