@@ -1,46 +1,15 @@
 import { constants } from "node:os";
 import { formatDuration } from "#config/values";
 import type { Ending } from "#deployments/deployment";
-import { shortCommit } from "#deployments/push";
-import type { SystemUser } from "#platform/files";
-import { checkedOutCommit } from "#platform/git";
 import { printable } from "#platform/terminal";
 import type { Printed } from "./log-file.ts";
-import { type RunDirectory, readVerified } from "./supervisor.ts";
 
-export interface CheckedRun {
-  readonly directory: RunDirectory;
-  readonly repoPath: string;
-  readonly environment: NodeJS.ProcessEnv;
-  readonly user: SystemUser | null;
-}
-
-/**
- * The ending of a run whose script exited with `exitCode`. It has failed if commits must be signed, and what is checked out
- * at its end is not the one whose signature was verified, or cannot be compared with it.
- */
-export async function endedByItself(run: CheckedRun, exitCode: number, printed: Printed): Promise<Ending> {
-  const fault = exitCode === 0 ? await findOtherCommit(run) : null;
-  if (fault === null) return endingOf(exitCode, printed);
-  const detail = `deploy.sh exited with 0, but ${fault}. Let deploy.sh deploy exactly $DEPLOY_COMMIT, as the one of hotpush init does.`;
-  return { state: "failed", exitCode, problem: { code: "other_commit_deployed", detail } };
-}
-
-async function findOtherCommit(run: CheckedRun): Promise<string | null> {
-  const { directory, repoPath, environment: env, user } = run;
-  try {
-    const verified = readVerified(directory);
-    if (verified === null) return null;
-    const deployed = await checkedOutCommit(repoPath, { env, user });
-    if (deployed === verified) return null;
-    const found = deployed === null ? "no commit" : shortCommit(deployed);
-    return `${found} is checked out and not ${shortCommit(verified)}, whose signature was verified: what runs now may be unsigned`;
-  } catch (error) {
-    return `the commit could not be compared (${(error as Error).message})`;
+/** The ending of a run whose script exited with `exitCode`; `fault`: why it has failed though that is 0. */
+export function endedByItself(exitCode: number, printed: Printed, fault: string | null): Ending {
+  if (fault !== null) {
+    const detail = `deploy.sh exited with 0, but ${fault}. Let deploy.sh deploy exactly $DEPLOY_COMMIT, as the one of hotpush init does.`;
+    return { state: "failed", exitCode, problem: { code: "other_commit_deployed", detail } };
   }
-}
-
-function endingOf(exitCode: number, printed: Printed): Ending {
   if (exitCode === 0) return { state: "succeeded", exitCode, problem: null };
   // A shell exits with 128 plus the number of the signal that killed its last command.
   const [signal] = Object.entries(constants.signals).find(([, number]) => number === exitCode - 128) ?? [];

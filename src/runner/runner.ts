@@ -3,16 +3,17 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { formatDuration } from "#config/values";
 import type { Adoption, Deployment, Ending, NotStarted, Run, Runner, Start } from "#deployments/deployment";
-import { branchOf } from "#deployments/push";
+import { branchOf, shortCommit } from "#deployments/push";
 import type { Decision } from "#deployments/resolve";
 import type { Log } from "#log";
 import type { SystemUser } from "#platform/files";
+import { checkedOutCommit } from "#platform/git";
 import { isShortage, runAs } from "#platform/run-command";
 import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
 import type { Redactor } from "#redaction";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
-import { logPath, longestLine, type OutputReader, type OutputSink, openOutput } from "./log-file.ts";
+import { logPath, longestLine, type OutputOptions, type OutputReader, openOutput } from "./log-file.ts";
 import {
   binDirectory,
   checkDeployLogDirectory,
@@ -31,9 +32,9 @@ import {
   type RunDirectory,
   readExitCode,
   readPid,
+  readVerified,
   removeRunDirectory,
   runDirectory,
-  type Supervisor,
   type SupervisorExit,
   startSupervisor,
   terminateGroup,
@@ -47,8 +48,6 @@ export interface RunnerOptions {
   readonly deployTimeoutMs: number;
   /** A warning is logged after this much silence; 0: never. */
   readonly deploySilenceMs: number;
-  /** How long an adopted run without a visible process may take to release its lock. Default: 60 s. */
-  readonly outOfSightMs?: number;
   /** Decides what a deployment deploys. Without it, that is the commit that it was asked for. */
   readonly resolve?: (deployment: Deployment, signal: AbortSignal) => Promise<Decision>;
   /** What its roll-out is told of images in registries; null: nothing. */
@@ -132,20 +131,14 @@ const hidesAll: Redactor = {
 };
 
 /** Everything that one run of the script needs. */
-interface RunContext {
+interface RunContext extends OutputOptions {
   readonly deployment: Deployment;
   readonly repoPath: string;
   readonly directory: RunDirectory;
   /** The user that the script runs as; null: the user of this process. */
   readonly user: SystemUser | null;
   readonly environment: Record<string, string>;
-  readonly pipePath: string;
-  readonly logPath: string;
-  readonly redactor: Redactor;
   readonly timeoutMs: number;
-  readonly outOfSightMs: number;
-  readonly silenceMs: number;
-  readonly sink: OutputSink;
 }
 
 function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
@@ -163,7 +156,6 @@ function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
     logPath: logPath(statePath, id),
     redactor: script.redactor(),
     timeoutMs: options.deployTimeoutMs,
-    outOfSightMs: options.outOfSightMs ?? 60_000,
     silenceMs: options.deploySilenceMs,
     sink: {
       onLine(line) {
@@ -186,12 +178,16 @@ function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
 
 /** @param isSigned whether the signature of its commit was verified, so that no other may be deployed */
 async function startScript(context: RunContext, isSigned: boolean): Promise<Run> {
-  const { directory, environment, user, repoPath, deployment } = context;
+  const { directory, environment, user, repoPath, deployment, pipePath } = context;
   makeRunDirectory(directory, isSigned ? deployment.commit : null);
   const command = [...runAs(user), ...commandFor(deployment, repoPath)];
-  const supervisor = await startSupervisor({ directory, command, cwd: repoPath, environment });
+  const supervisor = await startSupervisor(directory, command, { cwd: repoPath, env: environment });
   try {
-    return watchSupervisor(context, supervisor);
+    // A script may open its output by a name such as /dev/stderr: that takes the right to write to the pipe.
+    if (user !== null) lchownSync(pipePath, user.uid, user.gid);
+    const output = openOutput(context);
+    supervisor.startScript();
+    return watchRun(context, { output, exited: () => supervisor.exited, group: () => supervisor.pid });
   } catch (error) {
     await supervisor.dismiss();
     throw error;
@@ -202,19 +198,6 @@ async function startScript(context: RunContext, isSigned: boolean): Promise<Run>
 function commandFor({ trigger, ref, commit }: Deployment, repoPath: string): readonly string[] {
   if (trigger === "rollback") return [join(binDirectory, "hotpush"), "rollout", "--to", commit];
   return [join(repoPath, "deploy.sh"), ref, commit];
-}
-
-function watchSupervisor(context: RunContext, { pid, exited, startScript }: Supervisor): Run {
-  const { user, pipePath } = context;
-  // A script may open its output by a name such as /dev/stderr: that takes the right to write to the pipe.
-  if (user !== null) lchownSync(pipePath, user.uid, user.gid);
-  const output = openOutput(context);
-  startScript();
-  return watchRun(context, {
-    output,
-    exited: () => exited,
-    group: () => pid,
-  });
 }
 
 /**
@@ -235,7 +218,10 @@ async function adoptRun(context: RunContext): Promise<Adoption> {
     return { kind: "gone" };
   }
   const printed = await resumeOutput(context).finish();
-  return { kind: "ended", ending: await endedByItself(context, exitCode, printed) };
+  return {
+    kind: "ended",
+    ending: endedByItself(exitCode, printed, await findOtherCommit(context, exitCode)),
+  };
 }
 
 /** If the output cannot be read on, its last line says so. */
@@ -260,15 +246,10 @@ function groupOf({ deployment, directory, repoPath }: RunContext): number | null
 }
 
 function adoptLiving(context: RunContext): Run {
-  const { deployment, repoPath, outOfSightMs } = context;
-  const output = resumeOutput(context);
-  // If no process of it is visible, there is no script to wait for: the holder of the lock is dying or was left behind.
-  const isVisible = groupsOf(deployment.id, repoPath).length > 0;
-  const patienceMs = isVisible ? Number.POSITIVE_INFINITY : outOfSightMs;
   return watchRun(context, {
-    output,
+    output: resumeOutput(context),
     group: () => groupOf(context),
-    exited: (isKnown) => waitForEnd(context, isKnown, patienceMs),
+    exited: (isKnown) => waitForEnd(context, isKnown),
   });
 }
 
@@ -281,12 +262,10 @@ const looksForLock = 5;
  * needed: a background process of the script may hold the lock for ever, and a killed script writes no exit code.
  *
  * @param isKnown aborted when the end is known by other means
- * @param patienceMs the longest wait
  */
-async function waitForEnd(context: RunContext, isKnown: AbortSignal, patienceMs: number): Promise<null> {
+async function waitForEnd(context: RunContext, isKnown: AbortSignal): Promise<null> {
   const { directory, deployment, repoPath } = context;
-  const startMs = performance.now();
-  for (let look = 1; !isKnown.aborted && performance.now() - startMs < patienceMs; look += 1) {
+  for (let look = 1; !isKnown.aborted; look += 1) {
     if (readExitCode(directory) !== null) return null;
     // A lack of a process or memory says nothing about the script.
     const holds = () => isHeld(directory, deployment.id, repoPath).catch(() => true);
@@ -344,6 +323,24 @@ function watchRun(context: RunContext, watched: Watched): Run {
   return { ended: waitForEnding(), end };
 }
 
+/**
+ * Why the version that a script deployed may be another one, if commits must be signed: what is checked out at its end is not
+ * the commit whose signature was verified, or cannot be compared with it. Null if it is, or the script has failed anyway.
+ */
+async function findOtherCommit(context: RunContext, exitCode: number): Promise<string | null> {
+  const { directory, repoPath, environment: env, user } = context;
+  try {
+    const verified = exitCode === 0 ? readVerified(directory) : null;
+    if (verified === null) return null;
+    const deployed = await checkedOutCommit(repoPath, { env, user });
+    if (deployed === verified) return null;
+    const found = deployed === null ? "no commit" : shortCommit(deployed);
+    return `${found} is checked out and not ${shortCommit(verified)}, whose signature was verified: what runs now may be unsigned`;
+  } catch (error) {
+    return `the commit could not be compared (${(error as Error).message})`;
+  }
+}
+
 /** Exit code of supervisor.sh if the script was not started. */
 const notStartedCode = 75;
 
@@ -360,7 +357,7 @@ async function concludeExit(
   const exitCode = readExitCode(context.directory) ?? seen;
   if (exitCode === null) await terminateGroup(group(), remainsGraceMs);
   const printed = await output.finish();
-  if (exitCode !== null) return await endedByItself(context, exitCode, printed);
+  if (exitCode !== null) return endedByItself(exitCode, printed, await findOtherCommit(context, exitCode));
   // A killed container releases the service's lock before its last process is gone.
   if (exit === null) return killedWithService(printed);
   if (exit.signal !== null) return killed(exit.signal, printed);

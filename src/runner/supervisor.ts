@@ -26,19 +26,12 @@ export interface SupervisorExit {
 }
 
 /** A supervisor.sh that holds the lock of its run and has not started the script yet. */
-export interface Supervisor {
+interface Supervisor {
   readonly pid: number;
   readonly exited: Promise<SupervisorExit>;
   readonly startScript: () => void;
   /** Ends it without starting the script. */
   readonly dismiss: () => Promise<void>;
-}
-
-export interface SupervisorOptions {
-  readonly directory: RunDirectory;
-  readonly command: readonly string[];
-  readonly cwd: string;
-  readonly environment: Record<string, string>;
 }
 
 /**
@@ -47,13 +40,15 @@ export interface SupervisorOptions {
  *
  * @throws Error with a `code` if the machine cannot do it now
  */
-export async function startSupervisor(options: SupervisorOptions): Promise<Supervisor> {
-  const { directory, command, cwd, environment: env } = options;
+export async function startSupervisor(
+  directory: RunDirectory,
+  command: readonly string[],
+  options: { readonly cwd: string; readonly env: Record<string, string> },
+): Promise<Supervisor> {
   const lockFd = openSync(directory.lockPath, "w", 0o600);
   try {
     const child = spawn(supervisorPath, [directory.path, ...command], {
-      cwd,
-      env,
+      ...options,
       detached: true,
       stdio: ["pipe", "pipe", "ignore", lockFd],
     }) as ChildProcessByStdio<Writable, Readable, null>;

@@ -3,15 +3,19 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { hotpush, untilAnswering } from "../harness/hotpush.ts";
+import { githubPush } from "../harness/delivery.ts";
+import { hotpush, hotpushJson, untilAnswering } from "../harness/hotpush.ts";
 import { pushTo, waitsForGo } from "../harness/machine.ts";
-import { giveTo, makeSharedMachine } from "../harness/owners.ts";
+import { giveTo, makeSharedMachine, type Owner, type SharedMachine } from "../harness/owners.ts";
 import { readDeployments } from "../harness/records.ts";
+import { git, makeSshKey, type SigningKey } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
-import { writeScript } from "../harness/temporary.ts";
+import { makeKey, sshUrl, startSshServer } from "../harness/sshd.ts";
+import { type Scope, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 const asRoot = needs("mount", "otherUser");
+const overSsh = needs("mount", "otherUser", "sshd");
 
 test(
   "a script and its secrets' commands run as the owner of the checkout, with all groups",
@@ -30,6 +34,7 @@ test(
     ];
     const alice = machine.addOwner("alice", print.join("\n"));
     writeFileSync(join(machine.secretsPath, "alice.env"), "WHO=!id -u\n", { mode: 0o600 });
+    giveTo({ uid: 0 }, machine.addOwner("shop", 'id -u; echo "$STATE_PATH"').repoPath);
     const service = await machine.start();
     await pushTo(service, "alice");
     assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
@@ -50,6 +55,11 @@ test(
     assert.equal(statSync(join(alice.repoPath, "built")).uid, uid);
     assert.deepEqual(accessOf(join(machine.serverStatePath, "projects/alice")), { uid, mode: 0o700 });
     assert.deepEqual(accessOf(own), { uid, mode: 0o700 });
+    await pushTo(service, "shop");
+    await service.log.waitForEnding(2);
+    const ofRoot = join(machine.serverStatePath, "projects/shop");
+    assert.deepEqual(service.log.outputOf(2), ["0", ofRoot]);
+    assert.deepEqual(accessOf(ofRoot), { uid: 0, mode: 0o700 });
   },
 );
 
@@ -78,18 +88,6 @@ test("a script cannot read what belongs to other projects or to the service", as
   assert.deepEqual(service.log.outputOf(2), []);
 });
 
-test("a script of root's checkout runs as root, with a state of its own", asRoot, async (t) => {
-  const machine = makeSharedMachine(t);
-  const owner = machine.addOwner("shop", 'id -u; echo "$STATE_PATH"');
-  giveTo({ uid: 0 }, owner.repoPath);
-  const service = await machine.start();
-  await pushTo(service, "shop");
-  await service.log.waitForEnding(1);
-  const statePath = join(machine.serverStatePath, "projects/shop");
-  assert.deepEqual(service.log.outputOf(1), ["0", statePath]);
-  assert.deepEqual(accessOf(statePath), { uid: 0, mode: 0o700 });
-});
-
 test("a checkout of root that another user could exchange is never run as root", asRoot, async (t) => {
   const machine = makeSharedMachine(t);
   const alice = machine.addOwner("alice", "true");
@@ -113,36 +111,33 @@ test("without SERVER_STATE_PATH an owner's state is in that user's home", asRoot
   assert.deepEqual(service.log.outputOf(1), [join(home, ".local/state/hotpush")]);
 });
 
-test("an owner who is not in /etc/passwd is a problem that says what to do", asRoot, async (t) => {
-  const machine = makeSharedMachine(t);
-  machine.addOwner("alice", "echo ran");
-  const service = await machine.start({ known: [] });
-  const logged = await service.log.waitFor(({ event }) => event === "script.unusable");
-  assert.equal(logged.code, "owner_unusable");
-  await pushTo(service, "alice");
-  await service.log.waitForEnding(1);
-  const [deployment] = readDeployments(service.statePath);
-  assert.equal(deployment?.problem?.code, "owner_unusable");
-  assert.deepEqual(service.log.outputOf(1), []);
-});
-
-test("a checkout that its owner cannot enter or run is a problem that says so", asRoot, async (t) => {
-  const machine = makeSharedMachine(t);
-  const alice = machine.addOwner("alice", "echo ran");
-  const script = join(alice.repoPath, "deploy.sh");
-  const service = await machine.start();
-  chownSync(script, 0, 0);
-  for (const [id, path, mode] of [
-    [1, script, 0o700],
-    [2, join(machine.root, "srv"), 0o700],
-  ] as const) {
-    chmodSync(path, mode);
-    await pushTo(service, "alice");
-    await service.log.waitForEnding(id);
-    const deployment = readDeployments(service.statePath).find((one) => one.id === id);
-    assert.equal(deployment?.problem?.code, "script_not_executable");
-  }
-});
+test(
+  "an owner who is unknown, or cannot enter or run the script, is a problem that says so",
+  asRoot,
+  async (t) => {
+    const machine = makeSharedMachine(t);
+    const alice = machine.addOwner("alice", "echo ran");
+    machine.addOwner("bob", "echo ran");
+    // Who is not in /etc/passwd has no name.
+    const service = await machine.start({ known: [alice] });
+    const logged = await service.log.waitFor(({ event }) => event === "script.unusable");
+    assert.equal(logged.code, "owner_unusable");
+    const script = join(alice.repoPath, "deploy.sh");
+    chownSync(script, 0, 0);
+    for (const [id, project, path, code] of [
+      [1, "bob", script, "owner_unusable"],
+      [2, "alice", script, "script_not_executable"],
+      [3, "alice", join(machine.root, "srv"), "script_not_executable"],
+    ] as const) {
+      chmodSync(path, 0o700);
+      await pushTo(service, project);
+      await service.log.waitForEnding(id);
+      const deployment = readDeployments(service.statePath).find((one) => one.id === id);
+      assert.equal(deployment?.problem?.code, code);
+      assert.deepEqual(service.log.outputOf(id), []);
+    }
+  },
+);
 
 test("a checkout that changes hands is deployed as its new owner", asRoot, async (t) => {
   const machine = makeSharedMachine(t);
@@ -189,4 +184,95 @@ test("a script of another user is adopted and cancelled, and its children with i
 function accessOf(path: string) {
   const { uid, mode } = statSync(path);
   return { uid, mode: mode & 0o7777 };
+}
+
+test("git reaches the remote with the key of the owner", overSsh, async (t) => {
+  const machine = makeSharedMachine(t);
+  const remote = await makeRemote(t, machine);
+  const alice = machine.addOwner("alice", "git pull --quiet origin main");
+  // The remote does not know the key of this one.
+  const bob = machine.addOwner("bob", "git pull --quiet origin main");
+  for (const owner of [alice, bob]) remote.clone(owner);
+  remote.accept(alice);
+  const service = await machine.start();
+  const after = remote.push();
+  await pushTo(service, "alice", githubPush({ after }));
+  await pushTo(service, "bob", githubPush({ after }));
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+  const waits = await service.log.waitFor(({ event }) => event === "deployment.waits");
+  assert.match(waits.msg ?? "", /^Deployment 2 waits: .*Permission denied/s);
+  assert.equal(headOf(alice), after);
+  assert.equal(statSync(join(alice.repoPath, ".git/FETCH_HEAD")).uid, alice.uid);
+  // The service itself asks the remote as well.
+  const asked = await hotpushJson<{ readonly deployment: { readonly commit: string } }>(
+    service,
+    "deploy",
+    "--project",
+    "alice",
+    "--detach",
+  );
+  assert.equal(asked.deployment.commit, after);
+});
+
+test("a signature is verified out of the owner's reach", overSsh, async (t) => {
+  const machine = makeSharedMachine(t);
+  const remote = await makeRemote(t, machine);
+  const key = makeSshKey(t);
+  const signers = join(machine.root, "signers");
+  writeFileSync(signers, `ada@example.com ${key.publicKey}\n`, { mode: 0o600 });
+  const settings = { ALLOWED_SIGNERS: signers };
+  const alice = machine.addOwner("alice", 'git checkout --quiet --detach "$DEPLOY_COMMIT"', settings);
+  remote.clone(alice);
+  remote.accept(alice);
+  const service = await machine.start();
+  const signed = remote.push(key);
+  await pushTo(service, "alice", githubPush({ after: signed }));
+  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+  assert.equal(headOf(alice), signed);
+  const objects = join(alice.repoPath, ".git/objects", signed.slice(0, 2), signed.slice(2));
+  assert.equal(statSync(objects).uid, alice.uid);
+  await pushTo(service, "alice", githubPush({ after: remote.push() }));
+  await service.log.waitForEnding(2);
+  const deployment = readDeployments(service.statePath).find(({ id }) => id === 2);
+  assert.equal(deployment?.problem?.code, "commit_unsigned");
+  assert.equal(headOf(alice), signed);
+});
+
+/** A bare repository behind a real sshd, that nobody may read yet. */
+async function makeRemote(t: Scope, { root }: SharedMachine) {
+  const bare = join(root, "remote.git");
+  const work = join(root, "work");
+  git(root, "init", "--quiet", "--bare", "--initial-branch=main", bare);
+  git(root, "clone", "--quiet", bare, work);
+  git(work, "switch", "--quiet", "--orphan", "main");
+  const sshd = await startSshServer(t, join(root, "ssh"));
+  const push = (key?: SigningKey) => {
+    git(work, ...(key?.gitOptions ?? []), "commit", "--quiet", "--allow-empty", "--message", "A change");
+    git(work, "push", "--quiet", "origin", "main");
+    return git(work, "rev-parse", "HEAD");
+  };
+  push();
+  return {
+    push,
+    /** Makes the checkout of `owner` a clone, and gives the user a key. */
+    clone(owner: Owner) {
+      const { home, repoPath } = owner;
+      giveTo({ uid: 0 }, repoPath);
+      git(repoPath, "init", "--quiet", "--initial-branch=main");
+      git(repoPath, "pull", "--quiet", bare, "main");
+      git(repoPath, "remote", "add", "origin", sshUrl(sshd, bare));
+      mkdirSync(join(home, ".ssh"), { mode: 0o700 });
+      makeKey(join(home, ".ssh/id_ed25519"));
+      const [type, hostKey] = readFileSync(`${sshd.hostKey}.pub`, "utf8").split(" ");
+      writeFileSync(join(home, ".ssh/known_hosts"), `[127.0.0.1]:${sshd.port} ${type} ${hostKey}\n`);
+      for (const path of [home, repoPath]) giveTo(owner, path);
+    },
+    accept({ home }: Owner) {
+      writeFileSync(sshd.authorizedKeys, readFileSync(join(home, ".ssh/id_ed25519.pub")));
+    },
+  };
+}
+
+function headOf({ repoPath }: Owner): string {
+  return git(repoPath, "-c", "safe.directory=*", "rev-parse", "HEAD");
 }

@@ -1,21 +1,25 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { groupsOf, runDirectory, startSupervisor } from "../../src/runner/supervisor.ts";
+import { groupsOf, signalGroup } from "../../src/runner/supervisor.ts";
+import { createTestRunner, deploymentWith } from "../harness/runs.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
+const { PATH } = process.env;
+
 test("a supervisor whose service dies before its go-ahead starts no script", (t) => {
-  const { directory, script, mark } = makeRun(t);
-  const lockFd = openSync(directory.lockPath, "w", 0o600);
+  const place = temporaryDirectory(t);
+  const [script, mark] = [join(place, "deploy.sh"), join(place, "mark")];
+  writeScript(script, `#!/bin/sh\ntouch ${mark}\n`);
+  const lockFd = openSync(join(place, "lock"), "w", 0o600);
   t.after(() => closeSync(lockFd));
   const supervisor = join(import.meta.dirname, "../../src/runner/supervisor.sh");
   // Nobody is at the other end of its standard input any more, while what it says is still read.
-  const stdio = ["ignore", "pipe", "pipe", lockFd] as const;
-  const { status, stdout } = spawnSync(supervisor, [directory.path, script], {
-    stdio: [...stdio],
+  const { status, stdout } = spawnSync(supervisor, [place, script], {
+    stdio: ["ignore", "pipe", "pipe", lockFd],
     encoding: "utf8",
   });
   assert.match(stdout, /^ready\n/);
@@ -23,49 +27,48 @@ test("a supervisor whose service dies before its go-ahead starts no script", (t)
   assert.ok(!existsSync(mark));
 });
 
-test("no second supervisor gets ready while the lock of a run is held", async (t) => {
-  const { directory, script } = makeRun(t);
-  const first = await startSupervisor({ ...started(t), directory, command: [script] });
-  t.after(first.dismiss);
-  await assert.rejects(
-    startSupervisor({ ...started(t), directory, command: [script] }),
-    /its lock or the pipe for its output could not be set up: flock did not get the lock, another process may hold it/,
-  );
-});
-
-const repoPath = "/srv/the app of bücher/東京";
-
 test("a run's processes are found by all marks in their environment", async (t) => {
-  const { pid } = await startMarked(t, { DEPLOY_ID: "70001", REPO_PATH: repoPath }, true);
-  await startMarked(t, { DEPLOY_ID: "700010", REPO_PATH: repoPath });
-  await startMarked(t, { DEPLOY_ID: "70001", REPO_PATH: "/srv/another" });
-  await startMarked(t, { NOT_DEPLOY_ID: "70001", REPO_PATH: repoPath });
-  assert.deepEqual(groupsOf(70_001, repoPath), [pid]);
+  const repoPath = "/srv/the app of bücher/東京";
+  const marks = [
+    { DEPLOY_ID: "70001", REPO_PATH: repoPath },
+    { DEPLOY_ID: "700010", REPO_PATH: repoPath },
+    { DEPLOY_ID: "70001", REPO_PATH: "/srv/another" },
+    { NOT_DEPLOY_ID: "70001", REPO_PATH: repoPath },
+  ];
+  const children = marks.map((env) =>
+    spawn("sleep", ["600"], { env: { PATH, ...env }, stdio: "ignore", detached: true }),
+  );
+  t.after(() => children.map((child) => child.kill("SIGKILL")));
+  await Promise.all(children.map((child) => once(child, "spawn")));
+  assert.deepEqual(groupsOf(70_001, repoPath), [children[0]?.pid]);
 });
 
-/** A run whose script leaves a mark. */
-function makeRun(t: TestContext) {
-  const place = temporaryDirectory(t);
-  const directory = runDirectory(place, 1);
-  mkdirSync(directory.path, { recursive: true });
-  const script = join(place, "deploy.sh");
-  const mark = join(place, "mark");
-  writeScript(script, `#!/bin/sh\ntouch ${mark}\n`);
-  return { directory, script, mark };
-}
+test("a run whose supervisor is gone is interrupted when its last process has ended", async (t) => {
+  const { run, group } = await adoptRest(t);
+  signalGroup(group, "SIGKILL");
+  assert.equal((await run.ended).state, "interrupted");
+});
 
-function started(t: TestContext) {
-  return { cwd: temporaryDirectory(t), environment: { PATH: process.env.PATH ?? "" } };
-}
+test("an adopted run is ended with its whole group, also if its supervisor is gone", async (t) => {
+  const { run, group } = await adoptRest(t);
+  run.end("cancelled", 100);
+  assert.equal((await run.ended).state, "cancelled");
+  assert.throws(() => process.kill(-group, 0), { code: "ESRCH" });
+});
 
-async function startMarked(
-  t: TestContext,
-  marks: Record<string, string>,
-  detached = false,
-): Promise<ChildProcess> {
-  const env = { PATH: process.env.PATH, ...marks };
-  const child = spawn("sleep", ["600"], { env, stdio: "ignore", detached });
-  t.after(() => child.kill("SIGKILL"));
-  await once(child, "spawn");
-  return child;
+/** Adopts run 1, of whose process group only a process that holds its lock is left. */
+async function adoptRest(t: TestContext) {
+  const own = createTestRunner(t);
+  const directory = join(own.statePath, "runs/1");
+  mkdirSync(directory, { recursive: true });
+  const text = `exec 3>"$1/lock"; flock 3; mkfifo "$1/output"; echo $$ >"$1/pid"; sleep 300 & echo held; wait`;
+  const env = { PATH, DEPLOY_ID: "1", REPO_PATH: own.repoPath };
+  const supervisor = spawn("sh", ["-c", text, "sh", directory], { env, detached: true });
+  const group = supervisor.pid ?? assert.fail();
+  t.after(() => signalGroup(group, "SIGKILL"));
+  await once(supervisor.stdout, "data");
+  supervisor.kill("SIGKILL");
+  await once(supervisor, "exit");
+  const adoption = await own.runner.adopt(deploymentWith(1));
+  return { group, run: adoption.kind === "alive" ? adoption.run : assert.fail(adoption.kind) };
 }
