@@ -6,7 +6,7 @@ import { connectEngine, EngineRefusal, filteredBy, getJson, openEngine } from "#
 import { secretsIn } from "#platform/docker/health";
 import type { Project } from "#projects/project";
 import type { Redactor } from "#redaction";
-import { createLineCutter, type LineCutter } from "#runner/log-file";
+import { createLineCutter } from "#runner/log-file";
 import { readLines } from "./client.ts";
 import type { Stream } from "./context.ts";
 import type { ServiceLogEvent } from "./shapes.ts";
@@ -218,7 +218,7 @@ async function* linesIn(
 ): AsyncGenerator<{ readonly line: string; readonly printedAt: string }, void, void> {
   const cut = String(answer.headers["content-type"]).includes("raw-stream") ? cutRaw : cutFrames;
   // A container writes to two streams, the lines of which are cut apart.
-  const cutters = new Map<number, LineCutter>();
+  const cutters = new Map<number, ReturnType<typeof createLineCutter>>();
   let lines: { line: string; printedAt: string }[] = [];
   let printedAt = "";
   let rest = Buffer.alloc(0);

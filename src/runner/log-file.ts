@@ -32,14 +32,6 @@ export function logBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** Receives a script's output, redacted. */
-export interface OutputSink {
-  readonly onLine: (line: string) => void;
-  readonly onStep: (name: string) => void;
-  /** Called when nothing was printed for `silenceMs`, and again after each further one. */
-  readonly onSilence: (silentMs: number, printed: Printed) => void;
-}
-
 /** What shows a person where a script was. */
 export interface Printed {
   /** The step that began last; null if the script announced none. */
@@ -48,20 +40,21 @@ export interface Printed {
   readonly lastLine: string | null;
 }
 
-/** Reads a script's output. */
-export interface OutputReader {
-  /** Reads the rest of the pipe, then closes the log; call it when the script has ended. */
-  readonly finish: () => Promise<Printed>;
-}
+/** Reads the rest of a script's output, then closes the log; called when the script has ended. */
+export type FinishOutput = () => Promise<Printed>;
 
 export interface OutputOptions {
   readonly pipePath: string;
   readonly logPath: string;
   /** All output passes through it. */
   readonly redactor: Redactor;
+  /** Gets each line, redacted. */
+  readonly onLine: (line: string) => void;
+  readonly onStep: (name: string) => void;
   /** 0: never silent. */
   readonly silenceMs: number;
-  readonly sink: OutputSink;
+  /** Called when nothing was printed for `silenceMs`, and again after each further one. */
+  readonly onSilence: (silentMs: number, printed: Printed) => void;
 }
 
 /** After the script's end, output of its remaining children may still arrive; this much silence ends the reading. */
@@ -75,10 +68,10 @@ const mostSteps = 100;
 const mostStreamedBytes = 10 * 1024 ** 2;
 
 /**
- * Reads a script's output from its named pipe to the log file and, line by line, to `sink`. A slow reader makes the
+ * Reads a script's output from its named pipe to the log file and, line by line, to `onLine`. A slow reader makes the
  * script wait, as any pipe does, instead of using memory.
  */
-export function openOutput(options: OutputOptions): OutputReader {
+export function openOutput(options: OutputOptions): FinishOutput {
   const fd = openSync(options.pipePath, readWithoutWaiting);
   try {
     if (!fstatSync(fd).isFIFO()) throw new Error(`${options.pipePath} is not a named pipe`);
@@ -90,7 +83,8 @@ export function openOutput(options: OutputOptions): OutputReader {
   }
 }
 
-function readOutput(fd: number, { logPath, redactor, silenceMs, sink }: OutputOptions): OutputReader {
+function readOutput(fd: number, options: OutputOptions): FinishOutput {
+  const { logPath, redactor, silenceMs, onLine, onStep, onSilence } = options;
   const log = openLog(logPath);
   let lines: string[] = [];
   let step: string | null = null;
@@ -113,13 +107,13 @@ function readOutput(fd: number, { logPath, redactor, silenceMs, sink }: OutputOp
     if (begun !== null) {
       steps += 1;
       step = begun;
-      sink.onStep(begun);
+      onStep(begun);
     }
     streamedBytes += line.length + 1;
-    if (streamedBytes <= mostStreamedBytes) sink.onLine(line);
+    if (streamedBytes <= mostStreamedBytes) onLine(line);
   }
 
-  const reportSilence = () => sink.onSilence(performance.now() - lastReadMs, { step, lastLine });
+  const reportSilence = () => onSilence(performance.now() - lastReadMs, { step, lastLine });
   const silence = silenceMs === 0 ? undefined : setInterval(reportSilence, silenceMs);
   const socket = new Socket({ fd, readable: true, writable: false });
   socket.on("data", (chunk: Buffer) => {
@@ -133,20 +127,18 @@ function readOutput(fd: number, { logPath, redactor, silenceMs, sink }: OutputOp
   });
   socket.on("error", () => socket.destroy());
 
-  return {
-    async finish() {
-      clearInterval(silence);
-      const startMs = performance.now();
-      lastReadMs = startMs;
-      const isOver = (nowMs: number) =>
-        socket.closed || nowMs - lastReadMs >= endSilenceMs || nowMs - startMs >= longestDrainMs;
-      while (!isOver(performance.now())) await delay(endSilenceMs / 10);
-      socket.destroy();
-      cutter.finish();
-      passOn();
-      log.close();
-      return { step, lastLine };
-    },
+  return async () => {
+    clearInterval(silence);
+    const startMs = performance.now();
+    lastReadMs = startMs;
+    const isOver = (nowMs: number) =>
+      socket.closed || nowMs - lastReadMs >= endSilenceMs || nowMs - startMs >= longestDrainMs;
+    while (!isOver(performance.now())) await delay(endSilenceMs / 10);
+    socket.destroy();
+    cutter.finish();
+    passOn();
+    log.close();
+    return { step, lastLine };
   };
 }
 
@@ -155,15 +147,8 @@ export const longestLine = 8_192;
 /** So much of a line without an end is held back. */
 const mostHeld = 64 * 1024;
 
-/** Cuts a stream of bytes into lines. */
-export interface LineCutter {
-  readonly push: (chunk: Buffer) => void;
-  /** Passes on the rest, which has no line end. */
-  readonly finish: () => void;
-}
-
 /**
- * Bytes that are no UTF-8 are replaced.
+ * Cuts a stream of bytes into lines. `finish` passes on the rest, which has no line end. Bytes that are no UTF-8 are replaced.
  *
  * @param onLine gets each line without its line feed; one that is too long in pieces, as lines of their own
  * @param redactor gets whole lines, or the beginning of one
@@ -171,7 +156,7 @@ export interface LineCutter {
 export function createLineCutter(
   onLine: (line: string) => void,
   redactor: Redactor = { text: (text) => text, beginning: (shown) => ({ shown, rest: "" }) },
-): LineCutter {
+) {
   const decoder = new StringDecoder("utf8");
   /** The redacted beginning of a line that is not passed on yet. */
   let begun = "";
@@ -191,7 +176,7 @@ export function createLineCutter(
   }
 
   return {
-    push(chunk) {
+    push(chunk: Buffer): void {
       rest += decoder.write(chunk);
       const end = rest.lastIndexOf("\n");
       if (end !== -1) passLines(rest.slice(0, end));
@@ -201,7 +186,7 @@ export function createLineCutter(
       begun = passPieces(begun + shown);
       rest = held;
     },
-    finish() {
+    finish(): void {
       rest += decoder.end();
       if (begun !== "" || rest !== "") passLines(rest);
       rest = "";
@@ -218,21 +203,16 @@ export function stepOf(line: string): string | null {
   return /^==> (\S.{0,199})$/.exec(line.trimEnd())?.[1] ?? null;
 }
 
-/** Writes the log of one deployment. A full disk costs lines of the log, never the deployment. */
-export interface LogWriter {
-  /** Writes lines without their line feeds, with the time at which they were printed. */
-  readonly write: (lines: readonly string[], printedAtMs: number) => void;
-  /** Writes the end of a log that is too long. */
-  readonly close: () => void;
-}
-
 const mebibyte = 1024 ** 2;
 
 /** What is kept of a log that is too long: the first part on disk, and in memory, until it is closed, the last. */
 const logLimits = { firstBytes: 15 * mebibyte, lastBytes: mebibyte };
 
-/** Opens or creates the log at `path`, and goes on after what an earlier attempt or service wrote. */
-export function openLog(path: string, { firstBytes, lastBytes } = logLimits): LogWriter {
+/**
+ * Opens or creates the log of a deployment at `path`, and goes on after what an earlier attempt or service wrote. A full disk costs
+ * lines of the log, never the deployment.
+ */
+export function openLog(path: string, { firstBytes, lastBytes } = logLimits) {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const fd = openSync(path, "a+", 0o600);
   let size = fstatSync(fd).size;
@@ -260,18 +240,20 @@ export function openLog(path: string, { firstBytes, lastBytes } = logLimits): Lo
   }
 
   return {
-    write(lines, printedAtMs) {
+    /** Writes lines without their line feeds, with the time at which they were printed. */
+    write(lines: readonly string[], printedAtMs: number): void {
       if (lines.length === 0) return;
       const time = new Date(printedAtMs).toISOString();
       const bytes = Buffer.from(lines.map((line) => `${time} ${line}\n`).join(""));
-      if (size >= firstBytes) return keep(bytes);
       try {
-        append(bytes);
+        if (size < firstBytes) append(bytes);
+        else keep(bytes);
       } catch {
         leftOutBytes += bytes.length;
       }
     },
-    close() {
+    /** Writes the end of a log that is too long. */
+    close(): void {
       const note = `${new Date().toISOString()} [${leftOutBytes} bytes left out here]\n`;
       try {
         append(Buffer.concat([Buffer.from(leftOutBytes > 0 ? note : ""), ...last]));

@@ -13,7 +13,7 @@ import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
 import type { Redactor } from "#redaction";
 import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
-import { logPath, longestLine, type OutputOptions, type OutputReader, openOutput } from "./log-file.ts";
+import { type FinishOutput, logPath, longestLine, type OutputOptions, openOutput } from "./log-file.ts";
 import {
   binDirectory,
   checkDeployLogDirectory,
@@ -26,14 +26,11 @@ import {
 } from "./script.ts";
 import {
   findSurvivor,
-  groupsOf,
+  groupOf,
   isHeld,
   makeRunDirectory,
-  type RunDirectory,
   readExitCode,
-  readPid,
   readVerified,
-  removeRunDirectory,
   runDirectory,
   type SupervisorExit,
   startSupervisor,
@@ -77,7 +74,7 @@ export function createRunner(now: () => RunnerOptions): Runner {
     tidy(deploymentId) {
       const { statePath, script, log } = now();
       try {
-        removeRunDirectory(runDirectory(statePath, deploymentId));
+        rmSync(runDirectory(statePath, deploymentId), { recursive: true, force: true });
         pruneLogs(statePath, script.user);
       } catch (error) {
         // Old files do no harm, and the next run removes them.
@@ -134,7 +131,7 @@ const hidesAll: Redactor = {
 interface RunContext extends OutputOptions {
   readonly deployment: Deployment;
   readonly repoPath: string;
-  readonly directory: RunDirectory;
+  readonly directory: string;
   /** The user that the script runs as; null: the user of this process. */
   readonly user: SystemUser | null;
   readonly environment: Record<string, string>;
@@ -152,26 +149,24 @@ function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
     directory,
     user: script.user,
     environment: { ...scriptEnvironment(script, deployment), ...(images && { HOTPUSH_IMAGES: images }) },
-    pipePath: directory.outputPath,
+    pipePath: join(directory, "output"),
     logPath: logPath(statePath, id),
     redactor: script.redactor(),
     timeoutMs: options.deployTimeoutMs,
+    onLine(line) {
+      log.info({ event: "deployment.output", deployment: id }, printable(line, longestLine));
+      options.onLine?.(deployment);
+    },
+    onStep: (name) => options.onStep(deployment, printable(name)),
     silenceMs: options.deploySilenceMs,
-    sink: {
-      onLine(line) {
-        log.info({ event: "deployment.output", deployment: id }, printable(line, longestLine));
-        options.onLine?.(deployment);
-      },
-      onStep: (name) => options.onStep(deployment, printable(name)),
-      onSilence(silentMs, { step, lastLine }) {
-        const where = step === null ? "" : ` in the step ${printable(step)}`;
-        const last =
-          lastLine === null ? "It has printed nothing at all." : `Its last line: ${printable(lastLine)}`;
-        log.warn(
-          { event: "deployment.silent", deployment: id, silentMs: Math.round(silentMs), step, lastLine },
-          `Deployment ${id} has been silent for ${formatDuration(silentMs)}${where}. ${last}`,
-        );
-      },
+    onSilence(silentMs, { step, lastLine }) {
+      const where = step === null ? "" : ` in the step ${printable(step)}`;
+      const last =
+        lastLine === null ? "It has printed nothing at all." : `Its last line: ${printable(lastLine)}`;
+      log.warn(
+        { event: "deployment.silent", deployment: id, silentMs: Math.round(silentMs), step, lastLine },
+        `Deployment ${id} has been silent for ${formatDuration(silentMs)}${where}. ${last}`,
+      );
     },
   };
 }
@@ -185,9 +180,9 @@ async function startScript(context: RunContext, isSigned: boolean): Promise<Run>
   try {
     // A script may open its output by a name such as /dev/stderr: that takes the right to write to the pipe.
     if (user !== null) lchownSync(pipePath, user.uid, user.gid);
-    const output = openOutput(context);
+    const finishOutput = openOutput(context);
     supervisor.startScript();
-    return watchRun(context, { output, exited: () => supervisor.exited, group: () => supervisor.pid });
+    return watchRun(context, { finishOutput, exited: () => supervisor.exited, group: () => supervisor.pid });
   } catch (error) {
     await supervisor.dismiss();
     throw error;
@@ -214,10 +209,10 @@ async function adoptRun(context: RunContext): Promise<Adoption> {
   if (exitCode === null && wasLocked) return { kind: "alive", run: adoptLiving(context) };
   if (exitCode === null) {
     // What is left has closed the lock. It must not run beside the next attempt.
-    await terminateGroup(groupOf(context), remainsGraceMs);
+    await terminateGroup(groupOf(directory, deployment.id, repoPath), remainsGraceMs);
     return { kind: "gone" };
   }
-  const printed = await resumeOutput(context).finish();
+  const printed = await resumeOutput(context)();
   return {
     kind: "ended",
     ending: endedByItself(exitCode, printed, await findOtherCommit(context, exitCode)),
@@ -225,30 +220,21 @@ async function adoptRun(context: RunContext): Promise<Adoption> {
 }
 
 /** If the output cannot be read on, its last line says so. */
-function resumeOutput(context: RunContext): OutputReader {
+function resumeOutput(context: RunContext): FinishOutput {
   try {
     return openOutput(context);
   } catch (error) {
     if (isShortage(error)) throw error;
     const lastLine = `[The rest of the output is lost: ${(error as Error).message}]`;
-    context.sink.onLine(lastLine);
-    return { finish: async () => ({ step: null, lastLine }) };
+    context.onLine(lastLine);
+    return async () => ({ step: null, lastLine });
   }
-}
-
-/**
- * The process group of a run, also if its supervisor was killed; null if none is left. Process ids are reused, and those of
- * another container mean nothing here.
- */
-function groupOf({ deployment, directory, repoPath }: RunContext): number | null {
-  const supervisor = readPid(directory);
-  return groupsOf(deployment.id, repoPath).find((group) => group === supervisor) ?? null;
 }
 
 function adoptLiving(context: RunContext): Run {
   return watchRun(context, {
-    output: resumeOutput(context),
-    group: () => groupOf(context),
+    finishOutput: resumeOutput(context),
+    group: () => groupOf(context.directory, context.deployment.id, context.repoPath),
     exited: (isKnown) => waitForEnd(context, isKnown),
   });
 }
@@ -276,7 +262,7 @@ async function waitForEnd(context: RunContext, isKnown: AbortSignal): Promise<nu
 }
 
 interface Watched {
-  readonly output: OutputReader;
+  readonly finishOutput: FinishOutput;
   /**
    * Resolves when supervisor.sh, and so the script, has ended; null if nobody saw how. `isKnown` is aborted when nobody
    * waits for it any more.
@@ -294,7 +280,7 @@ const timeoutGraceMs = 15_000;
  * begins anew: nothing on disk says truly how long it has run.
  */
 function watchRun(context: RunContext, watched: Watched): Run {
-  const { output, exited, group } = watched;
+  const { finishOutput, exited, group } = watched;
   const terminated = Promise.withResolvers<Pick<EarlyEnd, "reason" | "wasForced">>();
   const known = new AbortController();
   let hasEnded = false;
@@ -317,7 +303,7 @@ function watchRun(context: RunContext, watched: Watched): Run {
       return await concludeExit(context, watched, exit);
     }
     const how = await terminated.promise;
-    return endedEarly({ ...how, timeoutMs: context.timeoutMs, printed: await output.finish() });
+    return endedEarly({ ...how, timeoutMs: context.timeoutMs, printed: await finishOutput() });
   }
 
   return { ended: waitForEnding(), end };
@@ -349,14 +335,14 @@ const remainsGraceMs = 2_000;
 
 async function concludeExit(
   context: RunContext,
-  { output, group }: Watched,
+  { finishOutput, group }: Watched,
   exit: SupervisorExit | null,
 ): Promise<Ending | NotStarted> {
   // The exit code that supervisor.sh could not write to its file was seen, unless no script was started.
   const seen = exit === null || exit.code === notStartedCode ? null : exit.code;
   const exitCode = readExitCode(context.directory) ?? seen;
   if (exitCode === null) await terminateGroup(group(), remainsGraceMs);
-  const printed = await output.finish();
+  const printed = await finishOutput();
   if (exitCode !== null) return endedByItself(exitCode, printed, await findOtherCommit(context, exitCode));
   // A killed container releases the service's lock before its last process is gone.
   if (exit === null) return killedWithService(printed);

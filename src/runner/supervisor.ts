@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { flock } from "#platform/file-lock";
 import { isShortage } from "#platform/run-command";
@@ -25,29 +26,22 @@ export interface SupervisorExit {
   readonly signal: string | null;
 }
 
-/** A supervisor.sh that holds the lock of its run and has not started the script yet. */
-interface Supervisor {
-  readonly pid: number;
-  readonly exited: Promise<SupervisorExit>;
-  readonly startScript: () => void;
-  /** Ends it without starting the script. */
-  readonly dismiss: () => Promise<void>;
-}
-
 /**
  * Starts supervisor.sh in a process group of its own. It takes the lock before the script starts, so a service that dies
  * never leaves a script without its lock.
  *
+ * @param directory of the run
+ * @returns a supervisor that holds the lock and has not started the script yet; `dismiss` ends it without that
  * @throws Error with a `code` if the machine cannot do it now
  */
 export async function startSupervisor(
-  directory: RunDirectory,
+  directory: string,
   command: readonly string[],
   options: { readonly cwd: string; readonly env: Record<string, string> },
-): Promise<Supervisor> {
-  const lockFd = openSync(directory.lockPath, "w", 0o600);
+) {
+  const lockFd = openSync(join(directory, "lock"), "w", 0o600);
   try {
-    const child = spawn(supervisorPath, [directory.path, ...command], {
+    const child = spawn(supervisorPath, [directory, ...command], {
       ...options,
       detached: true,
       stdio: ["pipe", "pipe", "ignore", lockFd],
@@ -86,21 +80,12 @@ async function isReady(output: AsyncIterable<Buffer>, exited: Promise<Supervisor
 }
 
 /**
- * The files of a run, by which a service that did not start it finds it: `pid` and `exit`, written by supervisor.sh;
- * `output`, a named pipe that it makes; `lock`, which the script holds. Services of other versions rely on these names.
+ * The directory of a run, by whose files a service that did not start it finds it: `pid` and `exit`, written by supervisor.sh;
+ * `output`, a named pipe that it makes; `lock`, which the script holds; `verified`, the commit whose signature was verified, if
+ * commits must be signed. Services of other versions rely on these names.
  */
-export interface RunDirectory {
-  readonly path: string;
-  readonly outputPath: string;
-  readonly lockPath: string;
-  /** Holds the commit whose signature was verified, if commits must be signed. */
-  readonly verifiedPath: string;
-}
-
-export function runDirectory(statePath: string, deploymentId: number): RunDirectory {
-  const path = join(statePath, "runs", String(deploymentId));
-  const at = (name: string) => join(path, name);
-  return { path, outputPath: at("output"), lockPath: at("lock"), verifiedPath: at("verified") };
+export function runDirectory(statePath: string, deploymentId: number): string {
+  return join(statePath, "runs", String(deploymentId));
 }
 
 /**
@@ -108,38 +93,22 @@ export function runDirectory(statePath: string, deploymentId: number): RunDirect
  *
  * @param verified the commit whose signature was verified, for the service that sees the end; null: commits need none
  */
-export function makeRunDirectory({ path, verifiedPath }: RunDirectory, verified: string | null): void {
-  rmSync(path, { recursive: true, force: true });
-  mkdirSync(path, { recursive: true, mode: 0o700 });
-  if (verified !== null) writeFileSync(verifiedPath, verified, { mode: 0o600 });
-}
-
-export function removeRunDirectory({ path }: RunDirectory): void {
-  rmSync(path, { recursive: true, force: true });
+export function makeRunDirectory(directory: string, verified: string | null): void {
+  rmSync(directory, { recursive: true, force: true });
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  if (verified !== null) writeFileSync(join(directory, "verified"), verified, { mode: 0o600 });
 }
 
 /** The commit whose signature was verified, or null if commits need none. @throws if it cannot be read */
-export function readVerified({ verifiedPath }: RunDirectory): string | null {
-  return existsSync(verifiedPath) ? readFileSync(verifiedPath, "utf8") : null;
+export function readVerified(directory: string): string | null {
+  const path = join(directory, "verified");
+  return existsSync(path) ? readFileSync(path, "utf8") : null;
 }
 
 /** The exit code that supervisor.sh recorded, or null if the script has not ended by itself. */
-export function readExitCode({ path }: RunDirectory): number | null {
-  return readNumber(join(path, "exit"));
-}
-
-/** The process id of supervisor.sh, which is also the id of its process group. */
-export function readPid({ path }: RunDirectory): number | null {
-  return readNumber(join(path, "pid"));
-}
-
-function readNumber(path: string): number | null {
-  try {
-    const text = readFileSync(path, "utf8").trim();
-    return /^\d+$/.test(text) ? Number(text) : null;
-  } catch {
-    return null;
-  }
+export function readExitCode(directory: string): number | null {
+  const text = read(join(directory, "exit")).trim();
+  return /^\d+$/.test(text) ? Number(text) : null;
 }
 
 /** Another run than `ownId` whose script still runs, or null; the files of ended runs are removed. */
@@ -155,7 +124,7 @@ export async function findSurvivor(
     // A background process of an ended script may hold its lock for ever.
     const hasEnded = id === ownId || readExitCode(directory) !== null;
     if (!hasEnded && (await isHeld(directory, id, repoPath))) return id;
-    removeRunDirectory(directory);
+    rmSync(directory, { recursive: true, force: true });
   }
   return null;
 }
@@ -166,13 +135,14 @@ export async function findSurvivor(
  *
  * @throws only errors for which `isShortage` is true
  */
-export async function isHeld(directory: RunDirectory, id: number, repoPath: string): Promise<boolean> {
+export async function isHeld(directory: string, id: number, repoPath: string): Promise<boolean> {
+  const lockPath = join(directory, "lock");
   let fd: number | null = null;
   try {
-    fd = openSync(directory.lockPath, constants.O_RDONLY);
+    fd = openSync(lockPath, constants.O_RDONLY);
     return !(await flock(fd, { waitS: 0 }));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT" && !existsSync(directory.lockPath)) return false;
+    if ((error as NodeJS.ErrnoException).code === "ENOENT" && !existsSync(lockPath)) return false;
     if (isShortage(error)) throw error;
     return groupsOf(id, repoPath).length > 0;
   } finally {
@@ -181,32 +151,38 @@ export async function isHeld(directory: RunDirectory, id: number, repoPath: stri
 }
 
 /**
+ * The process group of a run, also if its supervisor, whose process id it has, was killed; null if none is left. Process ids
+ * are reused, and those of another container mean nothing here.
+ */
+export function groupOf(directory: string, id: number, repoPath: string): number | null {
+  const supervisor = read(join(directory, "pid")).trim();
+  return groupsOf(id, repoPath).find((group) => String(group) === supervisor) ?? null;
+}
+
+/**
  * The process group of each process of a run, found by the marks in its environment, unless it has emptied that. A zombie has
  * none.
  */
 export function groupsOf(deploymentId: number, repoPath: string): readonly number[] {
   const marks = [`DEPLOY_ID=${deploymentId}`, `REPO_PATH=${repoPath}`];
-  return readdirSync("/proc")
-    .map(Number)
-    .filter((pid) => pid > 0 && pid !== process.pid && hasEnvironment(pid, marks))
-    .map(groupOf);
-}
-
-function hasEnvironment(pid: number, marks: readonly string[]): boolean {
-  const entries = read(`/proc/${pid}/environ`, "utf8").split("\0");
-  return marks.every((mark) => entries.includes(mark));
+  const isMarked = (pid: number) => {
+    const entries = read(`/proc/${pid}/environ`).split("\0");
+    return marks.every((mark) => entries.includes(mark));
+  };
+  const pids = readdirSync("/proc").map(Number);
+  return pids.filter((pid) => pid > 0 && pid !== process.pid && isMarked(pid)).map(groupOfProcess);
 }
 
 /** The third field of `stat` after the name, which may contain blanks and brackets. */
-function groupOf(pid: number): number {
-  const stat = read(`/proc/${pid}/stat`, "latin1");
+function groupOfProcess(pid: number): number {
+  const stat = read(`/proc/${pid}/stat`);
   return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]);
 }
 
-/** Other users' processes cannot be read, and any process may be gone by now. */
-function read(path: string, encoding: "utf8" | "latin1"): string {
+/** The text of a file; empty if there is none. Other users' processes cannot be read, and any process may be gone by now. */
+function read(path: string): string {
   try {
-    return readFileSync(path, encoding);
+    return readFileSync(path, "utf8");
   } catch {
     return "";
   }
@@ -241,20 +217,17 @@ const goneMs = 2_000;
  */
 export async function terminateGroup(group: number | null, graceMs: number): Promise<boolean> {
   if (group === null) return false;
-  const deadlineMs = performance.now() + graceMs;
-  let wasForced = false;
+  const isGoneIn = async (mostMs: number) => {
+    const startMs = performance.now();
+    while (signalGroup(group, 0)) {
+      if (performance.now() - startMs >= mostMs) return false;
+      await delay(lookIntervalMs);
+    }
+    return true;
+  };
   signalGroup(group, "SIGTERM");
-  return new Promise((resolve) => {
-    const timer = setInterval(() => {
-      const isLeft = signalGroup(group, 0);
-      const overdueMs = performance.now() - deadlineMs;
-      if (!isLeft || overdueMs >= goneMs) {
-        clearInterval(timer);
-        resolve(wasForced);
-      } else if (!wasForced && overdueMs >= 0) {
-        wasForced = true;
-        signalGroup(group, "SIGKILL");
-      }
-    }, lookIntervalMs);
-  });
+  if (await isGoneIn(graceMs)) return false;
+  signalGroup(group, "SIGKILL");
+  await isGoneIn(goneMs);
+  return true;
 }
