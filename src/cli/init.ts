@@ -4,15 +4,7 @@ import { isProjectName } from "#config/server";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
 import { canAsk, prompt, wrapFor } from "#platform/terminal";
-import {
-  applySetup,
-  filesOf,
-  findMissing,
-  type InitOptions,
-  planSetup,
-  type Questions,
-  type Setup,
-} from "#setup/init";
+import { applySetup, filesOf, type InitOptions, planSetup, type Questions, type Setup } from "#setup/init";
 import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
 import { type GivenPlace, parsePlace } from "#setup/served";
@@ -22,6 +14,7 @@ import { type CommandContext, isAgreed, newCommand, parser, print, projectOption
 export const commands = { init: makeInitCommand };
 
 interface Options extends InitOptions {
+  readonly yes?: boolean;
   readonly form?: boolean;
 }
 
@@ -49,7 +42,6 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
     .addOption(newProjectOption())
     .addOption(pageOption())
     .option("--yes", "non-interactive: take what is proposed, and change files that differ")
-    .option("--check", "write nothing; show what would change, and exit with 1 if something would")
     .option("--no-form", "do not print the webhook's form and what comes next")
     .action(async (options: Options) => finish(await init(options, env)));
 }
@@ -74,16 +66,15 @@ function collect<Value>(read: (text: string) => Value | null, fault: string) {
   return (text: string, before: readonly Value[] = []): readonly Value[] => [...before, parse(text)];
 }
 
-/** @returns the exit code: 1 if the person did not agree, or `check` found something that is not right */
+/** @returns the exit code: 1 if the person did not agree */
 async function init(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
-  const { yes = false, check = false, form = true } = options;
-  const setup = await planSetup(options, env, canAsk() && !yes && !check ? personAtTerminal : takeProposals);
+  const { yes = false, form = true } = options;
+  const setup = await planSetup(options, env, canAsk() && !yes ? personAtTerminal : takeProposals);
   await showPlan(setup, env);
   for (const note of setup.notes) print(wrapFor(process.stdout, `- ${note}`, "  "));
-  if (check) return showMissing(await findMissing(setup, env));
   if (!(await mayChange(filesOf(setup), yes))) return 1;
-  const isUp = await applySetup(setup, env);
-  if (form) showEnd(setup, isUp);
+  await applySetup(setup, env);
+  if (form) showEnd(setup);
   return 0;
 }
 
@@ -168,12 +159,6 @@ async function changeText(
   );
 }
 
-function showMissing({ image, services, isRight }: Awaited<ReturnType<typeof findMissing>>): number {
-  if (image !== null) print(`The image ${image} would be built.`);
-  if (services.length > 0) print(`Would be started: ${services.join(", ")}.`);
-  return isRight && image === null && services.length === 0 ? 0 : 1;
-}
-
 /** New files need no question, existing ones are changed only if the person agrees. */
 async function mayChange(files: readonly PlannedFile[], isYes: boolean): Promise<boolean> {
   const changed = files.filter(({ state }) => state === "changed");
@@ -186,14 +171,14 @@ async function mayChange(files: readonly PlannedFile[], isYes: boolean): Promise
   return await isAgreed(`change ${names} as shown`, "hotpush init --yes");
 }
 
-/** Says what a person still has to do: only what is not done yet. */
-function showEnd(setup: Setup, isUp: boolean): void {
+/** Says what a person still has to do. */
+function showEnd(setup: Setup): void {
   const { host, settingsFile, project, payloadUrl, settings } = setup;
   const { remote } = project;
   printWebhookForm({ host, settingsFile, remote, url: payloadUrl, secret: settings.WEBHOOK_SECRET });
   if (statusHosts.some((one) => one === host))
     print("Or let Hotpush fill it in, with a token of yours: hotpush connect");
-  print("\nNext:", ...(isUp ? [] : ["  docker compose up -d"]), "  hotpush send --dry-run");
+  print("\nNext:", "  docker compose up -d", "  hotpush send --dry-run");
   if (setup.page !== null) print("", `The page is at ${setup.page.origin}. To sign in: hotpush open`);
   else if (setup.place.isNew)
     print("", "For a page that shows all this: hotpush init --page https://<another name of this server>");

@@ -40,9 +40,8 @@ async function upgrade(yes: boolean, env: NodeJS.ProcessEnv) {
     return 0;
   }
   if (!(yes || (await isAgreed("upgrade this server as shown", "hotpush upgrade --yes")))) return 1;
-  const ending = await upgradeServer(context, plan, eventsFor(left));
-  if (ending.kind === "left") return refuse("The upgrade was given up before anything was changed.");
-  if (ending.kind === "went-back") return refuse(wentBackText(context, ending), ending.reason);
+  const wentBack = await upgradeServer(context, plan, eventsFor(left));
+  if (wentBack !== null) return refuse(wentBackText(context, wentBack), wentBack.reason);
   print(`This server runs ${plan.image}.`);
   return 0;
 }

@@ -15,14 +15,15 @@ import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
-import { overrideText, planCheckoutFiles } from "./checkout-files.ts";
-import { findMachine, findPortHolders, findServerPlace, isProjectUp, isUserKnown } from "./machine.ts";
+import { findPortHolders, findServerPlace, isUserKnown } from "./machine.ts";
 import { makeProjectNetwork } from "./networks.ts";
 import { makeDirectory, type PlannedFile, planFile, readIfThere, writePlanned } from "./planned-file.ts";
 import {
   chooseProjectName,
   findProject,
+  overrideText,
   parsePublicUrl,
+  planCheckoutFiles,
   projectFile,
   readRemoteBranch,
   readServices,
@@ -60,8 +61,6 @@ export interface InitOptions {
   readonly at?: readonly GivenPlace[];
   /** Where people reach the page. */
   readonly page?: URL;
-  readonly yes?: boolean;
-  readonly check?: boolean;
 }
 
 /** Asks what only a person can know, each only if it was not found. Null is no answer. */
@@ -74,12 +73,8 @@ export interface Questions {
 /** A project as it is set up, and the files that it and the server should have. */
 export type Setup = Awaited<ReturnType<typeof planSetup>>;
 
-/** A step of setting up a project. */
-export interface SetupStep {
-  readonly name: string;
-  /** @throws CommandError if it cannot be done, with the cause */
-  readonly run: (setup: Setup, env: NodeJS.ProcessEnv) => void | Promise<void>;
-}
+/** Its title, and what it does. It throws a CommandError if that cannot be done, with the cause. */
+type Step = readonly [string, (setup: Setup, env: NodeJS.ProcessEnv) => void | Promise<void>];
 
 const { caddy, front, run } = serverServices;
 
@@ -87,16 +82,17 @@ const { caddy, front, run } = serverServices;
  * What is written, started and asked, in this order. Each step looks at what is there and does what is missing, so `init` can
  * be run again wherever an earlier run ended, and succeeds only if all is as it should be.
  */
-export const setupSteps: readonly SetupStep[] = [
-  { name: "files", run: writeFiles },
-  { name: "image", run: buildMissingImage },
-  { name: "network", run: ({ name }, env) => makeProjectNetwork(connectEngine(env.DOCKER_HOST), name) },
-  { name: "front and run", run: (setup, env) => replace(setup, env, [run, front]) },
+export const setupSteps: readonly Step[] = [
+  ["files", writeFiles],
+  ["image", buildMissingImage],
+  ["network", ({ name }, env) => makeProjectNetwork(connectEngine(env.DOCKER_HOST), name)],
+  ["front and run", (setup, env) => replace(setup, env, [run, front])],
   // All else is there before the ports change hands, so that the gap is short.
-  { name: "ports", run: freePorts },
-  { name: "caddy", run: (setup, env) => replace(setup, env, [caddy]) },
-  { name: "delivery", run: (setup, env) => requireRight(setup, env, [front, caddy], askForPong) },
-  { name: "site", run: (setup, env) => requireRight(setup, env, [run, caddy], askSite) },
+  ["ports", freePorts],
+  ["caddy", (setup, env) => replace(setup, env, [caddy])],
+  ["delivery", (setup, env) => requireRight(setup, env, [front, caddy], askForPong)],
+  ["site", (setup, env) => requireRight(setup, env, [run, caddy], askSite)],
+  ["page", (setup, env) => requireRight(setup, env, [front, caddy], askPage, pageWithinMs)],
 ];
 
 /**
@@ -151,10 +147,9 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   refuseTakenNames(sitesPath, name, plan, { name: hostname, page: newPage });
 
   const page = newPage && planPage(newPage, place);
-  const wide = { place, project, machine: findMachine(env), settings: page ? [page.setting] : [] };
   const siteOptions = { project: name, name: hostname, hasCertificate: hasOwnCertificate(payloadUrl, place) };
   const serverFiles = [
-    ...serverWideFiles(wide),
+    ...serverWideFiles(place, project, page ? [page.setting] : []),
     ...(page === null ? [] : [page.site]),
     projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
     wantedSite(name, "its addresses", siteText(plan, siteOptions)),
@@ -173,7 +168,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     host,
     serverFiles,
     checkoutFiles: await planCheckoutFiles(project, overrideText(name, plan.changes)),
-    directories: serverDirectories(wide),
+    directories: serverDirectories(place),
     /** The project's own settings, with its secret, and the file that they are in. */
     settings: parseEnv(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,
     settingsFile,
@@ -197,24 +192,9 @@ export function filesOf({ serverFiles, checkoutFiles }: Setup): readonly Planned
   return [...serverFiles, ...checkoutFiles];
 }
 
-/** What a server that is set up lacks; the services are known only if all files are right. */
-export async function findMissing(setup: Setup, env: NodeJS.ProcessEnv) {
-  const image = (await hasNeededImage(setup, env)) ? null : ownImage;
-  const isRight = filesOf(setup).every(({ state }) => state === "right");
-  return { image, services: isRight && image === null ? await outdatedServices(setup, env) : [], isRight };
-}
-
-/**
- * Makes it so.
- *
- * @returns whether the project runs
- * @throws CommandError if a step fails, with the cause
- */
-export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<boolean> {
-  for (const step of setupSteps) await step.run(setup, env);
-  if (setup.newPage) await requireRight(setup, env, [front, caddy], askPage, pageWithinMs);
-  const served = setup.plan.upstreams.map(({ endpoint }) => endpoint.service);
-  return await isProjectUp(setup.name, setup.project.root, served, env);
+/** Makes it so. @throws CommandError if a step fails, with the cause */
+export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<void> {
+  for (const [, act] of setupSteps) await act(setup, env);
 }
 
 function writeFiles(setup: Setup): void {
@@ -222,16 +202,12 @@ function writeFiles(setup: Setup): void {
   for (const file of filesOf(setup)) writePlanned(file);
 }
 
-async function buildMissingImage(setup: Setup, env: NodeJS.ProcessEnv): Promise<void> {
-  if (!(await hasNeededImage(setup, env))) await buildOwnImage(env);
-}
-
 /** A server that is there keeps its image: `hotpush upgrade` replaces it. A new one runs these very sources. */
-async function hasNeededImage(setup: Setup, env: NodeJS.ProcessEnv): Promise<boolean> {
+async function buildMissingImage(setup: Setup, env: NodeJS.ProcessEnv): Promise<void> {
   const { HOTPUSH_IMAGE = ownImage } = setup.place.env;
-  if (HOTPUSH_IMAGE !== ownImage) return true;
-  const { engine } = servicesOf(setup, env);
-  return await hasOwnImage(env, (await listContainers(engine, serverComposeProject, run)).length > 0);
+  if (HOTPUSH_IMAGE !== ownImage) return;
+  const present = await listContainers(servicesOf(setup, env).engine, serverComposeProject, run);
+  if (!(await hasOwnImage(env, present.length > 0))) await buildOwnImage(env);
 }
 
 /** The server as it is now: the plan was made before its files were written. */

@@ -1,5 +1,5 @@
 import { constants, existsSync, readFileSync } from "node:fs";
-import { projectNetwork, serverComposeProject, serverServices } from "#config/server";
+import { serverComposeProject, serverServices } from "#config/server";
 import { wholeNumber } from "#config/values";
 import {
   connectEngine,
@@ -9,7 +9,7 @@ import {
   filteredBy,
   getJson,
 } from "#platform/docker/engine";
-import { isAllowed, statOf } from "#platform/files";
+import { isAllowed } from "#platform/files";
 import { runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { findServer, real, runContainer, type Server, serverAt } from "./server.ts";
@@ -19,17 +19,25 @@ export interface ServerPlace extends Server {
   readonly isNew: boolean;
   /** The ports of the machine that Caddy has for http and https. */
   readonly ports: { readonly http: number; readonly https: number };
+  /** The Docker socket of this machine, for Hotpush in a container. */
+  readonly dockerSocket: string;
 }
 
 /**
  * Finds the server, or decides where it will be.
  *
- * @throws CommandError if this user may not change it, or the engine has another one
+ * @throws CommandError if this user may not change it, the engine has another one, or DOCKER_HOST is not a Unix socket, which a
+ * container could share
  */
 export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPlace> {
   const server = serverAt(env);
   const isNew = findServer(env) === null;
   const { path } = server.files;
+  const dockerSocket = dockerSocketPath(env.DOCKER_HOST || defaultDockerHost);
+  if (dockerSocket === null)
+    throw new CommandError(
+      `DOCKER_HOST is ${env.DOCKER_HOST}. Hotpush runs beside the containers that it deploys: run this on the server itself, without DOCKER_HOST.`,
+    );
   if (!isNew && !isAllowed(server.files.projectsPath, constants.W_OK)) {
     throw new CommandError(`Only the owner of ${path} may add projects to this server. Run this with sudo.`);
   }
@@ -39,7 +47,7 @@ export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPla
     http: portOf("HTTP_PORT", server.env.HTTP_PORT || env.HTTP_PORT || "80"),
     https: portOf("HTTPS_PORT", server.env.HTTPS_PORT || env.HTTPS_PORT || "443"),
   };
-  return { ...server, isNew, ports };
+  return { ...server, isNew, ports, dockerSocket };
 }
 
 /** Two would have the same containers, and each init would take them from the other. */
@@ -71,8 +79,9 @@ export async function findPortHolders(
   env: NodeJS.ProcessEnv,
 ): Promise<readonly string[]> {
   const containers = await listAllContainers(env);
-  const holdersOf = (port: number) => containers.filter((one) => one.ports.includes(port));
-  const holders = ports.flatMap((port) => holdersOf(port).map((one) => ({ ...one, port })));
+  const holders = ports.flatMap((port) =>
+    containers.filter((one) => one.ports.includes(port)).map((one) => ({ ...one, port })),
+  );
   const others = holders.filter(
     ({ project, service }) => project !== serverComposeProject || service !== serverServices.caddy,
   );
@@ -82,7 +91,7 @@ export async function findPortHolders(
     const of = project === "" ? "" : ` of the compose project ${project} in ${directory}`;
     throw takenError(port, `the container ${name}${of}`);
   }
-  const taken = ports.find((port) => isPortTaken(port) && holdersOf(port).length === 0);
+  const taken = ports.find((port) => isPortTaken(port) && !holders.some((one) => one.port === port));
   if (taken !== undefined) throw takenError(taken, "another program");
   return [...new Set(others.map(({ service }) => service))];
 }
@@ -91,18 +100,6 @@ function takenError(port: number, holder: string): CommandError {
   return new CommandError(
     `Caddy of the server needs port ${port}, which ${holder} has. Stop it; or, if a proxy of your own stays in front, choose other ports: HTTP_PORT=8080 HTTPS_PORT=8443 hotpush init`,
   );
-}
-
-/** Whether the project in `root` runs, and Caddy reaches the services that it serves: they are on its network. */
-export async function isProjectUp(
-  name: string,
-  root: string,
-  served: readonly string[],
-  env: NodeJS.ProcessEnv,
-): Promise<boolean> {
-  const running = (await listAllContainers(env)).filter((one) => one.isRunning && one.directory === root);
-  const onNetwork = running.filter(({ networks }) => networks.includes(projectNetwork(name)));
-  return running.length > 0 && served.every((service) => onNetwork.some((one) => one.service === service));
 }
 
 /** @returns all containers; none if the engine does not answer */
@@ -116,10 +113,9 @@ async function listAllContainers({ DOCKER_HOST: host }: NodeJS.ProcessEnv) {
 export async function listByFilter(engine: Engine, filters: Parameters<typeof filteredBy>[0] = {}) {
   const path = `/containers/json?all=1&${filteredBy(filters)}`;
   const listed = await getJson<readonly ListedContainer[]>(engine, path);
-  return listed.map(({ Id, Names, State, Labels, Ports, NetworkSettings }) => ({
+  return listed.map(({ Id, Names, Labels, Ports, NetworkSettings }) => ({
     id: Id,
     name: Names[0]?.replace(/^\//, "") ?? "",
-    isRunning: State === "running",
     /** Ports of this machine. */
     ports: Ports.flatMap(({ PublicPort, Type }) => (PublicPort && Type === "tcp" ? [PublicPort] : [])),
     /** The names of those that it is on, or will be on when it starts. */
@@ -134,7 +130,6 @@ export async function listByFilter(engine: Engine, filters: Parameters<typeof fi
 interface ListedContainer {
   readonly Id: string;
   readonly Names: readonly string[];
-  readonly State: string;
   readonly Labels: Readonly<Record<string, string>>;
   readonly Ports: readonly { readonly PublicPort?: number; readonly Type: string }[];
   readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> | null };
@@ -153,21 +148,6 @@ export async function isUserKnown(uid: number, env: NodeJS.ProcessEnv): Promise<
   const ending = await runCommand({ argv, env, timeoutMs: getentTimeoutMs });
   return !(ending.kind === "exited" && ending.code === getentNotFound);
 }
-
-/**
- * The Docker socket of this machine, and the id of the group that may use it, for Hotpush in a container.
- *
- * @throws CommandError if DOCKER_HOST is not a Unix socket, which a container could share
- */
-export function findMachine({ DOCKER_HOST: dockerHost }: NodeJS.ProcessEnv) {
-  const dockerSocket = dockerSocketPath(dockerHost || defaultDockerHost);
-  if (dockerSocket !== null) return { dockerSocket, dockerGroup: statOf(dockerSocket)?.gid ?? 0 };
-  throw new CommandError(
-    `DOCKER_HOST is ${dockerHost}. Hotpush runs beside the containers that it deploys: run this on the server itself, without DOCKER_HOST.`,
-  );
-}
-
-export type Machine = ReturnType<typeof findMachine>;
 
 /** Whether a program on this machine listens on the TCP port `port`, on any address. */
 function isPortTaken(port: number): boolean {

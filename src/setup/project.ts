@@ -1,25 +1,27 @@
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { type GitHost, gitHostOf, siteBehind } from "#config/git-hosts";
 import { secretFault } from "#config/secret";
-import { isProjectName, reservedNames } from "#config/server";
+import { isProjectName, projectNetwork, reservedNames, serviceAlias } from "#config/server";
 import { type Branch, branches, type Environment } from "#config/settings";
 import { webhookUrl } from "#config/values";
 import {
-  type ComposeModel,
   compareVersions,
   composeFileNames,
   composeOverrideNames,
   composeVersion,
   loadModel,
   namedFiles,
+  namingFiles,
   neededCompose,
 } from "#platform/compose";
 import { type GitOptions, gitOutput, neverAsk, parseGitRemoteUrl, refusesOwner, runGit } from "#platform/git";
 import { CommandError } from "#problems";
 import {
+  type PlannedFile,
+  planFile,
   readIfThere,
   type Setting,
   self,
@@ -27,7 +29,8 @@ import {
   withoutOtherValues,
   withSettings,
 } from "./planned-file.ts";
-import { real } from "./server.ts";
+import type { Changes, LeftPort, ServiceChange, SetupServices } from "./served.ts";
+import { asName, real } from "./server.ts";
 import { ownRoot } from "./start.ts";
 import { type GitRemote, payloadName } from "./webhook-form.ts";
 
@@ -155,9 +158,6 @@ function unattended(directory: string): GitOptions {
   return { env: { ...process.env, ...never, GIT_SSH_COMMAND: ssh, LC_ALL: "C" } };
 }
 
-/** The services of a compose project, as compose itself reads its files, without those that Hotpush adds. */
-export type SetupServices = ComposeModel["services"];
-
 const versionTimeoutMs = 20_000;
 
 /**
@@ -218,34 +218,22 @@ export interface NameOptions {
  * @throws CommandError if the name cannot be had
  */
 export function chooseProjectName({ path, given, former, known, others }: NameOptions): string {
-  if (given !== null) refuseName(given, known, others);
+  if (given !== null && known !== null && given !== known)
+    throw new CommandError(
+      `This checkout is the project ${known} already. To rename it, remove it first: hotpush remove --project ${known}`,
+    );
   const isFree = (name: string) => isProjectName(name) && !reservedNames.includes(name) && !others.has(name);
+  if (given !== null && !isFree(given)) {
+    const other = others.has(given) ? `the project in ${others.get(given)}` : "a name of the server's own";
+    throw new CommandError(`${given} is ${other}. Choose another name: hotpush init --project <name>`);
+  }
   const parts = path.split("/").filter(Boolean);
   const derived = [asName(parts.at(-1) ?? ""), asName(parts.slice(-2).join("-"))];
-  const name = given ?? known ?? (former !== null && !others.has(former) ? former : derived.find(isFree));
+  const name = given ?? known ?? [former ?? "", ...derived].find(isFree);
   if (name !== undefined) return name;
   throw new CommandError(
     `No name for this project is left: ${derived.join(" and ")} cannot be used or are taken. Choose one: hotpush init --project <name>`,
   );
-}
-
-function refuseName(name: string, known: string | null, others: ReadonlyMap<string, string>): void {
-  const other = others.get(name);
-  const choose = "Choose another name: hotpush init --project <name>";
-  if (known !== null && name !== known) {
-    throw new CommandError(
-      `This checkout is the project ${known} already. To rename it, remove it first: hotpush remove --project ${known}`,
-    );
-  }
-  if (other !== undefined) throw new CommandError(`${name} is the project in ${other}. ${choose}`);
-  if (reservedNames.includes(name))
-    throw new CommandError(`${name} is a name of the server's own. ${choose}`);
-}
-
-/** The nearest name that a project may have or, with 63 characters, a label of a host name: `Web_UI` becomes `web-ui`. */
-export function asName(text: string, mostCharacters = 39): string {
-  const plain = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
-  return plain.replaceAll(/^-|-$/g, "").slice(0, mostCharacters);
 }
 
 /** Reads a URL that a person typed: https if there is no scheme, `/webhook` if there is no path. Null: not a URL. */
@@ -301,4 +289,90 @@ function goodSecret({ WEBHOOK_SECRET: known }: Environment, host: GitHost | null
   if (known !== undefined && secretFault("WEBHOOK_SECRET", known) === null) return known;
   const bytes = randomBytes(32);
   return host === "gitlab" ? `whsec_${bytes.toString("base64")}` : bytes.toString("hex");
+}
+
+/**
+ * The files that a checkout needs: deploy.sh, ours for compose, and what makes compose find it and git ignore it.
+ *
+ * @throws CommandError if `.env` is in the repository
+ */
+export async function planCheckoutFiles(
+  { root, composeFiles, env }: SetupProject,
+  overrideText: string,
+): Promise<readonly PlannedFile[]> {
+  if (await git(root, "ls-files", "--", ".env"))
+    throw new CommandError(
+      `.env is in the repository, so each deployment would take away what Hotpush adds to it. Where you commit: git rm --cached .env, commit and push. Then here: cd ${root} && cp .env .env.own && git pull && mv .env.own .env. Then run this again.`,
+    );
+  // Absolute paths, so that they are the same from any working directory.
+  const list = namingFiles([...composeFiles, join(root, ownComposeFile)], env);
+  const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
+  const ignored = `/${ownComposeFile}\n/.env\n`;
+  const wanted: readonly WantedFile[] = [
+    {
+      name: "deploy.sh",
+      mode: 0o755,
+      purpose: "pulls, builds, replaces, checks; yours to change",
+      make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
+    },
+    {
+      name: ownComposeFile,
+      mode: null,
+      purpose: "your services as Caddy reaches them",
+      make: () => overrideText,
+    },
+    {
+      name: ".env",
+      mode: null,
+      purpose: `adds ${ownComposeFile} to your compose file`,
+      make: (before) => withSettings(before ?? "", settings),
+      shown: (text) => withoutOtherValues(text, settings),
+    },
+    {
+      // Because .gitignore belongs to the repository.
+      name: ".git/info/exclude",
+      mode: null,
+      purpose: `${ownComposeFile} and .env: this machine's alone`,
+      make: (before) =>
+        before?.includes(ignored) ? before : `${before?.trimEnd() ?? ""}\n${ignored}`.trimStart(),
+    },
+  ];
+  return wanted.map((file) => planFile(root, file));
+}
+
+const header = `# Written by \`hotpush init\`; running that again keeps it up to date. Your compose file stays as it is.
+# Caddy reaches the services below on a network that only it and they join.`;
+
+/** The text of our compose file in a checkout: the changes, and the network that the project shares with Caddy. */
+export function overrideText(project: string, all: Changes): string {
+  const blocks = Object.entries(all).map(([name, change]) => serviceBlock(project, name, change));
+  if (blocks.length === 0) return `${header}\nservices: {}\n`;
+  const networks = `networks:\n  ${projectNetwork(project)}:\n    external: true\n`;
+  return `${header}\nservices:\n${[...blocks, networks].join("\n")}`;
+}
+
+function serviceBlock(project: string, name: string, change: ServiceChange): string {
+  const { isInDefault, kept, dropsContainerName } = change;
+  const lines = [
+    // Quoted, because YAML could read it as a number or a keyword.
+    `  ${JSON.stringify(name)}:`,
+    ...portLines(kept),
+    "    networks:",
+    ...(isInDefault ? ["      default:"] : []),
+    `      ${projectNetwork(project)}:`,
+    `        aliases: [${serviceAlias(name, project)}]`,
+    ...(dropsContainerName ? ["    container_name: !reset null # Two containers cannot share it."] : []),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function portLines(kept: readonly LeftPort[]): readonly string[] {
+  const ports = kept.flatMap(({ endpoint: { port, protocol, published } }) =>
+    published.map(({ address, port: outside }) => {
+      const parts = address === "" ? [outside].filter(Boolean) : [address, outside];
+      return `      - "${[...parts, port].join(":")}/${protocol}"`;
+    }),
+  );
+  if (ports.length === 0) return ["    ports: !reset [] # Caddy takes the requests."];
+  return ["    ports: !override # Caddy takes the requests of the others.", ...ports];
 }

@@ -4,14 +4,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
 import type { ProjectJson } from "#calls/shapes";
-import { adminSocket, liveMount, projectNetwork, serverCommands, serverServices } from "#config/server";
+import { projectNetwork } from "#config/server";
 import { untilRight } from "#platform/async";
 import { namedFiles, namingFiles } from "#platform/compose";
 import { type Engine, EngineRefusal } from "#platform/docker/engine";
 import { withoutVariable } from "#platform/env-file";
 import { isAllowed } from "#platform/files";
 import { removeForeignFile } from "#platform/foreign-files";
-import { sendHttp, withShortPath } from "#platform/http";
 import { CommandError, ProblemError } from "#problems";
 import { requestsLog } from "#rollout/requests";
 import { type PlannedFile, planFile, withSettings, writePlanned } from "./planned-file.ts";
@@ -91,19 +90,18 @@ function filesOf(name: string) {
   return { settings: `projects/${name}.env`, secrets: `secrets/${name}.env`, site: `sites/${name}.caddy` };
 }
 
-/** `run` notices within 5 s that a file is gone, and Caddy within 3 s that a site is. */
+/** `run` notices within 5 s that a file is gone, and lets Caddy leave the network within 3 s. */
 const noticedWithinMs = 20_000;
-const networkWithinMs = 3_000;
+const networkWithinMs = 5_000;
 const pollMs = 200;
 
 /**
- * Takes a project off the server: it gets no more pushes, Caddy has no site of it, and its network and live
- * files are removed. The files with its secrets are kept aside. If this fails or is interrupted, it can be repeated: the site
- * goes last.
+ * Takes a project off the server: it gets no more pushes, and its site, its network and its live files are removed. The files with
+ * its secrets are kept aside. If this fails or is interrupted, it can be repeated: the site goes last.
  *
  * @param onWaiting a deployment that has begun in this moment is waited for
  * @returns whether the network is there still, because containers are on it
- * @throws CommandError with the cause if `run` or Caddy does not do its part
+ * @throws CommandError if `run` does not notice
  */
 export async function removeProject(
   server: Server,
@@ -113,11 +111,11 @@ export async function removeProject(
 ): Promise<{ readonly isNetworkLeft: boolean }> {
   const { settings, secrets, site } = filesOf(name);
   keepAside(server, settings);
-  await requireSoon(async () =>
-    (await askProject(server, name))?.isServed
-      ? `Hotpush has not noticed that ${name} is gone. See: hotpush status. Then run this again.`
-      : null,
-  );
+  const isServed = async () => ((await askProject(server, name))?.isServed ? "it is" : null);
+  if ((await untilRight(isServed, { withinMs: noticedWithinMs, pauseMs: pollMs })) !== null)
+    throw new CommandError(
+      `Hotpush has not noticed that ${name} is gone. See: hotpush status. Then run this again.`,
+    );
   for (let isFirst = true; isRunning(await askProject(server, name)); isFirst = false) {
     if (isFirst) onWaiting();
     await sleep(pollMs);
@@ -126,11 +124,6 @@ export async function removeProject(
   if (changed !== null) writePlanned(changed);
   keepAside(server, secrets);
   keepAside(server, site);
-  await requireSoon(async () =>
-    (await hasSite(server, name))
-      ? `Caddy still has the site of ${name}. To see why: hotpush status; or: ${serverCommands(server.files).logsOf(serverServices.run, serverServices.caddy)}`
-      : null,
-  );
   for (const path of [join(server.state.live, name), requestsLog(server.state.live, name)])
     rmSync(path, { recursive: true, force: true });
   // Caddy leaves the network of a project without a site by itself. Other containers may be on it.
@@ -147,11 +140,6 @@ export async function removeProject(
     { withinMs: networkWithinMs, pauseMs: pollMs },
   );
   return { isNetworkLeft: present !== null };
-}
-
-async function requireSoon(findFault: () => Promise<string | null>): Promise<void> {
-  const fault = await untilRight(findFault, { withinMs: noticedWithinMs, pauseMs: pollMs });
-  if (fault !== null) throw new CommandError(fault);
 }
 
 /** A file that is not there was never there, or is kept already. */
@@ -183,14 +171,6 @@ async function askProject({ state }: Server, name: string): Promise<ProjectJson 
 
 function isRunning(project: ProjectJson | null): boolean {
   return project?.last?.state === "running";
-}
-
-/** A site has the live files of its services. Caddy that does not run has none either. */
-async function hasSite({ state }: Server, name: string): Promise<boolean> {
-  const config = await withShortPath(join(state.live, adminSocket), (socketPath) =>
-    sendHttp({ socketPath, path: "/config/" }, { headers: { host: "localhost" }, timeoutMs: 5_000 }),
-  ).catch(() => null);
-  return config?.body.includes(`${liveMount}/${name}/`) ?? false;
 }
 
 /** The project of the checkout `root` if the server had it before, or null. */

@@ -4,13 +4,16 @@
  * `build:`. In doubt a person is asked, with that as the proposal.
  */
 import { join } from "node:path";
-import type { ComposeService } from "#platform/compose";
+import type { ComposeModel, ComposeService } from "#platform/compose";
 import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
 import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
 import { readIfThere } from "./planned-file.ts";
-import { asName, type SetupServices } from "./project.ts";
+import { asName } from "./server.ts";
 import { ownRoot } from "./start.ts";
+
+/** The services of a compose project, as compose itself reads its files, without those that Hotpush adds. */
+export type SetupServices = ComposeModel["services"];
 
 /** Ports of containers that speak another protocol than plain HTTP: databases, mail, TLS, queues, debuggers, games. */
 const otherProtocols: readonly number[] = [

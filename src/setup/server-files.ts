@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Document, isSeq, parseDocument } from "yaml";
-import { kindOf } from "#platform/files";
-import type { Machine, ServerPlace } from "./machine.ts";
+import { kindOf, statOf } from "#platform/files";
+import type { ServerPlace } from "./machine.ts";
 import {
   type Owner,
   type PlannedDirectory,
@@ -15,17 +15,9 @@ import {
 import type { SetupProject } from "./project.ts";
 import { ownImage } from "./start.ts";
 
-export interface ServerFilesOptions {
-  readonly place: ServerPlace;
-  readonly machine: Machine;
-  readonly project: SetupProject;
-  /** Of the page. */
-  readonly settings: readonly Setting[];
-}
-
 /** The directories of the server, those that contain others first. */
-export function serverDirectories({ place, machine }: ServerFilesOptions): readonly PlannedDirectory[] {
-  const { files, state } = place;
+export function serverDirectories(place: ServerPlace): readonly PlannedDirectory[] {
+  const { files, state, dockerSocket } = place;
   const own = self();
   const front = frontOwner(place);
   return [
@@ -38,7 +30,7 @@ export function serverDirectories({ place, machine }: ServerFilesOptions): reado
     { path: state.front, mode: 0o700, owner: front },
     // The group of `front` may use the socket in it, and only root may change it.
     { path: state.socket, mode: 0o750, owner: { ...own, gid: front.gid } },
-    { path: state.live, mode: 0o750, owner: { ...own, gid: machine.dockerGroup } },
+    { path: state.live, mode: 0o750, owner: { ...own, gid: statOf(dockerSocket)?.gid ?? 0 } },
     { path: state.caddy, mode: 0o700, owner: own },
     // The scripts of a project reach their own directory in it, and cannot list the others.
     { path: state.projects, mode: 0o711, owner: own },
@@ -48,15 +40,22 @@ export function serverDirectories({ place, machine }: ServerFilesOptions): reado
 /**
  * The files that all projects share. A person may have changed them, so what is there is only added to: variables, and
  * checkouts that `run` does not have yet.
+ *
+ * @param settings those of the page
  */
-export function serverWideFiles(options: ServerFilesOptions): readonly WantedFile[] {
+export function serverWideFiles(
+  place: ServerPlace,
+  project: SetupProject,
+  settings: readonly Setting[],
+): readonly WantedFile[] {
   const usual = usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
-  const remote = remotePath(options.project);
+  const remote = remotePath(project);
   const compose: Make = (before) => {
-    const text = withCheckoutPath(before ?? serverComposeFile(usual), options.project.root, false);
+    const text = withCheckoutPath(before ?? serverComposeFile(usual), project.root, false);
     return remote === null ? text : withCheckoutPath(text, remote, true);
   };
-  return wideFiles(compose, (before) => before ?? serverCaddyfile(), serverSettings(options));
+  const all = [...serverSettings(place), ...settings];
+  return wideFiles(compose, (before) => before ?? serverCaddyfile(), all);
 }
 
 /** The same files as this version of Hotpush has them, with what was added for projects. */
@@ -83,18 +82,17 @@ export function frontOwner({ env }: Pick<ServerPlace, "env">): Owner {
   return { uid: uid ?? 0, gid: gid ?? uid ?? 0 };
 }
 
-function serverSettings({ place, machine, settings }: ServerFilesOptions): readonly Setting[] {
-  const { files, state, ports } = place;
+function serverSettings({ files, state, ports, dockerSocket }: ServerPlace): readonly Setting[] {
   const values = {
     HOTPUSH_IMAGE: ownImage,
     SERVER_PATH: files.path,
     STATE_PATH: state.path,
     FRONT_USER: newFrontUser(),
-    DOCKER_SOCKET: machine.dockerSocket,
+    DOCKER_SOCKET: dockerSocket,
     HTTP_PORT: String(ports.http),
     HTTPS_PORT: String(ports.https),
   };
-  return [...Object.entries(values).map(([name, value]) => ({ name, value, isOpen: true })), ...settings];
+  return Object.entries(values).map(([name, value]) => ({ name, value, isOpen: true }));
 }
 
 /** As another user than root one cannot give files away, so `front` runs as that user. */

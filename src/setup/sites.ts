@@ -144,12 +144,14 @@ export function placesIn(text: string, former: string, name: string): readonly G
   return [...served, ...kept].filter((one) => former === name || !isDerived(one));
 }
 
+type CaddyPorts = Pick<ServerPlace, "ports">;
+
 /**
  * Plans the page at `url`.
  *
  * @throws CommandError if Caddy does not have the port of `url`
  */
-export function planPage(url: URL, place: ServerPlace) {
+export function planPage(url: URL, place: CaddyPorts) {
   refuseOtherPort(url, place);
   const address = addressOf(url.hostname, hasOwnCertificate(url, place));
   const text = `# The page, at a host name of its own: below the address of an app, that app could act for its visitors.
@@ -161,7 +163,7 @@ ${block(address, ["import page"])}
   };
 }
 
-function refuseOtherPort(url: URL, place: ServerPlace): void {
+function refuseOtherPort(url: URL, place: CaddyPorts): void {
   const { protocol, hostname, port, origin } = url;
   const hasTls = protocol === "https:";
   // The port of a proxy in front of Caddy is not known here.
@@ -175,6 +177,6 @@ function refuseOtherPort(url: URL, place: ServerPlace): void {
 }
 
 /** Whether Caddy gets a certificate for it: if it has the usual ports. Else a proxy in front of it has one. */
-export function hasOwnCertificate({ protocol }: URL, { ports }: Pick<ServerPlace, "ports">): boolean {
+export function hasOwnCertificate({ protocol }: URL, { ports }: CaddyPorts): boolean {
   return protocol === "https:" && ports.http === 80 && ports.https === 443;
 }

@@ -1,6 +1,7 @@
 import { serverComposeProject, serverServices } from "#config/server";
 import { inspectImage, listContainers, tagImage } from "#platform/docker/containers";
 import { rewriteFile } from "#platform/files";
+import { CommandError } from "#problems";
 import { type PlannedFile, planFile, writePlanned } from "./planned-file.ts";
 import { renewedFiles } from "./server-files.ts";
 import {
@@ -21,7 +22,7 @@ export type PlannedUpgrade = Awaited<ReturnType<typeof planUpgrade>>;
 /**
  * Plans an upgrade to the version of this Hotpush. Nothing is written.
  *
- * @throws CommandError if a file cannot be read, CommandError if compose cannot read compose.yaml
+ * @throws CommandError if a file cannot be read, or compose cannot read compose.yaml
  */
 export async function planUpgrade(context: ServerContext) {
   const { files, env } = context.server;
@@ -55,15 +56,8 @@ export interface UpgradeEvents {
   readonly onReplaced: (services: readonly string[], tookMs: number) => void;
 }
 
-export type UpgradeEnding =
-  | { readonly kind: "upgraded" }
-  /** `run` stopped meanwhile, or the person left. Nothing was changed. */
-  | { readonly kind: "left" }
-  | WentBack;
-
 /** The new container of a service is not healthy. */
 export interface WentBack extends StartFailure {
-  readonly kind: "went-back";
   /** The service whose old version is not healthy any more, or null. */
   readonly unrecovered: string | null;
 }
@@ -73,13 +67,15 @@ export interface WentBack extends StartFailure {
  * container is not healthy, the files and the containers are the old ones again.
  *
  * @param context.signal gives up while deployments run; later it has no effect
- * @throws CommandError if the image cannot be built, or `run` cannot be asked
+ * @returns null, or why the old version runs again
+ * @throws CommandError if the image cannot be built, or `run` cannot be asked; or if `run` stopped meanwhile, or the person left:
+ * then nothing was changed
  */
 export async function upgradeServer(
   context: ServerContext,
   plan: PlannedUpgrade,
   events: UpgradeEvents,
-): Promise<UpgradeEnding> {
+): Promise<WentBack | null> {
   const { server, engine } = context;
   const { files, image } = plan;
   const oldImage = server.env.HOTPUSH_IMAGE ?? image;
@@ -88,18 +84,18 @@ export async function upgradeServer(
   const oldImageId = (running && (await inspectImage(engine, running.image))?.id) ?? null;
   if (plan.isBuilt) await buildOwnImage(context.env);
   const release = await holdDeployments(context, "hotpush upgrade", events.onWaiting);
-  if (release === null) return { kind: "left" };
+  if (release === null) throw new CommandError("The upgrade was given up before anything was changed.");
   events.onQuiet();
   try {
     for (const { path, before } of copiedFiles(plan)) rewriteFile(`${path}.before`, before ?? "", path);
     for (const file of files) writePlanned(file);
     const failure = await replaceOutdated(context, files[0]?.text ?? "", image, events.onReplaced);
-    if (failure === null) return { kind: "upgraded" };
+    if (failure === null) return null;
     for (const { path, before, state } of files)
       if (state === "changed" && before !== null) rewriteFile(path, before);
     if (oldImageId !== null) await tagImage(engine, oldImageId, oldImage);
     const again = await replaceOutdated(context, files[0]?.before ?? "", oldImage, () => {});
-    return { kind: "went-back", ...failure, unrecovered: again?.service ?? null };
+    return { ...failure, unrecovered: again?.service ?? null };
   } finally {
     release();
   }

@@ -78,7 +78,7 @@ test("init says what it found, what it writes, and what happens to each publishe
     web: { build: { context: "/elsewhere" }, networks: { default: null }, ports: [port(3000, "48182")] },
   };
   const { repository, env, init } = makeProject(t, { services });
-  const { stdout } = await init(["--check", ...url]);
+  const { stdout } = await init(url);
   const shown = stdout
     .replace(/--- \S+\n[\s\S]*?\n\n/, "")
     .replaceAll(/\s+/g, " ")

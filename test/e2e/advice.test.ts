@@ -29,12 +29,6 @@ onEngine(
       assert.equal(await served(), "by Caddy");
     });
 
-    test("after init of a project that is up", async () => {
-      const { output } = await project.init();
-      assert.deepEqual(advicesIn(output), ["hotpush send --dry-run"]);
-      await follow(output);
-    });
-
     test("when front does not run, of status and send", async () => {
       await project.docker("stop", "hotpush-front-1");
       const isBad = async () => (await project.hotpush("status")).code === 1;

@@ -31,7 +31,6 @@ onEngine(
       assert.match(output, /hotpush: front in \S+ does not start\./);
       assert.match(output, /Last log lines:\n(?:.*\n)*.*\/nowhere\/state/);
       assert.doesNotMatch(output, /^Next:/m);
-      assert.equal((await project.hotpush("init", "--check")).code, 1);
       writeFileSync(composeFile, good);
       await assertWorks();
     });
@@ -57,7 +56,7 @@ onEngine(
 
     test("init that is killed before each of its steps in turn, each time goes on from there", async () => {
       await project.reset();
-      for (const [index, { name }] of [...setupSteps, { name: "the end" }].entries()) {
+      for (const [index, [name]] of [...setupSteps, ["the end"]].entries()) {
         const { code, output } = await project.init({ KILLED_BEFORE: String(index) });
         assert.equal(code, 128, `before ${name}: ${output}`);
       }
@@ -73,7 +72,6 @@ onEngine(
       const sent = await project.hotpush("send", "--dry-run");
       assert.equal(sent.code, 0, sent.output);
       assert.match(sent.output, /would deploy/);
-      assert.equal((await project.hotpush("init", "--check")).code, 0);
     }
   },
   "one server",

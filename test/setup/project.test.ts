@@ -3,13 +3,13 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { planCheckoutFiles } from "../../src/setup/checkout-files.ts";
 import { writePlanned } from "../../src/setup/planned-file.ts";
 import {
   chooseProjectName,
   findProject,
   parsePublicUrl,
   parseRemoteUrl,
+  planCheckoutFiles,
   readRemoteBranch,
 } from "../../src/setup/project.ts";
 import { git, makeProject, makeRepository } from "../harness/repository.ts";

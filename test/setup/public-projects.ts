@@ -1,7 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { SetupServices } from "../../src/setup/project.ts";
-import type { ServedOptions } from "../../src/setup/served.ts";
+import type { ServedOptions, SetupServices } from "../../src/setup/served.ts";
 
 /** A compose file of a public project, cut down to what matters here. */
 export interface PublicProject {

@@ -6,8 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { ComposeService } from "../../src/platform/compose.ts";
 import { namesRunToTheirEnd, replacementOf } from "../../src/rollout/project.ts";
-import { overrideText } from "../../src/setup/checkout-files.ts";
-import type { SetupServices } from "../../src/setup/project.ts";
+import { overrideText } from "../../src/setup/project.ts";
 import {
   askPublishedPorts,
   endpointsOf,
@@ -17,6 +16,7 @@ import {
   questionsOf,
   type ServedOptions,
   type ServedPlan,
+  type SetupServices,
   serviceAfter,
 } from "../../src/setup/served.ts";
 import { placesIn, siteText } from "../../src/setup/sites.ts";

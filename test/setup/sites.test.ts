@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
 import { planServed } from "../../src/setup/served.ts";
 import { placesIn, planPage, refuseTakenNames, siteText } from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -45,16 +44,10 @@ test("a new host name of the project drops the names that were below the former 
 });
 
 const pageUrl = new URL("https://hotpush.example.org");
-const place = {
-  files: serverFilesAt("/etc/hotpush"),
-  state: serverStateAt("/var/lib/hotpush"),
-  env: {},
-  isNew: false,
-  ports: { http: 80, https: 443 },
-};
+const place = { ports: { http: 80, https: 443 } };
+const behind = { ports: { http: 8080, https: 8443 } };
 
 test("the page gets a site of its own, with a certificate if Caddy can have one", () => {
-  const behind = { ...place, ports: { http: 8080, https: 8443 } };
   for (const [url, at, first] of [
     [pageUrl, place, "hotpush.example.org {"],
     [pageUrl, behind, "http://hotpush.example.org {"],
@@ -64,16 +57,15 @@ test("the page gets a site of its own, with a certificate if Caddy can have one"
 });
 
 test("an address at a port that Caddy does not have is refused, with the right one", () => {
-  const other = { ...place, ports: { http: 8080, https: 8443 } };
   const refused = [
     ["http://localhost:8091", place, /Run: hotpush init --page http:\/\/localhost$/],
     ["https://hotpush.example.org:8443", place, /Run: hotpush init --page https:\/\/hotpush\.example\.org$/],
-    ["http://localhost", other, /Run: hotpush init --page http:\/\/localhost:8080$/],
+    ["http://localhost", behind, /Run: hotpush init --page http:\/\/localhost:8080$/],
   ] as const;
   for (const [address, at, says] of refused)
     assert.throws(() => planPage(new URL(address), at), says, address);
   for (const address of ["http://localhost:8080", "https://hotpush.example.org:9443"])
-    assert.doesNotThrow(() => planPage(new URL(address), other), address);
+    assert.doesNotThrow(() => planPage(new URL(address), behind), address);
 });
 
 test("lines that a person added to its site stay, until it gets another address", () => {
