@@ -1,13 +1,13 @@
 import type { Command } from "commander";
 import { followRun } from "#calls/client";
-import type { ControlEvent, DeploymentJson, LineJson, RequestedJson } from "#calls/shapes";
+import type { ControlEvent, DeploymentJson, RequestedJson } from "#calls/shapes";
 import { formatDuration } from "#config/values";
 import { isFinished } from "#deployments/deployment";
-import { harmless, showProgress, type Terminal, wrapText } from "#platform/terminal";
+import { harmless, type Terminal, wrapText } from "#platform/terminal";
 import { CommandError } from "#problems";
 import { stepOf } from "#runner/log-file";
 import { projectOption, untilLeft } from "./command.ts";
-import { endingLines, pauseText, since } from "./deployment-text.ts";
+import { endingLines, pauseText } from "./deployment-text.ts";
 import type { ServiceAccess } from "./service-access.ts";
 
 /** The options of a command that requests a deployment. */
@@ -61,28 +61,26 @@ export const interruptedExitCode = 130;
  *
  * @param id null: the deployment that runs, else the last that did
  * @param form `text` for a person, `events` for a program, `silent` to show nothing
- * @returns the deployment as it ended, or null after Ctrl-C
+ * @param waits false: only what there is so far
+ * @returns the deployment as it ended, or so far; or null after Ctrl-C
  * @throws CommandError if the service went away
  */
 export function follow(
   { place, terminal, whose }: ServiceAccess,
   id: number | null,
   form: "text" | "events" | "silent",
+  waits = true,
 ): Promise<DeploymentJson | null> {
   return untilLeft(async (signal) => {
-    const printer = form === "text" ? createProgressPrinter(terminal) : null;
+    const printText = createPrinter(terminal);
     let last: DeploymentJson | null = null;
-    try {
-      const asked = { ...whose, id: id ?? "latest" } as const;
-      for await (const event of followRun(place, "events", asked, { signal })) {
-        if (form === "events") terminal.print(JSON.stringify(event));
-        printer?.print(event);
-        if (event.event === "deployment") last = event.deployment;
-      }
-    } finally {
-      printer?.end();
+    const asked = { ...whose, id: id ?? "latest", follow: waits ? "true" : "false" } as const;
+    for await (const event of followRun(place, "events", asked, { signal })) {
+      if (form === "events") terminal.print(JSON.stringify(event));
+      if (form === "text") printText(event);
+      if (event.event === "deployment") last = event.deployment;
     }
-    if (last !== null && isFinished(last.state)) return last;
+    if (last !== null && (isFinished(last.state) || !waits)) return last;
     const again = `hotpush logs -f ${last?.id ?? ""}`.trimEnd();
     if (!signal.aborted) throw new CommandError(`the service went away. When it is back: ${again}`);
     const which = last === null ? "It" : `Deployment ${last.id}`;
@@ -91,52 +89,27 @@ export function follow(
   });
 }
 
-interface Step {
-  readonly name: string;
-  readonly startedAt: string;
-}
-
-/**
- * Prints what happens to a deployment for a person: its output, its steps with their durations, its end. `end` leaves the
- * terminal as it was, with the cursor at the beginning of a line.
- */
-function createProgressPrinter(terminal: Terminal) {
-  let deployment: DeploymentJson | null = null;
-  let step: Step | null = null;
-  const write = (text: string) => process.stdout.write(text);
-  const { print, end } = showProgress(terminal, write, () => progressText(deployment, step));
-
-  function printDeployment(next: DeploymentJson): void {
-    deployment = next;
-    if (next.state === "queued") print(`Deployment ${next.id} waits for its turn.`);
-    if (!isFinished(next.state)) return;
-    beginStep(null, next.finishedAt);
-    print(...endingLines(next, terminal));
-  }
-
-  function printLine({ line, printedAt }: LineJson): void {
-    const name = stepOf(line);
-    if (name !== null) beginStep(name, printedAt);
-    print(name === null ? harmless(line) : terminal.paint("bold", harmless(line)));
-  }
-
-  function beginStep(name: string | null, atTime: string | null): void {
+/** Prints what happens to a deployment for a person: its output, its steps with their durations, its end. */
+function createPrinter(terminal: Terminal): (event: ControlEvent) => void {
+  let step: { readonly name: string; readonly startedAt: string } | null = null;
+  const beginStep = (name: string | null, atTime: string | null) => {
     if (step !== null && atTime !== null) {
       const took = formatDuration(Math.max(0, Date.parse(atTime) - Date.parse(step.startedAt)));
-      print(terminal.paint("dim", `    ${step.name} took ${took}`));
+      terminal.print(terminal.paint("dim", `    ${step.name} took ${took}`));
     }
     step = name !== null && atTime !== null ? { name, startedAt: atTime } : null;
-  }
-
-  const printEvent = (event: ControlEvent) =>
-    event.event === "deployment" ? printDeployment(event.deployment) : printLine(event);
-  return { end, print: printEvent };
-}
-
-function progressText(deployment: DeploymentJson | null, step: Step | null): string {
-  if (deployment === null || isFinished(deployment.state)) return "";
-  const { id, state, startedAt, createdAt } = deployment;
-  if (state !== "running") return `Deployment ${id} waits, for ${since(createdAt)}`;
-  const doing = step === null ? "runs" : `${step.name}, for ${since(step.startedAt)}; in all`;
-  return `Deployment ${id}: ${doing} ${since(startedAt ?? createdAt)}`;
+  };
+  return (event) => {
+    if (event.event === "line") {
+      const name = stepOf(event.line);
+      if (name !== null) beginStep(name, event.printedAt);
+      const line = harmless(event.line);
+      return terminal.print(name === null ? line : terminal.paint("bold", line));
+    }
+    const { deployment } = event;
+    if (deployment.state === "queued") terminal.print(`Deployment ${deployment.id} waits for its turn.`);
+    if (!isFinished(deployment.state)) return;
+    beginStep(null, deployment.finishedAt);
+    terminal.print(...endingLines(deployment, terminal));
+  };
 }

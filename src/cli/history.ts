@@ -2,9 +2,8 @@ import type { Command } from "commander";
 import { followRun } from "#calls/client";
 import type { DeploymentJson, ServiceLogEvent } from "#calls/shapes";
 import { formatDuration } from "#config/values";
-import { isFinished } from "#deployments/deployment";
 import { branchOf } from "#deployments/push";
-import { fit, formatTable, harmless, openTerminal, type Terminal } from "#platform/terminal";
+import { fit, formatTable, harmless, type Terminal } from "#platform/terminal";
 import { CommandError } from "#problems";
 import { failedText } from "#site-requests";
 import {
@@ -16,7 +15,7 @@ import {
   refuse,
   untilLeft,
 } from "./command.ts";
-import { commitText, endingLines, localTime, originText, stateText } from "./deployment-text.ts";
+import { commitText, localTime, originText, stateText } from "./deployment-text.ts";
 import { follow, interruptedExitCode } from "./follow.ts";
 import { accessService, answering, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
 
@@ -73,7 +72,7 @@ function whatLine(deployment: DeploymentJson, columns: number): string {
 
 interface LogsOptions extends ProjectChoice {
   readonly service?: string;
-  readonly follow?: boolean;
+  readonly follow: boolean;
   readonly tail: number;
   readonly json?: boolean;
 }
@@ -91,53 +90,26 @@ function makeLogsCommand({ env, finish }: CommandContext): Command {
   ])
     .argument("[id]", "the number of a deployment", deploymentId)
     .addOption(projectOption())
-    .option("-f, --follow", "go on until the deployment has ended")
+    .option("-f, --follow", "go on until the deployment has ended", false)
     .option("--service <name>", "what the containers of this service print")
     .option("--tail <n>", "of each container so many of the last lines", lines, 100)
     .option("--json", "events, one JSON object a line (docs/cli.md)")
     .action(async (id: number | undefined, { service, ...options }: LogsOptions) => {
       const access = accessService(env, options);
-      if (service === undefined) return finish(await showLogs(access, id ?? null, options));
+      if (service === undefined) {
+        const shown = await follow(access, id ?? null, options.json ? "events" : "text", options.follow);
+        return finish(shown === null ? interruptedExitCode : 0);
+      }
       if (id !== undefined) return finish(refuse("Give the number of a deployment, or --service, not both."));
       return finish(await showServiceLog(access, service, options));
     });
-}
-
-async function showLogs(
-  service: ServiceAccess,
-  id: number | null,
-  { follow: isFollowing = false, json = false }: LogsOptions,
-): Promise<number> {
-  if (isFollowing) {
-    const ended = await follow(service, id, json ? "events" : "text");
-    return ended === null ? interruptedExitCode : 0;
-  }
-  const { place, terminal, whose } = service;
-  const { signal } = new AbortController();
-  let deployment: DeploymentJson | null = null;
-  let isEmpty = true;
-  const asked = { ...whose, id: id ?? "latest", follow: "false" } as const;
-  for await (const event of followRun(place, "events", asked, { signal })) {
-    if (event.event === "deployment") deployment = event.deployment;
-    if (json) terminal.print(JSON.stringify(event));
-    else if (event.event === "line") {
-      isEmpty = false;
-      terminal.print(harmless(event.line));
-    }
-  }
-  if (json) return 0;
-  // A pipe gets the script's output and nothing else.
-  const errors = openTerminal(process.stderr, service.env);
-  if (isEmpty) errors.print("There is no output: none was printed, or it is no longer kept.");
-  if (deployment && isFinished(deployment.state)) errors.print(...endingLines(deployment, errors));
-  return 0;
 }
 
 /** Prints what the containers of a service have printed, each line behind the name of its container; `follow`: until Ctrl-C. */
 function showServiceLog(
   { place, terminal, whose }: ServiceAccess,
   service: string,
-  { follow: isFollowing = false, tail, json = false }: LogsOptions,
+  { follow: isFollowing, tail, json = false }: LogsOptions,
 ): Promise<number> {
   const follow = isFollowing ? "true" : "false";
   return untilLeft(async (signal) => {

@@ -14,9 +14,6 @@ interface SendOptions {
   readonly json?: boolean;
 }
 
-/** How long a dry run waits for a service that is just being started. */
-const dryRunWaitMs = 30_000;
-
 /** `hotpush send`: sends what a git host would, and prints the result. Its exit code is 0 if the push counts. */
 function makeSendCommand({ env, finish }: CommandContext): Command {
   const description =
@@ -42,7 +39,7 @@ function makeSendCommand({ env, finish }: CommandContext): Command {
 async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { url, project, dryRun: isDryRun = false } = options;
   const settings = await readSendSettings(env, process.cwd(), url, project);
-  const request = { ...settings, isDryRun, waitMs: isDryRun ? dryRunWaitMs : 0 };
+  const request = { ...settings, isDryRun };
   if (options.print) {
     print(JSON.stringify(await signRequest(request)));
     return 0;

@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
 import { CommandError } from "#problems";
 
-/** The output of a command for a person: plain text if it is piped, with colour and progress on a terminal. */
+/** The output of a command for a person: plain text if it is piped, with colour on a terminal. */
 export type Terminal = Readonly<ReturnType<typeof openTerminal>>;
 
 /** The codes that begin and end each (ECMA-48, "Select graphic rendition"). */
@@ -88,44 +88,6 @@ export function withoutSteering(
   return stripVTControlCharacters(text).replace(steering, (found) =>
     kept.includes(found) ? found : instead,
   );
-}
-
-const redrawMs = 1_000;
-const eraseRest = control("K");
-const toStart = control("G");
-
-/**
- * Shows what `text` returns in one line at the bottom of a terminal, and updates it every second; nothing if output is piped. Each change is one write that first overwrites the line and
- * then erases its rest, so that nothing flickers.
- *
- * @param write writes text to the terminal
- * @returns `print` prints lines above it; `end` removes it for good: the cursor is at the beginning of an empty line
- */
-export function showProgress(
-  terminal: Terminal,
-  write: (text: string) => void,
-  text: () => string,
-): Pick<Terminal, "print"> & { readonly end: () => void } {
-  if (!terminal.isInteractive) return { print: terminal.print, end() {} };
-  const over = (line: string) => `${toStart}${line}${eraseRest}`;
-  const present = () => over(terminal.paint("dim", text().slice(0, terminal.columns - 1)));
-  let shown = present();
-  write(shown);
-  const timer = setInterval(() => {
-    if (present() === shown) return;
-    shown = present();
-    write(shown);
-  }, redrawMs).unref();
-  return {
-    print(...lines) {
-      shown = present();
-      write(`${lines.map((line) => `${over(line)}\n`).join("")}${shown}`);
-    },
-    end() {
-      clearInterval(timer);
-      write(over(""));
-    },
-  };
 }
 
 /** Whether a person at a terminal can be asked. */

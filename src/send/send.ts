@@ -1,20 +1,17 @@
 import { createHmac, randomUUID } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-import { parseEnv } from "node:util";
+import { existsSync } from "node:fs";
+import { basename } from "node:path";
 import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { readSecretText, secretFault } from "#config/secret";
-import { isProjectName } from "#config/server";
 import { type Branch, branches, type Environment, variables } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
 import { withDotenv } from "#platform/env-file";
 import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
 import { git, parseRemoteUrl, readRemoteUrl } from "#setup/project";
-import { chooseProject, findServer } from "#setup/server";
+import { chooseProject, findServer, serverAt } from "#setup/server";
 import { payloadName } from "#setup/webhook-form";
-import { codeOf, type DeliveryReply, readVerdict, type SentTo, type Verdict } from "./verdict.ts";
+import { type DeliveryReply, readVerdict, type SentTo, type Verdict } from "./verdict.ts";
 
 export interface SendSettings {
   readonly url: URL;
@@ -30,8 +27,6 @@ export interface SendSettings {
 
 export interface SendRequest extends SendSettings {
   readonly isDryRun: boolean;
-  /** How long to retry while nothing answers, or only a proxy does. */
-  readonly waitMs: number;
 }
 
 export interface Sent extends Verdict {
@@ -46,7 +41,6 @@ export interface Sent extends Verdict {
 /** The time that a git host waits for an answer. */
 const timeoutMs = 10_000;
 const mostAnswerBytes = 64 * 1024;
-const retryPauseMs = 500;
 
 /**
  * Makes, signs and sends a push of the repository's head, and reads the answer. Like a git host it does not
@@ -55,10 +49,10 @@ const retryPauseMs = 500;
  * @throws CommandError if there is nothing to send
  */
 export async function send(request: SendRequest): Promise<Sent> {
-  const { url, waitMs, server } = request;
+  const { url, server } = request;
   const head = await readHead(request);
   const startedMs = performance.now();
-  const reply = await post(url, signedPush(request, head), startedMs + waitMs);
+  const reply = await post(url, signedPush(request, head));
   const durationMs = Math.round(performance.now() - startedMs);
   const { status, body: answer } =
     reply instanceof Error ? { status: null, body: null } : { ...reply, body: reply.body.toString() };
@@ -69,7 +63,7 @@ export async function send(request: SendRequest): Promise<Sent> {
  * Sends one signed ping, as a git host does when its form is saved: Hotpush answers `pong` and records nothing.
  */
 export async function ping(url: URL, secret: string, server: SentTo): Promise<Verdict> {
-  return readVerdict(await post(url, signed("ping", pingPayload, secret), 0), url, server);
+  return readVerdict(await post(url, signed("ping", pingPayload, secret)), url, server);
 }
 
 /**
@@ -107,20 +101,8 @@ function signed(event: "push" | "ping", payload: object, secret: string): Signed
   return { method: "POST", headers, body };
 }
 
-/** Answers of a proxy whose service is not up yet, and of a service that starts or stops. */
-const notYetStatuses = [502, 503, 504];
-const notYetCodes = /^(?:ECONNREFUSED|ECONNRESET|EHOSTUNREACH|EPIPE|ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR)$/;
-
-async function post(url: URL, request: SignedRequest, untilMs: number): Promise<DeliveryReply> {
-  for (;;) {
-    const reply = await sendHttp(url, { ...request, timeoutMs }, mostAnswerBytes).catch(
-      (error: Error) => error,
-    );
-    const isNotYet =
-      reply instanceof Error ? notYetCodes.test(codeOf(reply)) : notYetStatuses.includes(reply.status);
-    if (!isNotYet || performance.now() + retryPauseMs > untilMs) return reply;
-    await sleep(retryPauseMs);
-  }
+function post(url: URL, request: SignedRequest): Promise<DeliveryReply> {
+  return sendHttp(url, { ...request, timeoutMs }, mostAnswerBytes).catch((error: Error) => error);
 }
 
 const pingPayload = { zen: "Keep it logically awesome.", hook_id: 1, hook: { events: ["push"] } };
@@ -178,12 +160,12 @@ async function repositoryName(directory: string, host: GitHost | null): Promise<
 }
 
 /**
- * Reads the settings as the service would have them: from the environment, and from the file of the project of the server;
- * else from `.env` of the working directory and, if that names no secret, `.env` of the repository around it.
+ * Reads the settings as the service would have them: from the environment, and from the file of the project, on a server or in
+ * PROJECTS_PATH; else from `.env` of the working directory and, if that names no secret, `.env` of the repository around it.
  *
  * @param address the address to send to; undefined: WEBHOOK_URL, else the service on this machine
- * @param project the project whose file has its settings; undefined: that of the working directory, or the only one
- * @throws CommandError if there is no secret, or no address
+ * @param project the project whose file has its settings; undefined: that of the working directory
+ * @throws CommandError if there is no secret, no address, or no such project
  */
 export async function readSendSettings(
   env: NodeJS.ProcessEnv,
@@ -191,33 +173,31 @@ export async function readSendSettings(
   address: string | undefined,
   project?: string,
 ): Promise<SendSettings> {
-  const server = findServer(env);
-  // PROJECTS_PATH says that another service is meant.
-  const isServer = server !== null && [undefined, "", server.files.projectsPath].includes(env.PROJECTS_PATH);
-  const found = isServer ? chooseProject(server, workingDirectory, project) : null;
-  const near = found === null ? await withDotenvAround(env, workingDirectory) : env;
-  const usual = { WEBHOOK_URL: `http://127.0.0.1:${server?.env.HTTP_PORT || "80"}/webhook/${found?.name}` };
+  // PROJECTS_PATH alone describes another service.
+  const server = env.PROJECTS_PATH && !env.SERVER_PATH ? null : findServer(env);
+  const { files, ...rest } = serverAt(env);
+  const projectsPath = server?.files.projectsPath ?? env.PROJECTS_PATH;
+  const found = projectsPath
+    ? chooseProject({ ...rest, files: { ...files, projectsPath } }, workingDirectory, project)
+    : null;
+  if (project !== undefined && found === null)
+    throw new CommandError(
+      `There is no project ${project}: this machine has no server, and PROJECTS_PATH is not set.`,
+    );
+  const usual = server && {
+    WEBHOOK_URL: `http://127.0.0.1:${server.env.HTTP_PORT || "80"}/webhook/${found?.name}`,
+  };
   const settings: Environment =
-    found === null ? { ...near, ...variablesOf(near, project) } : { ...usual, ...found.env, ...env };
+    found === null ? await withDotenvAround(env, workingDirectory) : { ...usual, ...found.env, ...env };
   const { REPO_PATH, BRANCH, HOTPUSH_GIT_HOST: host = "" } = settings;
-  const url = urlToSend(address, settings);
   return {
-    url: found === null ? webhookUrlOf(url, project ?? null) : url,
+    url: webhookUrlOf(urlToSend(address, settings), server === null ? (found?.name ?? null) : null),
     secret: secretToSend(settings),
     host: isGitHost(host) ? host : null,
     directory: REPO_PATH && existsSync(REPO_PATH) ? REPO_PATH : workingDirectory,
     branch: variables.BRANCH.read(BRANCH?.trim() ?? ""),
     server: found && (server?.files ?? null),
   };
-}
-
-/** Of a project of a service without a server; none if no project is named. */
-function variablesOf({ PROJECTS_PATH = "" }: Environment, project: string | undefined): Environment {
-  if (project === undefined) return {};
-  const file = join(PROJECTS_PATH, `${project}.env`);
-  if (PROJECTS_PATH === "" || !isProjectName(project) || !existsSync(file))
-    throw new CommandError(`There is no project ${project}: no file of it in PROJECTS_PATH.`);
-  return parseEnv(readFileSync(file, "utf8"));
 }
 
 async function withDotenvAround(env: NodeJS.ProcessEnv, directory: string): Promise<Environment> {

@@ -88,7 +88,7 @@ function judgeForeign({ status, headers }: HttpAnswer, { href, pathname }: URL, 
 }
 
 function judgeSilence(error: NodeJS.ErrnoException, { href }: URL, server: SentTo): Verdict {
-  const code = codeOf(error);
+  const code = error.code ?? error.name;
   const { start, logsOf } = commandsFor(server);
   const advice = /CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code)
     ? `Caddy gets a certificate by itself if the name leads here and ports 80 and 443 are open; it says why not in: ${logsOf("caddy")}.`
@@ -104,11 +104,6 @@ function commandsFor(server: SentTo): ReturnType<typeof serverCommands> {
         logsOf: () => "docker compose logs, or journalctl -u hotpush",
       }
     : serverCommands(server);
-}
-
-/** The name of an error, such as `ECONNREFUSED`. */
-export function codeOf({ code, name }: NodeJS.ErrnoException): string {
-  return code ?? name;
 }
 
 function parsed(body: string): ServiceAnswer {

@@ -200,8 +200,7 @@ async function tryIt(
   if (connection.usesSsh && !hasSucceeded(await askRemote(connection.directory)))
     say("git cannot read the remote yet. To see why, and what helps: hotpush doctor");
   if (host.api.pings !== true) {
-    const request = { ...connection, isDryRun: true, waitMs: 0 } as const;
-    const { isGood, text } = await send(request);
+    const { isGood, text } = await send({ ...connection, isDryRun: true });
     say(isGood ? text : `The webhook is there, and a test push to ${connection.url.href} failed. ${text}`);
     return isGood ? 0 : 1;
   }

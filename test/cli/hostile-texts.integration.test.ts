@@ -18,7 +18,7 @@ const hostile =
   " \u001b]52;c;ZXZpbA==\u0007\u001b[2J\u001b[35m\u009b2J\u001b]0;evil\u001b\\\u202e\u2067\u200f\r\b evil";
 /** All that Hotpush itself sends to a terminal, which ends lines by carriage return and line feed. */
 const esc = String.fromCharCode(27);
-const usual = new RegExp(`\\r\\n|${esc}\\[(?:(?:1|2|22|31|32|33|39)m|[KGJ]|\\d+A)`, "g");
+const usual = new RegExp(`\\r\\n|${esc}\\[(?:1|2|22|31|32|33|39)m`, "g");
 
 const commands = [
   "status",

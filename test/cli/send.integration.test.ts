@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { testSecret } from "../harness/delivery.ts";
 import { runCli } from "../harness/hotpush.ts";
-import { freePort } from "../harness/listen.ts";
 import { makeMachine } from "../harness/machine.ts";
 import { readRecorded } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
@@ -63,16 +62,6 @@ test("a wrong option is a wrong command line, and no option takes a secret", asy
   assert.equal((await sendJson(["--secret", "x"], {}, directory)).code, 2);
   const env = { WEBHOOK_SECRET: testSecret };
   assert.equal((await sendJson(["--url", "shop.example.org"], env, directory)).code, 1);
-});
-
-test("a dry run waits for a service that is just being started", async (t) => {
-  const repository = makeRepository(t);
-  repository.commit();
-  const env = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: String(await freePort()) };
-  assert.equal((await sendJson([], env, repository.directory)).outcome, "unreachable");
-  const waiting = sendJson(["--dry-run"], env, repository.directory);
-  await startService(t, { env: { WEBHOOK_PORT: env.WEBHOOK_PORT } });
-  assert.equal((await waiting).outcome, "would-deploy");
 });
 
 test("the secret comes from .env here or in the repository's root, or from a file", async (t) => {

@@ -34,37 +34,20 @@ test(
   },
 );
 
-test(
-  "following shows steps and progress, and a script cannot steer the terminal",
-  needs("tmux"),
-  async (t) => {
-    const { service, terminal } = await start(t);
-    terminal.type("clear; hotpush deploy; echo exit $?");
-    await terminal.waitFor(/^Deployment 1: Build, for \d+ s; in all \d+ s$/m);
-    await terminal.waitFor(/^Deployment 1: Build, for [1-9]\d* s; in all/m);
-    const during = terminal.screen();
-    assert.equal(
-      during.filter((line) => line.startsWith("Deployment 1: ")).length,
-      1,
-      "it is rewritten in place",
-    );
-    assert.ok(
-      during.some((line) => /^a line {4}with colour, {2}and a return$/.test(line)),
-      during.join("\n"),
-    );
-    letGo(service.repoPath);
-    await terminal.waitFor(/^exit 0$/m);
-    const after = terminal.screen();
-    assert.ok(!after.some((line) => line.startsWith("Deployment 1: ")), "the progress is gone");
-    assert.ok(after.some((line) => /^ {4}Build took /.test(line)));
-    assert.ok(after.some((line) => /^Deployment 1 succeeded after .*: main is at [0-9a-f]{7}\.$/.test(line)));
-  },
-);
+test("following shows steps, and a script cannot steer the terminal", needs("tmux"), async (t) => {
+  const { service, terminal } = await start(t);
+  terminal.type("clear; hotpush deploy; echo exit $?");
+  await terminal.waitFor(/^a line {4}with colour, {2}and a return$/m);
+  letGo(service.repoPath);
+  const after = await terminal.waitFor(/^exit 0$/m);
+  assert.match(after, /^ {4}Build took /m);
+  assert.match(after, /^Deployment 1 succeeded after .*: main is at [0-9a-f]{7}\.$/m);
+});
 
 test("Ctrl-C leaves the terminal clean and the deployment alone", needs("tmux"), async (t) => {
   const { service, terminal } = await start(t);
   terminal.type("clear; hotpush deploy; echo exit $?");
-  await terminal.waitFor(/^Deployment 1: Build, for/m);
+  await terminal.waitFor(/a return$/m);
   terminal.press("C-c");
   await terminal.waitFor(/^exit 130\nready>/m);
   const lines = terminal.screen();

@@ -51,7 +51,8 @@ onEngine(
       const { code, output } = await project.hotpush("send");
       assert.equal(code, 1);
       await follow(output);
-      assert.equal((await project.hotpush("send", "--dry-run")).code, 0);
+      const answers = async () => (await project.hotpush("send", "--dry-run")).code === 0;
+      await until("Caddy has started", answers);
     });
 
     test("when run does not run, of status", async () => {

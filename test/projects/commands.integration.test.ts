@@ -23,10 +23,10 @@ test("a command is about the project of the working directory, also through a li
   symlinkSync(blog, link);
   for (const name of ["shop", "blog"]) await pushTo(service, name);
   for (const id of [1, 2]) await service.log.waitForEnding(id);
-  assert.equal((await hotpush(targetOf(service, join(inner, "src")), "logs")).stdout, "sold\n");
-  assert.equal((await hotpush(targetOf(service, link), "logs")).stdout, "read\n");
-  assert.equal((await hotpush(targetOf(service, link), "logs", "--project", "shop")).stdout, "sold\n");
-  assert.equal((await hotpush(targetOf(service, link), "logs", "1")).stdout, "sold\n");
+  assert.match((await hotpush(targetOf(service, join(inner, "src")), "logs")).stdout, /^sold$/m);
+  assert.match((await hotpush(targetOf(service, link), "logs")).stdout, /^read$/m);
+  assert.match((await hotpush(targetOf(service, link), "logs", "--project", "shop")).stdout, /^sold$/m);
+  assert.match((await hotpush(targetOf(service, link), "logs", "1")).stdout, /^sold$/m);
   const status = await hotpushJson<StatusJson>(targetOf(service, link), "status");
   assert.deepEqual([status.project, status.last.map(({ id }) => id)], ["blog", [2]]);
   machine.addProject("inner", inner);
