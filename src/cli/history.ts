@@ -72,7 +72,7 @@ function whatLine(deployment: DeploymentJson, columns: number): string {
 
 interface LogsOptions extends ProjectChoice {
   readonly service?: string;
-  readonly follow: boolean;
+  readonly follow?: boolean;
   readonly tail: number;
   readonly json?: boolean;
 }
@@ -90,14 +90,19 @@ function makeLogsCommand({ env, finish }: CommandContext): Command {
   ])
     .argument("[id]", "the number of a deployment", deploymentId)
     .addOption(projectOption())
-    .option("-f, --follow", "go on until the deployment has ended", false)
+    .option("-f, --follow", "go on until the deployment has ended")
     .option("--service <name>", "what the containers of this service print")
     .option("--tail <n>", "of each container so many of the last lines", lines, 100)
     .option("--json", "events, one JSON object a line (docs/cli.md)")
     .action(async (id: number | undefined, { service, ...options }: LogsOptions) => {
       const access = accessService(env, options);
       if (service === undefined) {
-        const shown = await follow(access, id ?? null, options.json ? "events" : "text", options.follow);
+        const shown = await follow(
+          access,
+          id ?? null,
+          options.json ? "events" : "text",
+          options.follow === true,
+        );
         return finish(shown === null ? interruptedExitCode : 0);
       }
       if (id !== undefined) return finish(refuse("Give the number of a deployment, or --service, not both."));
@@ -109,7 +114,7 @@ function makeLogsCommand({ env, finish }: CommandContext): Command {
 function showServiceLog(
   { place, terminal, whose }: ServiceAccess,
   service: string,
-  { follow: isFollowing, tail, json = false }: LogsOptions,
+  { follow: isFollowing = false, tail, json = false }: LogsOptions,
 ): Promise<number> {
   const follow = isFollowing ? "true" : "false";
   return untilLeft(async (signal) => {

@@ -17,7 +17,7 @@ import { type CommandContext, newCommand, numberParser, print, untilLeft } from 
 
 export const commands = { rollout: makeRolloutCommand, prune: makePruneCommand };
 
-const usualLockWaitS = 600;
+const lockWaitS = 600;
 
 /** How the output looks, and the server if it is not in its usual place. */
 const passedOn = ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "SERVER_PATH"];
@@ -27,9 +27,7 @@ interface RolloutOptions extends ProjectOptions {
   readonly build: boolean;
   readonly pull?: boolean;
   readonly prune?: boolean;
-  readonly back?: boolean;
-  readonly to?: string;
-  readonly lockWait: number;
+  readonly back?: string | true;
   readonly listNewImages?: boolean;
   readonly json?: boolean;
 }
@@ -51,27 +49,16 @@ function makeRolloutCommand({ env, finish }: CommandContext): Command {
     .option("--no-build", "use the images that exist")
     .option("--pull", "pull the images that are not built here")
     .option("--prune", "remove old images as well, as hotpush prune, while the new version is watched")
-    .option("--back", "go back to the previous good version, without a build")
-    .option("--to <commit>", "go back to the good version of this commit")
-    .option(
-      "--lock-wait <s>",
-      "seconds to wait for another roll-out",
-      numberParser(0, 999_999, "Not a number of seconds."),
-      usualLockWaitS,
-    )
+    .option("--back [commit]", "go back to the good version of a commit, or to the previous one")
     .option("--list-new-images", "only list the images of which their registry has another one now")
     .option("--json", "events, one JSON object a line")
     .action(async (services: string[], options: RolloutOptions, command: Command) => {
       if (options.listNewImages)
         return finish((await runAsOwner(options, env)) ?? (await listNewImages(options, env)));
-      if (services.length > 0 && goesBack(options))
-        command.error("error: --back and --to roll back all services: name none.");
+      if (services.length > 0 && options.back)
+        command.error("error: --back rolls back all services: name none.");
       finish((await runAsOwner(options, env)) ?? (await runRollout(services, options, env)));
     });
-}
-
-function goesBack({ back, to }: RolloutOptions): boolean {
-  return back === true || to !== undefined;
 }
 
 function runRollout(
@@ -81,7 +68,7 @@ function runRollout(
 ): Promise<number> {
   return untilLeft(async (signal) => {
     let report = (options.json ? reportJson : reportText)((text) => process.stdout.write(text));
-    const isBack = goesBack(options);
+    const { back, pull = false, prune = false } = options;
     try {
       const located = await locateNamedProject(options, env);
       report = reportToService(report, located.statePath, env.DEPLOY_ID);
@@ -93,11 +80,11 @@ function runRollout(
         signal,
         commit: options.commit,
         livePath: env.HOTPUSH_LIVE_PATH,
-        lockWaitS: options.lockWait,
-        withBuild: options.build && !isBack,
-        withPull: options.pull === true && !isBack,
-        withPrune: options.prune === true,
-        back: isBack ? { commit: options.to } : null,
+        lockWaitS,
+        withBuild: options.build && !back,
+        withPull: pull && !back,
+        withPrune: prune,
+        back: back ? { commit: back === true ? undefined : back } : null,
       });
       return 0;
     } catch (error) {
@@ -141,7 +128,7 @@ function makePruneCommand({ env, finish }: CommandContext): Command {
 /** Holds the lock of roll-outs, because an image that a roll-out is about to start has no container yet. */
 async function runPrune({ keep, json, ...named }: PruneOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { engine, target, lockPath, versionsPath } = await locateNamedProject(named, env);
-  const lock = await lockRollout(lockPath, usualLockWaitS);
+  const lock = await lockRollout(lockPath, lockWaitS);
   try {
     const { signal } = new AbortController();
     const options = { env, signal, lockDescriptor: lock.descriptor, target };

@@ -47,29 +47,13 @@ export const dockerChecks: readonly Check[] = [
       return problem(`docker compose cannot read the project: ${answer.lines.join(" ")}`, command);
     },
   },
-];
-
-export const lintChecks: readonly Check[] = [
   {
-    id: "lint-healthcheck",
+    id: "services",
     about: "project",
-    claim: "every service that gets requests has a health check",
-    fix: "is the line for the compose file. A health check in its Dockerfile counts too. A worker needs none",
-    probe: (context) => lint(context, healthFault),
-  },
-  {
-    id: "lint-side-by-side",
-    about: "project",
-    claim: "two containers of a service can run side by side",
-    fix: "removes the fixed port, name or address, which only the proxy needs; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
-    probe: (context) => lint(context, clashFault),
-  },
-  {
-    id: "restart",
-    about: "project",
-    claim: "the services start again after a crash and a reboot",
-    fix: "is a line of the compose file",
-    probe: (context) => lint(context, restartFault, () => true),
+    claim:
+      "two containers of each service can run side by side, one that gets requests has a health check, and all start again after a crash and a reboot",
+    fix: "is the line of the compose file. A health check in a Dockerfile counts too. What only the proxy needs is removed; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
+    probe: checkServices,
   },
 ];
 
@@ -100,28 +84,24 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
   );
 }
 
-/** What is wrong with a service that requests may go to; null: nothing. */
-type Rule = (
-  name: string,
-  service: ComposeService,
-  context: DoctorContext,
-) => Fault | null | Promise<Fault | null>;
-
-/** Applies a rule to the services that run on, as compose resolves its file. */
-async function lint(
-  context: DoctorContext,
-  rule: Rule,
-  isMeant: (name: string, service: ComposeService) => boolean = isSideBySide,
-): Promise<Finding> {
+/** Looks at the services that run on, as compose resolves its file. */
+async function checkServices(context: DoctorContext): Promise<Finding> {
   const answer = await context.compose();
   if (answer.kind === "no-file") return noFile;
   if (answer.kind === "swarm") return skip("a Swarm has rules of its own: docs/swarm.md");
   if (answer.kind !== "model") return skip("docker compose cannot read the file yet");
   const { services } = answer.model;
   const once = namesRunToTheirEnd(services);
-  const meant = Object.entries(services).filter(([name, one]) => !once.has(name) && isMeant(name, one));
-  const found = await Promise.all(meant.map(([name, service]) => rule(name, service, context)));
-  const faults = found.filter((fault) => fault !== null);
+  const meant = Object.entries(services).filter(([name]) => !once.has(name));
+  const found = await Promise.all(
+    meant.map(async ([name, service]) => [
+      ...(isSideBySide(name, service)
+        ? [await healthFault(name, service, context), clashFault(name, service)]
+        : []),
+      restartFault(name, service),
+    ]),
+  );
+  const faults = found.flat().filter((fault) => fault !== null);
   return okUnless(faults, Object.keys(services).join(", "));
 }
 

@@ -4,7 +4,7 @@ import { isProjectName } from "#config/server";
 import { serviceVariables } from "#config/settings";
 import { CommandError } from "#problems";
 import { findServer, type Server } from "#setup/server";
-import { dockerChecks, lintChecks } from "./compose.ts";
+import { dockerChecks } from "./compose.ts";
 import {
   type Check,
   type DoctorContext,
@@ -27,7 +27,6 @@ const groups: Readonly<Record<string, readonly Check[]>> = {
   Git: gitChecks,
   Script: scriptChecks,
   Docker: dockerChecks,
-  "Compose file": lintChecks,
 };
 
 /** The checks of `hotpush doctor`, in the order of its report. docs/troubleshooting.md has them too. */

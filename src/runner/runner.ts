@@ -191,7 +191,7 @@ async function startScript(context: RunContext, isSigned: boolean): Promise<Run>
 
 /** A roll back uses the images of this machine; the script would pull and build the current branch. */
 function commandFor({ trigger, ref, commit }: Deployment, repoPath: string): readonly string[] {
-  if (trigger === "rollback") return [join(binDirectory, "hotpush"), "rollout", "--to", commit];
+  if (trigger === "rollback") return [join(binDirectory, "hotpush"), "rollout", "--back", commit];
   return [join(repoPath, "deploy.sh"), ref, commit];
 }
 

@@ -132,12 +132,10 @@ export interface RepositoryHead {
   readonly repository: string;
 }
 
-/** Of `main`, else of `master`: of the one that is checked out, else of a local branch, else of the remote's. */
+/** Of `main`, else of `master`: of a local branch, else of the remote's. */
 async function readHead({ directory, branch, host }: SendSettings): Promise<RepositoryHead> {
   const names = branch === null ? branches : [branch];
-  const current = await git(directory, "symbolic-ref", "--quiet", "--short", "HEAD");
-  const local = [...names].sort((one) => (one === current ? -1 : 0)).map((name) => `refs/heads/${name}`);
-  for (const ref of [...local, ...names.map((name) => `refs/remotes/origin/${name}`)]) {
+  for (const ref of ["heads", "remotes/origin"].flatMap((at) => names.map((name) => `refs/${at}/${name}`))) {
     // Without a signature: the settings of the checkout name the program that verifies one.
     const format = "--format=%H%x1f%an%x1f%ae%x1f%s";
     const found = await git(directory, "log", "-1", "--no-show-signature", format, ref, "--");
@@ -161,7 +159,7 @@ async function repositoryName(directory: string, host: GitHost | null): Promise<
 
 /**
  * Reads the settings as the service would have them: from the environment, and from the file of the project, on a server or in
- * PROJECTS_PATH; else from `.env` of the working directory and, if that names no secret, `.env` of the repository around it.
+ * PROJECTS_PATH; else from `.env` of the working directory.
  *
  * @param address the address to send to; undefined: WEBHOOK_URL, else the service on this machine
  * @param project the project whose file has its settings; undefined: that of the working directory
@@ -188,7 +186,7 @@ export async function readSendSettings(
     WEBHOOK_URL: `http://127.0.0.1:${server.env.HTTP_PORT || "80"}/webhook/${found?.name}`,
   };
   const settings: Environment =
-    found === null ? await withDotenvAround(env, workingDirectory) : { ...usual, ...found.env, ...env };
+    found === null ? withDotenv(env, workingDirectory) : { ...usual, ...found.env, ...env };
   const { REPO_PATH, BRANCH, HOTPUSH_GIT_HOST: host = "" } = settings;
   return {
     url: webhookUrlOf(urlToSend(address, settings), server === null ? (found?.name ?? null) : null),
@@ -198,12 +196,6 @@ export async function readSendSettings(
     branch: variables.BRANCH.read(BRANCH?.trim() ?? ""),
     server: found && (server?.files ?? null),
   };
-}
-
-async function withDotenvAround(env: NodeJS.ProcessEnv, directory: string): Promise<Environment> {
-  const near = withDotenv(env, directory);
-  if (near.WEBHOOK_SECRET || near.WEBHOOK_SECRET_FILE) return near;
-  return withDotenv(env, (await git(directory, "rev-parse", "--show-toplevel")) ?? directory);
 }
 
 /**

@@ -43,11 +43,11 @@ onEngine("hotpush doctor with a real Docker", (env) => {
     const inApp = (line: string) => (text: string) =>
       text.replace("    build: app\n", `    build: app\n    ${line}\n`);
     const edits: readonly (readonly [string, (text: string) => string])[] = [
-      ["lint-side-by-side", inApp('ports: ["8080:8080"]')],
-      ["lint-side-by-side", inApp("container_name: shop")],
-      ["lint-side-by-side", inApp("network_mode: host")],
-      ["lint-healthcheck", withoutHealthcheck],
-      ["restart", (text) => text.replace("    restart: unless-stopped\n", "")],
+      ["services", inApp('ports: ["8080:8080"]')],
+      ["services", inApp("container_name: shop")],
+      ["services", inApp("network_mode: host")],
+      ["services", withoutHealthcheck],
+      ["services", (text) => text.replace("    restart: unless-stopped\n", "")],
       ["compose", (text) => text.replace("  caddy:\n", "  caddy\n")],
     ];
     const good = readFileSync(join(place.repoPath, "compose.yaml"), "utf8");
@@ -67,10 +67,10 @@ onEngine("hotpush doctor with a real Docker", (env) => {
       execFileSync("docker", args, { env: { ...process.env, ...run.env }, stdio: "pipe" });
     rmSync(join(place.repoPath, "app"), { recursive: true });
     editCompose(place, (text) => withoutHealthcheck(text.replace("build: app", `image: ${image}`)));
-    assert.equal((await probe(place, "lint-healthcheck", run)).outcome, "faulty");
+    assert.equal((await probe(place, "services", run)).outcome, "faulty");
     writeFileSync(join(place.root, "Dockerfile"), "FROM caddy:2\nHEALTHCHECK CMD true\n");
     docker("build", "--quiet", "--tag", image, "--file", join(place.root, "Dockerfile"), place.home);
     t.after(() => docker("image", "rm", "--force", image));
-    assert.equal((await probe(place, "lint-healthcheck", run)).outcome, "ok");
+    assert.equal((await probe(place, "services", run)).outcome, "ok");
   });
 });
