@@ -92,31 +92,60 @@ function containerIn({ directory }: Source, id: string, labels: Labels): readonl
   return [{ id, service, name: `${service}-${labels[`${label}.container-number`]}` }];
 }
 
-type Send = (event: ServiceLogEvent) => Promise<void>;
+interface EngineEvent {
+  readonly Actor: { readonly ID: string; readonly Attributes: Labels };
+}
 
-/** Reads all containers of a service at once; those that start later from their first line on. */
+/** Reads all containers of a service at once, without secrets; those that start later from their first line on. */
 async function readContainers(
   source: Source,
   { service, tail, since, follow }: Omit<TakenBy<"serviceLog">, "project">,
-  send: Send,
+  send: (event: ServiceLogEvent) => Promise<void>,
   fail: (error: Error) => void,
   signal: AbortSignal,
 ): Promise<void> {
+  const { dockerHost, redactor, secretNames } = source;
   const isFollowing = follow === "true";
-  const first = since === undefined ? null : momentOf(since);
+
+  /** Sends lines until the container has ended. @returns the time of the last one */
+  async function readContainer(
+    { id, name: container }: ServiceContainer,
+    lines: string,
+    from: string | null,
+  ) {
+    const note = (state: "begun" | "ended" | "unreadable", detail: string | null = null) =>
+      (isFollowing || detail !== null) && send({ event: "container", container, state, detail });
+    const query = new URLSearchParams({ stdout: "1", stderr: "1", timestamps: "1", follow, tail: lines });
+    if (from !== null) query.set("since", String(Math.floor(Date.parse(from) / 1_000)));
+    let last = from;
+    try {
+      const inspected = await inspectContainer(connectEngine(dockerHost), id);
+      const printed = (inspected?.environment ?? []).flatMap((one) => {
+        const [name = "", value = ""] = one.split(/=(.*)/s);
+        return secretNames.includes(name) ? [value] : [];
+      });
+      const secrets = [...(inspected ? secretsIn(inspected) : []), ...printed];
+      const answer = await openEngine(dockerHost, `/containers/${id}/logs?${query}`, signal);
+      for await (const line of linesIn(answer, from, redactor(secrets))) {
+        if (last === from) await note("begun");
+        await send({ event: "line", container, ...line });
+        if (last === null || line.printedAt > last) last = line.printedAt;
+      }
+    } catch (error) {
+      if (!(error instanceof EngineRefusal)) throw error;
+      // It was removed, or is just now. Else its logs cannot be read, because of their driver.
+      if (error.status !== 404 && error.status !== 409) await note("unreadable", error.message);
+    }
+    if (last !== from) await note("ended");
+    return last;
+  }
+
   // One that is started again is read on from its last line, when the reading before has ended.
+  const first = since === undefined ? null : momentOf(since);
   const readings = new Map<string, Promise<string | null>>();
   const read = (container: ServiceContainer, lines: string) => {
-    const before = readings.get(container.id);
-    const reading = (before ?? Promise.resolve(first)).then((from) =>
-      readContainer(
-        source,
-        container,
-        { from, lines, isFollowing, isNew: before === undefined },
-        send,
-        signal,
-      ),
-    );
+    const before = readings.get(container.id) ?? Promise.resolve(first);
+    const reading = before.then((from) => readContainer(container, lines, from));
     reading.catch(fail);
     readings.set(container.id, reading);
     return reading;
@@ -124,7 +153,7 @@ async function readContainers(
   const filters = { type: ["container"], event: ["start"], label: [`${label}.service=${service}`] };
   // Before the list, so that none that starts in between is missed.
   const path = `/events?${filteredBy(filters)}`;
-  const starts = isFollowing ? await openEngine(source.dockerHost, path, signal) : null;
+  const starts = isFollowing ? await openEngine(dockerHost, path, signal) : null;
   for (const container of await listContainers(source)) {
     if (container.service !== service) continue;
     const reading = read(container, since === undefined ? String(tail) : "all");
@@ -136,128 +165,50 @@ async function readContainers(
   throw new Error("The Docker engine went away.");
 }
 
-interface EngineEvent {
-  readonly Actor: { readonly ID: string; readonly Attributes: Labels };
-}
-
-interface Reading {
-  /** The time of the last line that the reader has. */
-  readonly from: string | null;
-  /** How many of the last lines, or `all`. */
-  readonly lines: string;
-  readonly isFollowing: boolean;
-  readonly isNew: boolean;
-}
-
-/**
- * Sends the lines of a container until it has ended, without the secrets of the project and its own.
- *
- * @returns the time of the last one
- */
-async function readContainer(
-  { dockerHost, redactor, secretNames }: Source,
-  { id, name: container }: ServiceContainer,
-  { from, lines, isFollowing, isNew }: Reading,
-  send: Send,
-  signal: AbortSignal,
-): Promise<string | null> {
-  const note = (state: "begun" | "ended" | "unreadable", detail: string | null = null) =>
-    (isFollowing || detail !== null) && send({ event: "container", container, state, detail });
-  let hasBegun = isNew;
-  if (isNew) await note("begun");
-  const query = new URLSearchParams({ stdout: "1", stderr: "1", timestamps: "1", tail: lines });
-  if (isFollowing) query.set("follow", "1");
-  if (from !== null) query.set("since", secondsOf(from));
-  let last = from;
-  let fault: string | null = null;
-  try {
-    const inspected = await inspectContainer(connectEngine(dockerHost), id);
-    const secrets = inspected ? secretsIn(inspected) : [];
-    const printed = secretNames.map((name) => valueIn(inspected?.environment ?? [], name));
-    const answer = await openEngine(dockerHost, `/containers/${id}/logs?${query}`, signal);
-    for await (const line of linesIn(answer, from, redactor([...secrets, ...printed]))) {
-      if (!hasBegun) await note("begun");
-      hasBegun = true;
-      await send({ event: "line", container, ...line });
-      if (last === null || line.printedAt > last) last = line.printedAt;
-    }
-  } catch (error) {
-    if (!(error instanceof EngineRefusal)) throw error;
-    // It was removed, or is just now. Else its logs cannot be read, because of their driver.
-    if (error.status !== 404 && error.status !== 409) fault = error.message;
-  }
-  if (hasBegun) await note(fault === null ? "ended" : "unreadable", fault);
-  return last;
-}
-
-function valueIn(environment: readonly string[], name: string): string {
-  return environment.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1) ?? "";
-}
-
 /** As the engine writes it before each line, so that texts can be compared: in UTC, with nine digits. */
 function momentOf(moment: string): string {
   const fraction = /\.(\d+)/.exec(moment)?.[1] ?? "";
   return `${new Date(moment).toISOString().slice(0, 19)}.${fraction.padEnd(9, "0")}Z`;
 }
 
-/** As the engine takes it. */
-function secondsOf(moment: string): string {
-  return `${Math.floor(Date.parse(moment) / 1_000)}${moment.slice(19, 29)}`;
-}
-
 const timed = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z) /;
 const timeBytes = 31;
-/** The engine's own pieces of a long line are shorter. */
-const mostRawBytes = 64 * 1024;
+const lineFeed = 0x0a;
 
-/** @param from lines that are not later are left out: the engine repeats those of this moment */
+/** @param from lines that are not later are left out: the engine repeats those of this second */
 async function* linesIn(
   answer: AsyncIterable<Buffer> & { readonly headers: Readonly<Record<string, unknown>> },
   from: string | null,
   redactor: Redactor,
 ): AsyncGenerator<{ readonly line: string; readonly printedAt: string }, void, void> {
-  const cut = String(answer.headers["content-type"]).includes("raw-stream") ? cutRaw : cutFrames;
-  // A container writes to two streams, the lines of which are cut apart.
-  const cutters = new Map<number, ReturnType<typeof createLineCutter>>();
+  const hasTerminal = String(answer.headers["content-type"]).includes("raw-stream");
   let lines: { line: string; printedAt: string }[] = [];
   let printedAt = "";
-  let rest = Buffer.alloc(0);
-  const onLine = (line: string) => lines.push({ line: line.replace(/\r$/, ""), printedAt });
-  const take = ({ stream, bytes }: Frame) => {
-    const [head = "", time = printedAt] = timed.exec(bytes.toString("latin1", 0, timeBytes)) ?? [];
-    if (from !== null && time <= from) return;
+  const onLine = (line: string) => {
+    const [head = "", time = printedAt] = timed.exec(line) ?? [];
     printedAt = time;
-    const cutter = cutters.get(stream) ?? createLineCutter(onLine, redactor);
-    cutters.set(stream, cutter);
-    cutter.push(bytes.subarray(head.length));
+    if (from === null || time > from)
+      lines.push({ line: line.slice(head.length).replace(/\r$/, ""), printedAt });
   };
+  // A container without a terminal writes to two streams, the lines of which are cut apart.
+  const begin = () => ({ cutter: createLineCutter(onLine, redactor), isInLine: false });
+  const streams = new Map<number, ReturnType<typeof begin>>();
+  const take = ({ stream, bytes }: Frame) => {
+    const known = streams.get(stream) ?? begin();
+    streams.set(stream, known);
+    // The engine writes the time of a long line before each piece of it.
+    known.cutter.push(known.isInLine ? bytes.subarray(timeBytes) : bytes);
+    known.isInLine = !hasTerminal && bytes.at(-1) !== lineFeed;
+  };
+  let rest = Buffer.alloc(0);
   for await (const chunk of answer) {
-    const { frames, rest: begun } = cut(Buffer.concat([rest, chunk]));
-    rest = Buffer.from(begun);
-    for (const frame of frames) take(frame);
+    const whole = Buffer.concat([rest, chunk]);
+    const cut = hasTerminal ? { frames: [{ stream: 1, bytes: whole }], rest: [] } : cutFrames(whole);
+    rest = Buffer.from(cut.rest);
+    for (const frame of cut.frames) take(frame);
     yield* lines;
     lines = [];
   }
-  // The last line of a terminal may have no end.
-  if (cut === cutRaw) take({ stream: 1, bytes: rest });
-  for (const cutter of cutters.values()) cutter.finish();
+  for (const { cutter } of streams.values()) cutter.finish();
   yield* lines;
-}
-
-/** Of a container with a terminal: the engine writes the time of a long line before each piece of it. */
-function cutRaw(raw: Buffer): { readonly frames: readonly Frame[]; readonly rest: Buffer } {
-  const frames: Frame[] = [];
-  let at = 0;
-  for (;;) {
-    const end = raw.indexOf("\n", at) + 1;
-    const line = raw.subarray(at, end || raw.length);
-    const piece = line.indexOf(line.subarray(0, timeBytes), timeBytes);
-    if (piece <= 0 && end === 0) break;
-    const bytes = piece > 0 ? line.subarray(0, piece) : line;
-    frames.push({ stream: 1, bytes });
-    at += bytes.length;
-  }
-  const rest = raw.subarray(at);
-  if (rest.length <= mostRawBytes) return { frames, rest };
-  return { frames: [...frames, { stream: 1, bytes: rest }], rest: raw.subarray(raw.length) };
 }

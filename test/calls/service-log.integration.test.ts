@@ -33,7 +33,7 @@ test("a service is followed across a roll-out and a restart, each line once, by 
   const { engine, service } = await startWith(t, web1, { id: "ddd4", service: "db", number: 1 });
   const command = await startCommand(t, service, "logs", "--service", "web", "-f", "--tail", "5");
   const old = await engine.log("aaa1");
-  assert.deepEqual([old.query.get("tail"), old.query.get("follow")], ["5", "1"]);
+  assert.deepEqual([old.query.get("tail"), old.query.get("follow")], ["5", "true"]);
   old.response.write(Buffer.concat([logged(1, "old\n"), logged(2, "half "), logged(3, "a line\r\n")]));
   await engine.start(web2);
   const next = await engine.log("bbb2");
@@ -47,7 +47,7 @@ test("a service is followed across a roll-out and a restart, each line once, by 
   await engine.start(web2);
   next.response.end();
   const again = await engine.log("bbb2", 1);
-  assert.equal(again.query.get("since"), `${Date.parse("2026-11-26T12:00:06Z") / 1_000}.000000000`);
+  assert.equal(again.query.get("since"), String(Date.parse("2026-11-26T12:00:06Z") / 1_000));
   again.response.write(Buffer.concat([logged(6, "last words\n"), logged(7, "back\n")]));
   await command.waitForLine(/back/);
   assert.deepEqual(command.lines, [
@@ -93,7 +93,6 @@ test("a reader that has stopped misses nothing when it goes on", async (t) => {
   const { engine, service } = await startWith(t, web1);
   const command = await startCommand(t, service, "logs", "--service", "web", "-f", "--json");
   const { response } = await engine.log("aaa1");
-  await command.waitForLine(/begun/);
   command.child.kill("SIGSTOP");
   const count = 100_000;
   const lines = Iterator.from(Array(count).keys()).map((index) => logged(1, `${index} ${"x".repeat(200)}\n`));

