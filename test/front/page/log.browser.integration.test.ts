@@ -67,10 +67,7 @@ test("the step that failed is open, and a search finds what folded steps hide", 
   const { tab } = await watch(t, { text, exitCode: 1 });
   const open = `[...document.querySelectorAll("#lines details")].map((one) => one.open)`;
   await tab.until(`JSON.stringify(${open}) === "[false,false,true]"`);
-  assert.equal(
-    await tab.read(`getComputedStyle(document.querySelector("#step-3 > summary"), "::after").content`),
-    '"✕" / ""',
-  );
+  assert.equal(await tab.read(`document.querySelector("#step-3 i").textContent`), "✕");
   await tab.read(`document.getElementById("find").focus()`);
   for (const key of "needle") await tab.press(key);
   await tab.until(`document.getElementById("hits").textContent === "1 of 2"`);
@@ -103,8 +100,8 @@ test("a log is text, whatever it prints", { skip }, async (t) => {
     `</p></section><a href="javascript:alert(1)">x</a> javascript:alert(1) data:text/html,x`,
     `see https://example.com/a?b=<script>, (http://example.org/x).`,
     `\u001b[31mred\u001b[0m \u001b[1;38;5;208morange\u001b[0m \u001b]8;;javascript:alert(1)\u0007link\u001b]8;;\u0007`,
-    `\u001b[32mgreen stays`,
-    `on the next line\u001b[0m, and ends`,
+    `\u001b[32mgreen ends with its line`,
+    `and the next one is plain`,
     `10 %\r100 %`,
   ];
   const { tab } = await watch(t, {
@@ -124,7 +121,7 @@ test("a log is text, whatever it prints", { skip }, async (t) => {
   );
   const colours = `[...document.querySelectorAll("#L5 span span")].map(({ style }) => style.fontWeight + style.color)`;
   assert.deepEqual(await tab.read(colours), ["rgb(255, 135, 135)", "700"]);
-  assert.equal(await tab.read(`document.querySelector("#L7 span span").style.color`), "rgb(140, 233, 154)");
+  assert.equal(await tab.read(`document.querySelector("#L7 span span")`), null);
   assert.equal(await tab.read(`document.querySelectorAll("#lines img, #lines script").length`), 0);
   assert.notEqual(await tab.read("document.title"), "taken");
   assert.deepEqual(tab.faults, []);

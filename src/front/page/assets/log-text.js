@@ -6,12 +6,6 @@
  * @property {string} text
  * @property {number} endByte the place in the log at which the next line begins
  * @property {string | null} printedAt
- * @property {Style} style how it begins, because of the colours that earlier lines have left on
- */
-
-/**
- * How text looks from some place on. Never changed, so that lines can share one.
- * @typedef {{ readonly ink?: string, readonly isBold?: boolean }} Style
  */
 
 const timed = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z[ +]/;
@@ -22,7 +16,7 @@ const timeLength = 25;
  * @param {Uint8Array} bytes
  * @param {number} from where to begin
  * @param {number} most lines
- * @returns {{ text: string, endByte: number, printedAt: string | null }[]}
+ * @returns {Line[]}
  */
 export function cutLines(bytes, from, most) {
   const ends = [];
@@ -45,8 +39,10 @@ export function stepOf(text) {
   return text.startsWith("==> ") ? (/^==> (\S.{0,199})$/.exec(text.trimEnd())?.[1] ?? null) : null;
 }
 
+/** How text looks from some place on. @typedef {{ readonly ink?: string, readonly isBold?: boolean }} Style */
+
 /** @type {Style} */
-export const plainStyle = Object.freeze({});
+const plain = {};
 
 /** What follows an escape character (ECMA-48): a control sequence, a text for the terminal, or a short command. */
 const command = /^(?:\[([0-?]*)[ -/]*([@-~])|\]\P{Cc}*\p{Cc}?|[ -/]*[0-~])/u;
@@ -56,19 +52,18 @@ const hasControl = /[^\P{Cc}\t]/u;
 
 /** What is left of a line on a terminal, as text alone. */
 export function plainText(text) {
-  const { runs } = readRuns(text, plainStyle);
-  return runs.map((run) => run.text).join("");
+  return readRuns(text)
+    .map((run) => run.text)
+    .join("");
 }
 
 /**
- * Cuts a line into runs that look alike.
- * @param {string} text
- * @param {Style} style how it begins
- * @returns {{ runs: { text: string, style: Style }[], end: Style }}
+ * Cuts a line into runs that look alike. A colour that it leaves on ends with it.
+ * @returns {{ text: string, style: Style }[]}
  */
-export function readRuns(text, style) {
-  if (!hasControl.test(text)) return { runs: [{ text, style }], end: style };
-  let [runs, now] = [[], style];
+function readRuns(text) {
+  let [runs, now] = [[], plain];
+  if (!hasControl.test(text)) return [{ text, style: now }];
   const pieces = text.replace(/(?<!\r)\r+$/, "").split("\u001b");
   for (const [index, piece] of pieces.entries()) {
     const found = index === 0 ? null : command.exec(piece);
@@ -80,7 +75,7 @@ export function readRuns(text, style) {
     const shown = rest.slice(returned + 1).replace(control, "");
     if (shown !== "") runs.push({ text: shown, style: now });
   }
-  return { runs, end: now };
+  return runs;
 }
 
 const colours =
@@ -95,7 +90,7 @@ function changed(style, codes) {
     const [tens, ones] = [Math.floor(code / 10), code % 10];
     // The numbers of a colour out of 256, or of its parts, follow.
     if (code === 38 || code === 48) return now;
-    if (code === 0) now = plainStyle;
+    if (code === 0) now = plain;
     else if (code === 1 || code === 22) now = { ...now, isBold: code === 1 };
     else if (tens === 3) now = { ...now, ink: ones === 9 ? undefined : colours[ones] };
     else if (tens === 9) now = { ...now, ink: colours[ones + 8] };
@@ -104,11 +99,11 @@ function changed(style, codes) {
 }
 
 /**
- * @param {Pick<Line, "text" | "style" | "printedAt">} line
+ * @param {Line} line
  * @param {number} number
  * @param {string} startedAt when the deployment began, or ""
  */
-export function makeRow({ text, style, printedAt }, number, startedAt) {
+export function makeRow({ text, printedAt }, number, startedAt) {
   const [row, link, shown] = [withText("p", ""), withText("a", String(number)), withText("span", "")];
   row.id = `L${number}`;
   // A hundred thousand stops of the Tab key help nobody.
@@ -117,7 +112,7 @@ export function makeRow({ text, style, printedAt }, number, startedAt) {
   const clock = printedAt && startedAt === "" ? new Date(printedAt).toLocaleTimeString("en-GB") : "";
   const time = withText("time", Number.isNaN(sinceMs) ? clock : sinceStart(sinceMs));
   time.title = printedAt ?? "";
-  for (const run of readRuns(text, style).runs) appendRun(shown, run);
+  for (const run of readRuns(text)) appendRun(shown, run);
   row.append(link, time, shown);
   return row;
 }
@@ -135,7 +130,7 @@ function withText(name, text) {
 }
 
 function appendRun(parent, { text, style }) {
-  if (style === plainStyle) return appendLinked(parent, text);
+  if (style === plain) return appendLinked(parent, text);
   const span = document.createElement("span");
   span.style.color = style.ink ?? "";
   span.style.fontWeight = style.isBold ? "700" : "";

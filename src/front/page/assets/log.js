@@ -1,7 +1,7 @@
 // The log of a deployment: all of it, and then what follows. Or that of the containers of a service, which begins with its last
 // lines and has no end.
 
-import { cutLines, makeRow, plainStyle, plainText, readRuns, stepOf } from "./log-text.js";
+import { cutLines, makeRow, plainText, stepOf } from "./log-text.js";
 import { lasted, refresh } from "./page.js";
 
 const byId = (id) => document.getElementById(id);
@@ -17,8 +17,8 @@ async function start() {
   const bytes = await (section.dataset.log ? fetchLog(section.dataset.log) : new Uint8Array());
   if (bytes !== null) await showWhole(bytes);
   for (const control of section.querySelectorAll("[data-js]")) control.removeAttribute("hidden");
-  setRunning(!isOver);
-  if (!goToNamed() && !isOver) setFollowing(true);
+  isRunning = !isOver;
+  setFollowing(!goToNamed());
   showTail();
   section.dataset.ready = "";
   if (!isOver) follow();
@@ -54,11 +54,12 @@ async function showWhole(bytes) {
     await new Promise((resolve) => setTimeout(resolve));
     startMs = performance.now();
   }
-  const heads = named();
-  const isShort = ({ rows }) => rows <= 60;
   // What failed or goes on, and after a success all that is short.
-  for (const [index, part] of heads.entries())
-    part.element.open = section.dataset.state === "succeeded" ? isShort(part) : index === heads.length - 1;
+  for (const [index, { element, from }] of heads.entries()) {
+    const next = heads[index + 1];
+    const isShort = (next?.from ?? lines.length) - from <= 60;
+    element.open = section.dataset.state === "succeeded" ? isShort : !next;
+  }
   body.replaceChildren(...parts.map(({ element }) => element));
   isShown = true;
 }
@@ -68,8 +69,10 @@ async function showWhole(bytes) {
 
 const linesInBlock = 100;
 /** @typedef {{ element: HTMLElement, from: number, to: number, isFilled: boolean }} Block */
-/** @type {{ name: string | null, element: HTMLDetailsElement, from: number, rows: number, blocks: Block[] }[]} */
+/** @type {{ name: string | null, element: HTMLDetailsElement, from: number, block?: Block }[]} */
 const parts = [];
+/** Those of the parts that have a name. */
+const heads = /** @type {typeof parts} */ ([]);
 /** Whether the parts are in the document. */
 let isShown = false;
 /** @type {Map<Element, Block>} */
@@ -81,18 +84,12 @@ const sight = new IntersectionObserver(
   { rootMargin: "800px 0px" },
 );
 
-function named() {
-  return parts.filter(({ name }) => name !== null);
-}
-
-/** @param {Pick<import("./log-text.js").Line, "text" | "endByte" | "printedAt">[]} added */
+/** @param {import("./log-text.js").Line[]} added */
 function add(added) {
   const touched = new Set();
-  for (const { text, endByte, printedAt } of added) {
-    const before = lines.at(-1);
-    const name = stepOf(text);
-    const style = before && name === null ? styleAfter(before) : plainStyle;
-    lines.push({ text, endByte, printedAt, style });
+  for (const line of added) {
+    const name = stepOf(line.text);
+    lines.push(line);
     if (name !== null || parts.length === 0) beginPart(name);
     if (name === null) touched.add(addRow(parts.at(-1)));
   }
@@ -100,59 +97,56 @@ function add(added) {
   showSteps();
 }
 
-function styleAfter({ text, style }) {
-  return text.includes("\u001b") ? readRuns(text, style).end : style;
-}
-
 function beginPart(name) {
   const element = /** @type {HTMLDetailsElement} */ (
     document.createElement(name === null ? "div" : "details")
   );
-  if (name !== null) {
-    const head = element.appendChild(document.createElement("summary"));
-    head.append(document.createElement("span"), document.createElement("time"));
-    head.firstElementChild.textContent = name;
-  }
-  parts.push({ name, element, from: lines.length - 1, rows: 0, blocks: [] });
+  const part = { name, element, from: lines.length - 1 };
+  parts.push(part);
   if (isShown) body.append(element);
+  if (name === null) return;
+  heads.push(part);
+  const head = element.appendChild(document.createElement("summary"));
+  head.append(...["span", "time", "i"].map((one) => document.createElement(one)));
+  head.firstElementChild.textContent = name;
+  head.lastElementChild.ariaHidden = "true";
 }
 
 function addRow(part) {
-  const index = lines.length - 1;
-  let block = part.blocks.at(-1);
-  if (!block || block.to - block.from >= linesInBlock) {
+  if (!part.block || part.block.to - part.block.from >= linesInBlock) {
     const element = document.createElement("div");
     element.className = "block";
+    const from = lines.length - 1;
     // Lines that are printed now come without a blank moment.
-    block = { element, from: index, to: index, isFilled: block?.isFilled ?? false };
-    part.blocks.push(block);
+    part.block = { element, from, to: from, isFilled: part.block?.isFilled ?? false };
     part.element.append(element);
-    blocks.set(element, block);
+    blocks.set(element, part.block);
     sight.observe(element);
   }
-  block.to = index + 1;
-  part.rows += 1;
-  if (block.isFilled) block.element.append(makeRow(lines[index], index + 1, section.dataset.started));
-  return block;
+  part.block.to = lines.length;
+  if (part.block.isFilled) fill(part.block);
+  return part.block;
 }
 
 /** @param {Block} block */
 function fill(block) {
-  if (block.isFilled) return;
   block.isFilled = true;
-  for (let index = block.from; index < block.to; index += 1)
+  for (let index = block.from + block.element.children.length; index < block.to; index += 1)
     block.element.append(makeRow(lines[index], index + 1, section.dataset.started));
 }
 
+const marks = { good: "✓", bad: "✕", busy: "●" };
+
 /** How long each step took, and how it ended. */
 function showSteps() {
-  const heads = named();
   const { state, ended } = section.dataset;
   const isBusy = state === "running" || state === "queued";
   for (const [index, { element, from }] of heads.entries()) {
     const next = heads[index + 1];
     element.id = `step-${index + 1}`;
-    element.className = next || state === "succeeded" ? "good" : isBusy ? "busy" : "bad";
+    const mark = element.querySelector("i");
+    mark.className = next || state === "succeeded" ? "good" : isBusy ? "busy" : "bad";
+    mark.textContent = marks[mark.className];
     const [began, until] = [lines[from].printedAt, next ? lines[next.from].printedAt : ended];
     const time = element.querySelector("time");
     if (until && began) time.textContent = lasted(Math.max(0, Date.parse(until) - Date.parse(began)));
@@ -180,9 +174,8 @@ function showLine(index) {
   part.element.open = true;
   setFollowing(false);
   for (const chosen of body.querySelectorAll(".chosen")) chosen.classList.remove("chosen");
-  const block = part.blocks.find(({ from, to }) => from <= index && index < to);
-  if (block) fill(block);
-  const row = block?.element.children[index - block.from] ?? part.element;
+  for (const block of blocks.values()) if (block.from <= index && index < block.to) fill(block);
+  const row = byId(`L${index + 1}`) ?? part.element;
   row.classList.add("chosen");
   row.scrollIntoView({ block: "center", behavior: "instant" });
   // The lines around it get their true heights when they are filled, which may move it.
@@ -231,16 +224,6 @@ function distanceToEnd() {
 function setFollowing(value) {
   isFollowing = value && isRunning;
   stayAtEnd();
-  drawFollowing();
-}
-
-function setRunning(value) {
-  isRunning = value;
-  isFollowing &&= value;
-  drawFollowing();
-}
-
-function drawFollowing() {
   followButton.hidden = !isRunning;
   followButton.setAttribute("aria-pressed", String(isFollowing));
 }
@@ -326,8 +309,7 @@ function take({ event, line, endByte, printedAt = null, deployment, container, s
       lastOf.set(container, printedAt);
     }
     place = endByte ?? printedAt ?? place;
-    // A colour that a line leaves on is that of its container alone.
-    const shown = event === "line" ? `| ${line.slice(line.lastIndexOf("\r") + 1)}\u001b[0m` : "";
+    const shown = event === "line" ? `| ${line.slice(line.lastIndexOf("\r") + 1)}` : "";
     const text = container ? `${container} ${shown || (detail ?? `has ${state}`)}` : line;
     waiting.push({ text, endByte, printedAt });
     // For the next frame: a script may print thousands at once. A tab in the background has no frames.
@@ -350,11 +332,10 @@ function addWaiting() {
   const added = waiting;
   waiting = [];
   if (added.length === 0) return;
-  const known = named().length;
+  const known = heads.length;
   add(added);
   // It begins with its last lines again: no tab can keep them all.
   if (!section.dataset.log && lines.length > mostServiceLines) return location.reload();
-  const heads = named();
   if (heads.length > known) {
     heads.at(-1).element.open = true;
     // A reader who follows sees the step that runs; any other keeps the lines in front of them.
@@ -369,10 +350,11 @@ function finish() {
   source?.close();
   addWaiting();
   showSteps();
-  const last = named().at(-1);
+  const last = heads.at(-1);
   if (last && section.dataset.state !== "succeeded") last.element.open = true;
   stayAtEnd();
-  setRunning(false);
+  isRunning = false;
+  setFollowing(false);
   section.dataset.over = "true";
   showConnection(true);
   byId("said").textContent = `The log ends: ${section.dataset.state.replace("_", " ")}`;

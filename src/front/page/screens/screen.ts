@@ -33,7 +33,7 @@ export async function renderScreen(screen: Screen): Promise<string> {
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top"><div class="wrap row">
 <a class="mark row" href="/">${mark()}<span>Hotpush</span></a>
-${visitor && html`<nav class="soft" aria-label="Pages"><a href="/">Projects</a></nav><a class="who row end" href="/account"><span class="clip">${visitor.name}</span><small>${visitor.isOperator ? "operator" : "viewer"}</small></a>`}
+${visitor && html`<nav class="soft" aria-label="Pages"><a href="/">Projects</a></nav><a class="who row end" href="/account"><span class="clip">${visitor.name}</span><small class="soft">${visitor.isOperator ? "operator" : "viewer"}</small></a>`}
 </div></header>
 <p id="offline" class="offline row" role="status" hidden>${icon("idle")} No connection. This page goes on by itself when there is one.</p>
 <main id="main" class="wrap" tabindex="-1">${main}</main>
@@ -90,12 +90,12 @@ export function actionBar(visitor: Visitor, actions: readonly VisitorAction[]): 
 export function actionButton({ token }: Visitor, action: VisitorAction): Markup {
   const { id, path, label, question, consequence, isDangerous = false, values = {}, asksFor } = action;
   const hidden = Object.entries({ ...values, token });
-  return html`<button type="button" popovertarget="${id}" class="${isDangerous ? "danger" : ""}">${label}</button>
+  return html`<button type="button" popovertarget="${id}" class="${isDangerous ? "bad" : ""}">${label}</button>
 <div id="${id}" class="confirm card" popover role="dialog" aria-labelledby="${id}-q"><form class="stack" method="post" action="${path}">
 <h2 id="${id}-q">${question}</h2><p class="soft">${consequence}</p>
 ${asksFor && html`<label class="stack small">${asksFor.label}<input name="${asksFor.name}" maxlength="200" autocomplete="off"></label>`}
 ${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
-<div class="row"><button type="button" class="end" popovertarget="${id}" popovertargetaction="hide">Not now</button><button class="primary ${isDangerous ? "danger" : ""}" autofocus>${label}</button></div>
+<div class="row"><button type="button" class="end" popovertarget="${id}" popovertargetaction="hide">Not now</button><button class="primary ${isDangerous ? "bad" : ""}" autofocus>${label}</button></div>
 </form></div>`;
 }
 
