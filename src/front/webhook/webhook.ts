@@ -14,10 +14,8 @@ import {
   type MainRef,
   mainRefs,
   type Push,
-  type PushRecord,
   readDryRun,
   refsOf,
-  type StoredPush,
   type Would,
   withoutDryRun,
 } from "#deployments/push";
@@ -70,19 +68,36 @@ export interface ReceiverOptions {
 }
 
 interface Receiver extends ReceiverOptions {
-  readonly deliveryLog: ReturnType<typeof createDeliveryLog>;
+  /** Whether one more refusal of this kind is logged by itself: strangers can make as many as they like. */
+  readonly mayLogRefusal: (code: HttpProblemCode) => boolean;
+  /** The same of deliveries that change nothing. */
+  readonly mayLogIgnored: (reason: IgnoreReason | "pong") => boolean;
   readonly arriving: ArrivingBodies;
   /** Made once for each project, so that no request pays for it. */
   readonly keys: WeakMap<WebhookProject, readonly SlotKeys[]>;
 }
 
+const refusalsPerMinute = 10;
+/** No git host sends more. */
+const ignoredPerSecond = 100;
+
 /** Makes the HTTP server: webhooks, /health and nothing else. It does not listen yet. */
 export function createReceiver(options: ReceiverOptions): Server {
-  const { trustedProxies, findFault, stopping } = options;
-  const deliveryLog = createDeliveryLog(options.log);
-  const arriving = { heldBytes: 0, drops: new Set<() => void>() };
-  const receiver: Receiver = { ...options, deliveryLog, arriving, keys: new WeakMap() };
-  return createPublicServer({}, options.log, async (request, response) => {
+  const { trustedProxies, findFault, stopping, log } = options;
+  const receiver: Receiver = {
+    ...options,
+    mayLogRefusal: createLogThrottle(refusalsPerMinute, 60_000, (code, count) => {
+      const text = `${count} more deliveries were refused (${code})`;
+      log.warn({ event: "delivery.refused_more", code, count }, text);
+    }),
+    mayLogIgnored: createLogThrottle(ignoredPerSecond, 1_000, (reason, count) => {
+      const text = `${count} more deliveries were ignored (${reason})`;
+      log.info({ event: "delivery.ignored_more", reason, count }, text);
+    }),
+    arriving: { heldBytes: 0, drops: new Set() },
+    keys: new WeakMap(),
+  };
+  return createPublicServer({}, log, async (request, response) => {
     // To the letter: no decoding and no normalising, so no two texts for one path.
     const [path = ""] = (request.url ?? "").split("?", 1);
     const project = projectAt(path, options);
@@ -138,7 +153,7 @@ function healthAnswer(fault: string | null): Answer {
     : problemAnswer({ code: "unhealthy", detail: fault });
 }
 
-/** @returns null if the client is gone */
+/** Logs each result, and never a body, a header or a secret. @returns null if the client is gone */
 async function answerDelivery(
   receiver: Receiver,
   project: WebhookProject,
@@ -148,7 +163,13 @@ async function answerDelivery(
   const place = receiver.isOnly ? { from } : { from, project: project.name };
   const result = await checkDelivery(receiver, project, request, place);
   if (result === null || !("code" in result)) return result;
-  receiver.deliveryLog.refused(result, place);
+  const { code, logReason: reason } = result;
+  // The address comes before the reason, at a fixed place: programs such as fail2ban look for it there.
+  if (receiver.mayLogRefusal(code))
+    receiver.log.warn(
+      { event: "delivery.refused", code, ...place, reason },
+      `A delivery was refused: ${code}`,
+    );
   return problemAnswer(result);
 }
 
@@ -159,7 +180,7 @@ async function checkDelivery(
   request: IncomingMessage,
   place: Place,
 ): Promise<Answer | Refusal | null> {
-  const { bodyLimitBytes, arriving, keys, spool, deliveryLog } = receiver;
+  const { bodyLimitBytes, arriving, keys, spool, log } = receiver;
   const { headers } = request;
   if (declaredBytes(request) > bodyLimitBytes) return tooLarge(bodyLimitBytes);
   if (!/^application\/json\s*(?:;|$)/i.test(headers["content-type"] ?? "")) return notJsonType;
@@ -193,14 +214,17 @@ async function checkDelivery(
     return unreadable("invalid_payload", detail, reading.field);
   }
   if (reading.kind === "ping") {
-    deliveryLog.pong(sender);
+    if (receiver.mayLogIgnored("pong"))
+      log.info({ event: "delivery.pong", ...sender }, `A ping of ${sender.host} was answered`);
     return jsonAnswer(200, { status: "pong" });
   }
   const change = selectChange(reading, project.settings);
   if (typeof change === "string") {
     const ignore = { reason: change, detail: ignoreDetails[change] };
     if (isDryRun) return dryRunAnswer(receiver, { ignore }, slot, sender);
-    deliveryLog.ignored(sender, change);
+    const level = change === "branch_deleted" ? "warn" : "info";
+    if (receiver.mayLogIgnored(change))
+      log[level]({ event: "delivery.ignored", ...sender, reason: change }, "A delivery was ignored");
     return jsonAnswer(200, { status: "ignored", ...ignore });
   }
   if (!isCommitId(change.after)) {
@@ -387,8 +411,9 @@ function selectChange(
   return isTagOnly ? "tag" : "other_branch";
 }
 
-function dryRunAnswer({ deliveryLog }: Receiver, would: Would, secret: SecretSlot, sender: Sender): Answer {
-  deliveryLog.dryRun(sender, would);
+function dryRunAnswer({ log }: Receiver, would: Would, secret: SecretSlot, sender: Sender): Answer {
+  const fields = { event: "delivery.dry_run", ...sender, would: Object.keys(would)[0] };
+  log.info(fields, "A dry run was answered; nothing was recorded");
   return jsonAnswer(200, { status: "dry-run", would, secret });
 }
 
@@ -401,7 +426,7 @@ const notAsked: Refusal = {
 
 /** Puts the push on disk, and then answers. */
 async function recordPush(
-  { spool, deliveryLog }: Receiver,
+  { spool, log }: Receiver,
   project: WebhookProject,
   push: Push,
   slot: SecretSlot,
@@ -409,7 +434,18 @@ async function recordPush(
 ): Promise<Answer> {
   try {
     const recorded = await spool.add(project.name, push);
-    deliveryLog.recorded(push, recorded, slot, sender);
+    const { digest: _, before: __, deliveryId, ...shown } = push;
+    const found =
+      recorded.kind === "stored"
+        ? { stored: recorded.delivery }
+        : { deployment: recorded.deployment.id, state: recorded.deployment.state };
+    const text = recorded.kind === "duplicate" ? "recorded before" : recorded.kind;
+    log.info(
+      { event: `delivery.${recorded.kind}`, ...found, ...shown, ...sender },
+      `A push to ${push.ref} was ${text}`,
+    );
+    const advice = "A delivery was signed with WEBHOOK_SECRET_PREVIOUS: set the new secret at the git host";
+    if (slot === "previous") log.warn({ event: "secret.previous_used", ...sender }, advice);
     if (recorded.kind !== "stored") {
       const { kind, deployment, detail } = recorded;
       return jsonAnswer(kind === "accepted" ? 202 : 200, { status: kind, deployment, detail });
@@ -419,7 +455,11 @@ async function recordPush(
     const detail = `The push is stored as delivery ${delivery.id}. It is deployed as soon as the process that deploys takes it.`;
     return jsonAnswer(202, { status: "accepted", delivery, detail });
   } catch (error) {
-    deliveryLog.notRecorded(push, error, sender);
+    const { ref, commit } = push;
+    log.error(
+      { event: "delivery.not_recorded", ref, commit, ...sender, err: error },
+      "A push was not stored",
+    );
     const detail =
       "The push could not be written to disk, so it is not promised. Its server's log says why; redeliver it once that is fixed.";
     return problemAnswer({ code: "storage_unavailable", detail });
@@ -438,58 +478,4 @@ interface Sender extends Place {
   readonly host: string;
   /** The host's id of the delivery; null if there is none, or none that is harmless to print. */
   readonly delivery: string | null;
-}
-
-/** Refusals of one kind that are logged one by one in a minute: strangers can make as many as they like. */
-const refusalsPerMinute = 10;
-/** Deliveries of one kind that change nothing and are logged one by one in a second: no git host sends more. */
-const ignoredPerSecond = 100;
-
-/** Logs the result of each delivery, with the address of its client; never a body, a header or a secret. */
-function createDeliveryLog(log: Log) {
-  const mayLogRefusal = createLogThrottle<HttpProblemCode>(refusalsPerMinute, 60_000, (code, count) => {
-    const text = `${count} more deliveries were refused (${code})`;
-    log.warn({ event: "delivery.refused_more", code, count }, text);
-  });
-  const mayLogIgnored = createLogThrottle<IgnoreReason | "pong">(ignoredPerSecond, 1_000, (reason, count) => {
-    const text = `${count} more deliveries were ignored (${reason})`;
-    log.info({ event: "delivery.ignored_more", reason, count }, text);
-  });
-  return {
-    refused({ code, logReason: reason }: Refusal, { from, project }: Place): void {
-      if (!mayLogRefusal(code)) return;
-      // The address comes before the reason, at a fixed place: programs such as fail2ban look for it there.
-      log.warn({ event: "delivery.refused", code, from, project, reason }, `A delivery was refused: ${code}`);
-    },
-    pong(sender: Sender): void {
-      if (!mayLogIgnored("pong")) return;
-      log.info({ event: "delivery.pong", ...sender }, `A ping of ${sender.host} was answered`);
-    },
-    ignored(sender: Sender, reason: IgnoreReason): void {
-      if (!mayLogIgnored(reason)) return;
-      const level = reason === "branch_deleted" ? "warn" : "info";
-      log[level]({ event: "delivery.ignored", ...sender, reason }, "A delivery was ignored");
-    },
-    dryRun({ host, from, project }: Sender, would: Would): void {
-      const fields = { event: "delivery.dry_run", host, would: Object.keys(would)[0], from, project };
-      log.info(fields, "A dry run was answered; nothing was recorded");
-    },
-    recorded(push: Push, recorded: PushRecord | StoredPush, slot: SecretSlot, { from, project }: Sender) {
-      const { host, ref, commit, deliveryId: delivery, repository, pusher } = push;
-      const place =
-        recorded.kind === "stored"
-          ? { stored: recorded.delivery }
-          : { deployment: recorded.deployment.id, state: recorded.deployment.state };
-      const fields = { ...place, host, ref, commit, delivery, repository, pusher, from, project };
-      const text = recorded.kind === "duplicate" ? "recorded before" : recorded.kind;
-      log.info({ event: `delivery.${recorded.kind}`, ...fields }, `A push to ${ref} was ${text}`);
-      if (slot === "current") return;
-      const advice = "A delivery was signed with WEBHOOK_SECRET_PREVIOUS: set the new secret at the git host";
-      log.warn({ event: "secret.previous_used", host, delivery, project }, advice);
-    },
-    notRecorded({ ref, commit }: Push, error: unknown, { delivery, from, project }: Sender): void {
-      const fields = { event: "delivery.not_recorded", ref, commit, delivery, from, project, err: error };
-      log.error(fields, "A push was not stored");
-    },
-  };
 }
