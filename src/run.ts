@@ -12,7 +12,6 @@ import { numberAfter, openDeployments } from "#deployments/store";
 import { createNotifications, senderTo } from "#notifications/notifications";
 import { atMost, checkAtMostEvery, keepTrying } from "#platform/async";
 import { type HeldLock, waitForLock } from "#platform/file-lock";
-import { isSystemError } from "#platform/run-command";
 import { canWrite, type Store } from "#platform/sqlite";
 import { listStatePaths, ProjectRegistry, type Shared } from "#projects/project";
 import { takePushes } from "#projects/take-pushes";
@@ -137,7 +136,7 @@ export async function startRun(options: RunOptions) {
     };
     const what = "This instance cannot find out whether it may run deployments";
     const lockOnce = () => waitForLock(join(statePath, "runner.lock"), { signal: stopping, onWait });
-    return await keepTrying(lockOnce, { what, canPass: isSystemError, signal: stopping, log });
+    return await keepTrying(lockOnce, { what, signal: stopping, log });
   }
 
   /** Waits for the running deployments, and starts no others. Pushes are still recorded, for the next service to deploy. */

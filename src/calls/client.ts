@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { readPrivateFile } from "#config/secret";
+import { readNamedFile } from "#config/secret";
 import { operatorSocketPath } from "#config/server";
 import { type HttpRequest, openHttp, withShortPath } from "#platform/http";
 import { CommandError } from "#problems";
@@ -178,7 +178,7 @@ export function findRemoteServer(env: NodeJS.ProcessEnv): RemoteServer | null {
 }
 
 function readToken(path: string): string {
-  const text = readPrivateFile("HOTPUSH_TOKEN_FILE", path);
+  const text = readNamedFile("HOTPUSH_TOKEN_FILE", path, true);
   if (typeof text !== "string") throw new CommandError(text.fault);
   if (/^\S{1,100}$/.test(text.trim())) return text.trim();
   throw new CommandError(`There is no token in ${path}: hotpush open --token <name> prints one.`);

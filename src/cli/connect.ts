@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import { type HostedRepository, parseHostedRepository } from "#config/git-hosts";
-import { makeSecret, readPrivateFile, type Secret } from "#config/secret";
+import { makeSecret, readNamedFile, type Secret } from "#config/secret";
 import { outputOf } from "#platform/run-command";
 import { canAsk, promptSecret, wrapFor } from "#platform/terminal";
 import { CommandError } from "#problems";
@@ -68,7 +68,7 @@ export function connectScreen(env: NodeJS.ProcessEnv, tokenFile?: string): Conne
 }
 
 function readTokenFile(path: string): string {
-  const text = path === "-" ? readFileSync(0, "utf8") : readPrivateFile("--token-file", path);
+  const text = path === "-" ? readFileSync(0, "utf8") : readNamedFile("--token-file", path, true);
   if (typeof text !== "string") throw new CommandError(text.fault);
   return text.trim();
 }

@@ -75,8 +75,8 @@ function rotateSecret(options: SecretOptions, env: NodeJS.ProcessEnv): number {
     );
   // A placeholder is not kept.
   const isKept = secretFault(current, old ?? "") === null;
-  const kept = isKept ? withVariable(text, previous, rawValue(text, current) ?? "", current) : text;
-  rewriteFile(path, withVariable(kept, current, raw, current), path);
+  const kept = isKept ? withVariable(text, previous, rawValue(text, current) ?? "") : text;
+  rewriteFile(path, withVariable(kept, current, raw), path);
   const shown = process.stdout.isTTY ? secret : `what is in ${path} now`;
   print(
     `The new secret is in ${path}. The old one is still accepted,`,

@@ -6,7 +6,7 @@ import { repeat } from "#platform/async";
 import type { Argv } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type ProjectSettings, readProjectSettings } from "./project.ts";
-import { readSmallFile } from "./secret.ts";
+import { readNamedFile, readSmallFile } from "./secret.ts";
 import { isProjectName, onlyProjectName } from "./server.ts";
 import { projectVariables } from "./settings.ts";
 
@@ -163,11 +163,14 @@ export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, nam
     const secretsText =
       secretsFile !== null && existsSync(secretsFile) ? readSmallFile(secretsFile, true) : "";
     const env = parseEnv(text) as Record<string, string>;
+    // What these name may change while the project's file stays as it is.
+    const named = secretsPath === null ? /^WEBHOOK_.*_FILE$/ : /_FILE$/;
+    const files = Object.entries(env).filter(([variable]) => named.test(variable));
+    const texts = [text, secretsText, ...files.map(([variable, path]) => readNamedFile(variable, path))];
     const faults = unknownVariables(env);
     if (!env.REPO_PATH) faults.push("REPO_PATH is missing: the path of the project's checkout.");
     const { settings, warnings } = readProjectSettings(env, faults, { readsFiles: secretsPath !== null });
     const project = { name, settings, ...readScriptSecrets(secretsText, faults) };
-    const texts = [text, secretsText, ...secretTexts(settings)];
     return faults.length > 0 ? { ...broken, texts, faults } : { name, texts, project, faults, warnings };
   } catch (error) {
     return { ...broken, faults: [(error as Error).message] };
@@ -215,16 +218,4 @@ function unknownVariables(env: Readonly<Record<string, string>>): string[] {
   const advice =
     "is no setting of a project. Variables that only deploy.sh needs belong in the secrets file.";
   return unknown.map((name) => `${name} ${advice}`);
-}
-
-/** What WEBHOOK_SECRET_FILE, NOTIFY_FILE and COMMIT_STATUS_TOKEN_FILE name may change while the project's file stays as it is. */
-function secretTexts({ secrets, notify, commitStatus }: ProjectSettings): readonly string[] {
-  const { current, previous } = secrets;
-  const all = [
-    current,
-    previous,
-    commitStatus?.token,
-    ...notify.targets.flatMap(({ url, key }) => [url, key]),
-  ];
-  return [...notify.targets.map(({ name }) => name), ...all.map((secret) => secret?.reveal() ?? "")];
 }

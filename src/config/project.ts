@@ -4,7 +4,7 @@ import { resolve, sep } from "node:path";
 import { type HostedRepository, statusHosts } from "./git-hosts.ts";
 import {
   makeSecret,
-  readPrivateFile,
+  readNamedFile,
   readSecretText,
   type Secret,
   secretFault,
@@ -113,7 +113,7 @@ export function readCommitStatus(
   if (repository === null && tokenPath === null) return null;
   if (tokenPath === null) return "COMMIT_STATUS_URL is set, and COMMIT_STATUS_TOKEN_FILE is not.";
   if (repository === null) return "COMMIT_STATUS_TOKEN_FILE is set, and COMMIT_STATUS_URL is not.";
-  const text = readPrivateFile("COMMIT_STATUS_TOKEN_FILE", tokenPath);
+  const text = readNamedFile("COMMIT_STATUS_TOKEN_FILE", tokenPath, true);
   if (typeof text !== "string") return text.fault;
   const token = text.trim();
   if (!/^[\x21-\x7e]{8,}$/.test(token))
@@ -143,7 +143,7 @@ const lineForm = `a kind (${targetKinds.join(", ")}), an http or https URL, and 
  * @returns the targets, or a sentence on what is wrong with the file, which begins with NOTIFY_FILE
  */
 export function readNotifyFile(path: string): readonly NotifyTarget[] | string {
-  const text = readPrivateFile("NOTIFY_FILE", path);
+  const text = readNamedFile("NOTIFY_FILE", path, true);
   if (typeof text !== "string") return text.fault;
   const lines = text.split("\n").map((line) => line.trim());
   const targets: NotifyTarget[] = [];

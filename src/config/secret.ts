@@ -27,10 +27,8 @@ export const newSecretCommand = "openssl rand -hex 32";
 
 /** The built-in default, with which the service refuses to start. */
 const placeholderSecret = "change-me";
-/** In lower case; the quotes are what `docker run --env` leaves of `WEBHOOK_SECRET=""`. */
-const placeholders = [placeholderSecret, "changeme", "undefined", "null", '""', "''"];
-/** A placeholder copied from a document: `<webhook_secret>`, `<openssl rand -hex 32>`. */
-const bracketed = /^<[^<>]*>$/;
+/** As documents have them, `<openssl rand -hex 32>`; the quotes are what `docker run --env` leaves of `WEBHOOK_SECRET=""`. */
+const placeholder = /^(?:<[^<>]*>|change-?me|undefined|null|""|'')$/i;
 const advisedBytes = 16;
 /** Begins a signing token of Standard Webhooks; its key follows in base64. */
 const tokenPrefix = "whsec_";
@@ -53,18 +51,14 @@ export function readSecretText(env: Environment, name: SecretName): { text: stri
     return { text: env[name] ?? fallback, fault: null };
   }
   if (env[name]) return { text: "", fault: `${name} and ${name}_FILE are both set; set one of them.` };
-  try {
-    return { text: readFileSync(path, "utf8").replace(/\r?\n$/, ""), fault: null };
-  } catch (error) {
-    const { code = "unknown error" } = error as NodeJS.ErrnoException;
-    return { text: "", fault: `${name}_FILE names ${path}, which cannot be read (${code}).` };
-  }
+  const read = readNamedFile(`${name}_FILE`, path);
+  return typeof read === "string" ? { text: read.replace(/\r?\n$/, ""), fault: null } : { text: "", ...read };
 }
 
 /** A sentence on why `text` is not a valid secret, or null. An empty key would let anybody sign. */
 export function secretFault(name: SecretName, text: string): string | null {
   if (text === "" && name === "WEBHOOK_SECRET_PREVIOUS") return null;
-  const kind = text.trim() === "" ? "empty" : isPlaceholder(text.trim()) ? "still the placeholder" : null;
+  const kind = text.trim() === "" ? "empty" : placeholder.test(text.trim()) ? "still the placeholder" : null;
   if (kind)
     return `${name} is ${kind}; make one with: ${newSecretCommand}, and set the same in the webhook's form at the git host.`;
   if (!text.startsWith(tokenPrefix) || isWholeToken(text)) return null;
@@ -75,10 +69,6 @@ export function secretFault(name: SecretName, text: string): string | null {
 function isWholeToken(text: string): boolean {
   const encoded = text.trim().slice(tokenPrefix.length);
   return wholeBase64.test(encoded) && Buffer.from(encoded, "base64").length >= leastTokenBytes;
-}
-
-function isPlaceholder(text: string): boolean {
-  return bracketed.test(text) || placeholders.includes(text.toLowerCase());
 }
 
 /** A warning about a secret that works but is unwise. */
@@ -120,13 +110,17 @@ export function readSmallFile(path: string, isPrivate: boolean): string {
 }
 
 /**
- * Reads a file that only its owner may read.
+ * Reads the small file that a setting names.
  *
- * @param variable the setting that names it
+ * @param isPrivate refuses a file that other users can read
  */
-export function readPrivateFile(variable: string, path: string): string | { readonly fault: string } {
+export function readNamedFile(
+  variable: string,
+  path: string,
+  isPrivate = false,
+): string | { readonly fault: string } {
   try {
-    return readSmallFile(path, true);
+    return readSmallFile(path, isPrivate);
   } catch (error) {
     return { fault: `${variable}: ${(error as Error).message}` };
   }

@@ -36,7 +36,7 @@ function readServiceSettings(env: Environment, faults: string[]) {
     frontSocket: values.FRONT_SOCKET ?? `${values.STATE_PATH}/front.sock`,
     pagePort: values.PAGE_PORT,
     pageUrl: values.PAGE_URL,
-    isBadgePublic: values.PAGE_BADGE.isPublic,
+    isBadgePublic: values.PAGE_BADGE === "1",
     metricsNetworks: values.METRICS_NETWORKS,
     /** The directory of the server, which `run` keeps as its files say; null: there is none. */
     serverPath: values.SERVER_PATH,

@@ -125,8 +125,7 @@ export const serviceVariables = {
     meaning:
       "`1`: anybody may see [the badge](receipts.md#the-badge) of each project, without signing in; of `front` and of `run`",
     fallback: "0",
-    expected: "1 or 0",
-    read: (text: string) => (["0", "1"].includes(text) ? { isPublic: text === "1" } : null),
+    ...oneOf(["1", "0"]),
   },
   METRICS_NETWORKS: {
     meaning: "who may read the [metrics](metrics.md) without a token: as `TRUSTED_PROXIES`",

@@ -2,7 +2,6 @@ import { formatDuration } from "#config/values";
 import { shortCommit } from "#deployments/push";
 import type { Log } from "#log";
 import { keepTrying, pause } from "#platform/async";
-import { isShortage } from "#platform/run-command";
 import type { Store } from "#platform/sqlite";
 import type { DeploymentReport } from "#rollout/report";
 import {
@@ -193,7 +192,7 @@ export function createExecutor(options: ExecutorOptions): Executor {
     const { id, ref, commit } = deployment;
     const what = `It is not known yet whether the script of deployment ${id} still runs`;
     const adopt = () => runner.adopt(deployment);
-    const adoption = await keepTrying(adopt, { what, canPass: isShortage, signal: stopping, log });
+    const adoption = await keepTrying(adopt, { what, signal: stopping, log });
     if (adoption === null) return;
     const fields = { event: `deployment.${adoptionEvents[adoption.kind]}`, deployment: id, ref, commit };
     log.warn(fields, `A service has died while deployment ${id} ran: ${adoptionTexts[adoption.kind]}`);

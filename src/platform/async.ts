@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "#log";
+import { isShortage } from "./run-command.ts";
 
 /**
  * Makes a function that runs works, at most `most` of them at the same time. The others wait, and go on in the order in
@@ -55,30 +56,22 @@ export function repeat(
 
 const retryMs = 1_000;
 
-export interface KeepTryingOptions {
-  /** For the log: what could not be done. */
-  readonly what: string;
-  /** Whether the cause of an error can pass, so that another attempt is worth it. */
-  readonly canPass: (error: unknown) => boolean;
-  readonly signal: AbortSignal;
-  readonly log: Log;
-}
-
 /**
- * Repeats `attempt` every second while it throws errors whose cause can pass.
+ * Repeats `attempt` every second while the machine is short of what it needs, which can pass by itself.
  *
+ * @param options.what for the log: what could not be done
  * @returns the result of `attempt`, or null if `signal` was aborted first
  * @throws any other error of `attempt`
  */
 export async function keepTrying<Result>(
   attempt: () => Promise<Result>,
-  { what, canPass, signal, log }: KeepTryingOptions,
+  { what, signal, log }: { readonly what: string; readonly signal: AbortSignal; readonly log: Log },
 ): Promise<Result | null> {
   while (!signal.aborted) {
     try {
       return await attempt();
     } catch (error) {
-      if (!canPass(error)) throw error;
+      if (!isShortage(error)) throw error;
       log.error({ event: "system.short", err: error }, `${what}; trying again in 1 s`);
       await pause(retryMs, signal);
     }
@@ -122,16 +115,15 @@ export function createLogThrottle<Kind>(
 ): (kind: Kind) => boolean {
   const counts = new Map<Kind, number>();
 
-  function endWindow(kind: Kind): void {
-    const count = counts.get(kind) ?? 0;
+  const endWindow = (kind: Kind) => {
+    const more = (counts.get(kind) ?? 0) - most;
     counts.delete(kind);
-    if (count > most) logMore(kind, count - most);
-  }
-
+    if (more > 0) logMore(kind, more);
+  };
   return (kind) => {
     const count = (counts.get(kind) ?? 0) + 1;
     counts.set(kind, count);
-    if (count === 1) setTimeout(() => endWindow(kind), windowMs).unref();
+    if (count === 1) setTimeout(endWindow, windowMs, kind).unref();
     return count <= most;
   };
 }

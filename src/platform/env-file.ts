@@ -28,19 +28,17 @@ export function rawValue(text: string, name: string): string | null {
 }
 
 /**
- * The text with `name` set to `raw`: in its last line, else after the last one of `behind`, else at the end.
+ * The text with `name` set to `raw`: in its last line, else at the end.
  *
  * @throws CommandError if that would change another variable
  */
-export function withVariable(text: string, name: string, raw: string, behind: string): string {
+export function withVariable(text: string, name: string, raw: string): string {
   const lines = text.split("\n");
   const at = lines.findLastIndex((one) => nameIn(one) === name);
-  const neighbour = lines.findLastIndex((one) => nameIn(one) === behind);
-  const end = lines.at(-1) === "" ? lines.length - 1 : lines.length;
-  const place = at >= 0 ? at : neighbour >= 0 ? neighbour + 1 : end;
-  const start = at >= 0 ? lines[at]?.slice(0, lines[at].indexOf("=") + 1) : `${name}=`;
-  const added = place === lines.length ? [`${start}${raw}`, ""] : [`${start}${raw}`];
-  return checked(text, lines.toSpliced(place, at >= 0 ? 1 : 0, ...added).join("\n"), name);
+  if (at < 0 && lines.at(-1) !== "") lines.push("");
+  const place = at < 0 ? lines.length - 1 : at;
+  const start = at < 0 ? `${name}=` : lines[at]?.slice(0, lines[at].indexOf("=") + 1);
+  return checked(text, lines.toSpliced(place, at < 0 ? 0 : 1, `${start}${raw}`).join("\n"), name);
 }
 
 /** The text without any line that sets `name`. @throws as above */

@@ -105,16 +105,28 @@ export function inheritedOwner(directory: string): Access["owner"] {
  *
  * @throws the system's error; then the file is unchanged
  */
-export function replaceFile(path: string, text: string, access: Access): void {
+export function replaceFile(path: string, text: string, { mode, owner }: Access): void {
   const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`);
   try {
-    write(unfinished, text, access);
+    using file = openFile(unfinished, "wx");
+    writeFileSync(file.fd, text);
+    if (owner) fchownSync(file.fd, owner.uid, owner.gid);
+    fchmodSync(file.fd, mode);
+    fsyncSync(file.fd);
     renameSync(unfinished, path);
   } catch (error) {
     rmSync(unfinished, { force: true });
     throw error;
   }
-  syncDirectory(dirname(path));
+  // Without it, the name may lead to the old file again after a power cut.
+  try {
+    using directory = openFile(dirname(path), "r");
+    fsyncSync(directory.fd);
+  } catch (error) {
+    // A write-only directory, or a file system that cannot sync directories: the file is replaced anyway.
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (!["EACCES", "EPERM", "EINVAL", "ENOTSUP"].includes(code)) throw error;
+  }
 }
 
 /**
@@ -127,26 +139,6 @@ export function rewriteFile(path: string, text: string, like: string = path): vo
   const mode = model ? model.mode & 0o777 : 0o600;
   const owner = model && ownUid() === 0 ? { uid: model.uid, gid: model.gid } : null;
   replaceFile(before ? realpathSync(path) : path, text, { mode, owner });
-}
-
-function write(path: string, text: string, { mode, owner }: Access): void {
-  using file = openFile(path, "wx");
-  writeFileSync(file.fd, text);
-  if (owner) fchownSync(file.fd, owner.uid, owner.gid);
-  fchmodSync(file.fd, mode);
-  fsyncSync(file.fd);
-}
-
-/** Without it, the name may lead to the old file again after a power cut. */
-function syncDirectory(directory: string): void {
-  try {
-    using file = openFile(directory, "r");
-    fsyncSync(file.fd);
-  } catch (error) {
-    // A write-only directory, or a file system that cannot sync directories: the file is replaced anyway.
-    const { code = "" } = error as NodeJS.ErrnoException;
-    if (!["EACCES", "EPERM", "EINVAL", "ENOTSUP"].includes(code)) throw error;
-  }
 }
 
 /** A user of this machine, and what a program needs to run as that user. */

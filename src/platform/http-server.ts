@@ -149,30 +149,27 @@ const maxHeaders = 100;
 /** Checks for every path, on the headers alone: their number, the version, one Host, an unambiguous framing. */
 export function checkHead(request: IncomingMessage): Refusal | null {
   const { rawHeaders, headers, headersDistinct, httpVersion } = request;
-  if (rawHeaders.length / 2 >= maxHeaders) {
-    return closingRefusal("headers_too_large", `The request has ${maxHeaders} header fields or more.`);
-  }
-  if (httpVersion !== "1.1" && httpVersion !== "1.0") {
-    return closingRefusal("malformed_request", `This service speaks HTTP/1.1, not HTTP/${httpVersion}.`);
-  }
+  const closing = "refused";
+  const code = "malformed_request";
+  if (rawHeaders.length / 2 >= maxHeaders)
+    return {
+      code: "headers_too_large",
+      detail: `The request has ${maxHeaders} header fields or more.`,
+      closing,
+    };
+  if (httpVersion !== "1.1" && httpVersion !== "1.0")
+    return { code, detail: `This service speaks HTTP/1.1, not HTTP/${httpVersion}.`, closing };
   const hostCount = headersDistinct.host?.length ?? 0;
-  if (hostCount > 1) return closingRefusal("malformed_request", "The request has two Host headers.");
-  if (hostCount === 0 && httpVersion === "1.1") {
-    return closingRefusal("malformed_request", "The request has no Host header.");
-  }
+  if (hostCount > 1 || (hostCount === 0 && httpVersion === "1.1"))
+    return { code, detail: `The request has ${hostCount} Host headers instead of one.`, closing };
   const coding = headers["transfer-encoding"];
-  const isPlainChunked = coding === undefined || (coding === "chunked" && httpVersion === "1.1");
-  if (isPlainChunked) return null;
-  return closingRefusal("malformed_request", "The only Transfer-Encoding accepted is chunked, on HTTP/1.1.");
+  if (coding === undefined || (coding === "chunked" && httpVersion === "1.1")) return null;
+  return { code, detail: "The only Transfer-Encoding accepted is chunked, on HTTP/1.1.", closing };
 }
 
 /** The Content-Length, which Node has checked to be a number, or 0. */
 export function declaredBytes(request: IncomingMessage): number {
   return Number(request.headers["content-length"] ?? 0);
-}
-
-function closingRefusal(code: HttpProblemCode, detail: string): Refusal {
-  return { code, detail, closing: "refused" };
 }
 
 /**

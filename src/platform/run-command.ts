@@ -202,11 +202,6 @@ export function isShortage(error: unknown): boolean {
   return ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"].includes((error as NodeJS.ErrnoException).code ?? "");
 }
 
-/** True for any error of the operating system, as against a fault in this program. */
-export function isSystemError(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).errno !== undefined;
-}
-
 /**
  * A prefix of a command line that runs it as `user`; null: as the user of this process. Node can set uid and gid of a child
  * too, but takes all other groups away from it.

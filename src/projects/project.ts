@@ -209,7 +209,12 @@ export class Project {
   async dryRun(push: Push): Promise<Would> {
     const { store } = this;
     const running = findRunning(store);
-    const recorded = undone(store, () => recordPush(store, push));
+    const recorded = store.transaction(() => {
+      store.run("SAVEPOINT before");
+      const made = recordPush(store, push);
+      store.run("ROLLBACK TO before");
+      return made;
+    });
     if (recorded.kind === "duplicate")
       return { duplicate: { deployment: recorded.deployment, detail: recorded.detail } };
     const problem = await checkScript(this.script());
@@ -342,20 +347,6 @@ export function listStatePaths(statePath: string): readonly string[] {
   const directory = join(statePath, "projects");
   const names = existsSync(directory) ? readdirSync(directory) : [];
   return [statePath, ...names.map((name) => join(directory, name))];
-}
-
-/** The result of `write`, whose transaction is rolled back. */
-function undone<Result>(store: Store, write: () => Result): Result {
-  const undo = { result: undefined as Result | undefined };
-  try {
-    return store.transaction(() => {
-      undo.result = write();
-      throw undo;
-    });
-  } catch (error) {
-    if (error !== undo) throw error;
-    return undo.result as Result;
-  }
 }
 
 /** All projects of a service. It follows the files of their settings. */

@@ -18,7 +18,7 @@ import {
 } from "#deployments/push";
 import { recordPush } from "#deployments/queue";
 import { findDeployment } from "#deployments/store";
-import { atMost, createLogThrottle, pause } from "#platform/async";
+import { createLogThrottle, pause } from "#platform/async";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 import type { Project, ProjectRegistry, Shared } from "./project.ts";
 
@@ -39,9 +39,8 @@ const longestSilenceMs = 10_000;
 const mostListed = 2_000;
 const longestPushBytes = 16 * 1024;
 const leastUsesMs = 500;
-/** A dry run can start programs. Of a `front` that asks for more, the others get no answer. */
-const mostDryRuns = 16;
-const dryRunsAtOnce = 2;
+/** A dry run can start programs. Of a `front` that asks for more at once, the others get no answer. */
+const mostDryRuns = 4;
 /** Ids whose files are gone are kept for long after that: a power cut may bring a file back. */
 const mostIds = 20_000;
 const linesPerMinute = 10;
@@ -66,7 +65,6 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   let heardAtMs: number | null = null;
   let usesNotedAtMs = Number.NEGATIVE_INFINITY;
   let dryRuns = 0;
-  const dryRunInTurn = atMost(dryRunsAtOnce);
   let restsUntilMs = Number.NEGATIVE_INFINITY;
   const mayLog = createLogThrottle<string>(linesPerMinute, 60_000, (event, count) =>
     log.warn({ event: "spool.more", kind: event, count }, `${count} more of ${event}`),
@@ -82,7 +80,6 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       await pause(Math.max(0, restsUntilMs - performance.now()), stopping);
     }
     prune();
-    if (failure !== null) log.info({ event: "spool.read" }, "The spool can be read again");
     failure = null;
   }
 
@@ -227,7 +224,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       if (!isKnown || dryRuns >= mostDryRuns) return { would: null };
       dryRuns += 1;
       try {
-        return { would: await dryRunInTurn(() => project.dryRun(offer.push)) };
+        return { would: await project.dryRun(offer.push) };
       } finally {
         dryRuns -= 1;
       }

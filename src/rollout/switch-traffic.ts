@@ -107,10 +107,10 @@ function replicaOf(service: string, file: string): number {
 export async function waitAllReady(on: ServiceRollout, containers: Containers, mayEnd: boolean = false) {
   const { engine, service, signal } = on;
   const waitFor = async (container: Container) => {
-    const readiness = await waitReady(engine, container.id, service.healthyTimeoutMs, signal);
-    if (readiness.kind === "ready") return readiness.hasHealthCheck ? "healthy" : "steady";
-    if (mayEnd && readiness.kind === "ended" && readiness.exitCode === 0) return "ended";
-    throw await diagnose(engine, container, readiness);
+    const options = { timeoutMs: service.healthyTimeoutMs, mayEnd, signal };
+    const readiness = await waitReady(engine, container.id, options);
+    if (typeof readiness === "string") return readiness;
+    throw await diagnose(engine, container, readiness.fault);
   };
   const areEnded = (states: readonly string[]) =>
     states.length > 0 && states.every((state) => state === "ended");
@@ -122,12 +122,14 @@ export async function waitAllReady(on: ServiceRollout, containers: Containers, m
   return { healthyAfterMs: durationMs, haveEnded: areEnded(result) };
 }
 
+const fell = "was healthy, but fell as soon as it got requests";
+
 /** @throws ProblemError `container_not_healthy` if one was restarted, is gone or is no longer healthy */
 export async function requireStillServing({ engine }: ServiceRollout, containers: Containers): Promise<void> {
   for (const container of containers) {
     const now = await inspectContainer(engine, container.id);
     if (now && isStillReady(now)) continue;
-    throw await diagnose(engine, container, { kind: "fell" });
+    throw await diagnose(engine, container, fell);
   }
 }
 
@@ -146,7 +148,7 @@ export async function checkNewVersion(
   } catch (error) {
     if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh)
       throw error;
-    const { evidence = [] } = (await diagnose(on.engine, fresh, { kind: "fell" })).problem;
+    const { evidence = [] } = (await diagnose(on.engine, fresh, fell)).problem;
     throw new ProblemError({ ...error.problem, evidence }, error);
   }
 }

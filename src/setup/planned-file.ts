@@ -144,10 +144,7 @@ export interface Setting {
 export function withSettings(text: string, settings: readonly Setting[]): string {
   const now = parseEnv(text);
   const wrong = settings.filter(({ name, value, isOpen }) => !now[name] || (!isOpen && now[name] !== value));
-  return wrong.reduce(
-    (before, setting) => withVariable(before, setting.name, written(setting), setting.name),
-    text,
-  );
+  return wrong.reduce((before, setting) => withVariable(before, setting.name, written(setting)), text);
 }
 
 function written({ name, value }: Setting): string {

@@ -32,14 +32,17 @@ test("a rotation keeps the old secret as previous one, all other lines, and the 
   assert.match(secret, /^[0-9a-f]{64}$/);
   assert.equal(
     read(),
-    settings.replace(/WEBHOOK_SECRET=(.*)/, `WEBHOOK_SECRET=${secret}\nWEBHOOK_SECRET_PREVIOUS=$1`),
+    settings.replace(
+      /WEBHOOK_SECRET=(.*)\n([\s\S]*)/,
+      `WEBHOOK_SECRET=${secret}\n$2\nWEBHOOK_SECRET_PREVIOUS=$1\n`,
+    ),
   );
   assert.equal(statSync(path).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(target.cwd), [".env"]);
   assert.ok(!stdout.includes(secret) && !stdout.includes(testSecret), "piped, it shows no secret");
   assert.equal((await hotpush(target, "secret", "rotate")).code, 1, "the rotation is not finished");
   assert.equal((await hotpush(target, "secret", "drop-previous", "--force")).code, 0);
-  assert.equal(read(), settings.replace(/WEBHOOK_SECRET=(.*)/, `WEBHOOK_SECRET=${secret}`));
+  assert.equal(read(), `${settings.replace(/WEBHOOK_SECRET=(.*)/, `WEBHOOK_SECRET=${secret}`)}\n`);
 });
 
 for (const [what, content, args = []] of [

@@ -57,7 +57,7 @@ test("a file that cannot be read, or one beside the variable, is refused", (t) =
   const directory = temporaryDirectory(t);
   for (const [env, reason] of [
     [{ WEBHOOK_SECRET_FILE: join(directory, "none") }, /ENOENT/],
-    [{ WEBHOOK_SECRET_FILE: directory }, /EISDIR/],
+    [{ WEBHOOK_SECRET_FILE: directory }, /is not a regular file/],
     [{ WEBHOOK_SECRET: good, WEBHOOK_SECRET_FILE: directory }, /both set/],
   ] as const) {
     const { text, fault } = readSecretText(env, "WEBHOOK_SECRET");

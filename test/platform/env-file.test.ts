@@ -20,11 +20,11 @@ test("finds in each statement what the service reads", () => {
   for (const statement of statements) {
     const text = `X=1\n${statement}\nY=2\n`;
     assert.equal(rawValue(text, "A") !== null, parseEnv(text).A !== undefined, statement);
-    const changed = withVariable(text, "A", "new", "X");
+    const changed = withVariable(text, "A", "new");
     assert.deepEqual({ ...parseEnv(changed) }, { ...parseEnv(text), A: "new" }, statement);
     const { A: _removed, ...others } = parseEnv(text);
     assert.deepEqual({ ...parseEnv(withoutVariable(changed, "A")) }, others, statement);
   }
   for (const text of ['A="one\ntwo"\nB=1', 'A="1\nB=2\n" # why', "A= \nB=1\nC=2\n"])
-    assert.throws(() => withVariable(text, "A", "3", "B"), { name: "CommandError" });
+    assert.throws(() => withVariable(text, "A", "3"), { name: "CommandError" });
 });

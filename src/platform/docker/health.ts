@@ -5,11 +5,8 @@ import { createRedactor, looksLikeSecretFile, readSecretFile, secretsInVariable 
 import { type Container, execIn, inspectContainer, plainLog } from "./containers.ts";
 import { type Engine, EngineRefusal, getJson } from "./engine.ts";
 
-export type Readiness =
-  | { readonly kind: "ready"; readonly hasHealthCheck: boolean }
-  | { readonly kind: "ended"; readonly exitCode: number }
-  | { readonly kind: "late"; readonly waitedMs: number }
-  | { readonly kind: "restarting" | "unhealthy" | "gone" };
+/** `steady` has no health check; `ended` did so with exit code 0, and may. `fault` is the end of a sentence on the container. */
+export type Readiness = "healthy" | "steady" | "ended" | { readonly fault: string };
 
 const pollMs = 50;
 
@@ -23,8 +20,7 @@ const steadyMs = 3_000;
 export async function waitReady(
   engine: Engine,
   id: string,
-  timeoutMs: number,
-  signal?: AbortSignal,
+  { timeoutMs, mayEnd, signal }: { timeoutMs: number; mayEnd: boolean; signal: AbortSignal },
 ): Promise<Readiness> {
   const startedMs = performance.now();
   const probing = startProbing(engine, id);
@@ -32,7 +28,8 @@ export async function waitReady(
     for (;;) {
       const hasPassed = probing.hasPassed();
       const container = await inspectContainer(engine, id);
-      const readiness = readinessOf(container, performance.now() - startedMs, timeoutMs, hasPassed);
+      const waitedMs = performance.now() - startedMs;
+      const readiness = readinessOf(container, { waitedMs, timeoutMs, mayEnd, hasPassed });
       if (readiness) return readiness;
       await sleep(pollMs, undefined, { signal });
     }
@@ -44,24 +41,27 @@ export async function waitReady(
 /**
  * The readiness of `container` after `waitedMs`, or null while it is undecided.
  *
- * @param hasPassed whether its health check has passed, though Docker may not have run it yet
+ * @param options.hasPassed whether its health check has passed, though Docker may not have run it yet
  */
 export function readinessOf(
   container: Container | null,
-  waitedMs: number,
-  timeoutMs: number,
-  hasPassed: boolean = false,
+  options: { waitedMs: number; timeoutMs: number; mayEnd: boolean; hasPassed: boolean },
 ): Readiness | null {
-  if (container === null) return { kind: "gone" };
+  const { waitedMs, timeoutMs, mayEnd, hasPassed } = options;
+  if (container === null) return { fault: "was removed by somebody else before it was healthy" };
   const { status, health, exitCode, restartCount } = container;
-  if (status === "restarting" || restartCount > 0) return { kind: "restarting" };
-  if (status === "exited" || status === "dead" || status === "removing") return { kind: "ended", exitCode };
-  if (health === "unhealthy") return { kind: "unhealthy" };
+  if (status === "restarting" || restartCount > 0)
+    return { fault: "crashed and was restarted before it was healthy" };
+  if (status === "exited" || status === "dead" || status === "removing")
+    return mayEnd && exitCode === 0
+      ? "ended"
+      : { fault: `ended with exit code ${exitCode} before it was healthy` };
+  if (health === "unhealthy") return { fault: "is unhealthy: its health check failed too often" };
   if (status === "running" && (health === "healthy" || (health === "starting" && hasPassed)))
-    return { kind: "ready", hasHealthCheck: true };
-  if (status === "running" && health === null && waitedMs >= steadyMs)
-    return { kind: "ready", hasHealthCheck: false };
-  return waitedMs > timeoutMs ? { kind: "late", waitedMs } : null;
+    return "healthy";
+  if (status === "running" && health === null && waitedMs >= steadyMs) return "steady";
+  if (waitedMs <= timeoutMs) return null;
+  return { fault: `was not healthy after ${formatDuration(waitedMs)} (last: ${health ?? "running"})` };
 }
 
 /** Whether the container has ended with exit code 0. */
@@ -144,35 +144,14 @@ async function passes(engine: Engine, id: string, command: readonly string[]): P
   }
 }
 
-/** Why a new container does not stay in service. */
-export type Finding = Readiness | { readonly kind: "fell" };
-
-/** Explains why `container` is not ready, with its last health output and its last log lines. */
-export async function diagnose(
-  engine: Engine,
-  container: Container,
-  readiness: Finding,
-): Promise<ProblemError> {
+/** Explains the `fault` of `container`, with its last health output and its last log lines. */
+export async function diagnose(engine: Engine, container: Container, fault: string): Promise<ProblemError> {
   const now = (await inspectContainer(engine, container.id)) ?? container;
   return new ProblemError({
     code: "container_not_healthy",
-    detail: `Container ${container.name} ${reasonOf(readiness, now)}.`,
+    detail: `Container ${container.name} ${fault}.`,
     evidence: await evidenceOf(engine, now, [`/containers/${container.id}`]),
   });
-}
-
-function reasonOf(readiness: Finding, { health, exitCode }: Container): string {
-  const waited = readiness.kind === "late" ? formatDuration(readiness.waitedMs) : "";
-  const reasons: Readonly<Record<Finding["kind"], string>> = {
-    ended: `ended with exit code ${exitCode} before it was healthy`,
-    restarting: "crashed and was restarted before it was healthy",
-    unhealthy: "is unhealthy: its health check failed too often",
-    late: `was not healthy after ${waited} (last: ${health ?? "running"})`,
-    gone: "was removed by somebody else before it was healthy",
-    fell: "was healthy, but fell as soon as it got requests",
-    ready: "is healthy",
-  };
-  return reasons[readiness.kind];
 }
 
 /** The parts of a container that may hold secrets. */

@@ -21,7 +21,7 @@ test("the log and health output of a failed container hide its secrets", async (
   const engine = await engineWithContainer(t);
   const container = await inspectContainer(engine, "abc");
   assert.ok(container);
-  const { problem } = await diagnose(engine, container, { kind: "unhealthy" });
+  const { problem } = await diagnose(engine, container, "is unhealthy");
   const [healthTitle, health, logTitle, logLine] = problem.evidence ?? [];
   assert.deepEqual([healthTitle, logTitle], ["Last health check:", "Last log lines:"]);
   assert.deepEqual([health, logLine], [`  sick: ${redactedLog}`, `  ${redactedLog}`]);
