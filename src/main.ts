@@ -3,6 +3,7 @@ import type { RunningFront } from "#front/front";
 import { cleanOutput } from "#platform/terminal";
 import type { Log } from "./log.ts";
 import { exitCodeOf, ProblemError, refuseOtherSystems } from "./problems.ts";
+import type { startRun } from "./run.ts";
 
 /** How much longer than the grace of a running deployment stopping may take. */
 const stopMarginMs = 4_500;
@@ -57,10 +58,16 @@ async function main(role: Role): Promise<void> {
     : projectFiles.readProjectFiles({ projectsPath: projectsPath ?? "", secretsPath, log });
   const shared = { service, files, stopping: stopping.signal, log };
   let front: RunningFront | undefined;
-  // `run` first, so that the first push finds it.
+  let run: Awaited<ReturnType<typeof startRun>> | undefined;
   const address = () => front?.address ?? null;
-  const run = await runHalf?.startRun({ ...shared, env, isSplit: role === "run", address });
-  front = await frontHalf?.startFront({ ...shared, findFault: () => run?.findFault() ?? null });
+  const findFault = () => {
+    if (runHalf === null) return null;
+    return run ? run.findFault() : "The service is starting.";
+  };
+  // At the same time: `front` offers the first push until `run` takes it.
+  const startingRun = runHalf?.startRun({ ...shared, env, isSplit: role === "run", address });
+  const startingFront = frontHalf?.startFront({ ...shared, findFault });
+  [run, front] = await Promise.all([startingRun, startingFront]);
   const close = async () => {
     stopping.abort();
     await run?.stop();

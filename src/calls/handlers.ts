@@ -21,8 +21,6 @@ import { findDeployment, findPause, listSteps, pauseQueue, resumeQueue } from "#
 import { sendTestMessages } from "#notifications/targets";
 import type { Store } from "#platform/sqlite";
 import type { Project } from "#projects/project";
-import { rolloutState } from "#rollout/lock";
-import { noGoodVersion, previousVersion, readVersions } from "#rollout/versions";
 import { logBytes, logPath, readLog } from "#runner/log-file";
 import type { Caller, ServerContext, Stream } from "./context.ts";
 import { metricsText } from "./metrics.ts";
@@ -110,6 +108,10 @@ export const handlers: Handlers = {
     const commit = wantedCommit(store, wanted);
     // A roll-out identifies its project by this path, whichever path was given for the repository.
     const directory = await project.hostDirectory(project.settings.repoPath);
+    const [{ rolloutState }, { noGoodVersion, previousVersion, readVersions }] = await Promise.all([
+      import("#rollout/lock"),
+      import("#rollout/versions"),
+    ]);
     const rolloutStatePath = stateDirectoryOf(project.script().environment);
     const versions = await readVersions(rolloutState(rolloutStatePath, directory).versionsPath);
     const guarded = queue.findGuarded();

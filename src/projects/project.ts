@@ -1,5 +1,5 @@
 import type { EventEmitter } from "node:events";
-import { existsSync, readdirSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { ProjectSettings } from "#config/project";
 import type { ProjectConfig, ProjectFiles } from "#config/project-files";
@@ -9,7 +9,7 @@ import type { ServiceSettings } from "#config/service";
 import type { Environment } from "#config/settings";
 import { type CatchUp, createCatchUp } from "#deployments/catch-up";
 import { type Checks, createChecks } from "#deployments/checks";
-import type { Deployment } from "#deployments/deployment";
+import type { Deployment, GuardOrder } from "#deployments/deployment";
 import { findLastDeployedCommit, findRunning } from "#deployments/history";
 import { setSubscribers } from "#deployments/outbox";
 import { type MainRef, type Push, refsOf, shortCommit, type Would } from "#deployments/push";
@@ -27,10 +27,10 @@ import {
 import { imagesFor } from "#deployments/watch-images";
 import type { Log } from "#log";
 import { type Notifications, subscribersOf } from "#notifications/notifications";
+import { replaceFile } from "#platform/files";
 import { type RemoteHead, readRemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
 import { readDeploymentReport, removeDeploymentReport } from "#rollout/report";
-import { giveGuardOrder, removeGuardOrder } from "#rollout/requests";
 import { readNewImages } from "#runner/new-images";
 import { createRunner } from "#runner/runner";
 import {
@@ -420,4 +420,20 @@ export class ProjectRegistry {
       if (one.status === "rejected")
         log.error({ event: "project.not_stopped", err: one.reason }, "A project did not stop as it should");
   }
+}
+
+/**
+ * Gives an order to the roll-out of a deployment.
+ *
+ * @param ordersPath a directory of the service: it is made, and users of scripts may pass through it and read
+ * @throws the system's error
+ */
+export function giveGuardOrder(ordersPath: string, deploymentId: number, order: GuardOrder): void {
+  if (mkdirSync(ordersPath, { recursive: true }) !== undefined) chmodSync(ordersPath, 0o711);
+  replaceFile(join(ordersPath, String(deploymentId)), order, { mode: 0o644, owner: null });
+}
+
+/** Removes an order that nobody needs any more. */
+export function removeGuardOrder(ordersPath: string, deploymentId: number): void {
+  rmSync(join(ordersPath, String(deploymentId)), { force: true });
 }

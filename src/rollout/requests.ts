@@ -1,11 +1,10 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { type FileHandle, open, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { serviceAlias } from "#config/server";
 import { formatDuration } from "#config/values";
 import { listContainers, namesOf } from "#platform/docker/containers";
-import { replaceFile } from "#platform/files";
 import { ProblemError } from "#problems";
 import type { SiteRequests } from "#site-requests";
 import type { Answered, Containers, Rollout, ServiceRollout } from "./context.ts";
@@ -456,20 +455,4 @@ function readGuardOrder({ HOTPUSH_ORDERS: path, DEPLOY_ID: id = "" }: NodeJS.Pro
   } catch {
     return null;
   }
-}
-
-/**
- * Gives an order to the roll-out of a deployment.
- *
- * @param ordersPath a directory of the service: it is made, and users of scripts may pass through it and read
- * @throws the system's error
- */
-export function giveGuardOrder(ordersPath: string, deploymentId: number, order: Order): void {
-  if (mkdirSync(ordersPath, { recursive: true }) !== undefined) chmodSync(ordersPath, 0o711);
-  replaceFile(join(ordersPath, String(deploymentId)), order, { mode: 0o644, owner: null });
-}
-
-/** Removes an order that nobody needs any more. */
-export function removeGuardOrder(ordersPath: string, deploymentId: number): void {
-  rmSync(join(ordersPath, String(deploymentId)), { force: true });
 }

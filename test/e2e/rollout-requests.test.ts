@@ -4,8 +4,8 @@ import { get } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { GuardOrder } from "../../src/deployments/deployment.ts";
+import { giveGuardOrder, removeGuardOrder } from "../../src/projects/project.ts";
 import { readDeploymentReport } from "../../src/rollout/report.ts";
-import { giveGuardOrder, removeGuardOrder } from "../../src/rollout/requests.ts";
 import { fastMixture, type LoadResult, startLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import {
