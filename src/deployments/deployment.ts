@@ -111,9 +111,11 @@ export function liveCommit(of: Pick<Deployment, "commit" | "checkedOutCommit">):
 
 /** How a run of the deploy script ended. */
 export interface Ending {
-  readonly state: "succeeded" | "failed" | "timed_out" | "cancelled" | "interrupted";
+  readonly state: "succeeded" | "failed" | "timed_out" | "cancelled" | "interrupted" | "skipped";
   readonly exitCode: number | null;
   readonly problem: Problem | null;
+  /** Why the script was not run, if it was skipped. */
+  readonly skipReason?: string;
 }
 
 /** The script never ran, because the machine ran short of something at the last moment. */
@@ -130,22 +132,25 @@ export interface Run {
   readonly end: (reason: "cancelled" | "interrupted", graceMs: number) => void;
 }
 
-export type Start =
-  | { readonly kind: "started"; readonly run: Run }
-  /** It cannot run: the deployment has failed, and `problem` says what to fix. */
+export type Start = { readonly kind: "started"; readonly run: Run } | NotDeployed;
+
+/** Why the script of a deployment does not run. */
+export type NotDeployed =
+  /** It cannot: the deployment has failed, and `problem` says what to fix. */
   | { readonly kind: "refused"; readonly problem: Problem }
-  /** It need not run. */
+  /** It need not. */
   | { readonly kind: "skipped"; readonly reason: string }
-  /** It goes back into the queue until the remote can be asked again; with `rest`, the git host. */
-  | { readonly kind: "wait"; readonly reason: string; readonly rest?: Rest }
-  /** The machine is short of something at the moment: a later attempt can work. */
-  | { readonly kind: "try-again"; readonly detail: string };
+  /** It goes back into the queue. Without `rest`, until the remote can be asked again. */
+  | { readonly kind: "wait"; readonly reason: string; readonly rest?: Rest };
 
 /** How long a deployment that waits is not looked at. The shorter time counts if a signed delivery has come since the look. */
 export interface Rest {
   readonly leastMs: number;
   readonly mostMs: number;
 }
+
+/** The machine is short of something at the moment: a later attempt can work. */
+export const soon: Rest = { leastMs: 2_000, mostMs: 2_000 };
 
 /** What is left of a run after its service died. */
 export type Adoption =

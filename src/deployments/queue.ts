@@ -1,34 +1,48 @@
-import { branchOf } from "#deployments/push";
-import type { Row, Store } from "#platform/sqlite";
-import { type Deployment, isFinished, type Trigger } from "./deployment.ts";
+import { shortCommit } from "#deployments/push";
+import type { Log } from "#log";
+import { keepTrying, pause } from "#platform/async";
+import type { Store } from "#platform/sqlite";
+import type { DeploymentReport } from "#rollout/report";
 import {
+  type Deployment,
+  type Ending,
+  type Rest,
+  type RolloutExchange,
+  type Run,
+  type Runner,
+  soon,
+  stateTexts,
+} from "./deployment.ts";
+import { findRunning, pruneHistory } from "./history.ts";
+import { recordStatement } from "./receipt.ts";
+import {
+  cancelledEnding,
   cancelQueued,
-  createExecutor,
-  type ExecutorOptions,
-  isTakenBack,
-  logCancelled,
+  type DeploymentRequest,
+  isCancelRequested,
+  noteCancel,
+  recordRequest,
+  resume,
+  settle,
   takeBack,
-} from "./execute.ts";
-import { findLastGood, findRunning } from "./history.ts";
-import type { DeploymentSummary, Push, PushRecord } from "./push.ts";
+} from "./record.ts";
 import {
   claimNext,
   findDeployment,
-  findPause,
   hasDeployment,
-  insertDeployment,
-  isAfter,
+  IllegalTransition,
   isReady,
-  isUnasked,
+  putBack,
   selectDeployments,
-  transition,
 } from "./store.ts";
 
 export interface Queue {
-  /** Starts to run deployments: first what an earlier service left behind, then what is queued. */
+  /**
+   * Starts to run deployments: first what an earlier service left behind, then what is queued. A script that still runs is
+   * adopted, one that has ended is recorded as it ended, and one that is gone was interrupted and runs again, three times at
+   * most. A deployment that was being cancelled is cancelled in each case.
+   */
   readonly start: () => void;
-  /** Records a push. Call it in a transaction, and `wake` when that is on disk. */
-  readonly record: (push: Push) => PushRecord;
   /** Records a deployment that no push asked for, and starts it if nothing runs. @throws if it cannot be written to disk */
   readonly request: (request: DeploymentRequest) => Deployment;
   /** Starts what is queued, if nothing runs. */
@@ -47,32 +61,63 @@ export interface Queue {
   readonly findGuarded: () => Deployment | null;
   /** Has that deployment go back to the version before; then it fails. @throws the system's error */
   readonly goBack: (deploymentId: number) => void;
-  /** Starts nothing more. Lets the running deployment go on for `graceMs`, then interrupts it. */
+  /** Starts nothing more. Lets the running deployment go on for `graceMs`, then interrupts it, so that the next service reruns it. */
   readonly stop: (graceMs: number) => Promise<void>;
 }
 
-export interface QueueOptions extends Omit<ExecutorOptions, "stopping"> {
+export interface QueueOptions {
+  readonly store: Store;
+  readonly runner: Runner;
+  readonly exchange: RolloutExchange;
   /** Whether nothing more may be started here: the project was removed. */
   readonly isHeld: () => boolean;
   /** Makes the right to run, which projects share. */
   readonly makeTurn: (onFree: () => void) => Turn;
+  /** Called for each deployment that starts, goes live, ends or waits again here, when that is on disk. */
+  readonly onChange: (deploymentId: number, isRunning: boolean) => void;
+  /** Called when the script of a deployment was started. */
+  readonly onStart: (deployment: Deployment) => void;
+  /** How long a deployment that waits for its remote rests. */
+  readonly askEveryMs: () => number;
+  readonly log: Log;
 }
 
 const lookIntervalMs = 1_000;
+/** How long a cancelled script may take to end by itself: as long as at its time-out. */
+const cancelGraceMs = 15_000;
+/** How long an interrupted script may take to end by itself before it is killed. */
+const interruptGraceMs = 2_000;
+
+/** The deployment that is executed. */
+interface Current {
+  readonly id: number;
+  /** null until its script is started. */
+  run: Run | null;
+  /** Aborted when somebody cancels it. */
+  readonly cancelled: AbortController;
+}
 
 /**
- * Runs the deployments of a project one at a time, in the order of the queue. Three things make sure that only one runs:
- * this queue, the database, and the lock that a running script holds.
+ * Runs the deployments of a project one at a time, in the order of the queue: each from its claim to its recorded ending. Three
+ * things make sure that only one runs: this queue, the database, and the lock that a running script holds.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { store, isHeld, onChange, exchange, makeTurn, log } = options;
+  const { store, runner, exchange, isHeld, onChange, onStart, makeTurn, askEveryMs, log } = options;
   const turn = makeTurn(wake);
-  const controller = new AbortController();
-  const executor = createExecutor({ ...options, stopping: controller.signal });
+  const stop = new AbortController();
+  const stopping = stop.signal;
+  const persist = <Result>(write: () => Result) => writeOnDisk(options, stopping, write);
   let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
   /** What `stop` waits for. */
   let work: Promise<void> = Promise.resolve();
   let lookTimer: NodeJS.Timeout | undefined;
+  let current: Current | null = null;
+  let isInterrupting = false;
+  let lastWaitReason: string | null = null;
+  /** Of what waits for something else than its turn: when its last look began, and until when it rests, by a clock that never jumps. */
+  const rests = new Map<number, Rest & { readonly lookedAtMs: number }>();
+  let lookedAtMs = 0;
+  let shortenedAtMs = Number.NEGATIVE_INFINITY;
 
   /** Nothing else starts until `task` is done. */
   function occupy(task: () => Promise<void>): void {
@@ -89,33 +134,159 @@ export function createQueue(options: QueueOptions): Queue {
   function wake(): void {
     if (mode !== "idle") return;
     try {
-      const resting = executor.resting();
+      const resting = listResting();
       const isQueued = hasDeployment(store, isReady, JSON.stringify(resting));
       if (isHeld() || !isQueued) {
         turn.leave();
         return;
       }
       const claimed = turn.claim(() => store.transaction(() => claimNext(store, resting)));
-      if (claimed) occupy(() => executor.execute(claimed));
+      if (claimed) occupy(() => execute(claimed));
     } catch (error) {
       turn.leave();
       log.error({ event: "store.failed", err: error }, "The queue could not be read; trying again in 1 s");
     }
   }
 
+  /** Starts the script of a claimed deployment. Resolves when its ending is recorded, or that it waits. */
+  async function execute(deployment: Deployment): Promise<void> {
+    const { cancelled } = begin(deployment);
+    lookedAtMs = performance.now();
+    onChange(deployment.id, true);
+    const start = await runner.start(deployment, AbortSignal.any([stopping, cancelled.signal]));
+    if (start.kind === "wait") return await rest(deployment, start.reason, start.rest);
+    if (start.kind === "refused")
+      return await record(deployment, { ...failedEnding, problem: start.problem });
+    if (start.kind === "skipped")
+      return await record(deployment, { ...skippedEnding, skipReason: start.reason });
+    logState(log, deployment, "running");
+    onStart(deployment);
+    await watch(deployment, start.run);
+  }
+
+  function begin({ id }: Deployment): Current {
+    current = { id, run: null, cancelled: new AbortController() };
+    return current;
+  }
+
+  const isCancelled = () => current?.cancelled.signal.aborted ?? false;
+
+  async function watch(deployment: Deployment, run: Run): Promise<void> {
+    if (current) current.run = run;
+    if (isCancelled()) run.end("cancelled", cancelGraceMs);
+    if (isInterrupting) run.end("interrupted", interruptGraceMs);
+    const stopWatching = watchRollout(deployment, options, stopping);
+    const ending = await run.ended;
+    stopWatching();
+    if (ending.state !== "not_started") return await record(deployment, ending);
+    runner.tidy(deployment.id);
+    await rest(deployment, ending.detail, soon);
+  }
+
+  async function rest(deployment: Deployment, waitReason: string, given?: Rest): Promise<void> {
+    if (isCancelled()) return await record(deployment, cancelledEnding);
+    const { id, ref, commit } = deployment;
+    const { leastMs, mostMs } = given ?? { leastMs: askEveryMs(), mostMs: askEveryMs() };
+    const nowMs = performance.now();
+    rests.set(id, { lookedAtMs, leastMs: nowMs + leastMs, mostMs: nowMs + mostMs });
+    await persist(() => putBack(store, deployment, waitReason));
+    const fields = { event: "deployment.waits", deployment: id, ref, commit };
+    if (waitReason !== lastWaitReason) log.info(fields, `Deployment ${id} waits: ${waitReason}`);
+    current = null;
+    lastWaitReason = waitReason;
+    onChange(id, false);
+  }
+
+  /** The deployments that are not to be started yet. The shorter rest counts for those whose last look began before a delivery. */
+  function listResting(): readonly number[] {
+    const nowMs = performance.now();
+    for (const [id, one] of rests) {
+      const untilMs = shortenedAtMs > one.lookedAtMs ? one.leastMs : one.mostMs;
+      if (untilMs <= nowMs) rests.delete(id);
+    }
+    return [...rests.keys()];
+  }
+
+  async function record(deployment: Deployment, ending: Ending): Promise<void> {
+    const { id } = deployment;
+    const report = exchange.read(id);
+    // One transaction: in between another instance may record a newer push, which supersedes an interrupted one.
+    const recorded = await persist(() => {
+      recordRollout(store, deployment, report);
+      if (report.isTakenBack) takeBack(store, id);
+      const settled = settle(store, deployment, ending);
+      const ended = findDeployment(store, id);
+      if (ended?.state === "succeeded") recordStatement(store, ended, report);
+      // While this service stops, the next one decides about an interrupted deployment.
+      const gaveUp = stopping.aborted ? null : resume(store, id);
+      return { ended, ending: gaveUp ?? settled };
+    });
+    // From now on a cancellation finds it in the queue, if anywhere.
+    current = null;
+    const told = recorded?.ending ?? ending;
+    logState(log, recorded?.ended ?? deployment, told.state, told);
+    onChange(id, false);
+    tidy(id);
+    await persist(() => pruneHistory(store));
+  }
+
+  function tidy(id: number): void {
+    runner.tidy(id);
+    exchange.tidy(id);
+  }
+
+  async function recover(): Promise<void> {
+    const unfinished =
+      "WHERE project = $project AND state IN ('running', 'interrupted') ORDER BY queue_order";
+    for (const deployment of selectDeployments(store, unfinished)) {
+      if (deployment.state === "running") await recoverRunning(deployment);
+      else {
+        tidy(deployment.id);
+        await persist(() => resume(store, deployment.id));
+      }
+    }
+  }
+
+  async function recoverRunning(deployment: Deployment): Promise<void> {
+    const { id, ref, commit } = deployment;
+    const what = `It is not known yet whether the script of deployment ${id} still runs`;
+    const adopt = () => runner.adopt(deployment);
+    const adoption = await keepTrying(adopt, { what, signal: stopping, log });
+    if (adoption === null) return;
+    const [event, text] = adoptions[adoption.kind];
+    const fields = { event: `deployment.${event}`, deployment: id, ref, commit };
+    log.warn(fields, `A service has died while deployment ${id} ran: ${text}`);
+    const { cancelled } = begin(deployment);
+    if (isCancelRequested(store, id)) cancelled.abort();
+    if (adoption.kind === "alive") return await watch(deployment, adoption.run);
+    if (adoption.kind === "gone") return await record(deployment, diedWithService);
+    await record(deployment, isCancelled() ? cancelledEnding : adoption.ending);
+  }
+
+  function cancelCurrent(id: number, by: string | null): boolean {
+    if (current?.id !== id) return false;
+    try {
+      noteCancel(store, id, by);
+    } finally {
+      current.cancelled.abort();
+      current.run?.end("cancelled", cancelGraceMs);
+    }
+    return true;
+  }
+
   function cancelWaiting(id: number, by: string | null): boolean {
-    if (!store.transaction(() => cancelQueued(store, id, by))) return false;
-    logCancelled(log, id);
+    const waiting = store.transaction(() => cancelQueued(store, id, by));
+    if (waiting === null) return false;
+    logState(log, waiting, "cancelled");
     onChange(id, false);
     return true;
   }
 
   return {
     start() {
-      occupy(executor.recover);
+      occupy(recover);
       lookTimer = setInterval(wake, lookIntervalMs).unref();
     },
-    record: (push) => recordPush(store, push),
     request(request) {
       const deployment = store.transaction(() => recordRequest(store, request));
       wake();
@@ -123,10 +294,10 @@ export function createQueue(options: QueueOptions): Queue {
     },
     wake,
     lookSoon() {
-      executor.shortenRests();
+      shortenedAtMs = performance.now();
       wake();
     },
-    cancel: (id, by = null) => executor.cancel(id, by) || cancelWaiting(id, by),
+    cancel: (id, by = null) => cancelCurrent(id, by) || cancelWaiting(id, by),
     findGuarded() {
       const running = findRunning(store);
       return running !== null && exchange.read(running.id).isGuarding ? running : null;
@@ -137,114 +308,133 @@ export function createQueue(options: QueueOptions): Queue {
     },
     async stop(graceMs) {
       mode = "stopping";
-      controller.abort();
+      stop.abort();
       clearInterval(lookTimer);
-      const timer = setTimeout(executor.interrupt, graceMs);
+      const timer = setTimeout(() => {
+        isInterrupting = true;
+        current?.run?.end("interrupted", interruptGraceMs);
+      }, graceMs);
       await work;
       clearTimeout(timer);
     },
   };
 }
 
-/**
- * Records a push as a deployment. Call it in a transaction. Where its branch is, is asked when it starts. The newest push
- * of a branch waits and supersedes those that waited before it. The same delivery again makes no second deployment; if
- * the first one failed it is queued again, because "Redeliver" means "try again".
- */
-export function recordPush(store: Store, push: Push): PushRecord {
-  const known = store.get("SELECT * FROM deliveries WHERE project = $project AND digest = ?", push.digest);
-  if (known) return recordAgain(store, known);
-  const deployment = insertDeployment(store, { ...push, trigger: "push" });
-  const sql = `INSERT INTO deliveries (project, digest, deployment_id, ref, commit_id, received_at_ms)
-    VALUES ($project, ?, ?, ?, ?, ?)`;
-  store.run(sql, push.digest, deployment.id, push.ref, push.commit, Date.now());
-  supersedeWaiting(store, deployment);
-  return accepted(store, deployment);
+const failedEnding = { state: "failed", exitCode: null } as const;
+const skippedEnding = { state: "skipped", exitCode: null, problem: null } as const;
+const diedWithService: Ending = {
+  state: "interrupted",
+  exitCode: null,
+  problem: {
+    code: "deployment_interrupted",
+    detail: "deploy.sh ended with its Hotpush and left no exit code.",
+  },
+};
+
+/** What is left of a run after its service died: the event, and its text. */
+const adoptions = {
+  alive: ["adopted", "its script still runs and is adopted"],
+  ended: ["ended_unwatched", "its script ended since then"],
+  gone: ["lost", "nothing of its script is left"],
+} as const;
+
+/** Logs that a deployment has begun, or how it has ended. */
+function logState(
+  log: Log,
+  { id, trigger, ref, commit, attempts, checkedOutCommit }: Deployment,
+  state: Deployment["state"],
+  { exitCode, problem, skipReason }: Partial<Ending> = {},
+): void {
+  const event = `deployment.${state === "running" ? "started" : state}`;
+  const result = { checkedOutCommit, exitCode, code: problem?.code };
+  const fields = { event, deployment: id, trigger, ref, commit, attempt: attempts, ...result };
+  const text = problem?.detail ?? skipReason ?? `${ref} at ${shortCommit(checkedOutCommit ?? commit)}`;
+  log[levels[state] ?? "info"](fields, `Deployment ${id} ${stateTexts[state]}: ${text}`);
 }
 
-function accepted(store: Store, deployment: Deployment): PushRecord {
-  const detail = "The queue of this project is paused. The push is recorded, and waits until hotpush resume.";
-  return { kind: "accepted", deployment: summary(deployment), ...(findPause(store) && { detail }) };
-}
+const levels: Partial<Record<Deployment["state"], "warn" | "error">> = {
+  interrupted: "warn",
+  failed: "error",
+  timed_out: "error",
+};
 
-function recordAgain(store: Store, delivery: Row): PushRecord {
-  const deployment = findDeployment(store, Number(delivery.deployment_id));
-  if (deployment === null) {
-    // It is pruned from the history, and still must not be deployed again.
-    const { deployment_id: id, ref, commit_id: commit, last_state: state } = delivery;
-    const known = { id: Number(id), ref: String(ref), commit: String(commit), state: String(state) };
-    return { kind: "duplicate", deployment: known, detail: duplicateDetail("succeeded") };
-  }
-  const refusal = whyNotAgain(store, deployment);
-  if (refusal !== null) return { kind: "duplicate", deployment: summary(deployment), detail: refusal };
-  const asked = "asked_after = queue_order, asked_attempts = attempts, started_at_ms = NULL";
-  store.run(`UPDATE deployments SET ${asked} WHERE id = ?`, deployment.id);
-  transition(store, deployment, "queued");
-  return accepted(store, { ...deployment, state: "queued" });
-}
-
-/** Whoever has captured a delivery can send it again, so "try again" has an end. */
-const mostAttempts = 10;
-
-/** Why a delivery that comes again is not tried again, or null. */
-function whyNotAgain(store: Store, { id, ref, state, attempts }: Deployment): string | null {
-  if (!["failed", "timed_out", "cancelled"].includes(state)) return duplicateDetail(state);
-  const toDeploy = `To deploy the branch, run on its server: hotpush deploy ${branchOf(ref)}`;
-  if (isTakenBack(store, id)) return `Its version was live and was taken back. ${toDeploy}`;
-  if (attempts >= mostAttempts) return `It was started ${attempts} times. ${toDeploy}`;
-  // A captured delivery must not undo what came after it, such as a roll back.
-  const last = findLastGood(store, [ref]);
-  if (hasDeployment(store, `id = ? AND ${isAfter("queue_order")}`, id, last?.id ?? null)) return null;
-  return `A later deployment of its branch succeeded. ${toDeploy}`;
-}
-
-/** What the sender of a push learns about a deployment. */
-export function summary({ id, ref, commit, state }: Deployment): DeploymentSummary {
-  return { id, ref, commit, state };
-}
-
-function duplicateDetail(state: Deployment["state"]): string {
-  if (!isFinished(state)) return "This delivery is recorded already and waits or runs.";
-  if (state === "superseded") return "A newer push superseded this one, so it is not deployed by itself.";
-  if (state === "skipped") {
-    return "Its deployment was skipped: the history says why. To deploy the branch anyway, run on its server: hotpush deploy";
-  }
-  return "Already deployed. A delivery is deployed only once, but the remote is asked whether the branch has moved. To deploy the same commit again, run on its server: hotpush deploy";
-}
-
-/** A deployment that no git host asked for. */
-export interface DeploymentRequest {
-  readonly trigger: Exclude<Trigger, "push">;
-  readonly ref: string;
-  readonly commit: string;
-  /** Who requested it, as the command reported; null if nobody did, or the command does not know. */
-  readonly requestedBy?: string | null;
-  /** The images that it is for, as name@digest. */
-  readonly images?: readonly string[];
-}
-
-/** Records a deployment that no push asked for, in the same queue. Call it in a transaction. */
-export function recordRequest(store: Store, request: DeploymentRequest): Deployment {
-  const deployment = insertDeployment(store, request);
-  supersedeWaiting(store, deployment);
-  return deployment;
-}
+const pollMs = 200;
 
 /**
- * Supersedes what waits for the same branch, and gives `newest` the first of their places: no branch starves. What a person
- * has asked for is superseded only by a person: whoever can send pushes cannot take it back. New images supersede nothing: they
- * are for the commit that is live.
+ * Watches what the roll-out of a run reports: when the new version went live, which is recorded at once, and whether it is
+ * guarded. If a newer deployment waits meanwhile, or the service stops, the roll-out is asked to end the guard.
+ *
+ * @returns a function that ends the watch
  */
-function supersedeWaiting(store: Store, newest: Deployment): void {
-  if (newest.trigger === "image") return;
-  const isByPerson = newest.trigger === "manual" || newest.trigger === "rollback";
-  const waits = `WHERE state IN ('queued', 'interrupted') AND project = $project AND ref = ? AND id <> ?
-    ${isByPerson ? "" : `AND ${isUnasked}`}`;
-  for (const waiting of selectDeployments(store, waits, newest.ref, newest.id)) {
-    transition(store, waiting, "superseded", { supersededBy: newest.id });
-    const sql = `UPDATE deployments SET queue_order =
-      min(queue_order, (SELECT queue_order FROM deployments WHERE id = ?)) WHERE id = ?`;
-    store.run(sql, waiting.id, newest.id);
+function watchRollout(
+  deployment: Deployment,
+  { store, exchange, onChange }: QueueOptions,
+  stopping: AbortSignal,
+): () => void {
+  let known: Pick<DeploymentReport, "isGuarding" | "liveAtMs"> = { isGuarding: false, liveAtMs: null };
+  let isAskedToEnd = false;
+
+  function look(): void {
+    const report = exchange.read(deployment.id);
+    if (report.isGuarding !== known.isGuarding || report.liveAtMs !== known.liveAtMs) {
+      store.transaction(() => recordRollout(store, deployment, report));
+      known = report;
+      onChange(deployment.id, true);
+    }
+    if (!report.isGuarding || isAskedToEnd || !(stopping.aborted || hasDeployment(store, isNext))) return;
+    exchange.order(deployment.id, "end");
+    isAskedToEnd = true;
+  }
+
+  const timer = setInterval(() => {
+    try {
+      look();
+    } catch {
+      // The disk or the database is busy: the next look does it.
+    }
+  }, pollMs);
+  return () => clearInterval(timer);
+}
+
+const isNext = "project = $project AND state = 'queued' AND wait_reason IS NULL";
+
+/** Records what the roll-out of a run reported, before it is settled. Call it in a transaction. */
+function recordRollout(
+  store: Store,
+  { id, attempts }: Deployment,
+  { liveAtMs, requests, pinned }: DeploymentReport,
+): void {
+  const sql = `UPDATE deployments SET live_at_ms = ?, requests = ?, images = coalesce(?, images)
+    WHERE id = ? AND attempts = ? AND state = 'running'`;
+  const images = pinned && JSON.stringify(pinned);
+  store.run(sql, liveAtMs, requests && JSON.stringify(requests), images, id, attempts);
+}
+
+const persistAgainMs = 1_000;
+
+/**
+ * Records what has happened, in one transaction. It retries until the disk works, so that nothing else starts before; it gives
+ * up when the service stops. An illegal transition is logged and left undone: it would never become legal.
+ *
+ * @returns the result of `write`, or null if nothing was written
+ */
+async function writeOnDisk<Result>(
+  { store, log }: Pick<QueueOptions, "store" | "log">,
+  stopping: AbortSignal,
+  write: () => Result,
+): Promise<Result | null> {
+  for (;;) {
+    try {
+      return store.transaction(write);
+    } catch (error) {
+      const isIllegal = error instanceof IllegalTransition;
+      const text = isIllegal
+        ? "The record does not allow what happened, and stays as it is"
+        : "What happened could not be written to disk; trying again in 1 s";
+      log.error({ event: "store.failed", err: error }, text);
+      if (isIllegal || stopping.aborted) return null;
+      await pause(persistAgainMs, stopping);
+    }
   }
 }
 

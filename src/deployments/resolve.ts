@@ -17,17 +17,14 @@ import type { Store } from "#platform/sqlite";
 import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
 import type { Checks } from "./checks.ts";
-import { type Deployment, liveCommit, type Rest, stateTexts } from "./deployment.ts";
+import { type Deployment, liveCommit, type NotDeployed, stateTexts } from "./deployment.ts";
 import { findLastGood } from "./history.ts";
 import { hasDeployment, isAfter } from "./store.ts";
 
 /** What becomes of a deployment, by where its branch is at the remote. */
 export type Decision =
   | { readonly kind: "deploy"; readonly commit: string; readonly isSigned: boolean }
-  | { readonly kind: "skipped"; readonly reason: string }
-  /** It waits in the queue, and is decided again later. */
-  | { readonly kind: "wait"; readonly reason: string; readonly rest?: Rest }
-  | { readonly kind: "refused"; readonly problem: Problem };
+  | NotDeployed;
 
 export interface Resolver {
   /**

@@ -13,8 +13,9 @@ import type { Deployment, GuardOrder } from "#deployments/deployment";
 import { findLastDeployedCommit, findRunning } from "#deployments/history";
 import { setSubscribers } from "#deployments/outbox";
 import { type MainRef, type Push, refsOf, shortCommit, type Would } from "#deployments/push";
-import { createQueue, type Queue, recordPush, summary, type Turn } from "#deployments/queue";
+import { createQueue, type Queue, type Turn } from "#deployments/queue";
 import { noteSigner } from "#deployments/receipt";
+import { recordPush, summary } from "#deployments/record";
 import { createResolver, type Resolver } from "#deployments/resolve";
 import {
   findPause,

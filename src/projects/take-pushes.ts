@@ -16,7 +16,7 @@ import {
   spoolName,
   type Would,
 } from "#deployments/push";
-import { recordPush } from "#deployments/queue";
+import { recordPush } from "#deployments/record";
 import { findDeployment } from "#deployments/store";
 import { createLogThrottle, pause } from "#platform/async";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
@@ -160,10 +160,9 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   }
 
   function recordOffer({ project: name, push }: Offer): PushRecord {
-    const project = projects.find(name);
-    const made = project ? project.queue.record(push) : recordPush(store.of(name), push);
+    const made = recordPush(store.of(name), push);
     // A delivery that comes again decides nothing, but its branch may have moved.
-    if (made.kind === "duplicate") project?.catchUp.look(push.ref);
+    if (made.kind === "duplicate") projects.find(name)?.catchUp.look(push.ref);
     return made;
   }
 

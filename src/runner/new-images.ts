@@ -16,7 +16,7 @@ const longestDetail = 1_000;
 export async function readNewImages(script: ProjectScript, signal: AbortSignal): Promise<NewImages> {
   const secrets = await printSecrets(script, signal);
   if (secrets.kind !== "printed")
-    return { kind: "fault", detail: secrets.kind === "refused" ? secrets.problem.detail : secrets.detail };
+    return { kind: "fault", detail: secrets.kind === "refused" ? secrets.problem.detail : secrets.reason };
   const { repoPath, user, environment: env, redactor } = script.withSecrets(secrets.values);
   const argv = [join(binDirectory, "hotpush"), "rollout", "--list-new-images"] as const;
   const ending = await runCommand({ argv, cwd: repoPath, env, user, timeoutMs, signal });

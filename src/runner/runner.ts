@@ -2,7 +2,16 @@ import { closeSync, constants, existsSync, lchownSync, openSync, readdirSync, rm
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { formatDuration } from "#config/values";
-import type { Adoption, Deployment, Ending, NotStarted, Run, Runner, Start } from "#deployments/deployment";
+import {
+  type Adoption,
+  type Deployment,
+  type Ending,
+  type NotStarted,
+  type Run,
+  type Runner,
+  type Start,
+  soon,
+} from "#deployments/deployment";
 import { branchOf, shortCommit } from "#deployments/push";
 import type { Decision } from "#deployments/resolve";
 import type { Log } from "#log";
@@ -95,8 +104,8 @@ async function startRun(options: RunnerOptions, deployment: Deployment, signal: 
     if (problem) return { kind: "refused", problem };
     const survivor = await findSurvivor(options.statePath, deployment.id, repoPath);
     if (survivor !== null) {
-      const detail = `The script of deployment ${survivor}, started by an earlier service, still runs.`;
-      return { kind: "try-again", detail };
+      const reason = `The script of deployment ${survivor}, started by an earlier service, still runs.`;
+      return { kind: "wait", reason, rest: soon };
     }
     makeScriptState(options.script);
     const asAsked: Decision = { kind: "deploy", commit: deployment.commit, isSigned: false };
@@ -110,7 +119,7 @@ async function startRun(options: RunnerOptions, deployment: Deployment, signal: 
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    return { kind: "try-again", detail: `The script could not be started: ${message}.` };
+    return { kind: "wait", reason: `The script could not be started: ${message}.`, rest: soon };
   }
 }
 

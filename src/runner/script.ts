@@ -446,12 +446,12 @@ export async function printSecrets(
   { secretCommands, environment: env, user, withSecrets }: ProjectScript,
   signal: AbortSignal,
   timeoutMs: number = 20_000,
-): Promise<Printed | Extract<Start, { kind: "refused" | "try-again" }>> {
+): Promise<Printed | Extract<Start, { kind: "refused" | "wait" }>> {
   const values: Record<string, string> = {};
   for (const [name, argv] of Object.entries(secretCommands)) {
     const running = runCommand({ argv, cwd: "/", env, user, timeoutMs, signal });
     const ending = await running.catch((error: unknown) => notStarted(error));
-    if (ending.kind === "aborted") return { kind: "try-again", detail: `${argv[0]} was stopped.` };
+    if (ending.kind === "aborted") return { kind: "wait", reason: `${argv[0]} was stopped.` };
     const fault = faultOf(ending, timeoutMs);
     if (fault !== null || ending.kind !== "exited") {
       const redactor = withSecrets(values).redactor();

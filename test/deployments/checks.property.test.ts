@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type Check, createChecks } from "../../src/deployments/checks.ts";
 import { type Deployment, liveCommit } from "../../src/deployments/deployment.ts";
 import { findLastGood } from "../../src/deployments/history.ts";
-import { recordRequest } from "../../src/deployments/queue.ts";
+import { recordRequest } from "../../src/deployments/record.ts";
 import { createResolver } from "../../src/deployments/resolve.ts";
 import { claimNext } from "../../src/deployments/store.ts";
 import { git, makeProject } from "../harness/repository.ts";

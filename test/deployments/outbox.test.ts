@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { cancelQueued } from "../../src/deployments/execute.ts";
 import { nextReport, removeReport, setSubscribers } from "../../src/deployments/outbox.ts";
+import { cancelQueued } from "../../src/deployments/record.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { pushOf, record, run, temporaryStore } from "../harness/store.ts";
 

@@ -26,7 +26,7 @@ test("a deployment that is cancelled while it starts is ended as soon as it runs
 test("a cancelled deployment that could not be started is not tried again", async (t) => {
   const { queue, start, untilState } = await startOne(t);
   assert.equal(queue.cancel(1), true);
-  start({ kind: "try-again", detail: "No process could be made." });
+  start({ kind: "wait", reason: "No process could be made." });
   await untilState("cancelled");
 });
 
@@ -91,7 +91,7 @@ test("a project whose script cannot be started leaves its turn to the others", a
     record(store.of(name), pushOf());
     queueOf(t, store.of(name), { start: noteStart }, { makeTurn: turns.make });
   };
-  push("a", { kind: "try-again", detail: "No network." });
+  push("a", { kind: "wait", reason: "No network." });
   await until("it waits to try again", () => started.length === 1);
   push("b", refused);
   t.after(() => store.close());

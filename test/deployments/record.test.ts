@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { settle, takeBack } from "../../src/deployments/execute.ts";
 import { pruneHistory } from "../../src/deployments/history.ts";
-import { recordPush } from "../../src/deployments/queue.ts";
+import { recordPush, resume, settle, takeBack } from "../../src/deployments/record.ts";
 import { claimNext, findDeployment } from "../../src/deployments/store.ts";
 import { createHealthCheck } from "../../src/run.ts";
 import { countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
@@ -74,7 +73,10 @@ test("what is tried again is given up when it was interrupted three times, as at
   const ending = { state: "interrupted", exitCode: null, problem: null } as const;
   const states = Array.from({ length: 3 }, () => {
     const claimed = store.transaction(() => claimNext(store)) ?? assert.fail();
-    store.transaction(() => settle(store, claimed, ending, { doesResume: true }));
+    store.transaction(() => {
+      settle(store, claimed, ending);
+      resume(store, 1);
+    });
     return findDeployment(store, 1)?.state;
   });
   assert.deepEqual(states, ["queued", "queued", "failed"]);

@@ -106,7 +106,7 @@ test("a child left in the background does not keep the next deployment from star
     assert.equal((await service.log.waitForEnding(id)).exitCode, 3);
   }
   endChildren(t, service);
-  assert.ok(!service.log.lines.some(({ event }) => event === "deployment.not_started"));
+  assert.ok(!service.log.lines.some(({ event }) => event === "deployment.waits"));
   assert.ok(childrenOf(service).every((pid) => !isGone(pid)));
   const isOpen = () => openFilesOf(service).some((file) => file.includes("/runs/"));
   await until("nothing of the runs is open", () => !isOpen());
@@ -131,7 +131,7 @@ test("nothing starts beside a script that still runs, though no deployment knows
   t.after(() => holder.kill("SIGKILL"));
   await once(holder.stdout, "data");
   await deliver(service.url, githubPush());
-  const waiting = await service.log.waitFor(({ event }) => event === "deployment.not_started");
+  const waiting = await service.log.waitFor(({ event }) => event === "deployment.waits");
   assert.match(waiting.msg ?? "", /deployment 998/);
   holder.kill("SIGKILL");
   const { attempts } = await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");

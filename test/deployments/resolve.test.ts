@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { settle } from "../../src/deployments/execute.ts";
+import { settle } from "../../src/deployments/record.ts";
 import type { Decision } from "../../src/deployments/resolve.ts";
 import { claimNext } from "../../src/deployments/store.ts";
 import { git } from "../harness/repository.ts";

@@ -7,7 +7,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { pino } from "pino";
 import { pruneHistory } from "../../src/deployments/history.ts";
-import { recordPush } from "../../src/deployments/queue.ts";
+import { recordPush } from "../../src/deployments/record.ts";
 import {
   claimNext,
   findDeployment,

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
-import { settle } from "../../src/deployments/execute.ts";
 import type { CommitId, Push } from "../../src/deployments/push.ts";
-import { recordRequest } from "../../src/deployments/queue.ts";
+import { recordRequest, settle } from "../../src/deployments/record.ts";
 import { createResolver, type Decision, type ResolverOptions } from "../../src/deployments/resolve.ts";
-import { claimNext, findDeployment, putBack, transition } from "../../src/deployments/store.ts";
+import { claimNext, findDeployment, putBack } from "../../src/deployments/store.ts";
 import type { Store } from "../../src/platform/sqlite.ts";
 import { git, makeProject } from "./repository.ts";
 import { pushOf, record, temporaryStore } from "./store.ts";
@@ -30,7 +29,8 @@ export function carryOut(
   if (decision.kind === "deploy") settle(store, claimed, { state, exitCode: null, problem: null });
   if (decision.kind === "refused")
     settle(store, claimed, { state: "failed", exitCode: null, problem: decision.problem });
-  if (decision.kind === "skipped") transition(store, claimed, "skipped", { skipReason: decision.reason });
+  if (decision.kind === "skipped")
+    settle(store, claimed, { state: "skipped", exitCode: null, problem: null, skipReason: decision.reason });
   if (decision.kind === "wait") putBack(store, claimed, decision.reason);
 }
 

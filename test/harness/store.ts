@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
-import { settle } from "../../src/deployments/execute.ts";
 import type { CommitId, Push } from "../../src/deployments/push.ts";
-import { recordPush } from "../../src/deployments/queue.ts";
+import { recordPush, settle } from "../../src/deployments/record.ts";
 import { claimNext, openDeployments } from "../../src/deployments/store.ts";
 import type { OpenStore, Store } from "../../src/platform/sqlite.ts";
 import { type Scope, temporaryDirectory } from "./temporary.ts";

@@ -150,7 +150,7 @@ test("a checkout that changes hands is deployed as its new owner", asRoot, async
   const versions = join(machine.serverStatePath, "projects/alice/rollout/versions");
   giveTo(bob, alice.repoPath);
   await pushTo(service, "alice");
-  const waits = await service.log.waitFor(({ event }) => event === "deployment.not_started");
+  const waits = await service.log.waitFor(({ event }) => event === "deployment.waits");
   assert.match(waits.msg ?? "", /Run: chown -R \d+:\d+ \S+projects\/alice/);
   giveTo(bob, join(machine.serverStatePath, "projects/alice"));
   assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
