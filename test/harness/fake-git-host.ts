@@ -31,8 +31,10 @@ interface FakeKey {
   readonly isReadOnly: boolean;
 }
 
+type Reply = readonly [status: number, body: object | null];
+
 /** A request as it is described, such as `PATCH hooks/{id}`; 1 is the first. */
-export interface DescribedCall {
+interface DescribedCall {
   readonly operation: string;
   readonly number: number;
 }
@@ -49,6 +51,7 @@ export type FakeGitHost = Awaited<ReturnType<typeof startFakeGitHost>>;
 /** @param address where it listens */
 export async function startFakeGitHost(scope: Scope, name: HostName, address = "127.0.0.1") {
   const description = hostDescriptions[name];
+  const isBitbucket = name === "bitbucket-cloud";
   const ajv = new Ajv({ strict: false });
   let lastId = 1_000;
   const host = {
@@ -70,30 +73,29 @@ export async function startFakeGitHost(scope: Scope, name: HostName, address = "
   };
 
   /** The operation that the request is, or null if the description has none. */
-  function describe(request: IncomingMessage, body: unknown): { operation: string; ids: string[] } | null {
-    const url = new URL(request.url ?? "", "http://host");
-    const path = url.pathname.slice(description.prefix.length + 1);
+  function describe(request: IncomingMessage, url: URL, body: unknown) {
     const ids: string[] = [];
+    const path = url.pathname.slice(description.prefix.length + 1);
     const template = path.replaceAll(/\/(\d{4,}|%7B.+?%7D)(?=\/|$)/g, (_, id: string) => {
       ids.push(decodeURIComponent(id));
       return "/{id}";
     });
     const operation = `${request.method} ${template}`;
     const known = description.operations[operation];
-    const fault = (text: string) => void host.faults.push(`${operation}: ${text}`);
+    const expect = (isSo: boolean, text: string) => isSo || host.faults.push(`${operation}: ${text}`);
     if (!url.pathname.startsWith(`${description.prefix}/`) || known === undefined) {
-      fault(`${request.url} is not described`);
+      expect(false, `${request.url} is not described`);
       return null;
     }
     for (const parameter of url.searchParams.keys())
-      if (!known.query?.includes(parameter)) fault(`${parameter} is no parameter`);
-    if (Number(url.searchParams.get("per_page")) > (known.mostPerPage ?? 100)) fault("per_page is too large");
+      expect(known.query?.includes(parameter) === true, `${parameter} is no parameter`);
+    const perPage = Number(url.searchParams.get("per_page"));
+    expect(perPage <= (known.mostPerPage ?? 100), "per_page is too large");
     for (const [header, value] of Object.entries({ "user-agent": "hotpush", ...description.auth }))
-      if (request.headers[header] !== value.replace("{token}", hostToken)) fault(`${header} is wrong`);
-    if (known.body === undefined && body !== null) fault("it takes no body");
-    if (known.body !== undefined && request.headers["content-type"] !== "application/json")
-      fault("content-type");
-    if (known.body !== undefined && !ajv.validate(known.body, body)) fault(ajv.errorsText());
+      expect(request.headers[header] === value.replace("{token}", hostToken), `${header} is wrong`);
+    expect(ajv.validate(known.body ?? { type: "null" }, body), ajv.errorsText());
+    const isJson = request.headers["content-type"] === "application/json";
+    expect(isJson || known.body === undefined, "content-type");
     return { operation, ids };
   }
 
@@ -103,76 +105,56 @@ export async function startFakeGitHost(scope: Scope, name: HostName, address = "
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: a body of any host, which was validated
-  function act(operation: string, [id = "", second = ""]: readonly string[], body: any, page: number) {
+  function act(operation: string, [id = "", second = ""]: readonly string[], body: any, page: number): Reply {
     const [method, collection = ""] = operation.split(/[ /]/);
     const isKey = collection === description.keys;
     const rows: (FakeHook | FakeKey)[] = isKey ? host.keys : host.hooks;
     const index = rows.findIndex((row) => row.id === id);
-    if (id !== "" && index < 0) return [404, { message: "Not Found" }] as const;
-    const send = (guid: string, event: string) =>
+    const sent = host.deliveries.find((one) => one.id === second);
+    if ((id !== "" && index < 0) || (second !== "" && sent === undefined)) return [404, {}];
+    if (/(?:deliveries|events)$/.test(operation)) return [200, host.deliveries.map(showDelivery)];
+    if (sent !== undefined || operation.endsWith("/pings")) {
+      const { guid, event } = sent ?? { guid: `ping-${newId()}`, event: "ping" };
       host.deliveries.unshift({ id: newId(), guid, event, status: host.answeredStatus });
-    if (operation.endsWith("/pings")) {
-      send(`ping-${newId()}`, "ping");
-      return [204, null] as const;
-    }
-    if (/(?:deliveries|events)$/.test(operation)) return [200, host.deliveries.map(shownDelivery)] as const;
-    if (second !== "") {
-      const sent = host.deliveries.find((one) => one.id === second);
-      if (sent === undefined) return [404, { message: "Not Found" }] as const;
-      send(sent.guid, sent.event);
-      return name === "github" ? ([202, {}] as const) : ([201, { response_status: 200 }] as const);
+      return [202, {}];
     }
     if (method === "DELETE") {
       rows.splice(index, 1);
-      return [204, null] as const;
+      return [204, null];
     }
-    const size = 2;
     if (method === "GET") {
-      const shown = rows.slice((page - 1) * size, page * size).map(isKey ? showKey : showHook);
+      const size = 2;
+      const values = rows.slice((page - 1) * size, page * size).map(isKey ? showKey : showHook);
       const next = page * size < rows.length ? { next: "https://next" } : {};
-      return [
-        200,
-        name === "bitbucket-cloud" ? { values: shown, pagelen: size, page, ...next } : shown,
-      ] as const;
+      return [200, isBitbucket ? { values, page, ...next } : values];
     }
     if (isKey) return addKey(body);
     const { url, secret, signing_token = secret, config = { url, secret: signing_token } } = body;
-    const filter = body.branch_filter_strategy;
-    if (index < 0 && name === "github" && host.hooks.some((hook) => hook.url === config.url))
-      return [422, { message: "Validation Failed", errors: [{ message: "Hook already exists" }] }] as const;
-    const hook = host.hooks[index] ?? {
-      id: name === "bitbucket-cloud" ? `{${newId()}-uuid}` : newId(),
-      url: "",
-      secret: "",
-    };
+    const newHookId = () => (isBitbucket ? `{${newId()}-uuid}` : newId());
+    const hook = host.hooks[index] ?? { id: newHookId(), url: "", secret: "" };
     hook.url = config.url;
     hook.secret = host.isOld ? "" : config.secret;
-    if (filter === "all_branches") delete hook.branchFilter;
+    if (body.branch_filter_strategy === "all_branches") delete hook.branchFilter;
     hook.events =
-      body.events ?? Object.keys(body).filter((one) => one.endsWith("_events") && body[one] === true);
+      body.events ?? Object.keys(body).filter((one) => /_events$/.test(one) && body[one] === true);
     if (index < 0) host.hooks.push(hook);
-    return [index < 0 ? 201 : 200, showHook(hook)] as const;
+    return [index < 0 ? 201 : 200, showHook(hook)];
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: as above
-  function addKey({ title, label = title, key, read_only, can_push }: any) {
+  function addKey({ title, label = title, key, read_only, can_push }: any): Reply {
     const isTitleUnique = name === "gitea" || name === "forgejo";
-    const taken = host.keys.some((one) => one.key === key || (isTitleUnique && one.title === label));
-    if (taken)
-      return [
-        name === "gitlab" || name === "bitbucket-cloud" ? 400 : 422,
-        { message: "key is already in use" },
-      ] as const;
-    const isReadOnly = read_only === true || can_push === false || name === "bitbucket-cloud";
+    const isTaken = host.keys.some((one) => one.key === key || (isTitleUnique && one.title === label));
+    if (isTaken) return [422, { message: "key is already in use" }];
+    const isReadOnly = read_only === true || can_push === false || isBitbucket;
     const added = { id: newId(), title: label, key, isReadOnly };
     host.keys.push(added);
-    return [name === "bitbucket-cloud" ? 200 : 201, showKey(added)] as const;
+    return [201, showKey(added)];
   }
 
-  function shownDelivery({ id, guid, event, status }: FakeDelivery): object {
+  function showDelivery({ id, guid, event, status }: FakeDelivery): object {
     const time = "2026-11-25T20:00:00.123Z";
-    if (name === "github")
-      return { id: Number(id), guid, event, delivered_at: time, status_code: status, status: "OK" };
+    if (name === "github") return { id: Number(id), guid, event, delivered_at: time, status_code: status };
     return {
       id: Number(id),
       trigger: `${event}_hooks`,
@@ -184,35 +166,32 @@ export async function startFakeGitHost(scope: Scope, name: HostName, address = "
 
   function showHook(row: FakeHook | FakeKey): object {
     const { id, url, secret } = row as FakeHook;
-    if (name === "bitbucket-cloud") return { uuid: id, url, secret_set: secret !== "" };
-    if (name !== "gitlab")
-      return { id: Number(id), config: { url, content_type: "json", secret: "********" } };
+    if (isBitbucket) return { uuid: id, url };
+    if (name !== "gitlab") return { id: Number(id), config: { url } };
     return { id: Number(id), url, ...(host.isOld ? {} : { signing_token_present: secret !== "" }) };
   }
 
   /** GitHub and Bitbucket leave the comment of a key out. */
   function showKey(row: FakeHook | FakeKey): object {
     const { id, title, key, isReadOnly } = row as FakeKey;
-    const plain = key.split(" ").slice(0, 2).join(" ");
-    if (name === "bitbucket-cloud") return { id: Number(id), label: title, key: plain };
-    if (name === "gitlab") return { id: Number(id), title, key, can_push: !isReadOnly };
-    return { id: Number(id), title, key: name === "github" ? plain : key, read_only: isReadOnly };
+    const shown = name === "github" || isBitbucket ? key.split(" ").slice(0, 2).join(" ") : key;
+    const own = isBitbucket ? { label: title } : { title, read_only: isReadOnly, can_push: !isReadOnly };
+    return { id: Number(id), key: shown, ...own };
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on("error", () => {});
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const sent = Buffer.concat(chunks).toString();
+    const sent = Buffer.concat(await request.toArray()).toString();
     const body = sent === "" ? null : JSON.parse(sent);
-    const described = describe(request, body);
+    const url = new URL(request.url ?? "", "http://host");
+    const described = describe(request, url, body);
     if (described === null) return void response.writeHead(501).end();
     host.calls.push(described.operation);
     const call = { operation: described.operation, number: host.calls.length };
     const other = host.instead(call);
     if (other === "hang") return;
     if (other !== null) return void response.writeHead(other.status, other.headers).end(other.body);
-    const page = Number(new URL(request.url ?? "", "http://host").searchParams.get("page") ?? "1");
+    const page = Number(url.searchParams.get("page") ?? "1");
     const [status, answer] = act(described.operation, described.ids, body, page);
     host.onDone(call);
     response.writeHead(status, { "content-type": "application/json" });
@@ -221,5 +200,5 @@ export async function startFakeGitHost(scope: Scope, name: HostName, address = "
 
   const port = await listenHere(scope, createServer(serve), address);
   /** What `--repository` takes. */
-  return Object.assign(host, { port, address: `${name}+http://${address}:${port}/octo/shop` });
+  return Object.assign(host, { address: `${name}+http://${address}:${port}/octo/shop` });
 }

@@ -20,14 +20,6 @@ interface Operation {
   readonly body?: object;
 }
 
-interface HostDescription {
-  /** What comes before the collections, for the repository `octo/shop`. */
-  readonly prefix: string;
-  readonly auth: Readonly<Record<string, string>>;
-  readonly keys: string;
-  readonly operations: Readonly<Record<string, Operation>>;
-}
-
 const text = { type: "string" };
 const flag = { type: "boolean" };
 const uri = { type: "string", pattern: "^https?://" };
@@ -39,125 +31,119 @@ const closed = (properties: object, required: readonly string[] = []) => ({
   additionalProperties: false,
 });
 
-const gitHubConfig = closed({
-  url: uri,
-  content_type: text,
-  secret: text,
-  insecure_ssl: { oneOf: [text, { type: "number" }] },
-});
+/** What every host has: two collections, in which one is made, changed and removed. */
+interface Collections {
+  /** What comes before the collections, for the repository `octo/shop`. */
+  readonly prefix: string;
+  readonly auth: Readonly<Record<string, string>>;
+  readonly pages: readonly string[];
+  readonly hook: object;
+  readonly change: "PATCH" | "PUT";
+  /** What a change takes, if that differs. */
+  readonly changedHook?: object;
+  readonly keys: string;
+  readonly key: object;
+  readonly more?: Readonly<Record<string, Operation>>;
+}
 
-const github: HostDescription = {
-  prefix: "/api/v3/repos/octo/shop",
-  auth: {
-    authorization: "Bearer {token}",
-    accept: "application/vnd.github+json",
-    "x-github-api-version": "2022-11-28",
-  },
-  keys: "keys",
-  operations: {
-    "GET hooks": { query: ["per_page", "page"] },
-    "POST hooks": {
-      body: closed({ name: { const: "web" }, config: gitHubConfig, events: texts, active: flag }),
-    },
-    "PATCH hooks/{id}": { body: closed({ config: gitHubConfig, events: texts, active: flag }) },
+function describe(api: Collections) {
+  const { prefix, auth, pages, hook, change, changedHook = hook, keys, key, more } = api;
+  const operations: Readonly<Record<string, Operation>> = {
+    "GET hooks": { query: pages },
+    "POST hooks": { body: hook },
+    [`${change} hooks/{id}`]: { body: changedHook },
     "DELETE hooks/{id}": {},
-    "POST hooks/{id}/pings": {},
-    "GET hooks/{id}/deliveries": { query: ["per_page", "cursor", "status"] },
-    "POST hooks/{id}/deliveries/{id}/attempts": {},
-    "GET keys": { query: ["per_page", "page"] },
-    "POST keys": { body: closed({ title: text, key: text, read_only: flag }, ["key"]) },
-    "DELETE keys/{id}": {},
-  },
+    [`GET ${keys}`]: { query: pages },
+    [`POST ${keys}`]: { body: key },
+    [`DELETE ${keys}/{id}`]: {},
+    ...more,
+  };
+  return { prefix, auth, keys, operations };
+}
+
+const gitHubHook = {
+  config: closed({ url: uri, content_type: text, secret: text, insecure_ssl: text }),
+  events: texts,
+  active: flag,
 };
 
 const giteaConfig = { type: "object", properties: { url: uri }, additionalProperties: text };
-const giteaEdit = { active: flag, branch_filter: text, events: texts, config: giteaConfig };
+const giteaHook = { active: flag, branch_filter: text, events: texts, config: giteaConfig };
 
-function giteaLike(type: string): HostDescription {
-  return {
+function giteaLike(type: string) {
+  const config = { ...giteaConfig, required: ["url", "content_type"] };
+  return describe({
     prefix: "/api/v1/repos/octo/shop",
     auth: { authorization: "token {token}" },
+    pages: ["page", "limit"],
+    hook: closed({ ...giteaHook, type: { const: type }, config }, ["type", "config"]),
+    change: "PATCH",
+    changedHook: closed(giteaHook),
     keys: "keys",
-    operations: {
-      "GET hooks": { query: ["page", "limit"] },
-      "POST hooks": {
-        body: closed(
-          {
-            ...giteaEdit,
-            type: { const: type },
-            config: { ...giteaConfig, required: ["url", "content_type"] },
-          },
-          ["type", "config"],
-        ),
-      },
-      "PATCH hooks/{id}": { body: closed(giteaEdit) },
-      "DELETE hooks/{id}": {},
-      "GET keys": { query: ["key_id", "fingerprint", "page", "limit"] },
-      "POST keys": { body: closed({ title: text, key: text, read_only: flag }, ["title", "key"]) },
-      "DELETE keys/{id}": {},
-    },
-  };
+    key: closed({ title: text, key: text, read_only: flag }, ["title", "key"]),
+  });
 }
 
-const gitLabHook = closed(
-  {
-    url: uri,
-    push_events: flag,
-    pipeline_events: flag,
-    job_events: flag,
-    branch_filter_strategy: { enum: ["wildcard", "regex", "all_branches"] },
-    enable_ssl_verification: flag,
-    signing_token: { type: "string", pattern: "^whsec_[A-Za-z0-9+/]{43}=$" },
-  },
-  ["url"],
-);
+const bitbucketEvents = { enum: ["repo:push", "repo:commit_status_created", "repo:commit_status_updated"] };
 
-const bitbucketHook = closed({
-  url: uri,
-  description: text,
-  active: flag,
-  secret: text,
-  events: {
-    type: "array",
-    items: { enum: ["repo:push", "repo:commit_status_created", "repo:commit_status_updated"] },
-    minItems: 1,
-  },
-});
-
-export const hostDescriptions: Readonly<Record<HostName, HostDescription>> = {
-  github,
+export const hostDescriptions = {
+  github: describe({
+    prefix: "/api/v3/repos/octo/shop",
+    auth: {
+      authorization: "Bearer {token}",
+      accept: "application/vnd.github+json",
+      "x-github-api-version": "2022-11-28",
+    },
+    pages: ["per_page", "page"],
+    hook: closed(gitHubHook),
+    change: "PATCH",
+    keys: "keys",
+    key: closed({ title: text, key: text, read_only: flag }, ["key"]),
+    more: {
+      "POST hooks/{id}/pings": {},
+      "GET hooks/{id}/deliveries": { query: ["per_page"] },
+      "POST hooks/{id}/deliveries/{id}/attempts": {},
+    },
+  }),
   gitea: giteaLike("gitea"),
   forgejo: giteaLike("forgejo"),
-  gitlab: {
+  gitlab: describe({
     prefix: "/api/v4/projects/octo%2Fshop",
     auth: { "private-token": "{token}" },
-    keys: "deploy_keys",
-    operations: {
-      "GET hooks": { query: ["per_page", "page"] },
-      "POST hooks": { body: gitLabHook },
-      "PUT hooks/{id}": { body: gitLabHook },
-      "DELETE hooks/{id}": {},
-      "GET hooks/{id}/events": { query: ["status", "per_page", "page"], mostPerPage: 20 },
-      "POST hooks/{id}/events/{id}/resend": {},
-      "GET deploy_keys": { query: ["per_page", "page"] },
-      "POST deploy_keys": {
-        body: closed({ title: text, key: text, can_push: flag, expires_at: text }, ["title", "key"]),
+    pages: ["per_page", "page"],
+    hook: closed(
+      {
+        url: uri,
+        push_events: flag,
+        pipeline_events: flag,
+        job_events: flag,
+        branch_filter_strategy: { enum: ["wildcard", "regex", "all_branches"] },
+        enable_ssl_verification: flag,
+        signing_token: { type: "string", pattern: "^whsec_[A-Za-z0-9+/]{43}=$" },
       },
-      "DELETE deploy_keys/{id}": {},
+      ["url"],
+    ),
+    change: "PUT",
+    keys: "deploy_keys",
+    key: closed({ title: text, key: text, can_push: flag }, ["title", "key"]),
+    more: {
+      "GET hooks/{id}/events": { query: ["per_page"], mostPerPage: 20 },
+      "POST hooks/{id}/events/{id}/resend": {},
     },
-  },
-  "bitbucket-cloud": {
+  }),
+  "bitbucket-cloud": describe({
     prefix: "/2.0/repositories/octo/shop",
     auth: { authorization: "Bearer {token}" },
+    pages: ["pagelen", "page"],
+    hook: closed({
+      url: uri,
+      description: text,
+      active: flag,
+      secret: text,
+      events: { type: "array", items: bitbucketEvents, minItems: 1 },
+    }),
+    change: "PUT",
     keys: "deploy-keys",
-    operations: {
-      "GET hooks": { query: ["pagelen", "page"] },
-      "POST hooks": { body: bitbucketHook },
-      "PUT hooks/{id}": { body: bitbucketHook },
-      "DELETE hooks/{id}": {},
-      "GET deploy-keys": { query: ["pagelen", "page"] },
-      "POST deploy-keys": { body: closed({ key: text, label: text, comment: text }, ["key"]) },
-      "DELETE deploy-keys/{id}": {},
-    },
-  },
-};
+    key: closed({ key: text, label: text }, ["key"]),
+  }),
+} satisfies Readonly<Record<HostName, object>>;
