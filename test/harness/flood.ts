@@ -2,49 +2,42 @@
  * Floods of connections, from a process of their own, so that they do not slow down the test's own requests.
  * `node flood.ts hold|upload <options as JSON>` is that process.
  */
-import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { fork } from "node:child_process";
+import { once } from "node:events";
 import { connect } from "node:net";
-import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
-import { text } from "node:stream/consumers";
 import { parseReplies } from "./raw-http.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
-/** Connections that send something and then nothing, or almost nothing. A closed one is replaced. */
-export interface HeldConnections {
+/** Connections that send something and then nothing, or almost nothing. A closed one is replaced after a while. */
+interface HeldConnections {
   readonly port: number;
   readonly clients: number;
-  /** Each connection sends this text at once, then this many spaces. */
+  /** What each connection sends at once. */
   readonly text: string;
-  readonly spaces?: number;
   /** The interval of additional spaces. */
   readonly dripMs?: number;
   /** The least interval between two opened connections: a flood that was held up does not catch up in a burst. */
   readonly openEveryMs?: number;
-  /** How long after its end a connection is replaced. */
-  readonly reopenMs: number;
 }
 
 /** Badly signed bodies of this size, each on a connection of its own, all at once. */
-export interface Uploads {
+interface Uploads {
   readonly port: number;
   readonly clients: number;
   readonly bodyBytes: number;
 }
 
-/** Starts a flood, and waits until `enough` connections have been opened. @returns how many have been so far */
-export async function startFlood(
-  scope: Scope,
-  options: HeldConnections,
-  enough: number,
-): Promise<{ readonly opened: () => number }> {
+const reopenMs = 5_000;
+
+/** Starts a flood, and waits until all of its connections have been opened. @returns how many have been so far */
+export async function startFlood(scope: Scope, options: HeldConnections): Promise<() => number> {
   let opened = 0;
-  createInterface(start(scope, "hold", options).stdout).on("line", (line) => {
-    opened = Number(line);
+  start(scope, "hold", options).on("message", (count: number) => {
+    opened = count;
   });
-  await until("the flood has begun", () => opened >= enough);
-  return { opened: () => opened };
+  await until("the flood has begun", () => opened >= options.clients);
+  return () => opened;
 }
 
 /** Uploads the bodies. @returns how often each status came back; "cut" if none did */
@@ -52,7 +45,14 @@ export async function uploadAtOnce(
   scope: Scope,
   options: Uploads,
 ): Promise<Readonly<Record<string, number>>> {
-  return JSON.parse(await text(start(scope, "upload", options).stdout));
+  const [counts] = await once(start(scope, "upload", options), "message");
+  return counts;
+}
+
+function start(scope: Scope, program: keyof typeof programs, options: object) {
+  const child = fork(import.meta.filename, [program, JSON.stringify(options)]);
+  scope.after(() => child.kill("SIGKILL"));
+  return child;
 }
 
 /** The head of a push whose signature is wrong. */
@@ -69,30 +69,10 @@ export function badlySigned(declaredBytes: number): string {
   ].join("\r\n");
 }
 
-const programs = { hold: holdConnections, upload };
+const programs = { hold, upload };
 
-function start(
-  scope: Scope,
-  program: keyof typeof programs,
-  options: object,
-): ChildProcessByStdio<null, Readable, null> {
-  const args = [import.meta.filename, program, JSON.stringify(options)];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  scope.after(() => child.kill("SIGKILL"));
-  return child;
-}
-
-/** Prints the number of connections opened so far, one line each time. */
-function holdConnections({
-  port,
-  clients,
-  text: beginning,
-  spaces = 0,
-  dripMs,
-  openEveryMs = 0.25,
-  reopenMs,
-}: HeldConnections): void {
-  const sent = Buffer.concat([Buffer.from(beginning), Buffer.alloc(spaces, " ")]);
+/** Says again and again how many connections have been opened so far. */
+function hold({ port, clients, text, dripMs, openEveryMs = 0.25 }: HeldConnections): void {
   let opened = 0;
   let toOpen = clients;
   function open(): void {
@@ -100,24 +80,20 @@ function holdConnections({
     toOpen -= 1;
     const socket = connect({ port, host: "127.0.0.1" });
     const drip = dripMs === undefined ? undefined : setInterval(() => socket.write(" "), dripMs);
-    socket.on("error", () => {});
+    socket.on("error", () => {}).resume();
     socket.on("close", () => {
       clearInterval(drip);
       setTimeout(() => {
         toOpen += 1;
       }, reopenMs);
     });
-    socket.resume();
-    if (sent.length > 0) socket.write(sent);
+    socket.write(text);
   }
-  const mostAtOnce = Math.max(1, Math.floor(1 / openEveryMs));
-  setInterval(
-    () => {
-      for (let count = Math.min(toOpen, mostAtOnce); count > 0; count -= 1) open();
-    },
-    Math.max(1, openEveryMs),
-  );
-  setInterval(() => console.log(opened), 20);
+  const openSome = () => {
+    for (let count = Math.min(toOpen, Math.max(1, 1 / openEveryMs)); count > 0; count -= 1) open();
+  };
+  setInterval(openSome, Math.max(1, openEveryMs));
+  setInterval(() => process.send?.(opened), 20);
 }
 
 async function upload({ port, clients, bodyBytes }: Uploads): Promise<void> {
@@ -134,10 +110,9 @@ async function upload({ port, clients, bodyBytes }: Uploads): Promise<void> {
       socket.write(badlySigned(bodyBytes).replace("Host:", "Connection: close\r\nHost:"));
       socket.write(body);
     });
-  const counts: Record<string, number> = {};
-  for (const outcome of await Promise.all(Array.from({ length: clients }, uploadOne)))
-    counts[outcome] = (counts[outcome] ?? 0) + 1;
-  console.log(JSON.stringify(counts));
+  const outcomes = await Promise.all(Array.from({ length: clients }, uploadOne));
+  const counts = Map.groupBy(outcomes, (outcome) => outcome);
+  process.send?.(Object.fromEntries([...counts].map(([outcome, { length }]) => [outcome, length])));
 }
 
 if (import.meta.main) {
