@@ -1,23 +1,10 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { after } from "node:test";
 import { parseEnv } from "node:util";
 import fc from "fast-check";
-import {
-  asWritten,
-  rawValue,
-  withDotenv,
-  withoutVariable,
-  withVariable,
-} from "../../src/platform/env-file.ts";
+import { asWritten, rawValue, withoutVariable, withVariable } from "../../src/platform/env-file.ts";
 import { withoutOtherValues } from "../../src/setup/planned-file.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
 import { fuzz } from "./fuzz.ts";
-
-const directory = temporaryDirectory({ after });
-const path = join(directory, ".env");
 
 const name = fc.constantFrom("WEBHOOK_SECRET", "WEBHOOK_SECRET_PREVIOUS", "REPO_PATH", "PORT", "a.b-c");
 const plainValue = fc.stringMatching(/^[\w./:@,+=-]{0,20}$/);
@@ -30,17 +17,6 @@ const wholeLine = fc.oneof(
   fc.constantFrom("", "# a comment", '  CERTIFICATE="-----BEGIN\nMIIB\nabc=\n-----END"'),
 );
 const wholeText = fc.array(wholeLine).map((lines) => lines.join("\n"));
-
-fuzz(
-  "any bytes can be read as a .env file, and existing variables win",
-  fc.property(fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.string(), wholeText), (content) => {
-    writeFileSync(path, content);
-    const read = withDotenv({ PORT: "given" }, directory);
-    assert.equal(read.PORT, "given");
-    for (const value of Object.values(read)) assert.equal(typeof value, "string");
-  }),
-  1_000,
-);
 
 fuzz(
   "a variable that is set is read back, and no other line changes",

@@ -1,6 +1,7 @@
 import "../harness/environment.ts";
 import { test } from "node:test";
 import fc from "fast-check";
+import { exchange } from "../harness/raw-http.ts";
 
 /** The seed of the random values: FUZZ_SEED repeats a failed run. */
 const seed = numberOf("FUZZ_SEED") ?? Date.now() % 2 ** 31;
@@ -32,6 +33,39 @@ export function fuzz<Values>(
     const cause = details.errorInstance;
     throw new Error(`Repeat with FUZZ_SEED=${seed} ${runs}npm run fuzz\n${report}`, { cause });
   });
+}
+
+/** The statuses that a service answers on one connection: until it closes it, or there is one for each of `wires`. */
+export async function statusesFrom(port: number, wires: readonly string[]): Promise<readonly number[]> {
+  const bytes = Buffer.from(wires.join(""), "latin1");
+  const { replies } = await exchange(port, bytes, { replyCount: wires.length });
+  return replies.map(({ status }) => status);
+}
+
+/** Where a text is cut into pieces, from its beginning to its end. */
+export function edgesOf(length: number, cuts: readonly number[]): readonly number[] {
+  return [0, ...cuts.filter((at) => at < length).sort((one, other) => one - other), length];
+}
+
+/** The JSON value with the value at `position` replaced; `position` counts all values. */
+export function replaceAt<Payload extends object>(
+  payload: Payload,
+  position: number,
+  value: unknown,
+): Payload {
+  const places: { holder: Record<string, unknown>; key: string }[] = [];
+  const visit = (holder: Record<string, unknown>): void => {
+    for (const key of Object.keys(holder)) {
+      places.push({ holder, key });
+      const inner = holder[key];
+      if (typeof inner === "object" && inner !== null) visit(inner as Record<string, unknown>);
+    }
+  };
+  const changed = structuredClone(payload);
+  visit(changed as Record<string, unknown>);
+  const place = places[position % places.length];
+  if (place !== undefined) place.holder[place.key] = value;
+  return changed;
 }
 
 function numberOf(name: string): number | null {

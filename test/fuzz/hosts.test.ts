@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { isCommitId, type JsonObject } from "../../src/deployments/push.ts";
 import { gitHosts, type Host, readPayload } from "../../src/front/webhook/git-hosts.ts";
 import { eventOf, loadDeliveries, payloadOf } from "../front/webhook/fixtures.ts";
-import { fuzz } from "./fuzz.ts";
+import { fuzz, replaceAt } from "./fuzz.ts";
 
 const keys =
   "__proto__ constructor toString ref before after push changes new old target hash msg topic trigger name type action length";
@@ -40,21 +40,4 @@ for (const host of gitHosts.filter(({ push }) => push !== null)) {
     }),
     2_000,
   );
-}
-
-/** The payload with the value at `position` replaced; `position` counts all values. */
-function replaceAt(payload: JsonObject, position: number, value: unknown): JsonObject {
-  const places: { holder: Record<string, unknown>; key: string }[] = [];
-  const visit = (holder: Record<string, unknown>): void => {
-    for (const key of Object.keys(holder)) {
-      places.push({ holder, key });
-      const inner = holder[key];
-      if (typeof inner === "object" && inner !== null) visit(inner as Record<string, unknown>);
-    }
-  };
-  const changed = structuredClone(payload) as Record<string, unknown>;
-  visit(changed);
-  const place = places[position % places.length];
-  if (place !== undefined) place.holder[place.key] = value;
-  return changed;
 }

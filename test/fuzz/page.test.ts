@@ -62,21 +62,15 @@ const method = fc.constantFrom(..."GET GET POST POST HEAD PUT DELETE OPTIONS PUR
 const fitting = fc
   .constantFrom(...rows.filter(([name]) => name !== "hold" && name !== "endVisitor"))
   .chain(([, row]) => {
-    const members = Object.keys(row.takes).map((member) => [
-      member,
-      fc.option(memberOf(member), { nil: undefined }),
-    ]);
-    const asked = fc.record({
-      ...Object.fromEntries(members),
-      id: memberOf("id"),
-      project: memberOf("project"),
-    });
-    return asked.map((values) => {
+    const names = ["id", "project", ...Object.keys(row.takes)];
+    const asked = Object.fromEntries(names.map((name) => [name, memberOf(name)]));
+    return fc.record(asked, { requiredKeys: ["id", "project"] }).map((values) => {
       try {
-        return requestFor(row, values as Record<string, unknown>);
+        const { method, path, body = "" } = requestFor(row, values);
+        return { method, target: path, body };
       } catch {
         // No text can be made of it: it goes into the body.
-        return { method: row.method, path: row.path, body: JSON.stringify(values) };
+        return { method: row.method, target: row.path, body: JSON.stringify(values) };
       }
     });
   });
@@ -96,41 +90,32 @@ const sockets = ["page", "front.sock", "control.sock"] as const;
 
 const wire = fc
   .record({
-    request: fc.oneof(
-      fc.record({ method, target, body }),
-      fitting.map((fit) => ({ method: fit.method, target: fit.path, body: fit.body ?? "" })),
-    ),
-    socket: fc.constantFrom(...sockets),
+    request: fc.oneof(fc.record({ method, target, body }), fitting),
+    to: fc.constantFrom(...sockets),
     headers: fc.array(header, { maxLength: 3 }),
     token: fc.constantFrom(...tokens),
   })
-  .map(({ request, socket, headers, token }) => {
-    const { method: verb, body: text } = request;
-    const to =
-      socket === "page" && rows.some(([, { path }]) => path.split("/")[1] === request.target.split("/")[1])
-        ? `/api${request.target}`
-        : request.target;
-    const bytes = Buffer.from(text);
-    const lines = [
-      `${verb} ${Buffer.from(to)
-        .toString("latin1")
-        .replaceAll(/[\s\0]/g, "_")} HTTP/1.1`,
+  .map(({ request, to, headers, token }) => {
+    const [, first] = request.target.split("/");
+    const isCall = to === "page" && rows.some(([, { path }]) => path.split("/")[1] === first);
+    const path = Buffer.from(`${isCall ? "/api" : ""}${request.target}`).toString("latin1");
+    const head = [
+      `${request.method} ${path.replaceAll(/[\s\0]/g, "_")} HTTP/1.1`,
       `Host: localhost:${page.port}`,
-      `Content-Length: ${bytes.length}`,
+      `Content-Length: ${Buffer.byteLength(request.body)}`,
       "Connection: close",
       ...(token === "" ? [] : [`Authorization: Bearer ${token}`]),
       ...headers,
     ];
-    return { socket, bytes: Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`, "latin1"), bytes]) };
+    const bytes = [Buffer.from(`${head.join("\r\n")}\r\n\r\n`, "latin1"), Buffer.from(request.body)];
+    return { to, bytes: Buffer.concat(bytes) };
   });
 
-type Wire = typeof wire extends fc.Arbitrary<infer Value> ? Value : never;
-
 /** @returns 0 if the page closed the connection without an answer */
-function statusOf({ socket: to, bytes }: Wire) {
+function statusOf({ to, bytes }: { readonly to: (typeof sockets)[number]; readonly bytes: Buffer }) {
+  const place =
+    to === "page" ? { port: page.port, host: "127.0.0.1" } : { path: join(service.statePath, to) };
   return new Promise<number>((resolve) => {
-    const place =
-      to === "page" ? { port: page.port, host: "127.0.0.1" } : { path: join(service.statePath, to) };
     const socket = connect(place, () => socket.write(bytes));
     socket.on("error", () => {}).on("close", () => resolve(0));
     socket.once("data", (chunk) => {
@@ -151,7 +136,7 @@ fuzz(
       for (const [index, status] of (await Promise.all(wires.map(statusOf))).entries()) {
         statuses.add(status);
         // 503 says that `run` did not answer in time, as on a busy machine.
-        const sent = `${wires[index]?.socket} ${wires[index]?.bytes}`.slice(0, 500);
+        const sent = `${wires[index]?.to} ${wires[index]?.bytes}`.slice(0, 500);
         assert.ok(status < 500 || status === 503, `${status}: ${sent}`);
       }
       assert.equal(service.child.exitCode, null);
