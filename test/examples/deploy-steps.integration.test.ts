@@ -34,25 +34,16 @@ const cases: Readonly<Record<string, Case>> = {
     says: /^==> Pull\n[\s\S]*^==> Build and replace\n[\s\S]*^==> Prune\n[\s\S]*^==> Health check\n[\s\S]*^==> Done/m,
     docker: [composeCalls, "compose config", pruneCall],
   },
-  "with hotpush in the PATH, that replaces and prunes, and compose replaces nothing": {
-    files: compose,
-    hotpushFails: "none",
-    hotpush: ["rollout --prune"],
-    docker: [],
-  },
-  "with a stack file, hotpush replaces and prunes": {
+  "with a stack file, hotpush in the PATH replaces and prunes, and docker replaces nothing": {
     files: { "docker-stack.yml": "services: {}\n" },
     hotpushFails: "none",
     hotpush: ["rollout --prune"],
+    docker: [],
   },
   "a compose file that only .env names is replaced by compose": {
     files: otherRestart,
     settings: 'A=1\n  export COMPOSE_FILE = "ops/shop.yaml"\n',
     says: /^==> Build and replace$/m,
-  },
-  "a COMPOSE_FILE in .env that is a comment or empty names no compose file": {
-    settings: "# COMPOSE_FILE=a.yaml\nCOMPOSE_FILE=\nNO_COMPOSE_FILE=a\n",
-    says: /^No compose or stack file/m,
   },
   "a stack file without hotpush in the PATH fails, says why, and leaves docker alone": {
     files: { "stack.yaml": "services: {}\n" },
@@ -71,6 +62,11 @@ const cases: Readonly<Record<string, Case>> = {
     dockerFails: "compose up*",
     code: 17,
     docker: [composeCalls],
+  },
+  "a restart.sh that fails ends the deployment with its exit code": {
+    files: { "restart.sh": "#!/bin/bash\necho 'port in use' >&2\nexit 7\n" },
+    code: 7,
+    says: /==> Restart\nport in use\n$/,
   },
   "a failing prune does not fail the deployment": {
     files: compose,
@@ -139,13 +135,6 @@ test("restart.sh runs if there is no compose file, and every line reaches output
   assert.match(output, /line 5000\nto stderr\n==> Health check\nno newline at its end, ==> Done/);
   assert.equal(example.read("own.log"), output);
   assert.deepEqual(readdirSync(join(example.root, "tmp")), []);
-});
-
-test("a restart.sh that fails ends the deployment with its exit code", async (t) => {
-  const example = makeExample(t, { "restart.sh": "#!/bin/bash\necho 'port in use' >&2\nexit 7\n" });
-  const { code, output } = await example.deployHead();
-  assert.equal(code, 7);
-  assert.ok(output.endsWith("==> Restart\nport in use\n"), output);
 });
 
 test("what restart.sh leaves running holds neither the script nor the deployment's lock", async (t) => {

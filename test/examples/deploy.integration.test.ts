@@ -159,16 +159,6 @@ test("a directory inside somebody else's checkout is refused, and that checkout 
   assert.equal(example.read("page.txt"), "edited\n");
 });
 
-test("a remote that has no main, or gives none, fails the deployment and changes nothing", async (t) => {
-  const example = makeExample(t);
-  const pushed = example.push({ "page.txt": "not deployed\n" });
-  git(example.remotePath, "update-ref", "-d", main);
-  const { code, output } = await example.deploy([main, pushed]);
-  assert.equal(code, 1, output);
-  assert.match(output, /FAILED: git could not fetch main from origin, for the reason above/);
-  assert.equal(example.read("page.txt"), "first\n");
-});
-
 test("the script of the README deploys the commit, and fails if a step fails", async (t) => {
   const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
   const script = /```bash\n([\s\S]*?)```/.exec(readme)?.[1] ?? "";

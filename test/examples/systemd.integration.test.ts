@@ -1,7 +1,16 @@
 import "../harness/environment.ts";
 import assert from "node:assert/strict";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -143,13 +152,9 @@ function startSystemd(scope: Scope, units: readonly string[], setting: string, p
     `mkdir ${cgroup} && echo $$ > ${cgroup}/cgroup.procs`,
     `exec unshare --kill-child -mpfuiC --propagation private sh -ec '${inside(directory, prepare)}'`,
   ];
-  let printed = "";
-  const child = spawn("sh", ["-ec", script.join("\n")], { stdio: ["ignore", "pipe", "pipe"] });
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (text: string) => {
-      printed += text;
-    });
-  }
+  const printed = openSync(logPath("systemd"), "a");
+  const child = spawn("sh", ["-ec", script.join("\n")], { stdio: ["ignore", printed, printed] });
+  closeSync(printed);
   scope.after(async () => {
     await endProcess(child, "SIGKILL");
     spawnSync("sh", [
@@ -164,7 +169,7 @@ function startSystemd(scope: Scope, units: readonly string[], setting: string, p
         .split("\n")
         .filter((line) => line.startsWith("{"))
         .map((line) => JSON.parse(line) as LogLine),
-    output: () => [printed, ...units.map(read)].join("\n"),
+    output: () => ["systemd", ...units].map(read).join("\n"),
   };
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
 import { startAnswering } from "../harness/hotpush.ts";
 import { fillDisk, makeImage, mountImage, mountTmpfs } from "../harness/mounts.ts";
@@ -13,10 +13,7 @@ import { linesOf, temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 const diskBytes = 12 * 1024 ** 2;
-const disks = {
-  tmpfs: { needed: needs("mount"), mount: (t: TestContext) => mountTmpfs(t, diskBytes) },
-  ext4: { needed: needs("mount", "ext4"), mount: mountExt4 },
-};
+const onExt4 = needs("mount", "ext4");
 
 /** Reports its start and waits. Once the disk is full, begins a step and prints a lot. */
 const waitingScript = `#!/bin/sh
@@ -27,51 +24,47 @@ yes "$(printf '%1000s' long)" | head -n 1500
 echo "$2" >>"$REPO_PATH/ended"
 `;
 
-for (const [name, { needed, mount }] of Object.entries(disks)) {
-  test(
-    `a full ${name} refuses pushes, loses none, and recovers when there is space again`,
-    needed,
-    async (t) => {
-      const disk = mount(t);
-      const service = await startService(t, { statePath: join(disk, "state"), script: waitingScript });
-      const begun = join(service.repoPath, "begun");
-      const accepted = new Map<string, number>();
-      const push = () => pushAndNote(service, accepted);
-      const first = await push();
-      await service.log.waitFor(({ event }) => event === "deployment.started");
-      await until("the script has begun", () => linesOf(begun).length === 1);
+test("a full disk refuses pushes, loses none, and recovers when there is space again", onExt4, async (t) => {
+  const imagePath = join(temporaryDirectory(t), "disk");
+  makeImage(imagePath, diskBytes);
+  const disk = mountImage(t, imagePath);
+  const service = await startService(t, { statePath: join(disk, "state"), script: waitingScript });
+  const begun = join(service.repoPath, "begun");
+  const accepted = new Map<string, number>();
+  const push = () => pushAndNote(service, accepted);
+  const first = await push();
+  await service.log.waitFor(({ event }) => event === "deployment.started");
+  await until("the script has begun", () => linesOf(begun).length === 1);
 
-      fillDisk(disk);
-      const refusal = await pushUntil(push, ({ status }) => status !== 202);
-      assert.equal(refusal.status, 503);
-      assert.equal(refusal.json.code, "storage_unavailable");
-      assert.match(refusal.headers.get("retry-after") ?? "", /^\d+$/);
-      await until("/health says so", async () => (await healthStatus(service)) === 503);
+  fillDisk(disk);
+  const refusal = await pushUntil(push, ({ status }) => status !== 202);
+  assert.equal(refusal.status, 503);
+  assert.equal(refusal.json.code, "storage_unavailable");
+  assert.match(refusal.headers.get("retry-after") ?? "", /^\d+$/);
+  await until("/health says so", async () => (await healthStatus(service)) === 503);
 
-      writeFileSync(join(service.repoPath, "go"), "");
-      await until("the script has ended", () => linesOf(join(service.repoPath, "ended")).length === 1);
-      await service.log.waitFor(({ event }) => event === "store.failed");
-      assert.equal((await push()).status, 503);
+  writeFileSync(join(service.repoPath, "go"), "");
+  await until("the script has ended", () => linesOf(join(service.repoPath, "ended")).length === 1);
+  await service.log.waitFor(({ event }) => event === "store.failed");
+  assert.equal((await push()).status, 503);
 
-      rmSync(join(disk, "ballast"));
-      await pushUntil(push, ({ status }) => status === 202);
-      const ending = await service.log.waitForEnding(first.json.deployment?.id ?? 0);
-      assert.equal(ending.event, "deployment.succeeded");
-      await until("/health is ok again", async () => (await healthStatus(service)) === 200);
-      const last = Math.max(...accepted.values());
-      assert.equal((await service.log.waitForEnding(last)).event, "deployment.succeeded");
-      assert.equal(new Set(linesOf(begun)).size, linesOf(begun).length, "a script ran twice");
-      assert.deepEqual(findLost(service.statePath, accepted), []);
-      assert.equal(service.child.exitCode, null, "the process is still the one that was started");
-    },
-  );
-}
+  rmSync(join(disk, "ballast"));
+  await pushUntil(push, ({ status }) => status === 202);
+  const ending = await service.log.waitForEnding(first.json.deployment?.id ?? 0);
+  assert.equal(ending.event, "deployment.succeeded");
+  await until("/health is ok again", async () => (await healthStatus(service)) === 200);
+  const last = Math.max(...accepted.values());
+  assert.equal((await service.log.waitForEnding(last)).event, "deployment.succeeded");
+  assert.equal(new Set(linesOf(begun)).size, linesOf(begun).length, "a script ran twice");
+  assert.deepEqual(findLost(service.statePath, accepted), []);
+  assert.equal(service.child.exitCode, null, "the process is still the one that was started");
+});
 
 test(
   "the exit code of a script that ends on a full disk without a service is recorded",
   needs("mount"),
   async (t) => {
-    const disk = disks.tmpfs.mount(t);
+    const disk = mountTmpfs(t, diskBytes);
     const script =
       '#!/bin/sh\nuntil [ -e "$REPO_PATH/go" ]; do sleep 0.02; done\necho "$2" >>"$REPO_PATH/begun"\n';
     const service = await startService(t, { statePath: join(disk, "state"), script });
@@ -88,12 +81,6 @@ test(
     assert.equal(linesOf(join(service.repoPath, "begun")).length, 1);
   },
 );
-
-function mountExt4(t: TestContext): string {
-  const imagePath = join(temporaryDirectory(t), "disk");
-  makeImage(imagePath, diskBytes);
-  return mountImage(t, imagePath);
-}
 
 async function pushAndNote({ url }: RunningService, accepted: Map<string, number>): Promise<WebhookReply> {
   const delivery = githubPush();
@@ -114,8 +101,8 @@ async function healthStatus({ url }: RunningService): Promise<number> {
   return (await fetch(`${url}/health`)).status;
 }
 
-test("a full disk keeps no visitor from looking, and ends no process", disks.tmpfs.needed, async (t) => {
-  const disk = disks.tmpfs.mount(t);
+test("a full disk keeps no visitor from looking, and ends no process", needs("mount"), async (t) => {
+  const disk = mountTmpfs(t, diskBytes);
   const service = await startAnswering(t, { statePath: join(disk, "state") });
   const page = await startPage(t, service);
   const link = await makeSignInLink(service);

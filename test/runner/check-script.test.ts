@@ -6,50 +6,44 @@ import { type TestContext, test } from "node:test";
 import { checkScript } from "../../src/runner/script.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
+import { git } from "../harness/repository.ts";
 import { becomeNobody, needs, nobody } from "../harness/requirements.ts";
 import { quickScript, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { type Place, type ScriptFault, scriptFaults } from "./script-faults.ts";
+import { faultsIn, type Place, scriptFaults } from "./script-faults.ts";
 
+const ofNobody = needs("otherUser");
 const asRoot = { skip: process.getuid?.() === 0 ? false : "it takes root to give files to another user" };
 
 const logsIn = ({ temporaryPath }: Place) => join(temporaryPath, `hotpush-${process.getuid?.()}`);
 
-const faults: readonly ScriptFault[] = [
-  ...scriptFaults,
-  {
-    name: "no repository",
-    code: "repository_missing",
-    make: ({ repoPath }) => rmSync(repoPath, { recursive: true }),
-  },
-  {
-    name: "a git repository of another user",
-    code: "repository_dubious_ownership",
-    make({ repoPath }) {
-      execFileSync("git", ["-C", repoPath, "init", "--quiet"]);
+const moreFaults = faultsIn([
+  ["no repository", "repository_missing", ({ repoPath }) => rmSync(repoPath, { recursive: true })],
+  [
+    "a git repository of another user",
+    "repository_dubious_ownership",
+    ({ repoPath }) => {
+      git(repoPath, "init", "--quiet");
       execFileSync("chown", ["-R", String(nobody), repoPath]);
     },
-  },
-  {
-    name: "a link for the script's logs",
-    code: "temporary_directory_unusable",
-    make: (place) => symlinkSync("..", logsIn(place)),
-  },
-  {
-    name: "a directory of another user for the script's logs",
-    code: "temporary_directory_unusable",
-    make(place) {
+  ],
+  ["a link for the logs", "temporary_directory_unusable", (place) => symlinkSync("..", logsIn(place))],
+  [
+    "a directory of another user for the logs",
+    "temporary_directory_unusable",
+    (place) => {
       mkdirSync(logsIn(place));
       chownSync(logsIn(place), nobody, nobody);
     },
-  },
-];
+  ],
+]);
 
 test("each fault that keeps a script from starting is named", asRoot, async (t) => {
   const { TMPDIR } = process.env;
   t.after(() => Object.assign(process.env, { TMPDIR: TMPDIR ?? "/tmp" }));
   // All before the first change of TMPDIR, in which they would be.
-  for (const { name, code, make, place } of faults.map((fault) => ({ ...fault, place: makePlace(t) }))) {
+  const faults = [...scriptFaults, ...moreFaults].map((fault) => ({ ...fault, place: makePlace(t) }));
+  for (const { name, code, make, place } of faults) {
     process.env.TMPDIR = place.temporaryPath;
     make(place);
     const environment = { PATH: process.env.PATH ?? "", HOME: place.root };
@@ -58,32 +52,34 @@ test("each fault that keeps a script from starting is named", asRoot, async (t) 
   }
 });
 
-for (const [name, code, mode] of [
-  ["repoPath", "repository_not_accessible", 0o700],
-  ["scriptPath", "script_not_readable", 0o711],
-] as const)
-  test(
-    `${code} is reported at start and at the run, until it is put right`,
-    needs("otherUser"),
-    async (t) => {
-      const place = makePlace(t);
-      chmodSync(place[name], mode);
-      const service = await startService(t, {
-        statePath: join(place.root, "state"),
-        repoPath: place.root,
-        env: { REPO_PATH: place.repoPath, TMPDIR: place.temporaryPath, HOME: place.root },
-        wrapper: becomeNobody,
-      });
-      assert.equal((await service.log.waitFor(({ event }) => event === "script.unusable")).code, code);
-      const push = githubPush();
+test(
+  "what may not be read is reported at start and at the run, until it is put right",
+  ofNobody,
+  async (t) => {
+    const place = makePlace(t);
+    chmodSync(place.repoPath, 0o700);
+    chmodSync(place.scriptPath, 0o711);
+    const service = await startService(t, {
+      statePath: join(place.root, "state"),
+      repoPath: place.root,
+      env: { REPO_PATH: place.repoPath, TMPDIR: place.temporaryPath, HOME: place.root },
+      wrapper: becomeNobody,
+    });
+    const logged = await service.log.waitFor(({ event }) => event === "script.unusable");
+    assert.equal(logged.code, "repository_not_accessible");
+    const push = githubPush();
+    for (const [code, path] of [
+      ["repository_not_accessible", place.repoPath],
+      ["script_not_readable", place.scriptPath],
+    ] as const) {
       await deliver(service.url, push);
-      const failed = await untilDeployment(service.statePath, 1, ({ state }) => state === "failed");
-      assert.equal(failed.problem?.code, code);
-      chmodSync(place[name], 0o755);
-      await deliver(service.url, push);
-      await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-    },
-  );
+      await untilDeployment(service.statePath, 1, ({ problem }) => problem?.code === code);
+      chmodSync(path, 0o755);
+    }
+    await deliver(service.url, push);
+    await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+  },
+);
 
 function makePlace(t: TestContext): Place {
   const root = temporaryDirectory(t);

@@ -3,9 +3,9 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { githubPush } from "../harness/delivery.ts";
+import { type Delivery, githubPush } from "../harness/delivery.ts";
 import { hotpush, hotpushJson, untilAnswering } from "../harness/hotpush.ts";
-import { pushTo, waitsForGo } from "../harness/machine.ts";
+import { pushTo, type RunningRole, waitsForGo } from "../harness/machine.ts";
 import { giveTo, makeSharedMachine, type Owner, type SharedMachine } from "../harness/owners.ts";
 import { readDeployments } from "../harness/records.ts";
 import { git, makeSshKey, type SigningKey } from "../harness/repository.ts";
@@ -36,8 +36,7 @@ test(
     writeFileSync(join(machine.secretsPath, "alice.env"), "WHO=!id -u\n", { mode: 0o600 });
     giveTo({ uid: 0 }, machine.addOwner("shop", 'id -u; echo "$STATE_PATH"').repoPath);
     const service = await machine.start();
-    await pushTo(service, "alice");
-    assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+    assert.equal(await deployedBy(service, 1, "alice"), "deployment.succeeded");
     const { uid, home } = alice;
     const own = join(machine.temporaryPath, `hotpush-${uid}`);
     const [user, group, groups, ...rest] = service.log.outputOf(1);
@@ -55,8 +54,7 @@ test(
     assert.equal(statSync(join(alice.repoPath, "built")).uid, uid);
     assert.deepEqual(accessOf(join(machine.serverStatePath, "projects/alice")), { uid, mode: 0o700 });
     assert.deepEqual(accessOf(own), { uid, mode: 0o700 });
-    await pushTo(service, "shop");
-    await service.log.waitForEnding(2);
+    await deployedBy(service, 2, "shop");
     const ofRoot = join(machine.serverStatePath, "projects/shop");
     assert.deepEqual(service.log.outputOf(2), ["0", ofRoot]);
     assert.deepEqual(accessOf(ofRoot), { uid: 0, mode: 0o700 });
@@ -80,11 +78,9 @@ test("a script cannot read what belongs to other projects or to the service", as
   const look = foreign.map((path) => `ls '${path}' >/dev/null 2>&1 && cat '${path}' && echo 'read ${path}'`);
   machine.addOwner("alice", [...look, "true"].join("\n"));
   const service = await machine.start();
-  await pushTo(service, "bob");
-  await service.log.waitForEnding(1);
+  await deployedBy(service, 1, "bob");
   for (const path of foreign) assert.ok(existsSync(path), path);
-  await pushTo(service, "alice");
-  assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
+  assert.equal(await deployedBy(service, 2, "alice"), "deployment.succeeded");
   assert.deepEqual(service.log.outputOf(2), []);
 });
 
@@ -97,8 +93,7 @@ test("a checkout of root that another user could exchange is never run as root",
   writeScript(join(repoPath, "deploy.sh"), `#!/bin/sh\nid -u >>${ranPath}\n`);
   machine.addProject("shop", repoPath);
   const service = await machine.start();
-  await pushTo(service, "shop");
-  await service.log.waitForEnding(1);
+  await deployedBy(service, 1, "shop");
   assert.equal(existsSync(ranPath) ? readFileSync(ranPath, "utf8") : `${alice.uid}\n`, `${alice.uid}\n`);
 });
 
@@ -106,8 +101,7 @@ test("without SERVER_STATE_PATH an owner's state is in that user's home", asRoot
   const machine = makeSharedMachine(t);
   const { home } = machine.addOwner("alice", 'echo "$STATE_PATH"; mkdir -p "$STATE_PATH"');
   const service = await machine.start({ env: { SERVER_STATE_PATH: "" } });
-  await pushTo(service, "alice");
-  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+  assert.equal(await deployedBy(service, 1, "alice"), "deployment.succeeded");
   assert.deepEqual(service.log.outputOf(1), [join(home, ".local/state/hotpush")]);
 });
 
@@ -130,8 +124,7 @@ test(
       [3, "alice", join(machine.root, "srv"), "script_not_executable"],
     ] as const) {
       chmodSync(path, 0o700);
-      await pushTo(service, project);
-      await service.log.waitForEnding(id);
+      await deployedBy(service, id, project);
       const deployment = readDeployments(service.statePath).find((one) => one.id === id);
       assert.equal(deployment?.problem?.code, code);
       assert.deepEqual(service.log.outputOf(id), []);
@@ -145,8 +138,7 @@ test("a checkout that changes hands is deployed as its new owner", asRoot, async
   const alice = machine.addOwner("alice", `id -un; mkdir -p ${state}; echo good >>${state}/versions`);
   const bob = machine.addOwner("bob", "true");
   const service = await machine.start();
-  await pushTo(service, "alice");
-  await service.log.waitForEnding(1);
+  await deployedBy(service, 1, "alice");
   const versions = join(machine.serverStatePath, "projects/alice/rollout/versions");
   giveTo(bob, alice.repoPath);
   await pushTo(service, "alice");
@@ -180,6 +172,12 @@ test("a script of another user is adopted and cancelled, and its children with i
   assert.equal((await next.log.waitForEnding(1)).event, "deployment.cancelled");
   await until("its processes are gone", () => idsOfAlice().length === 0);
 });
+
+/** Pushes to a project, and waits for the end of its deployment. @returns how it has ended */
+async function deployedBy(service: RunningRole, id: number, project: string, delivery?: Delivery) {
+  await pushTo(service, project, delivery);
+  return (await service.log.waitForEnding(id)).event;
+}
 
 function accessOf(path: string) {
   const { uid, mode } = statSync(path);
@@ -226,13 +224,11 @@ test("a signature is verified out of the owner's reach", overSsh, async (t) => {
   remote.accept(alice);
   const service = await machine.start();
   const signed = remote.push(key);
-  await pushTo(service, "alice", githubPush({ after: signed }));
-  assert.equal((await service.log.waitForEnding(1)).event, "deployment.succeeded");
+  assert.equal(await deployedBy(service, 1, "alice", githubPush({ after: signed })), "deployment.succeeded");
   assert.equal(headOf(alice), signed);
   const objects = join(alice.repoPath, ".git/objects", signed.slice(0, 2), signed.slice(2));
   assert.equal(statSync(objects).uid, alice.uid);
-  await pushTo(service, "alice", githubPush({ after: remote.push() }));
-  await service.log.waitForEnding(2);
+  await deployedBy(service, 2, "alice", githubPush({ after: remote.push() }));
   const deployment = readDeployments(service.statePath).find(({ id }) => id === 2);
   assert.equal(deployment?.problem?.code, "commit_unsigned");
   assert.equal(headOf(alice), signed);

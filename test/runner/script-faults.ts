@@ -19,31 +19,28 @@ export interface ScriptFault {
   readonly make: (place: Place) => void;
 }
 
-function withText(name: string, code: ProblemCode, text: string): ScriptFault {
-  return { name, code, make: ({ scriptPath }) => writeScript(scriptPath, text) };
+/** A table of what can be wrong: name, code, and what makes it so. */
+export function faultsIn(
+  rows: readonly (readonly [string, ProblemCode, ScriptFault["make"]])[],
+): readonly ScriptFault[] {
+  return rows.map(([name, code, make]) => ({ name, code, make }));
 }
 
-export const scriptFaults: readonly ScriptFault[] = [
-  { name: "no script", code: "script_missing", make: ({ scriptPath }) => rmSync(scriptPath) },
-  {
-    name: "a directory in place of the script",
-    code: "script_missing",
-    make({ scriptPath }) {
+const withText = (text: string) => (place: Place) => void writeScript(place.scriptPath, text);
+
+export const scriptFaults = faultsIn([
+  ["no script", "script_missing", ({ scriptPath }) => rmSync(scriptPath)],
+  [
+    "a directory in place of the script",
+    "script_missing",
+    ({ scriptPath }) => {
       rmSync(scriptPath);
       mkdirSync(scriptPath);
     },
-  },
-  {
-    name: "a script that is not executable",
-    code: "script_not_executable",
-    make: ({ scriptPath }) => chmodSync(scriptPath, 0o644),
-  },
-  withText("a script without a first line", "script_without_interpreter", "echo hello\n"),
-  withText("Windows line endings", "script_crlf", quickScript.replaceAll("\n", "\r\n")),
-  withText("an interpreter that does not exist", "interpreter_missing", "#!/opt/none/bash\n"),
-  withText(
-    "an interpreter that env does not find",
-    "interpreter_missing",
-    "#!/usr/bin/env -S none-such -e\n",
-  ),
-];
+  ],
+  ["a script that is not executable", "script_not_executable", (place) => chmodSync(place.scriptPath, 0o644)],
+  ["a script without a first line", "script_without_interpreter", withText("echo hello\n")],
+  ["Windows line endings", "script_crlf", withText(quickScript.replaceAll("\n", "\r\n"))],
+  ["an interpreter that does not exist", "interpreter_missing", withText("#!/opt/none/bash\n")],
+  ["an interpreter that env misses", "interpreter_missing", withText("#!/usr/bin/env -S none-such -e\n")],
+]);
