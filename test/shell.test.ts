@@ -8,12 +8,10 @@ import { needs } from "./harness/requirements.ts";
 
 const root = join(import.meta.dirname, "..");
 
-test("git lists the scripts without the ending .sh as well", () => {
-  for (const path of [".ci/run", "bin/hotpush", "examples/deploy.sh"])
-    assert.ok(shellScripts().includes(path), path);
-});
+const scripts = shellScripts();
+assert.ok(scripts.includes(".ci/run"), "git lists the scripts without the ending .sh as well");
 
-for (const path of shellScripts()) {
+for (const path of scripts) {
   test(`shellcheck finds nothing in ${path}`, needs("shellcheck"), () => {
     const { status, stdout, stderr } = spawnSync("shellcheck", [path], { cwd: root, encoding: "utf8" });
     assert.equal(status, 0, stdout + stderr);

@@ -15,8 +15,6 @@ const shop: SiteRequests = {
 test("a report that a script made up is not read", () => {
   assert.deepEqual(readSiteRequests([shop]), [shop]);
   for (const wrong of [
-    null,
-    {},
     [null],
     [{ ...shop, failed: -1 }],
     [{ ...shop, host: "\u001b[2Jshop" }],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { createServer, type RequestListener } from "node:http";
+import { createServer } from "node:http";
 import { createServer as createRawServer } from "node:net";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { sendHttp } from "../../src/platform/http.ts";
 import { listenHere } from "../harness/listen.ts";
 
@@ -15,17 +15,14 @@ test("an answer that switches the protocol is an end, and is not waited for", as
 });
 
 test("cuts an endless answer at the limit", async (t) => {
-  const url = await site(t, (_, response) => {
+  const server = createServer((_, response) => {
     const pour = () => {
       while (response.write("x".repeat(1_000)));
       response.once("drain", pour);
     };
     pour();
   });
+  const url = new URL(`http://127.0.0.1:${await listenHere(t, server)}/`);
   const { body } = await sendHttp(url, {}, 5_000);
   assert.equal(body.length, 5_000);
 });
-
-async function site(t: TestContext, listener: RequestListener): Promise<URL> {
-  return new URL(`http://127.0.0.1:${await listenHere(t, createServer(listener))}/`);
-}

@@ -139,10 +139,9 @@ function followHealth(t: TestContext, { port }: RunningRole) {
     }
   })();
   asking.catch(() => {});
-  return {
-    async end() {
-      over.abort();
-      await asking;
-    },
+  const end = () => {
+    over.abort();
+    return asking;
   };
+  return { end };
 }

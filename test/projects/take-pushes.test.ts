@@ -28,13 +28,14 @@ function start(t: TestContext, directory = temporaryDirectory(t), project: Parti
   } as unknown as ProjectRegistry;
   const shared = { service: { spoolPath }, store, log, stopping: stopping.signal } as unknown as Shared;
   const taking = takePushes(shared, registry, true);
-  const stop = async () => {
+  const stop = () => {
     stopping.abort();
-    await taking.ended;
-    store.close();
+    return taking.ended;
   };
-  let isStopped = false;
-  t.after(() => isStopped || stop());
+  t.after(async () => {
+    await stop();
+    store.close();
+  });
   return {
     directory,
     spoolPath,
@@ -43,10 +44,7 @@ function start(t: TestContext, directory = temporaryDirectory(t), project: Parti
     taking,
     count: () => countOf(store.of("shop"), "deliveries"),
     isNoted: (id: string) => store.get("SELECT 1 FROM spooled WHERE id = ?", id) !== undefined,
-    async stop() {
-      isStopped = true;
-      await stop();
-    },
+    stop,
   };
 }
 
