@@ -31,7 +31,7 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
   if (hasTrait("actThere", wanted) && context.env.HOTPUSH_SERVER)
     return refuse(`hotpush ${wanted} acts only on the machine of the service. Run it there.`);
   const program = await loadProgram(context, (name) => words.includes(name));
-  for (const command of allCommands(program)) configure(command);
+  for (const command of [program, ...program.commands]) configure(command);
   try {
     if (hasTrait("needServer", wanted) && !words.includes("--help")) refuseOtherSystems();
     await program.parseAsync([...words], { from: "user" });
@@ -87,17 +87,9 @@ function surviveReader(onlyPrints: boolean): void {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 }
 
-function allCommands(command: Command): readonly Command[] {
-  return [command, ...command.commands.flatMap(allCommands)];
-}
-
 function configure(command: Command): void {
   command
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "hotpush: ")) })
-    .showHelpAfterError(`\nSee: ${pathOf(command)} --help`);
-}
-
-function pathOf(command: Command): string {
-  return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+    .showHelpAfterError(`\nSee: ${command.parent ? "hotpush " : ""}${command.name()} --help`);
 }

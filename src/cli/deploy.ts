@@ -3,14 +3,8 @@ import { NotRunningError } from "#calls/client";
 import { branchOf, shortCommit } from "#deployments/push";
 import { type CommandContext, deploymentId, newCommand, parser, projectOption } from "./command.ts";
 import { endingLines, pauseText } from "./deployment-text.ts";
-import {
-  addWaitOptions,
-  follow,
-  interruptedExitCode,
-  type WaitOptions,
-  waitForDeployment,
-} from "./follow.ts";
-import { accessService, answering } from "./service-access.ts";
+import { follow, interruptedExitCode, requesting } from "./follow.ts";
+import { accessService, answering, type ProjectChoice } from "./service-access.ts";
 
 export const commands = {
   deploy: makeDeployCommand,
@@ -21,7 +15,7 @@ export const commands = {
 };
 
 /** `hotpush deploy`: deploys the branch's present head at the remote. Its exit code is 0 if that succeeded. */
-function makeDeployCommand({ env, finish }: CommandContext): Command {
+function makeDeployCommand(context: CommandContext): Command {
   const description =
     "Deploy what the branch is at the git host now, without a push, even if the same commit is live already. It takes its turn like a push, and supersedes what waits.";
   const command = newCommand("deploy", description, [
@@ -29,13 +23,16 @@ function makeDeployCommand({ env, finish }: CommandContext): Command {
   ]).addArgument(
     new Argument("[branch]", "default: the one deployed last, else main").choices(["main", "master"]),
   );
-  return addWaitOptions(command).action(async (ref: string | undefined, options: WaitOptions) => {
-    const service = accessService(env, options);
-    const requested = await service.call("deploy", { ref });
+  return requesting(command, context, async ({ call }, ref) => {
+    const requested = await call("deploy", { ref });
     const { id, ref: deployed, commit } = requested.deployment;
     const summary = `Deployment ${id} deploys ${branchOf(deployed)} at ${shortCommit(commit)}.`;
-    finish(await waitForDeployment(service, requested, summary, options));
+    return { ...requested, summary };
   });
+}
+
+interface CancelOptions extends ProjectChoice {
+  readonly json?: boolean;
 }
 
 /** `hotpush cancel`: its exit code is 0 if the deployment was cancelled, 1 if it ended in another way. */
@@ -49,8 +46,8 @@ function makeCancelCommand({ env, finish }: CommandContext): Command {
     .argument("[id]", "the number of a deployment", deploymentId)
     .addOption(projectOption())
     .option("--json", "one JSON object, at the end (docs/cli.md)")
-    .action(async (wanted: number | undefined, { json, project }: WaitOptions) => {
-      const service = accessService(env, { project });
+    .action(async (wanted: number | undefined, { json, ...whose }: CancelOptions) => {
+      const service = accessService(env, whose);
       const { print } = service.terminal;
       const { id, state } = (await service.call("cancel", { id: wanted ?? "latest" })).deployment;
       if (!json && state === "running") print(`Deployment ${id} is being cancelled.`);
@@ -62,7 +59,7 @@ function makeCancelCommand({ env, finish }: CommandContext): Command {
 }
 
 /** `hotpush rollback`: has the service roll back, and shows the output. Its exit code is 0 if the earlier version serves. */
-function makeRollbackCommand({ env, finish }: CommandContext): Command {
+function makeRollbackCommand(context: CommandContext): Command {
   const description =
     "Roll back to an earlier good version without a build: the previous one, or that of a deployment (by its number) or of a commit (by its first digits). The service runs this as a deployment of its own, when the running one has ended. Newer commits are not deployed until the next push.";
   const version = parser(
@@ -74,18 +71,15 @@ function makeRollbackCommand({ env, finish }: CommandContext): Command {
     "hotpush rollback 7         the version of deployment 7",
     "hotpush rollback 3f2c1a9   the version of this commit",
   ]).argument("[version]", "a deployment's number, or a commit", version);
-  return addWaitOptions(command).action(async (wanted: string | undefined, options: WaitOptions) => {
-    const service = accessService(env, options);
-    const requested = await service.call("rollback", { version: wanted }).catch((error: unknown) => {
+  return requesting(command, context, async ({ call }, wanted) => {
+    const requested = await call("rollback", { version: wanted }).catch((error: unknown) => {
       if (!(error instanceof NotRunningError) || error.isForbidden) throw error;
       throw new NotRunningError(`${error.message}. Without the service: hotpush rollout --back`, error);
     });
     const { id, commit, trigger } = requested.deployment;
-    const isNew = trigger === "rollback";
-    const summary = isNew
-      ? `Deployment ${id} goes back to ${commit}.`
-      : `Deployment ${id} was still guarded. It fails now: the version before it gets the requests again.`;
-    finish(await waitForDeployment(service, requested, summary, options, isNew ? "succeeded" : "failed"));
+    if (trigger === "rollback") return { ...requested, summary: `Deployment ${id} goes back to ${commit}.` };
+    const summary = `Deployment ${id} was still guarded. It fails now: the version before it gets the requests again.`;
+    return { ...requested, summary, wanted: "failed" };
   });
 }
 

@@ -6,51 +6,46 @@ import { isFinished } from "#deployments/deployment";
 import { harmless, type Terminal, wrapText } from "#platform/terminal";
 import { CommandError } from "#problems";
 import { stepOf } from "#runner/log-file";
-import { projectOption, untilLeft } from "./command.ts";
+import { type CommandContext, projectOption, untilLeft } from "./command.ts";
 import { endingLines, pauseText } from "./deployment-text.ts";
-import type { ServiceAccess } from "./service-access.ts";
+import { accessService, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
 
-/** The options of a command that requests a deployment. */
-export interface WaitOptions {
-  readonly project?: string;
+/** A deployment that was recorded: `summary` says so in a sentence, and `wanted` is the state in which it should end. */
+interface Requested extends RequestedJson {
+  readonly summary: string;
+  readonly wanted?: DeploymentJson["state"];
+}
+
+interface WaitOptions extends ProjectChoice {
   readonly detach?: boolean;
   readonly json?: boolean;
 }
 
-export function addWaitOptions(command: Command): Command {
+/**
+ * Lets a command request a deployment, and show it until it has ended. Within a deploy script it never waits, because the
+ * deployment runs only when that script has ended. The exit code is 0 if the deployment ended as wanted or is not waited for.
+ */
+export function requesting(
+  command: Command,
+  { env, finish }: CommandContext,
+  request: (service: ServiceAccess, argument: string | undefined) => Promise<Requested>,
+): Command {
   return command
     .addOption(projectOption())
     .option("--detach", "do not wait for its end; always so within a deploy.sh")
-    .option("--json", "one JSON object, at the end (docs/cli.md)");
-}
-
-/**
- * Shows a deployment that a command has just requested until it has ended. Within a deploy script it never waits,
- * because the deployment runs only when that script has ended.
- *
- * @param summary what was recorded, in a sentence
- * @param wanted the state in which it should end
- * @returns the exit code: 0 if the deployment ended as wanted or is not waited for, else 1
- */
-export async function waitForDeployment(
-  service: ServiceAccess,
-  { deployment, paused }: RequestedJson,
-  summary: string,
-  { detach, json }: WaitOptions,
-  wanted: DeploymentJson["state"] = "succeeded",
-): Promise<number> {
-  const { print, columns } = service.terminal;
-  const printJson = (value: DeploymentJson) => print(JSON.stringify({ deployment: value }));
-  if (!json) print(summary);
-  if (paused && !json) print(...wrapText(`It waits, because the queue is ${pauseText(paused)}`, columns));
-  if (detach || service.env.DEPLOY_ID !== undefined) {
-    if (json) printJson(deployment);
-    return 0;
-  }
-  const ended = await follow(service, deployment.id, json ? "silent" : "text");
-  if (ended === null) return interruptedExitCode;
-  if (json) printJson(ended);
-  return ended.state === wanted ? 0 : 1;
+    .option("--json", "one JSON object, at the end (docs/cli.md)")
+    .action(async (argument: string | undefined, { detach, json, ...whose }: WaitOptions) => {
+      const service = accessService(env, whose);
+      const { print, columns } = service.terminal;
+      const { deployment, paused, summary, wanted = "succeeded" } = await request(service, argument);
+      if (!json) print(summary);
+      if (paused && !json) print(...wrapText(`It waits, because the queue is ${pauseText(paused)}`, columns));
+      const mayWait = !detach && env.DEPLOY_ID === undefined;
+      const last = mayWait ? await follow(service, deployment.id, json ? "silent" : "text") : deployment;
+      if (last === null) return finish(interruptedExitCode);
+      if (json) print(JSON.stringify({ deployment: last }));
+      finish(!mayWait || last.state === wanted ? 0 : 1);
+    });
 }
 
 /** As after a signal: 128 and the number of SIGINT. */

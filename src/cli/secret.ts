@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseEnv } from "node:util";
-import type { Command } from "commander";
+import { Argument, type Command } from "commander";
 import { secretFault } from "#config/secret";
 import { asWritten, rawValue, withoutVariable, withVariable } from "#platform/env-file";
 import { ownUid, rewriteFile, statOf } from "#platform/files";
@@ -26,34 +26,23 @@ interface SecretOptions {
 
 /** `hotpush secret`: rotates the secret of the webhook in two steps, between which both secrets are accepted. */
 function makeSecretCommand({ env, finish }: CommandContext): Command {
-  const command = newCommand("secret", "Rotate the secret of the webhook without losing a push.", [
+  const description =
+    "Rotate the secret of the webhook without losing a push, in the file of the project or in the .env file of the service. rotate makes a new one of 32 bytes, keeps the old one as WEBHOOK_SECRET_PREVIOUS, and prints what to do next; the new secret is shown on a terminal only. drop-previous removes the old one, if that is safe: see hotpush status.";
+  return newCommand("secret", description, [
     "hotpush secret rotate          make a new one; the old one stays valid",
     "hotpush secret drop-previous   the old one is no longer accepted",
-  ]);
-  const withFile = (one: Command) =>
-    one
-      .option(
-        "--env-file <path>",
-        "the file that the service reads (default: that of the project, else .env here)",
-      )
-      .addOption(projectOption("the project whose secret it is, if there are several"));
-  const rotate = newCommand(
-    "rotate",
-    "Make a new secret of 32 bytes in the file of the project, or in the .env file of the service. The old one is kept as WEBHOOK_SECRET_PREVIOUS. Prints what to do next; the new secret is shown on a terminal only.",
-    ["hotpush secret rotate"],
-  )
-    .summary("Make a new secret; the old one is still accepted")
-    .option("--stdin", "the git host made the new one (GitLab, Pagure): read it from standard input")
-    .action((options: SecretOptions) => finish(rotateSecret(options, env)));
-  const drop = newCommand(
-    "drop-previous",
-    "Remove the previous secret from the .env file of the service, if that is safe: see hotpush status.",
-    ["hotpush secret drop-previous"],
-  )
-    .summary("Stop accepting the old secret")
-    .option("--force", "do not ask whether it is safe")
-    .action(async (options: SecretOptions) => finish(await dropPrevious(options, env)));
-  return command.addCommand(withFile(rotate)).addCommand(withFile(drop));
+  ])
+    .addArgument(new Argument("<step>", "first one, then the other").choices(["rotate", "drop-previous"]))
+    .option("--stdin", "rotate: the git host made the new one (GitLab, Pagure): read it from standard input")
+    .option("--force", "drop-previous: do not ask whether it is safe")
+    .option(
+      "--env-file <path>",
+      "the file that the service reads (default: that of the project, else .env here)",
+    )
+    .addOption(projectOption("the project whose secret it is, if there are several"))
+    .action(async (step: string, options: SecretOptions) =>
+      finish(step === "rotate" ? rotateSecret(options, env) : await dropPrevious(options, env)),
+    );
 }
 
 /** Replaces the secret, and keeps the old one as the previous secret. All other lines stay as they are. */

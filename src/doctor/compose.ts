@@ -5,7 +5,6 @@ import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/proj
 import {
   type Check,
   type DoctorContext,
-  type Fault,
   type Finding,
   hasComposeFile,
   ok,
@@ -101,8 +100,7 @@ async function checkServices(context: DoctorContext): Promise<Finding> {
       restartFault(name, service),
     ]),
   );
-  const faults = found.flat().filter((fault) => fault !== null);
-  return okUnless(faults, Object.keys(services).join(", "));
+  return okUnless(found.flat(), Object.keys(services).join(", "));
 }
 
 /** Whether two containers of a service may run at once. A proxy of the compose file reads the live files. */
@@ -114,7 +112,7 @@ function isSideBySide(name: string, service: ComposeService): boolean {
 }
 
 /** A written "no" is intended: the service runs once. */
-function restartFault(name: string, { restart = "" }: ComposeService): Fault | null {
+function restartFault(name: string, { restart = "" }: ComposeService): Finding | null {
   if (["always", "unless-stopped", "no"].includes(restart)) return null;
   const text = `${name} does not start again after a crash or a reboot. If it runs once, write restart: "no".`;
   return warning(text, { change: `services.${name}.restart: unless-stopped` });
@@ -149,7 +147,7 @@ async function hasHealthcheck(name: string, service: ComposeService, { engine, c
 }
 
 /** Two containers cannot share a port of the host, a name, an address or another's network: the old one has to stop first. */
-function clashFault(name: string, service: ComposeService): Fault | null {
+function clashFault(name: string, service: ComposeService): Finding | null {
   const found = replacementOf({ ...service, labels: {} }, false);
   if (found.how !== "recreate") return null;
   const text = `${name} is down while it is replaced, because two containers of it would clash (${found.reason}). Let the proxy publish its port, or accept that by the label hotpush.rollout: recreate.`;

@@ -37,7 +37,7 @@ export interface Check {
 }
 
 /** What a check found: all is right (`fact`: what), there is nothing to check (`fact`: why), or what is wrong. */
-export interface ProbeResult {
+export interface Finding {
   readonly outcome: "ok" | "skipped" | "faulty";
   readonly fact: string | null;
   readonly faults: readonly Fault[];
@@ -54,33 +54,32 @@ export interface Fault {
 /** A shell command; or what to write into a file or a form, if no command can do it. */
 export type Fix = string | { readonly change: string };
 
-/** What a check returns: a result, or the only fault. */
-export type Finding = ProbeResult | Fault;
-
 /** All is right. @param fact what was found, in a few words */
-export function ok(fact: string): ProbeResult {
-  return okUnless([], fact);
+export function ok(fact: string): Finding {
+  return { outcome: "ok", fact, faults: [] };
 }
 
 /** Nothing was checked, because of `reason`. */
-export function skip(reason: string): ProbeResult {
+export function skip(reason: string): Finding {
   return { outcome: "skipped", fact: reason, faults: [] };
 }
 
 /** A fault that keeps a push from being deployed. @param text one or two sentences */
-export function problem(text: string, fix?: Fix): Fault {
+export function problem(text: string, fix?: Fix, severity: Fault["severity"] = "problem"): Finding {
   const by = typeof fix === "object" ? fix : { command: fix ?? null };
-  return { severity: "problem", text, command: null, change: null, ...by };
+  const fault = { severity, text, command: null, change: null, ...by };
+  return { outcome: "faulty", fact: null, faults: [fault] };
 }
 
 /** A fault that costs requests or will cost work. @param text one or two sentences */
-export function warning(text: string, fix?: Fix): Fault {
-  return { ...problem(text, fix), severity: "warning" };
+export function warning(text: string, fix?: Fix): Finding {
+  return problem(text, fix, "warning");
 }
 
-/** The result of a check that found any number of faults. @param fact what is right if there are none */
-export function okUnless(faults: readonly Fault[], fact: string): ProbeResult {
-  return faults.length === 0 ? { outcome: "ok", fact, faults } : { outcome: "faulty", fact: null, faults };
+/** All faults of what was found; `fact`: what is right if there are none. */
+export function okUnless(found: readonly (Finding | null)[], fact: string): Finding {
+  const faults = found.flatMap((one) => one?.faults ?? []);
+  return faults.length === 0 ? ok(fact) : { outcome: "faulty", fact: null, faults };
 }
 
 /** `word` as a POSIX shell takes it for one word. */

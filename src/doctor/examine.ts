@@ -8,9 +8,8 @@ import { dockerChecks } from "./compose.ts";
 import {
   type Check,
   type DoctorContext,
+  type Finding,
   makeDoctorContext,
-  okUnless,
-  type ProbeResult,
   readSettings,
   type Settings,
   warning,
@@ -39,7 +38,7 @@ export type GroupedCheck = (typeof checks)[number];
 /** A check and what it found. */
 export interface CheckReport {
   readonly check: GroupedCheck;
-  readonly result: ProbeResult;
+  readonly result: Finding;
   /** null: it is about the service, or the only project. */
   readonly project: string | null;
 }
@@ -137,10 +136,10 @@ export function runChecks(
   const { project } = context;
   return Promise.all(
     chosen.map(async (check) => {
-      const found = await Promise.resolve(context)
+      const result = await Promise.resolve(context)
         .then(check.probe)
         .catch((error: Error) => warning(`Check failed: ${error.message}`));
-      return { check, project, result: "severity" in found ? okUnless([found], "") : found };
+      return { check, project, result };
     }),
   );
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,7 +16,6 @@ import { deliveryText, failedOf, HostError, openRepository } from "#setup/host-a
 import {
   type Check,
   type DoctorContext,
-  type Fault,
   type Finding,
   ok,
   problem,
@@ -30,10 +29,10 @@ export const gitChecks: readonly Check[] = [
   {
     id: "repository",
     about: "project",
-    claim: "REPO_PATH is the root of a checkout that git trusts, and that only its owner can change",
-    fix: "clones the repository, sets REPO_PATH to its root, lets git trust the owner, or takes the rights away from others",
+    claim: "REPO_PATH is a checkout that git trusts, and that only its owner can change",
+    fix: "clones the repository, lets git trust the owner, or takes the rights away from others",
     async probe(context) {
-      const { repoPath, scriptEnv: environment, user, settings } = context;
+      const { repoPath, scriptEnv: environment, user } = context;
       const path = quote(repoPath);
       const fault = checkRepository(repoPath);
       const take = `chown -R ${user?.uid ?? ownUid()} ${path}`;
@@ -47,10 +46,6 @@ export const gitChecks: readonly Check[] = [
       if (root === null) {
         const text = fault?.detail ?? `${repoPath} is not a git repository, so there is nothing to pull.`;
         return problem(text, { change: `git clone <address of your repository> ${path}` });
-      }
-      if (root !== realpathSync(repoPath)) {
-        const text = `${repoPath} is inside the repository ${root}; REPO_PATH must be its root.`;
-        return problem(text, settings.set("REPO_PATH", quote(root)));
       }
       const paths = [repoPath, join(repoPath, "deploy.sh"), join(repoPath, ".git")];
       const open = paths.filter((one) => ((statOf(one)?.mode ?? 0) & 0o002) !== 0);
@@ -228,7 +223,7 @@ function firstSentence(text: string): string {
 }
 
 /** Why the remote did not answer, by the words of git and ssh: ssh's words come before git's. */
-async function remoteFault(failure: RemoteFailure, context: DoctorContext): Promise<Fault> {
+async function remoteFault(failure: RemoteFailure, context: DoctorContext): Promise<Finding> {
   const { url, lines } = failure;
   if (/host identification has changed|host key .*(?:has changed|verification failed|is known)/i.test(lines))
     return await explainHostKey(failure, context);
@@ -245,7 +240,7 @@ async function remoteFault(failure: RemoteFailure, context: DoctorContext): Prom
 }
 
 /** By its key ssh recognizes the host. For an unknown key it would ask a person, but here there is none. */
-async function explainHostKey({ url, lines }: RemoteFailure, context: DoctorContext): Promise<Fault> {
+async function explainHostKey({ url, lines }: RemoteFailure, context: DoctorContext): Promise<Finding> {
   const { hostname, port, knownHosts } = await readSshSettings(url, context);
   const name = quote(port === "22" ? hostname : `[${hostname}]:${port}`);
   const file = quote(knownHosts);
@@ -258,7 +253,7 @@ async function explainHostKey({ url, lines }: RemoteFailure, context: DoctorCont
 }
 
 /** The git host needs the public half of a key, in a form. */
-async function explainKey({ url }: RemoteFailure, context: DoctorContext): Promise<Fault> {
+async function explainKey({ url }: RemoteFailure, context: DoctorContext): Promise<Finding> {
   const { keys } = await readSshSettings(url, context);
   const text = `${url.host} refuses the keys of this user. Print the public key, and add it to the repository there as a deploy key with read access:`;
   const own = keys.find((one) => existsSync(one)) ?? keys.find((one) => one.endsWith("ed25519")) ?? keys[0];
@@ -267,7 +262,7 @@ async function explainKey({ url }: RemoteFailure, context: DoctorContext): Promi
   return problem(text, `test -e ${key} || { ${make}; }; ssh-keygen -y -f ${key}`);
 }
 
-function explainToken({ url }: RemoteFailure, { repoPath }: DoctorContext): Fault {
+function explainToken({ url }: RemoteFailure, { repoPath }: DoctorContext): Finding {
   const text = `${url.text} asks for a name and a token, or refuses those that this user has. Make a token with read access there; this command asks for it once and stores it:`;
   const git = `git -C ${quote(repoPath)}`;
   return problem(text, `${git} config credential.helper store && ${git} ls-remote origin HEAD`);

@@ -9,7 +9,7 @@ import type { Server } from "#setup/server";
 import {
   type Check,
   type DoctorContext,
-  type Fault,
+  type Finding,
   type Fix,
   ok,
   okUnless,
@@ -60,8 +60,7 @@ export const configurationChecks: readonly Check[] = [
         const isFronts = front !== ownUid() && stats?.uid === front;
         return isFronts ? problem(fronts, `chown ${ownUid()} ${quote(file)}`) : null;
       });
-      const found = faults.filter((fault) => fault !== null);
-      return okUnless(found, files.join(", "));
+      return okUnless(faults, files.join(", "));
     },
   },
 ];
@@ -108,7 +107,7 @@ export const diskChecks: readonly Check[] = [
     async probe({ statePath, repoPath, engine }) {
       const docker = await engine();
       const images = docker.kind === "answers" ? docker.rootPath : "";
-      const faults: Fault[] = [];
+      const faults: Finding[] = [];
       // `hotpush rollout` builds no image with less space than that for images.
       for (const [content, path, mebibytes] of [
         ["images", images, 1_024],
@@ -147,7 +146,7 @@ const unfit: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** Whether `front`, which is not root, owns its directory. The container of `run` has not all of the directories. */
-function frontStateFault({ env, files, state }: Server): Fault | null {
+function frontStateFault({ env, files, state }: Server): Finding | null {
   const [uid = 0, gid = 0] = (env.FRONT_USER ?? "").split(":").map(Number);
   const directory = statOf(state.front);
   if (directory === null ? isInContainer() : directory.uid === uid && (directory.mode & 0o700) === 0o700)
@@ -156,7 +155,7 @@ function frontStateFault({ env, files, state }: Server): Fault | null {
   return problem(text, `${ownCommand(state.front, uid, gid)} && ${serverCommands(files).start}`);
 }
 
-function ownStateFault(statePath: string): Fault | null {
+function ownStateFault(statePath: string): Finding | null {
   const path = nearestExisting(statePath);
   const uid = ownUid();
   const text = `This user (uid ${uid}) cannot write to ${statePath}. As root:`;

@@ -11,7 +11,7 @@ import { readVersion } from "#version";
 import {
   type Check,
   type DoctorContext,
-  type Fault,
+  type Finding,
   ok,
   okUnless,
   problem,
@@ -31,7 +31,7 @@ export const serverChecks: readonly Check[] = [
       if (docker.kind !== "answers" || server === null) return skip("Docker cannot be asked");
       const found = await listContainers(docker.engine, serverComposeProject);
       const { start } = serverCommands(server.files);
-      const faults: Fault[] = [];
+      const faults: Finding[] = [];
       for (const name of Object.values(serverServices)) {
         const one = found.find(({ service }) => service === name);
         if (one === undefined) faults.push(problem(`${name} has no container.`, start));

@@ -37,7 +37,6 @@ function commandsIn(text: string): readonly (readonly string[])[] {
 function exists(program: Command, [name = "", ...words]: readonly string[]): boolean {
   const command = program.commands.find((one) => one.name() === name);
   if (command === undefined) return false;
-  const inner = command.commands.find((one) => one.name() === words[0]);
-  const known = [command, inner ?? program].flatMap(({ options }) => options.map(({ long }) => long));
+  const known = [command, program].flatMap(({ options }) => options.map(({ long }) => long));
   return words.filter((word) => word.startsWith("--")).every((word) => known.includes(word));
 }

@@ -145,12 +145,7 @@ function formRow(name: GitHost): readonly string[] {
 /** The help of each command that does something itself, as a terminal of 80 columns shows it. */
 async function commandHelps(): Promise<Record<string, () => string>> {
   const program = await loadProgram({ env: {}, finish: () => {} });
-  const helpsOf = (command: Command, before: string): [string, () => string][] =>
-    command.commands.flatMap((one) => {
-      const trail = `${before} ${one.name()}`;
-      return one.commands.length > 0 ? helpsOf(one, trail) : [[trail, () => helpOf(one)]];
-    });
-  return Object.fromEntries(helpsOf(program, "hotpush"));
+  return Object.fromEntries(program.commands.map((one) => [`hotpush ${one.name()}`, () => helpOf(one)]));
 }
 
 function helpOf(command: Command): string {

@@ -1,19 +1,11 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { git, type Place, setSettings, testBroken } from "../harness/doctor.ts";
 import { becomeNobody, needs } from "../harness/requirements.ts";
 
 testBroken([
-  {
-    name: "REPO_PATH names a directory within a repository",
-    check: "repository",
-    breakIt(place) {
-      mkdirSync(join(place.repoPath, "web"));
-      setSettings(place, { REPO_PATH: join(place.repoPath, "web") });
-    },
-  },
   {
     name: "another user has it for itself",
     check: "repository",

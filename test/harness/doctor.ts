@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, type TestOptions, test } from "node:test";
-import type { Fault, ProbeResult } from "../../src/doctor/context.ts";
+import type { Fault, Finding } from "../../src/doctor/context.ts";
 import { isInContainer } from "../../src/platform/docker/engine.ts";
 import { testSecret } from "./delivery.ts";
 import { type CommandResult, execute, noServer } from "./hotpush.ts";
@@ -13,7 +13,7 @@ import { needs } from "./requirements.ts";
 import { mainPath, quickScript } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
-export interface DoctorCheck extends ProbeResult {
+export interface DoctorCheck extends Finding {
   readonly id: string;
 }
 
