@@ -11,18 +11,6 @@ import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-function listen(statePath: string) {
-  return listenOnSocket(operatorSocketPath(statePath), { mode: 0o600, mostConnections: 32 }, () => {});
-}
-
-test("only its user may use the socket, and no other file is left beside it", async (t) => {
-  const statePath = temporaryDirectory(t);
-  const controlSocket = await listen(statePath);
-  t.after(controlSocket.close);
-  assert.equal(statSync(operatorSocketPath(statePath)).mode & 0o777, 0o600);
-  assert.deepEqual(readdirSync(statePath), ["control.sock"]);
-});
-
 test("a dead service's socket is replaced, and closing removes the new one", async (t) => {
   const statePath = temporaryDirectory(t);
   const service = await startService(t, { statePath });
@@ -54,12 +42,15 @@ test("a state directory with a path longer than a socket's address works", async
   assert.deepEqual([code, stdout.split(" ")[0]], [0, "Hotpush"]);
 });
 
-test("connections beyond 32 are closed", async (t) => {
+test("only its user may use the socket, and 32 connections at once", async (t) => {
   const statePath = temporaryDirectory(t);
-  t.after((await listen(statePath)).close);
+  const path = operatorSocketPath(statePath);
+  t.after((await listenOnSocket(path, { mode: 0o600, mostConnections: 32 }, () => {})).close);
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  assert.deepEqual(readdirSync(statePath), ["control.sock"]);
   let closed = 0;
   const sockets = Array.from({ length: 40 }, () =>
-    connect(operatorSocketPath(statePath))
+    connect(path)
       .on("error", () => {})
       .on("close", () => (closed += 1))
       .resume(),

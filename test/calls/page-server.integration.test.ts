@@ -68,18 +68,6 @@ test("when a token is revoked, a stream that it opened ends", async (t) => {
   await until("the end of the stream", () => isOver, 10_000);
 });
 
-test("a link signs in once, also if it is followed twice at the same moment", async (t) => {
-  const service = await startAnswering(t);
-  const link = await makeSignInLink(service);
-  const sessions = await Promise.all([openSession(service, link), openSession(service, link)]);
-  assert.equal(sessions.filter((session) => session !== null).length, 1);
-  assert.equal(await openSession(service, link), null);
-  assert.deepEqual(
-    (await auditOf(service)).map(({ visitor, action, status }) => [visitor, action, status]),
-    [["Ann (session 1)", "signIn", 200]],
-  );
-});
-
 test("a flood of refused attempts pushes nothing out of the audit log", async (t) => {
   const service = await startAnswering(t);
   const operator = await makeToken(service, "operator");

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { cutFrames } from "../../src/platform/docker/containers.ts";
 import { type FakeContainer, logged, startFakeEngine, writeAll } from "../harness/fake-engine.ts";
 import { hotpush, startAnswering, startCommand } from "../harness/hotpush.ts";
 import { signIn, startPage } from "../harness/page.ts";
@@ -16,18 +15,6 @@ async function startWith(scope: Scope, ...containers: readonly FakeContainer[]) 
   engine.containers.push(...containers);
   return { engine, service: await startAnswering(scope, { repoPath, env: engine.env }) };
 }
-
-test("frames are cut apart at each byte, and one that is not whole is kept", () => {
-  const whole = Buffer.concat([logged(1, "one\n"), logged(2, "two\n", 2)]);
-  for (let at = 0; at <= whole.length; at += 1) {
-    const { frames, rest } = cutFrames(whole.subarray(0, at));
-    const all = [...frames, ...cutFrames(Buffer.concat([rest, whole.subarray(at)])).frames];
-    assert.deepEqual(
-      all.map(({ stream, bytes }) => `${stream} ${String(bytes).slice(31)}`),
-      ["1 one\n", "2 two\n"],
-    );
-  }
-});
 
 test("a service is followed across a roll-out and a restart, each line once, by its container", async (t) => {
   const { engine, service } = await startWith(t, web1, { id: "ddd4", service: "db", number: 1 });

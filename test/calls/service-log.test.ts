@@ -44,7 +44,7 @@ async function readWith(
   };
 }
 
-test("the lines of a terminal are read too, in any pieces, and the last one needs no end", async (t) => {
+test("lines of a terminal are read in any pieces, and the last one needs no end", async (t) => {
   const raw = Buffer.concat([logged(1, "of-the-container\r\n").subarray(8), logged(2, "no end").subarray(8)]);
   const container = { env: ["DB_PASSWORD=of-the-container"], hasTerminal: true };
   const { lines } = await readWith(t, container, [raw.subarray(0, 40), raw.subarray(40)]);

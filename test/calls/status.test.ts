@@ -26,8 +26,3 @@ test("a previous secret is safe to drop if only the new one was used for a week"
   for (const [what, current, previous, can] of verdicts)
     assert.equal(judgeSecrets({ current, previous }, nowMs).canDropPrevious, can, what);
 });
-
-test("without a previous secret there is no advice", () => {
-  const judged = judgeSecrets({ current: use(1, 1), previous: null }, nowMs);
-  assert.deepEqual([judged.previous, judged.canDropPrevious, judged.advice], [null, null, null]);
-});

@@ -46,14 +46,14 @@ test("X-Forwarded-For counts only from a trusted peer, up to the first untrusted
   for (const [sent, expected] of cases) {
     assert.equal(await loggedFrom(service, sent), expected, JSON.stringify(sent));
   }
-});
-
-test("an entry that is no address ends the search at the proxy that sent it", async (t) => {
-  const service = await startService(t, { env: { TRUSTED_PROXIES: "127.0.0.1,10.1.2.3" } });
+  // An entry that is no address ends the search at the proxy that sent it.
   for (const entry of ["unknown", "", "256.1.1.1", "1".repeat(9_000), "\xff", '","from":"203.0.113.9']) {
     assert.equal(await loggedFrom(service, { forwarded: [entry] }), "127.0.0.1", entry);
-    const forwarded = [`203.0.113.7, ${entry}, 10.1.2.3`];
-    assert.equal(await loggedFrom(service, { forwarded }), "10.1.2.3", entry);
+    assert.equal(
+      await loggedFrom(service, { forwarded: [`203.0.113.7, ${entry}, 10.1.2.3`] }),
+      "10.1.2.3",
+      entry,
+    );
   }
   for (const line of service.log.lines) assert(JSON.stringify(line).length < 500, JSON.stringify(line));
 });

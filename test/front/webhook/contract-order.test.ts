@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { deliver, githubDelivery, githubPush, sign, withHeader } from "../../harness/delivery.ts";
 import { assertProblem } from "../../harness/problems.ts";
-import { exchange } from "../../harness/raw-http.ts";
+import { exchange, onTheWire } from "../../harness/raw-http.ts";
 import { recordedDeliveryCount } from "../../harness/records.ts";
 import { startService } from "../../harness/service.ts";
 
@@ -12,69 +12,55 @@ const service = await startService({ after });
 interface Draft {
   method: string;
   target: string;
-  contentType: string;
-  contentEncoding: string | null;
-  declaredBytes: number | null;
-  extraHeaderCount: number;
-  event: string;
-  signature: "right" | "wrong" | "malformed" | "missing";
+  /** In the place of the true length. */
+  framing?: readonly string[];
+  extra: readonly string[];
+  readonly headers: Record<string, string>;
+  signature: (body: Buffer) => string | null;
   body: Buffer;
 }
 
 type Fault = readonly [name: string, status: number, says: string, spoil: (draft: Draft) => void];
 
 const push = githubPush().body.toString();
+const wrong = "another secret than the right one";
 
 /** In the order in which they are looked for. */
 const faults: readonly Fault[] = [
   ["path", 404, "not_found", (draft) => (draft.target = "/hook")],
   ["method", 405, "method_not_allowed", (draft) => (draft.method = "PUT")],
-  ["number of headers", 431, "headers_too_large", (draft) => (draft.extraHeaderCount = 95)],
-  ["declared length", 413, "payload_too_large", (draft) => (draft.declaredBytes = 25 * 1024 ** 2 + 1)],
-  ["content type", 415, "unsupported_media_type", (draft) => (draft.contentType = "text/plain")],
-  ["content encoding", 415, "unsupported_encoding", (draft) => (draft.contentEncoding = "gzip")],
-  ["no signature", 401, "signature_missing", (draft) => (draft.signature = "missing")],
-  ["malformed signature", 401, "signature_invalid", (draft) => (draft.signature = "malformed")],
-  ["wrong signature", 401, "signature_invalid", (draft) => (draft.signature = "wrong")],
+  ["number of headers", 431, "headers_too_large", (draft) => (draft.extra = Array(95).fill("X-Filler: y"))],
+  [
+    "length",
+    413,
+    "payload_too_large",
+    (draft) => (draft.framing = [`Content-Length: ${25 * 1024 ** 2 + 1}`]),
+  ],
+  ["type", 415, "unsupported_media_type", ({ headers }) => (headers["content-type"] = "text/plain")],
+  ["encoding", 415, "unsupported_encoding", ({ headers }) => (headers["content-encoding"] = "gzip")],
+  ["no signature", 401, "signature_missing", (draft) => (draft.signature = () => null)],
+  ["malformed signature", 401, "signature_invalid", (draft) => (draft.signature = () => "sha256=abc")],
+  ["wrong signature", 401, "signature_invalid", (draft) => (draft.signature = (body) => signed(body, wrong))],
   ["UTF-8", 400, "invalid_encoding", (draft) => (draft.body = Buffer.from([0xff, 0x7b]))],
   ["JSON", 400, "invalid_json", (draft) => (draft.body = Buffer.from("{"))],
-  ["event", 200, "ignored", (draft) => (draft.event = "issues")],
+  ["event", 200, "ignored", ({ headers }) => (headers["x-github-event"] = "issues")],
   ["shape", 422, "invalid_payload", (draft) => (draft.body = Buffer.from('{"ref":"refs/heads/develop"}'))],
   ["ref", 200, "ignored", (draft) => (draft.body = Buffer.from(push.replace("heads/main", "heads/develop")))],
 ];
 
 function compose(spoils: readonly Fault[]): Buffer {
-  const draft: Draft = {
-    method: "POST",
-    target: "/webhook",
-    contentType: "application/json",
-    contentEncoding: null,
-    declaredBytes: null,
-    extraHeaderCount: 0,
-    event: "push",
-    signature: "right",
-    body: Buffer.from(push),
-  };
+  const headers = { "content-type": "application/json", "x-github-event": "push" };
+  const body = Buffer.from(push);
+  const draft: Draft = { method: "POST", target: "/webhook", extra: [], headers, signature: signed, body };
   // The earlier of two faults that spoil the same thing is the one that stays.
   for (const [, , , spoil] of [...spoils].reverse()) spoil(draft);
-  const lines = [
-    `${draft.method} ${draft.target} HTTP/1.1`,
-    "Host: hotpush.test",
-    `Content-Type: ${draft.contentType}`,
-    `Content-Length: ${draft.declaredBytes ?? draft.body.length}`,
-    `X-GitHub-Event: ${draft.event}`,
-    ...(draft.contentEncoding ? [`Content-Encoding: ${draft.contentEncoding}`] : []),
-    ...signatureLines(draft),
-    ...Array.from({ length: draft.extraHeaderCount }, (_, index) => `X-Filler-${index}: y`),
-  ];
-  return Buffer.concat([Buffer.from(`${lines.join("\r\n")}\r\n\r\n`), draft.body]);
+  const signature = draft.signature(draft.body);
+  const sent = { ...headers, ...(signature && { "x-hub-signature-256": signature }) };
+  return Buffer.from(onTheWire({ headers: sent, body: draft.body }, draft), "latin1");
 }
 
-function signatureLines({ signature, body }: Draft): string[] {
-  if (signature === "missing") return [];
-  if (signature === "malformed") return ["X-Hub-Signature-256: sha256=abc"];
-  const secret = signature === "wrong" ? "another secret than the right one" : undefined;
-  return [`X-Hub-Signature-256: sha256=${sign(body, secret)}`];
+function signed(body: Buffer, secret?: string): string {
+  return `sha256=${sign(body, secret)}`;
 }
 
 test("each fault is reported before every later check, and with none the push is accepted", async () => {
@@ -98,7 +84,6 @@ test("each fault is reported before every later check, and with none the push is
 
 test("nothing of the body, the event or the repository shows before the signature is compared", async (t) => {
   const strict = await startService(t, { env: { REPOSITORY: "octo/app", DEPLOY_TIMEOUT: "1m" } });
-  const wrong = "another secret than the right one";
   const deliveries = [
     githubPush({}, wrong),
     githubPush({ ref: "refs/heads/develop" }, wrong),

@@ -89,6 +89,7 @@ const refused: readonly [HttpProblemCode, Delivery, ...string[]][] = [
   ["invalid_json", githubDelivery("push", "\ufeff{}")],
   ["invalid_payload", githubDelivery("push", `${"[".repeat(depth)}${"]".repeat(depth)}`), "pointer"],
   ["invalid_payload", githubPush({ after: "A".repeat(40) }), "pointer"],
+  ["invalid_payload", githubPush({ after: 7 }), "pointer"],
   ["unsupported_media_type", withHeader(githubPush(), "content-type", ";")],
 ];
 
