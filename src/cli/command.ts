@@ -62,6 +62,11 @@ export function print(...lines: readonly string[]): void {
   process.stdout.write(lines.map((line) => `${line}\n`).join(""));
 }
 
+/** Prints a text on standard output, in lines that fit a terminal. `indent` is what each but the first begins with. */
+export function say(text: string, indent = ""): void {
+  print(wrapFor(process.stdout, text, indent));
+}
+
 /** Prints on standard error why a command refuses, with lines of evidence below, and gives the exit code for it. */
 export function refuse(text: string, evidence: readonly string[] = []): number {
   const prefix = "hotpush: ";

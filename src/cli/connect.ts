@@ -3,10 +3,10 @@ import { type Command, Option } from "commander";
 import { type HostedRepository, parseHostedRepository } from "#config/git-hosts";
 import { makeSecret, readNamedFile, type Secret } from "#config/secret";
 import { outputOf } from "#platform/run-command";
-import { canAsk, promptSecret, wrapFor } from "#platform/terminal";
+import { canAsk, promptSecret } from "#platform/terminal";
 import { CommandError } from "#problems";
 import { type ConnectOptions, type ConnectScreen, connect } from "#setup/connect";
-import { type CommandContext, newCommand, parser, print, projectOption } from "./command.ts";
+import { type CommandContext, newCommand, parser, print, projectOption, say } from "./command.ts";
 import { printWebhookForm } from "./init.ts";
 
 export const commands = { connect: makeConnectCommand };
@@ -51,7 +51,6 @@ function makeConnectCommand({ env, finish }: CommandContext): Command {
 
 /** @param tokenFile null: none, so the token is that of gh, or a person is asked */
 export function connectScreen(env: NodeJS.ProcessEnv, tokenFile?: string): ConnectScreen {
-  const say = (text: string) => print(wrapFor(process.stdout, text));
   return {
     say,
     async readToken(repository, needs) {

@@ -3,13 +3,13 @@ import { gitHostNames, statusHosts } from "#config/git-hosts";
 import { isProjectName } from "#config/server";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
-import { canAsk, prompt, wrapFor } from "#platform/terminal";
+import { canAsk, prompt } from "#platform/terminal";
 import { applySetup, filesOf, type InitOptions, planSetup, type Questions, type Setup } from "#setup/init";
 import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
 import { type GivenPlace, parsePlace } from "#setup/served";
 import { type GitRemote, webhookForm } from "#setup/webhook-form";
-import { type CommandContext, isAgreed, newCommand, parser, print, projectOption } from "./command.ts";
+import { type CommandContext, isAgreed, newCommand, parser, print, projectOption, say } from "./command.ts";
 
 export const commands = { init: makeInitCommand };
 
@@ -71,7 +71,7 @@ async function init(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
   const { yes = false, form = true } = options;
   const setup = await planSetup(options, env, canAsk() && !yes ? personAtTerminal : takeProposals);
   await showPlan(setup, env);
-  for (const note of setup.notes) print(wrapFor(process.stdout, `- ${note}`, "  "));
+  for (const note of setup.notes) say(`- ${note}`, "  ");
   if (!(await mayChange(filesOf(setup), yes))) return 1;
   await applySetup(setup, env);
   if (form) showEnd(setup);
@@ -93,7 +93,7 @@ const personAtTerminal: Questions = {
     return prompt<URL>("Address", "", (text) => parsePublicUrl(text) ?? explain("That is not an address."));
   },
   askServed: ({ text, prompt: question, proposal, read }) => {
-    print(wrapFor(process.stdout, text));
+    say(text);
     return prompt<GivenPlace>(
       question,
       proposal,
@@ -104,7 +104,7 @@ const personAtTerminal: Questions = {
 
 /** Says why an answer cannot be used. */
 function explain(text: string): null {
-  print(wrapFor(process.stdout, text));
+  say(text);
   return null;
 }
 
@@ -115,13 +115,11 @@ async function showPlan(setup: Setup, env: NodeJS.ProcessEnv): Promise<void> {
   // The URL may have credentials in it; the parsed remote has none.
   const from = remote ? `${remote.hostname}, ${remote.path}` : (remoteUrl ?? "none");
   const state = place.isNew ? ", which is made now: Caddy and Hotpush for all projects" : "";
-  const found = [
-    `Project   ${name}, in ${root}`,
-    `Remote    ${from}`,
-    `Server    ${place.files.path}${state}`,
-  ];
-  print(...found.map((line) => wrapFor(process.stdout, line, "          ")), "");
-  print(`In ${place.files.path}, for all projects of this server:`);
+  const indent = "          ";
+  say(`Project   ${name}, in ${root}`, indent);
+  say(`Remote    ${from}`, indent);
+  say(`Server    ${place.files.path}${state}`, indent);
+  print("", `In ${place.files.path}, for all projects of this server:`);
   printStates(serverFiles);
   print("", `In ${root}:`);
   printStates(checkoutFiles);
@@ -208,9 +206,8 @@ export function printWebhookForm(shownForm: ShownForm): void {
     print(line.length <= 80 ? line : `  ${label}\n    ${value}`);
   }
   const own = form.fields.find(([, value]) => value === secret)?.[0];
-  const note = `  If ${form.host} makes the ${own} itself, write that to ${settingsFile} as WEBHOOK_SECRET.`;
-  if (form.makesSecret) print(wrapFor(process.stdout, note, "  "));
-  if (hasChecks && form.checks)
-    print(wrapFor(process.stdout, `  For DEPLOY_AFTER, choose these events as well: ${form.checks}.`, "  "));
-  if (host !== null) print(wrapFor(process.stdout, `  ${form.afterwards}`, "  "));
+  if (form.makesSecret)
+    say(`  If ${form.host} makes the ${own} itself, write that to ${settingsFile} as WEBHOOK_SECRET.`, "  ");
+  if (hasChecks && form.checks) say(`  For DEPLOY_AFTER, choose these events as well: ${form.checks}.`, "  ");
+  if (host !== null) say(`  ${form.afterwards}`, "  ");
 }

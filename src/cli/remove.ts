@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { projectNetwork } from "#config/server";
 import { connectEngine } from "#platform/docker/engine";
-import { confirm, wrapFor } from "#platform/terminal";
+import { confirm } from "#platform/terminal";
 import { connect, findConnection } from "#setup/connect";
 import { type PlannedRemoval, planRemoval, removeProject } from "#setup/remove";
 import { findServer, removedFiles, type Server } from "#setup/server";
-import { type CommandContext, isAgreed, newCommand, print, projectOption, refuse } from "./command.ts";
+import { type CommandContext, isAgreed, newCommand, print, projectOption, refuse, say } from "./command.ts";
 import { connectScreen } from "./connect.ts";
 
 export const commands = { remove: makeRemoveCommand };
@@ -64,11 +64,11 @@ function printPlan(server: Server, { project, moved, removed, changed }: Planned
     ...(changed?.state === "changed" ? [`changed   ${changed.path}`] : []),
   ];
   print(`Project   ${name}, in ${env.REPO_PATH}`, `Server    ${server.files.path}`, "", ...lines, "");
-  const notes = [
+  say(
     `- ${name} gets no more pushes, and Caddy no longer serves it. The moved files have its webhook secret and the secrets of deploy.sh: they are kept in ${removedFiles(server.files).path}.`,
-    "- The checkout, deploy.sh, containers, volumes, images and the history stay.",
-  ];
-  print(...notes.map((text) => wrapFor(process.stdout, text, "  ")), "");
+    "  ",
+  );
+  print("- The checkout, deploy.sh, containers, volumes, images and the history stay.", "");
 }
 
 function printEnding({ project: { name, env } }: PlannedRemoval, isNetworkLeft: boolean): void {

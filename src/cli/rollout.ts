@@ -22,6 +22,15 @@ const lockWaitS = 600;
 /** How the output looks, and the server if it is not in its usual place. */
 const passedOn = ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "SERVER_PATH"];
 
+interface ProjectOptions {
+  readonly directory?: string;
+}
+
+const directory = [
+  "--directory <path>",
+  "the compose project (default: REPO_PATH, else the working directory)",
+] as const;
+
 interface RolloutOptions extends ProjectOptions {
   readonly commit?: string;
   readonly build: boolean;
@@ -36,12 +45,13 @@ interface RolloutOptions extends ProjectOptions {
 function makeRolloutCommand({ env, finish }: CommandContext): Command {
   const description =
     "Replace the containers of a compose project without dropping a request. A stack file with `x-hotpush: { engine: swarm }` is rolled out on a Docker Swarm, always as a whole.\n\nWithout services: all whose image or configuration changed, in the order of their dependencies.";
-  const command = newCommand("rollout", description, [
+  return newCommand("rollout", description, [
     "hotpush rollout          everything that changed",
     "hotpush rollout app      only the service app",
     "hotpush rollout --back   the previous good version, without the service",
-  ]).argument("[services...]");
-  return addProjectOptions(command)
+  ])
+    .argument("[services...]")
+    .option(...directory)
     .option(
       "--commit <commit>",
       "the commit to name images after (default: what is checked out; outside of git DEPLOY_COMMIT)",
@@ -53,18 +63,17 @@ function makeRolloutCommand({ env, finish }: CommandContext): Command {
     .option("--list-new-images", "only list the images of which their registry has another one now")
     .option("--json", "events, one JSON object a line")
     .action(async (services: string[], options: RolloutOptions, command: Command) => {
-      if (options.listNewImages)
-        return finish((await runAsOwner(options, env)) ?? (await listNewImages(options, env)));
       if (services.length > 0 && options.back)
         command.error("error: --back rolls back all services: name none.");
-      finish((await runAsOwner(options, env)) ?? (await runRollout(services, options, env)));
+      const run = options.listNewImages ? listNewImages : runRollout;
+      finish((await runAsOwner(options, env)) ?? (await run(options, env, services)));
     });
 }
 
 function runRollout(
-  names: readonly string[],
   options: RolloutOptions,
   env: NodeJS.ProcessEnv,
+  names: readonly string[],
 ): Promise<number> {
   return untilLeft(async (signal) => {
     let report = (options.json ? reportJson : reportText)((text) => process.stdout.write(text));
@@ -114,11 +123,12 @@ function makePruneCommand({ env, finish }: CommandContext): Command {
   const versionCount = numberParser(0, 999, "Not a number of versions.");
   const description =
     "Remove old images of this compose project or stack: all but those of containers, of the live version and of the good versions before it. Other projects are not touched.";
-  const command = newCommand("prune", description, [
+  return newCommand("prune", description, [
     "hotpush prune            keep the live version and the 2 good ones before it",
     "hotpush prune --keep 5   for a project that is often rolled back",
-  ]).option("--keep <n>", "good versions to keep before the live one", versionCount, keptByDefault);
-  return addProjectOptions(command)
+  ])
+    .option("--keep <n>", "good versions to keep before the live one", versionCount, keptByDefault)
+    .option(...directory)
     .option("--json", "the result as one JSON object")
     .action(async (options: PruneOptions) =>
       finish((await runAsOwner(options, env)) ?? (await runPrune(options, env))),
@@ -133,26 +143,15 @@ async function runPrune({ keep, json, ...named }: PruneOptions, env: NodeJS.Proc
     const { signal } = new AbortController();
     const options = { env, signal, lockDescriptor: lock.descriptor, target };
     const pruned = await pruneImages({ ...options, engine, versionsPath, keep });
-    const removed = pruned.removed.map((name) => `  removed ${name}`);
-    print(
-      ...(json
-        ? [JSON.stringify(pruned)]
-        : [...removed, `Freed ${formatSize(pruned.cacheBytes)} of build cache.`]),
-    );
+    if (json) print(JSON.stringify(pruned));
+    else {
+      print(...pruned.removed.map((name) => `  removed ${name}`));
+      print(`Freed ${formatSize(pruned.cacheBytes)} of build cache.`);
+    }
     return 0;
   } finally {
     await lock.release();
   }
-}
-
-/** The options that name a compose project. */
-interface ProjectOptions {
-  readonly directory?: string;
-}
-
-function addProjectOptions(command: Command): Command {
-  const text = "the compose project (default: REPO_PATH, else the working directory)";
-  return command.option("--directory <path>", text);
 }
 
 /**

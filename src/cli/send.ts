@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import { formatDuration } from "#config/values";
-import { wrapFor } from "#platform/terminal";
 import { readSendSettings, type SendRequest, type Sent, send, signRequest } from "#send/send";
-import { type CommandContext, newCommand, print, refuse } from "./command.ts";
+import { type CommandContext, newCommand, print, refuse, say } from "./command.ts";
 
 export const commands = { send: makeSendCommand };
 
@@ -52,13 +51,10 @@ async function runSend(options: SendOptions, env: NodeJS.ProcessEnv): Promise<nu
 
 function printSent({ url }: SendRequest, { head, status, durationMs, isGood, text }: Sent): void {
   const { commit, subject, ref, repository } = head;
-  const lines = [
-    `POST ${url.href}: a signed push of ${commit.slice(0, 7)} "${subject}" to ${ref} of ${repository}.`,
-    `${status === null ? "No answer" : `Answered with ${status}`}, in ${formatDuration(durationMs)}.`,
-    ...(isGood ? [text] : []),
-  ];
-  print(...lines.map((line) => wrapFor(process.stdout, line)));
-  if (!isGood) refuse(text);
+  say(`POST ${url.href}: a signed push of ${commit.slice(0, 7)} "${subject}" to ${ref} of ${repository}.`);
+  say(`${status === null ? "No answer" : `Answered with ${status}`}, in ${formatDuration(durationMs)}.`);
+  if (isGood) say(text);
+  else refuse(text);
 }
 
 function asJson({ url, isDryRun }: SendRequest, sent: Sent) {

@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import { serverCommands, serverServices } from "#config/server";
 import { formatDuration } from "#config/values";
 import { connectEngine, isInContainer } from "#platform/docker/engine";
-import { wrapFor } from "#platform/terminal";
 import { findServer } from "#setup/server";
 import type { ServerContext } from "#setup/start";
 import {
@@ -13,7 +12,7 @@ import {
   upgradeServer,
   type WentBack,
 } from "#setup/upgrade";
-import { type CommandContext, isAgreed, newCommand, print, refuse } from "./command.ts";
+import { type CommandContext, isAgreed, newCommand, print, refuse, say } from "./command.ts";
 import { printChanges } from "./init.ts";
 
 export const commands = { upgrade: makeUpgradeCommand };
@@ -32,6 +31,8 @@ async function upgrade(yes: boolean, env: NodeJS.ProcessEnv) {
   if (server === null) return refuse("This server is not set up. Run: hotpush init");
   if (isInContainer()) return refuse("Run this on the machine: here it would replace its own container.");
   const left = new AbortController();
+  // It ends the wait for deployments. After that, it would leave the server between two versions.
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, () => left.abort());
   const context = { server, engine: connectEngine(env.DOCKER_HOST), env, signal: left.signal };
   const plan = await planUpgrade(context);
   await printPlan(context, plan);
@@ -40,7 +41,7 @@ async function upgrade(yes: boolean, env: NodeJS.ProcessEnv) {
     return 0;
   }
   if (!(yes || (await isAgreed("upgrade this server as shown", "hotpush upgrade --yes")))) return 1;
-  const wentBack = await upgradeServer(context, plan, eventsFor(left));
+  const wentBack = await upgradeServer(context, plan, events);
   if (wentBack !== null) return refuse(wentBackText(context, wentBack), wentBack.reason);
   print(`This server runs ${plan.image}.`);
   return 0;
@@ -60,29 +61,16 @@ async function printPlan(context: ServerContext, plan: PlannedUpgrade): Promise<
       ? ["Caddy is one of them: for a second or two, no project of this machine can be reached."]
       : []),
   ];
-  for (const note of notes) print(wrapFor(process.stdout, `- ${note}`, "  "));
+  for (const note of notes) say(`- ${note}`, "  ");
 }
 
-/** Ctrl-C ends the wait for deployments. After that, it would leave the server between two versions. */
-function eventsFor(left: AbortController): UpgradeEvents {
-  let isQuiet = false;
-  const leave = () =>
-    isQuiet ? process.stderr.write("The upgrade is nearly done, and ends by itself.\n") : left.abort();
-  process.on("SIGINT", leave).on("SIGTERM", leave);
-  return {
-    onWaiting(running) {
-      const names = running.map(({ id, project }) => `${id} of ${project}`).join(", ");
-      print(
-        wrapFor(process.stdout, `Waiting for deployment ${names}; no other starts. Ctrl-C changes nothing.`),
-      );
-    },
-    onQuiet() {
-      isQuiet = true;
-    },
-    onReplaced: (services, tookMs) =>
-      print(`Replaced ${services.join(" and ")} in ${formatDuration(tookMs)}.`),
-  };
-}
+const events: UpgradeEvents = {
+  onWaiting(running) {
+    const names = running.map(({ id, project }) => `${id} of ${project}`).join(", ");
+    say(`Waiting for deployment ${names}; no other starts. Ctrl-C changes nothing.`);
+  },
+  onReplaced: (services, tookMs) => print(`Replaced ${services.join(" and ")} in ${formatDuration(tookMs)}.`),
+};
 
 function wentBackText({ server }: ServerContext, { service, unrecovered }: WentBack): string {
   const failed = `The new ${service} is not healthy`;

@@ -51,8 +51,6 @@ export function copiedFiles({ files }: PlannedUpgrade): readonly PlannedFile[] {
 
 export interface UpgradeEvents {
   readonly onWaiting: OnWaiting;
-  /** Nothing runs: from now on services are replaced. */
-  readonly onQuiet: () => void;
   readonly onReplaced: (services: readonly string[], tookMs: number) => void;
 }
 
@@ -85,7 +83,6 @@ export async function upgradeServer(
   if (plan.isBuilt) await buildOwnImage(context.env);
   const release = await holdDeployments(context, "hotpush upgrade", events.onWaiting);
   if (release === null) throw new CommandError("The upgrade was given up before anything was changed.");
-  events.onQuiet();
   try {
     for (const { path, before } of copiedFiles(plan)) rewriteFile(`${path}.before`, before ?? "", path);
     for (const file of files) writePlanned(file);

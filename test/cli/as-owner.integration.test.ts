@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import {
   chmodSync,
   lchownSync,
@@ -16,6 +15,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { serverFilesAt } from "../../src/config/server.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
+import { execute } from "../harness/hotpush.ts";
 import { listenAt } from "../harness/listen.ts";
 import { inOwnEtc } from "../harness/mounts.ts";
 import { giveTo, makeSharedMachine } from "../harness/owners.ts";
@@ -108,7 +108,11 @@ async function setUp(t: TestContext, command: string) {
     machine,
     alice,
     statePath,
-    runIt: (env: NodeJS.ProcessEnv = {}) => run([...inOwnEtc(t, [known]), ...argv], { ...usual, ...env }),
+    async runIt(env: NodeJS.ProcessEnv = {}) {
+      const [program = "", ...args] = [...inOwnEtc(t, [known]), ...argv];
+      const { code, stdout, stderr } = await execute(program, args, { cwd: "/", env: { ...usual, ...env } });
+      return { code, output: stdout + stderr };
+    },
     ran: () => [...new Set(readFileSync(ranPath, "utf8").trim().split("\n"))],
   };
 }
@@ -131,12 +135,4 @@ function startEngine(t: TestContext, root: string, serverStatePath: string): Pro
     return response.end(JSON.stringify(container));
   });
   return listenAt(t, server, join(root, "engine.sock"));
-}
-
-function run([program = "", ...args]: readonly string[], env: NodeJS.ProcessEnv) {
-  return new Promise<{ readonly code: number; readonly output: string }>((resolve) => {
-    execFile(program, args, { cwd: "/", env }, (error, stdout, stderr) =>
-      resolve({ code: error ? Number(error.code ?? -1) : 0, output: `${stdout}${stderr}` }),
-    );
-  });
 }

@@ -16,14 +16,11 @@ const deployment = {
   cancelledBy: null,
 } as DeploymentJson;
 
-test("neither a subject nor an author's name can pass for a pusher", () => {
-  const text = "Fix the cart Ada, pushed by ada  Eve pushed by ada, pushed by eve";
-  assert.equal(originText(deployment, 80), text);
-});
+const asked = { subject: "Fix", author: "Eve", pusher: null, requestedBy: ada };
 
-test("who asked for a deployment, or cancelled it, is named as reported", () => {
-  const asked = { ...deployment, subject: "Fix", author: "Eve", pusher: null, requestedBy: ada };
+test("no subject and no author's name can pass for a pusher, and a reported name says so", () => {
   const rows = [
+    [{}, "Fix the cart Ada, pushed by ada  Eve pushed by ada, pushed by eve"],
     [asked, "Fix  Eve, deployed by ada (reported)"],
     [{ ...asked, trigger: "rollback" }, "Fix  Eve, rolled back by ada (reported)"],
     [
@@ -31,7 +28,7 @@ test("who asked for a deployment, or cancelled it, is named as reported", () => 
       "Fix  Eve, cancelled by ada (reported)",
     ],
   ] as const;
-  for (const [given, text] of rows) assert.equal(originText(given as DeploymentJson, 80), text);
+  for (const [given, text] of rows) assert.equal(originText({ ...deployment, ...given }, 80), text);
 });
 
 test("the longest texts are cut, the subject before the names", () => {

@@ -1,84 +1,56 @@
 import assert from "node:assert/strict";
-import { existsSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { type CliOptions, openTestTerminal, runCli } from "../harness/hotpush.ts";
-import { makeRepository, type TestRepository } from "../harness/repository.ts";
+import { openTestTerminal, runCli } from "../harness/hotpush.ts";
+import { makeRepository } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
-/** The compose file of the project. */
-const project = "services:\n  web:\n    build: web\n    ports: ['48182:3000']\n";
+const port = (target: number, published: string) => ({ mode: "ingress", target, published, protocol: "tcp" });
 /** The compose file as compose reads it. */
 const model = {
   services: {
-    web: {
-      build: { context: "/elsewhere" },
-      networks: { default: null },
-      ports: [{ mode: "ingress", target: 3000, published: "48182", protocol: "tcp" }],
-    },
+    db: { image: "postgres:17", ports: [port(5432, "48183")] },
+    web: { build: { context: "/elsewhere" }, networks: { default: null }, ports: [port(3000, "48182")] },
   },
 };
 
 const url = ["--url", "https://shop.example.org"];
-/** Nothing listens there. */
-const ports = { HTTP_PORT: "48180", HTTPS_PORT: "48181" };
 
 /**
- * A project for `hotpush init`, on a server that has none yet: a repository with a remote at GitHub and, unless it is null, a
- * compose file that compose reads as `services`.
+ * A project for `hotpush init`, on a server that has none yet: a repository with a remote at GitHub, and a stand-in for Docker's
+ * command line, without a container and an image. The real one is in test/e2e/clean-server.test.ts.
  */
-function makeProject(t: TestContext, services: object | null = model) {
+function makeProject(t: TestContext) {
   const repository = makeRepository(t, "shop");
   repository.git("remote", "add", "origin", "git@github.com:octo/shop.git");
-  if (services !== null) repository.write("compose.yaml", project);
+  repository.write("compose.yaml", "services:\n  web:\n    build: web\n    ports: ['48182:3000']\n");
   repository.commit();
-  const bin = makeDocker(t, services);
   // No host is contacted: the remote's HEAD is as after git clone.
   repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main");
-  const env = {
+  const bin = temporaryDirectory(t);
+  const answer = ({ version = "2.40.3", config = `echo '${JSON.stringify(model)}'` } = {}) => {
+    const cases = `*"compose version"*) echo ${version} ;; *config*) ${config} ;; "ps "*) ;; *) exit 1 ;;`;
+    writeScript(join(bin, "docker"), `#!/bin/sh\ncase "$*" in ${cases} esac\n`);
+  };
+  answer();
+  const env: Record<string, string> & { readonly SERVER_PATH: string } = {
     GIT_SSH_COMMAND: "false",
     PATH: `${bin}:${process.env.PATH}`,
     DOCKER_HOST: `unix://${join(bin, "docker.sock")}`,
     SERVER_PATH: join(bin, "hotpush"),
-    ...ports,
+    // Nothing listens there.
+    HTTP_PORT: "48180",
+    HTTPS_PORT: "48181",
   };
-  const init = (args: readonly string[] = [], more: Partial<CliOptions> = {}) =>
-    runCli(["init", ...args], { cwd: repository.directory, env, ...more });
-  return { repository, init, env };
-}
-
-/**
- * A stand-in for Docker's command line: it gives the project as compose does, and has no container and no image. The real one is in
- * test/e2e/clean-server.test.ts.
- */
-function makeDocker(t: TestContext, services: object | null): string {
-  const bin = temporaryDirectory(t);
-  writeFileSync(join(bin, "model.json"), JSON.stringify(services));
-  const cases = [
-    '"compose version"*) echo 2.40.3 ;;',
-    `"compose --progress"*) cat ${join(bin, "model.json")} ;;`,
-    '"ps "*) ;;',
-    '"image inspect"*) exit 1 ;;',
-    '*) echo "unexpected: $*" >&2; exit 9 ;;',
-  ];
-  writeScript(join(bin, "docker"), `#!/bin/sh\ncase "$*" in\n${cases.join("\n")}\nesac\n`);
-  return bin;
+  const init = (...args: readonly string[]) => runCli(["init", ...args], { cwd: repository.directory, env });
+  return { repository, init, env, answer };
 }
 
 test("init says what it found, what it writes, and what happens to each published port", async (t) => {
-  const port = (target: number, published: string) => ({
-    mode: "ingress",
-    target,
-    published,
-    protocol: "tcp",
-  });
-  const services = {
-    db: { image: "postgres:17", ports: [port(5432, "48183")] },
-    web: { build: { context: "/elsewhere" }, networks: { default: null }, ports: [port(3000, "48182")] },
-  };
-  const { repository, env, init } = makeProject(t, { services });
-  const { stdout } = await init(url);
+  const { repository, env, init } = makeProject(t);
+  const { stdout } = await init(...url);
   const shown = stdout
     .replace(/--- \S+\n[\s\S]*?\n\n/, "")
     .replaceAll(/\s+/g, " ")
@@ -123,62 +95,67 @@ test(
   },
 );
 
-/** What init refuses: the project's services, what a person did to it, the options, and the reason. */
-const refusals: readonly (readonly [
-  what: string,
-  services: object | null,
-  args: readonly string[],
-  reason: RegExp,
-  change?: (repository: TestRepository) => void,
-])[] = [
-  ["a project without a compose file", null, url, /no compose file in .*: \S+ begins with the commands/],
-  ["a service that is called as ours", { services: { hotpush: {} } }, url, /has a service called hotpush/],
-  ["no address and nobody to ask", model, [], /hotpush init --url https:/],
-  [
-    "a compose file whose directory compose takes for the project's",
-    model,
-    url,
-    /COMPOSE_FILE in \.env names deploy\/compose\.yaml first/,
-    ({ write }) => {
-      write(".gitignore", ".env\n");
-      write(".env", "COMPOSE_FILE=deploy/compose.yaml\n");
-    },
-  ],
-  [
-    "a link in the place of a file",
-    model,
-    url,
-    /\.env is a link or a directory/,
-    ({ directory }) => symlinkSync("/nonexistent/secrets", join(directory, ".env")),
-  ],
-];
+type Project = ReturnType<typeof makeProject>;
 
-for (const [what, services, args, reason, change = () => {}] of refusals)
+/** What init refuses, and the reason; `change`: what a person did to the project or its machine. */
+const refusals: readonly (readonly [what: string, reason: RegExp, change: (project: Project) => unknown])[] =
+  [
+    [
+      "a project without a compose file",
+      /no compose file in .*: \S+ begins with the commands/,
+      ({ repository }) => repository.git("rm", "--quiet", "compose.yaml"),
+    ],
+    [
+      "a service that is called as ours",
+      /has a service called hotpush/,
+      ({ answer }) => answer({ config: `echo '{"services":{"hotpush":{}}}'` }),
+    ],
+    [
+      "a compose file whose directory compose takes for the project's",
+      /COMPOSE_FILE in \.env names deploy\/compose\.yaml first/,
+      ({ repository: { write } }) => {
+        write(".gitignore", ".env\n");
+        write(".env", "COMPOSE_FILE=deploy/compose.yaml\n");
+      },
+    ],
+    [
+      "a link in the place of a file",
+      /\.env is a link or a directory/,
+      ({ repository }) => symlinkSync("/nonexistent/secrets", join(repository.directory, ".env")),
+    ],
+    [
+      "an engine on another machine",
+      /run this on the server itself/,
+      ({ env }) => Object.assign(env, { DOCKER_HOST: "tcp://10.0.0.1:2376" }),
+    ],
+    [
+      "what compose cannot read, in compose's words",
+      /services\.web\.image must be a string/,
+      ({ answer }) => answer({ config: "echo 'services.web.image must be a string' >&2; exit 15" }),
+    ],
+    [
+      "an old compose",
+      /Docker Compose is 2\.20\.0 here; 2\.24\.4 or newer is needed/,
+      ({ answer }) => answer({ version: "2.20.0" }),
+    ],
+  ];
+
+for (const [what, reason, change] of refusals)
   test(`init refuses ${what}, and writes nothing`, async (t) => {
-    const { repository, init } = makeProject(t, services);
-    change(repository);
-    const before = repository.git("status", "--porcelain", "--ignored");
-    const { code, stderr } = await init(["--yes", ...args]);
+    const project = makeProject(t);
+    change(project);
+    const status = () => project.repository.git("status", "--porcelain", "--ignored");
+    const before = status();
+    const { code, stderr } = await project.init("--yes", ...url);
     assert.deepEqual([code, reason.test(stderr.replace(/\s+/g, " "))], [1, true], stderr);
-    assert.equal(repository.git("status", "--porcelain", "--ignored"), before);
+    assert.equal(status(), before);
   });
 
-test("init says what it cannot set up, also in compose's words", async (t) => {
+test("init needs an address, a checkout, and values that it knows", async (t) => {
+  const { init } = makeProject(t);
+  assert.match((await init()).stderr, /hotpush init --url https:/);
   const nowhere = await runCli(["init"], { cwd: temporaryDirectory(t) });
   assert.deepEqual([nowhere.code, /is not in a git checkout/.test(nowhere.stderr)], [1, true]);
-  const { init, env } = makeProject(t);
-  const { stderr } = await init(url, { env: { ...env, DOCKER_HOST: "tcp://10.0.0.1:2376" } });
-  assert.match(stderr, /run this on the server itself/);
-  for (const args of [
-    ["--host", "sourceforge"],
-    ["--url", "ftp://x"],
-  ])
-    assert.equal((await init(args)).code, 2);
-  const docker = join(env.PATH.split(":")[0] ?? "", "docker");
-  const failing =
-    'case "$*" in *config*) echo "services.web.image must be a string" >&2; exit 15 ;; *"compose version"*) echo 2.40.3 ;; esac';
-  writeScript(docker, `#!/bin/sh\n${failing}\n`);
-  assert.match((await init()).stderr, /services\.web\.image must be a string$/m);
-  writeScript(docker, "#!/bin/sh\necho 2.20.0\n");
-  assert.match((await init()).stderr, /Docker Compose is 2\.20\.0 here; 2\.24\.4 or newer is needed/);
+  assert.equal((await init("--host", "sourceforge")).code, 2);
+  assert.equal((await init("--url", "ftp://x")).code, 2);
 });

@@ -3,26 +3,10 @@ import { spawnSync } from "node:child_process";
 import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { StatusJson } from "../../src/calls/shapes.ts";
-import { launcher, runCli } from "../harness/hotpush.ts";
+import { launcher } from "../harness/hotpush.ts";
 import { makeCheckout, makeServer } from "../harness/machine.ts";
 import { becomeNobody, needs } from "../harness/requirements.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { until } from "../harness/until.ts";
-
-test("in a checkout on the server, commands reach its run", async (t) => {
-  const { env, addProject, start } = makeServer(t);
-  const cwd = makeCheckout(t);
-  const other = makeCheckout(t);
-  addProject("shop", cwd);
-  addProject("blog", other);
-  await start("run");
-  const status = () => runCli(["status", "--json"], { cwd, env });
-  await until("it answers", async () => (await status()).stdout !== "");
-  assert.equal((JSON.parse((await status()).stdout) as StatusJson).project, "shop");
-  const paused = await runCli(["pause", "--project", "blog"], { cwd: "/", env });
-  assert.match(paused.stdout, /^The queue of blog is paused/);
-});
 
 const asAnother = needs("root", "otherUser");
 

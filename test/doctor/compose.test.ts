@@ -1,8 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Fault, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
+import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
+import { type DoctorContext, type Fault, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
 import { checks, runChecks } from "../../src/doctor/examine.ts";
 import type { ComposeModel, ComposeService } from "../../src/platform/compose.ts";
+import type { Engine } from "../../src/platform/docker/engine.ts";
+import { readVersion } from "../../src/version.ts";
+
+/** What a check finds where compose or the engine answers as `answers` say. */
+async function faultsOf(wanted: string, answers: Partial<DoctorContext>): Promise<readonly Fault[]> {
+  const settings = readSettings({ DOCKER_HOST: "unix:///nonexistent" }, "/nonexistent");
+  const [report] = await runChecks(
+    { ...makeDoctorContext(settings, null), ...answers },
+    checks.filter(({ id }) => id === wanted),
+  );
+  return report?.result.faults ?? [];
+}
 
 const app: ComposeService = {
   image: "shop-app",
@@ -39,13 +52,13 @@ const wrong: readonly (readonly [broken: Partial<ComposeService>, change: string
 
 test("services: each fault has its change, and a project like that of the examples has none", async () => {
   for (const [broken, change] of wrong) {
-    const found = await faultsOf(modelWith({ app: { ...app, ...broken } }));
+    const found = await serviceFaults(modelWith({ app: { ...app, ...broken } }));
     assert.deepEqual(
       found.map((fault) => [fault.severity, fault.change]),
       [["warning", change]],
     );
   }
-  assert.deepEqual(await faultsOf(good), []);
+  assert.deepEqual(await serviceFaults(good), []);
 });
 
 test("a service that may be down, and a migration with a database's image, have no fault", async () => {
@@ -53,20 +66,47 @@ test("a service that may be down, and a migration with a database's image, have 
   const depends_on = { migrate: { condition: "service_completed_successfully" } };
   const migrate = { image: "postgres:17", container_name: "shop-migrate" };
   const model = modelWith({ app: { ...alone, depends_on }, migrate, seed: { image: "x", restart: "no" } });
-  assert.deepEqual(await faultsOf(model), []);
+  assert.deepEqual(await serviceFaults(model), []);
 });
 
 function modelWith(services: ComposeModel["services"]): ComposeModel {
   return { ...good, services: { ...good.services, ...services } };
 }
 
-async function faultsOf(model: ComposeModel): Promise<readonly Fault[]> {
-  const settings = readSettings({ DOCKER_HOST: "unix:///nonexistent" }, "/nonexistent");
-  const compose = async () => ({ kind: "model", version: "2.40.0", model }) as const;
-  const context = { ...makeDoctorContext(settings, null), compose };
-  const [report] = await runChecks(
-    context,
-    checks.filter(({ id }) => id === "services"),
-  );
-  return report?.result.outcome === "faulty" ? report.result.faults : [];
+function serviceFaults(model: ComposeModel): Promise<readonly Fault[]> {
+  return faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model }) });
 }
+
+const server = { files: serverFilesAt("/etc/hotpush"), state: serverStateAt("/srv/state"), env: {} };
+const up = "docker compose --project-directory /etc/hotpush up --detach --wait";
+const installed = `hotpush:${readVersion()}`;
+
+/** The containers that are there, with their image, and the severity, first word and command of each fault. */
+for (const [what, services, image, faults] of [
+  ["that run the installed version are right", ["caddy", "front", "run"], installed, []],
+  ["that are missing are created", ["caddy", "front"], installed, [["problem", "run", up]]],
+  [
+    "of another version are updated",
+    ["caddy", "front", "run"],
+    "hotpush:0",
+    [["warning", "hotpush:0", "hotpush upgrade"]],
+  ],
+] as const)
+  test(`containers: those ${what}`, async () => {
+    const get = async (path: string) => {
+      const service = /^\/containers\/(\w+)\/json$/.exec(path)?.[1] ?? "";
+      const Config = {
+        Image: service === "caddy" ? "caddy:2" : image,
+        Labels: { "com.docker.compose.service": service },
+      };
+      const one = { Id: service, Name: `/hotpush-${service}-1`, State: { Status: "running" }, Config };
+      return Buffer.from(JSON.stringify(service === "" ? services.map((Id) => ({ Id })) : one));
+    };
+    const versions = { kind: "answers", version: "28", apiVersion: "1.51", rootPath: "/none" } as const;
+    const engine = async () => ({ ...versions, engine: { get } as unknown as Engine });
+    const found = await faultsOf("containers", { server, engine });
+    assert.deepEqual(
+      found.map(({ severity, text, command }) => [severity, text.split(" ")[0], command]),
+      faults,
+    );
+  });
