@@ -99,9 +99,6 @@ function projectJson({ name, store, settings, refs, isServed }: Project, fault: 
   const last =
     findRunning(store) ??
     listDeployments(store, { limit: 100 }).find(({ state }) => state !== "superseded" && state !== "skipped");
-  const waiting = store.get(
-    "SELECT count(*) AS n FROM deployments WHERE project = $project AND state = 'queued'",
-  );
   const { repoPath } = settings;
   return {
     name,
@@ -117,7 +114,7 @@ function projectJson({ name, store, settings, refs, isServed }: Project, fault: 
       since: instantOrNull(good.finishedAtMs),
     },
     last: last ? deploymentJson(last) : null,
-    waiting: Number(waiting?.n),
+    waiting: listWaiting(store).length,
     paused: pauseJson(findPause(store)),
   };
 }

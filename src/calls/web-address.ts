@@ -3,9 +3,9 @@ import { siteBehind } from "#config/git-hosts";
 import { readForeignFile } from "#platform/foreign-files";
 import { parseGitRemoteUrl } from "#platform/git";
 
-/** git's own configuration of a checkout is a few hundred bytes. */
-const mostBytes = 64 * 1024;
-const mostLines = 10_000;
+/** git's own configuration of a checkout is a few hundred bytes. Its owner writes it, and others wait for the answer. */
+const mostBytes = 8 * 1024;
+const origin = /^\[remote "origin"\]\n(?:(?!\[).*\n)*?[ \t]*url *= *(.+)$/m;
 
 /**
  * The address at which people see the repository of a checkout, such as `https://github.com/octo/app`, by its remote.
@@ -15,27 +15,17 @@ const mostLines = 10_000;
 export function webAddress(repoPath: string): string | null {
   const path = join(repoPath, ".git/config");
   try {
-    return addressOf(originIn(readForeignFile(path, { mostBytes, isCut: true }).toString()));
+    const config = readForeignFile(path, { mostBytes, isCut: true }).toString();
+    return addressOf(origin.exec(config)?.[1]?.trim() ?? "");
   } catch {
     return null;
   }
-}
-
-/** A line is looked at once: the owner of the checkout writes this file, and others wait for the answer. */
-function originIn(config: string): string {
-  let isOrigin = false;
-  for (const line of config.split("\n", mostLines)) {
-    const [name = "", value] = line.split(/=(.*)/s, 2);
-    if (line.trimStart().startsWith("[")) isOrigin = line.trim() === '[remote "origin"]';
-    else if (isOrigin && name.trim() === "url" && value !== undefined) return value.trim();
-  }
-  return "";
 }
 
 function addressOf(url: string): string | null {
   const { scheme, host, port, path } = parseGitRemoteUrl(url);
   const isHttp = scheme === "https" || scheme === "http";
   if (host === null || !/^[\w.-]+$/.test(host) || !/^[\w./~-]+$/.test(path)) return null;
-  const origin = `${isHttp ? scheme : "https"}://${siteBehind(host)}${isHttp && port !== null ? `:${port}` : ""}`;
-  return `${origin}/${path.replace(/\/$/, "").replace(/\.git$/, "")}`;
+  const base = `${isHttp ? scheme : "https"}://${siteBehind(host)}${isHttp && port !== null ? `:${port}` : ""}`;
+  return `${base}/${path.replace(/\/$/, "").replace(/\.git$/, "")}`;
 }

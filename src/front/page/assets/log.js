@@ -13,7 +13,7 @@ const lines = [];
 start().catch(reportError);
 
 async function start() {
-  const isOver = section.dataset.over === "true";
+  const isOver = section.dataset.ended !== "";
   const bytes = await (section.dataset.log ? fetchLog(section.dataset.log) : new Uint8Array());
   if (bytes !== null) await showWhole(bytes);
   for (const control of section.querySelectorAll("[data-js]")) control.removeAttribute("hidden");
@@ -290,7 +290,7 @@ function connect() {
   // Containers are read side by side, so one may be behind: what is known comes twice, and is left out.
   const overlap = () => new Date(Date.parse(String(place)) - overlapMs).toISOString();
   const from = typeof place === "string" ? overlap() : (place ?? lines.at(-1)?.endByte);
-  const query = from === undefined ? "" : `?${section.dataset.place}=${from}`;
+  const query = from === undefined ? "" : `?${section.dataset.log ? "from" : "since"}=${from}`;
   source = new EventSource(section.dataset.events + query);
   source.addEventListener("open", () => showConnection(true));
   source.addEventListener("message", ({ data }) => take(JSON.parse(data)));
@@ -355,7 +355,6 @@ function finish() {
   stayAtEnd();
   isRunning = false;
   setFollowing(false);
-  section.dataset.over = "true";
   showConnection(true);
   byId("said").textContent = `The log ends: ${section.dataset.state.replace("_", " ")}`;
   refresh().catch(reportError);
@@ -368,12 +367,12 @@ function showConnection(isConnected) {
 }
 
 function showTail() {
-  const { connected, over, exit } = section.dataset;
+  const { connected, ended, exit } = section.dataset;
   const isEmpty = lines.length === 0;
   const end = isEmpty
     ? "It printed nothing."
     : `The log ends here${exit === "" ? "." : `: exit code ${exit}`}`;
-  const now = over === "true" ? end : isEmpty ? "It has printed nothing yet." : "";
+  const now = ended !== "" ? end : isEmpty ? "It has printed nothing yet." : "";
   byId("tail").textContent =
     connected === "false" ? "No connection. The log goes on when there is one." : now;
 }

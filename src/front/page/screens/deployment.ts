@@ -5,6 +5,7 @@ import { gitHosts, isGitHost } from "#config/git-hosts";
 import { formatDuration } from "#config/values";
 import { branchOf, shortCommit } from "#deployments/push";
 import { failedText, type SiteRequests } from "#site-requests";
+import { deployAction } from "./project.ts";
 import {
   actionBar,
   ask,
@@ -24,7 +25,7 @@ import {
   icon,
   isLive,
   isOver,
-  lookOf,
+  looks,
   type Markup,
   shortTitle,
   shownCommit,
@@ -58,7 +59,7 @@ export interface DeploymentView extends OneDeploymentJson {
 export function deploymentScreen(visitor: Visitor, view: DeploymentView): Screen {
   const { deployment, steps, project } = view;
   const sentence = sentenceOf(deployment, project);
-  const { tone } = lookOf(deployment.state);
+  const { tone } = looks[deployment.state];
   const { project: name, id } = deployment;
   const crumbs = [
     [`/projects/${name}`, name],
@@ -69,7 +70,7 @@ export function deploymentScreen(visitor: Visitor, view: DeploymentView): Screen
 <div id="outcome" data-live>${problemBox(deployment)}${requestTable(deployment.requests)}</div>
 <div class="split stack"><aside class="rail" aria-label="Steps"><div id="rail" data-live>${stepRail(deployment, steps)}${facts(deployment)}</div></aside>
 ${deploymentLog(deployment)}</div>`;
-  const title = `${titleOf(deployment)}: ${lookOf(deployment.state).word.toLowerCase()} · ${name}`;
+  const title = `${titleOf(deployment)}: ${looks[deployment.state].word.toLowerCase()} · ${name}`;
   return { title, tone, visitor, main, everySeconds: isOver(deployment) ? 0 : 3, script: "log.js" };
 }
 
@@ -118,14 +119,7 @@ function deploymentActions(
   const { state, ref, project: name } = deployment;
   if (!visitor.isOperator || !project?.isServed) return [];
   if (!isOver(deployment)) return [cancelAction(deployment)];
-  const redeploy: VisitorAction = {
-    id: "redeploy",
-    path: callPath("deploy", { project: name }),
-    values: { ref: branchOf(ref) },
-    label: `Deploy ${branchOf(ref)} again`,
-    question: `Deploy ${branchOf(ref)} of ${name}?`,
-    consequence: "The branch is deployed as it is at the git host now.",
-  };
+  const redeploy = deployAction(name, branchOf(ref), `Deploy ${branchOf(ref)} again`);
   return state === "succeeded" ? [redeploy, rollbackAction(deployment, project)] : [redeploy];
 }
 
@@ -222,18 +216,15 @@ function stepTone({ state }: DeploymentJson, { durationMs }: StepJson, isLast: b
 function deploymentLog(deployment: DeploymentJson): Markup {
   const { id, state, startedAt, finishedAt, exitCode } = deployment;
   const log = `/api/deployments/${id}/log`;
-  const over = isOver(deployment);
   return html`<link rel="preload" as="fetch" href="${log}?format=timed" crossorigin>
 ${logView(
   {
     log: `${log}?format=timed`,
     events: `/api/deployments/${id}/events`,
-    place: "from",
-    over,
     state,
     exit: exitCode ?? "",
     started: startedAt ?? "",
-    ended: (over && finishedAt) || "",
+    ended: (isOver(deployment) && finishedAt) || "",
   },
   html`<a href="${log}">Raw</a><a href="${log}" download="deployment-${id}.log">Download</a>`,
 )}`;
@@ -245,11 +236,11 @@ ${logView(
  * @param data what the script reads
  * @param links after the controls
  */
-export function logView(
-  data: Readonly<Record<string, string | number | boolean>>,
-  links: Markup | null,
-): Markup {
-  const attributes = Object.entries(data).map(([name, value]) => html` data-${name}="${String(value)}"`);
+export function logView(data: Readonly<Record<string, string | number>>, links: Markup | null): Markup {
+  const usual = { state: "running", exit: "", started: "", ended: "" };
+  const attributes = Object.entries({ ...usual, ...data }).map(
+    ([name, value]) => html` data-${name}="${String(value)}"`,
+  );
   return html`<section class="log card" id="log" aria-label="Log"${attributes}>
 <div class="bar row" id="bar" role="toolbar" aria-label="Log">
 <input type="search" id="find" placeholder="Search" aria-label="Search the log" autocomplete="off" spellcheck="false" data-js hidden><output id="hits" class="soft" for="find" hidden></output>

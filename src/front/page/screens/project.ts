@@ -16,7 +16,7 @@ import {
   type VisitorAction,
   type Wanted,
 } from "./screen.ts";
-import { ago, causeOf, commitTag, icon, isLive, lookEvery, lookOf, type Markup, titleOf } from "./words.ts";
+import { ago, causeOf, commitTag, icon, isLive, lookEvery, looks, type Markup, titleOf } from "./words.ts";
 
 const entriesOnScreen = 20;
 
@@ -64,15 +64,18 @@ function aboutProject({ live, branches, repoPath, waiting, paused }: ProjectJson
 function projectActions(visitor: Visitor, project: ProjectJson): readonly VisitorAction[] {
   const { name, branches, paused, isServed } = project;
   if (!isServed || !visitor.isOperator) return [];
-  return [...branches.map((branch) => deployAction(name, branch)), pauseAction(name, paused !== null)];
+  return [
+    ...branches.map((branch) => deployAction(name, branch, `Deploy ${branch}`)),
+    pauseAction(name, paused !== null),
+  ];
 }
 
-function deployAction(name: string, branch: string): VisitorAction {
+export function deployAction(name: string, branch: string, label: string): VisitorAction {
   return {
     id: `deploy-${branch}`,
     path: callPath("deploy", { project: name }),
     values: { ref: branch },
-    label: `Deploy ${branch}`,
+    label,
     question: `Deploy ${branch} of ${name}?`,
     consequence: "The branch is deployed as it is at the git host now, also if that commit is live already.",
   };
@@ -109,7 +112,7 @@ function filters(project: string, wanted: string | null): Markup {
 
 function entry(deployment: DeploymentJson, project: ProjectJson): Markup {
   const { id, state, durationMs, createdAt, requests, problem } = deployment;
-  const { tone, word } = lookOf(state);
+  const { tone, word } = looks[state];
   return html`<li class="entry">${icon(tone)}
 <div class="what"><a href="/deployments/${id}" class="clip">${titleOf(deployment)}</a><small class="soft clip">${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></div>
 <span class="tag small ${tone}">${isLive(deployment, project) ? "Live" : word}</span>${commitTag(project, deployment)}

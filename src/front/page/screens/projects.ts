@@ -9,7 +9,7 @@ import {
   causeOf,
   count,
   lookEvery,
-  lookOf,
+  looks,
   type Markup,
   type StateLook,
   stateWord,
@@ -154,7 +154,7 @@ function durationChart(newestFirst: readonly DeploymentJson[]): Markup {
     .slice(0, barsOfCard)
     .reverse();
   const tallest = tallestMs(shown);
-  const failed = shown.filter(({ state }) => lookOf(state).tone === "bad").length;
+  const failed = shown.filter(({ state }) => looks[state].tone === "bad").length;
   const width = barsOfCard * step;
   const left = width - shown.length * step;
   return html`<svg class="chart" viewBox="0 0 ${width} ${height}" preserveAspectRatio="xMaxYMax slice" role="group" aria-label="The last ${shown.length} deployments: ${failed} failed">
@@ -169,7 +169,7 @@ function tallestMs(shown: readonly DeploymentJson[]): number {
 
 function bar(deployment: DeploymentJson, x: number, tall: number): Markup {
   const { id, state, durationMs } = deployment;
-  const { tone, word } = lookOf(state);
+  const { tone, word } = looks[state];
   const took = durationMs === null ? "" : ` in ${formatDuration(durationMs)}`;
   const label = `${id}: ${titleOf(deployment)}. ${word}${took}`;
   const shown = tone === "idle" ? shortest : tall;

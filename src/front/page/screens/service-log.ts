@@ -22,19 +22,7 @@ export async function findServiceLog(
       html`<a href="/projects/${project}/logs?service=${one}"${one === service ? html` aria-current="true"` : ""}>${one}</a>`,
   );
   const log =
-    service !== undefined &&
-    logView(
-      {
-        events: `/api${callPath("serviceLog", { project, service })}`,
-        place: "since",
-        over: false,
-        state: "running",
-        exit: "",
-        started: "",
-        ended: "",
-      },
-      null,
-    );
+    service !== undefined && logView({ events: `/api${callPath("serviceLog", { project, service })}` }, null);
   const main = html`${screenHead(crumbs, null, sentence, [])}
 <div class="heading row"><nav class="filters small soft" aria-label="Services">${links}</nav></div>${log}`;
   const title = `${sentence} · Hotpush`;

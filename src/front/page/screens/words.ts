@@ -15,7 +15,7 @@ export interface StateLook {
   readonly word: string;
 }
 
-const looks: Readonly<Record<DeploymentJson["state"], StateLook>> = {
+export const looks: Readonly<Record<DeploymentJson["state"], StateLook>> = {
   queued: { tone: "idle", word: "Waiting" },
   running: { tone: "busy", word: "Deploying" },
   succeeded: { tone: "good", word: "Succeeded" },
@@ -26,10 +26,6 @@ const looks: Readonly<Record<DeploymentJson["state"], StateLook>> = {
   interrupted: { tone: "busy", word: "Interrupted" },
   skipped: { tone: "idle", word: "Skipped" },
 };
-
-export function lookOf(state: DeploymentJson["state"]): StateLook {
-  return looks[state];
-}
 
 /** How often a browser looks for changes, in seconds: a deployment that runs changes every moment. */
 export function lookEvery(tone: Tone): number {
