@@ -38,7 +38,9 @@ async function main(role: Role): Promise<void> {
   ]);
   const env = withDotenv(process.env, process.cwd());
   const { service, project, warnings } = loadConfig(env);
-  forgetSecrets();
+  // A child process inherits the environment by default, so no secret stays in it.
+  for (const name of Object.keys(process.env))
+    if (name.startsWith("WEBHOOK_SECRET")) delete process.env[name];
   const log = openLog(service.logLevel);
   for (const warning of warnings) log.warn({ event: "config.unwise" }, warning);
   process.on("uncaughtException", (error) => die(log, error));
@@ -82,12 +84,6 @@ async function main(role: Role): Promise<void> {
   }
   const { address: host, port } = front.address;
   log.info({ event: "service.started", address: host, port }, `Hotpush listens on ${host}:${port}`);
-}
-
-/** A child process inherits the environment by default, so no secret stays in it. */
-function forgetSecrets(): void {
-  for (const name of Object.keys(process.env))
-    if (name.startsWith("WEBHOOK_SECRET")) delete process.env[name];
 }
 
 let isStopping = false;

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { attempt } from "#platform/files";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 
 /*
@@ -188,11 +189,7 @@ function secretsInJson(value: string): readonly string[] {
 }
 
 function percentDecoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return attempt(() => decodeURIComponent(text), text);
 }
 
 function allOf(text: string, pattern: RegExp): readonly string[] {
@@ -225,7 +222,7 @@ const mostEnvBytes = 512 * 1024;
  * Templates such as `.env.example` are left out.
  */
 export function readEnvFiles(directory: string) {
-  const names = namesIn(directory)
+  const names = attempt(() => listForeignDirectory(directory), [])
     .filter((name) => /^\.env(?:\.|$)|\.env$/.test(name) && !/example|sample|template|dist/i.test(name))
     .slice(0, mostEnvFiles);
   let leftBytes = mostEnvBytes;
@@ -236,14 +233,6 @@ export function readEnvFiles(directory: string) {
   });
 }
 
-function namesIn(directory: string): readonly string[] {
-  try {
-    return listForeignDirectory(directory);
-  } catch {
-    return [];
-  }
-}
-
 /**
  * The text of the small file at `path` that holds secrets, or nothing if it is absent, unreadable or something else: a user
  * can put anything in its place, and the service must go on.
@@ -251,10 +240,11 @@ function namesIn(directory: string): readonly string[] {
  * @param namedBy the user who chose the path, if that is not the one of this process
  */
 export function readSecretFile(path: string, namedBy?: number): string {
-  try {
-    const bytes = readForeignFile(path, { mostBytes: 64 * 1024, namedBy });
-    return bytes.toString().trim();
-  } catch {
-    return "";
-  }
+  return attempt(
+    () =>
+      readForeignFile(path, { mostBytes: 64 * 1024, namedBy })
+        .toString()
+        .trim(),
+    "",
+  );
 }

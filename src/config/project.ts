@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, realpathSync } from "node:fs";
 import { resolve, sep } from "node:path";
+import { attempt } from "#platform/files";
 import { type HostedRepository, statusHosts } from "./git-hosts.ts";
 import {
   makeSecret,
@@ -208,16 +209,9 @@ export function readSigners(path: string, repoPath: string): Signers | string {
 
 /** Neither the path nor the file that it leads to may be in the repository. */
 function isWithin(path: string, repoPath: string): boolean {
+  const real = (one: string) => attempt(() => realpathSync(one), resolve(one));
   const roots = [resolve(repoPath), real(repoPath)].map((root) => root + sep);
   return [resolve(path), real(path)].some((one) => roots.some((root) => (one + sep).startsWith(root)));
-}
-
-function real(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    return resolve(path);
-  }
 }
 
 function parseSigners(text: string): Signers | string {

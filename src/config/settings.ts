@@ -40,9 +40,6 @@ export const notifyOns = ["failures", "all"] as const;
 const logLevels = ["debug", "info", "warn", "error"] as const;
 
 const path = { expected: "an absolute path", read: absolutePath };
-const directory = { ...path, expected: "the absolute path of a directory" };
-const file = { ...path, expected: "the absolute path of a file" };
-const socket = { ...path, expected: "the absolute path of a socket" };
 const port = {
   expected: "a TCP port, 1 to 65535 (0 takes any free one)",
   read: (text: string) => wholeNumber(text, 0, 65_535),
@@ -86,17 +83,17 @@ export const serviceVariables = {
   SERVER_STATE_PATH: {
     meaning:
       "directory of the state of all services of a machine; each project's script gets a directory in it as its `STATE_PATH`",
-    ...directory,
+    ...path,
   },
   PROJECTS_PATH: {
     meaning: "a directory with a file for each project, instead of the settings of one",
-    ...directory,
+    ...path,
   },
   SECRETS_PATH: {
     meaning: "a directory with a file for each project: variables that only its script gets",
     fallback: ({ PROJECTS_PATH }) => (PROJECTS_PATH ? join(dirname(PROJECTS_PATH), "secrets") : null),
     shownFallback: "`secrets` beside `PROJECTS_PATH`",
-    ...directory,
+    ...path,
   },
   MAX_RUNNING: {
     meaning: "how many projects may deploy at once",
@@ -107,12 +104,12 @@ export const serviceVariables = {
   SPOOL_PATH: {
     meaning: "the directory in which pushes wait until `hotpush run` has recorded them; on a local disk",
     shownFallback: "`spool` in `STATE_PATH`",
-    ...directory,
+    ...path,
   },
   FRONT_SOCKET: {
     meaning: "the socket on which `hotpush front` calls `hotpush run`",
     shownFallback: "`front.sock` in `STATE_PATH`",
-    ...socket,
+    ...path,
   },
   PAGE_URL: {
     meaning: "the address of the [page](page.md), such as `https://hotpush.example.com`",
@@ -134,7 +131,7 @@ export const serviceVariables = {
   },
   SERVER_PATH: {
     meaning: "directory of the [server](server.md), which `hotpush run` keeps as its files say",
-    ...directory,
+    ...path,
   },
   SHUTDOWN_GRACE: {
     meaning: "how long a running deployment may go on when the service stops",
@@ -225,13 +222,13 @@ export const projectVariables = {
   },
   COMMIT_STATUS_TOKEN_FILE: {
     meaning: "path of a file with the token for that, mode 0600",
-    ...file,
+    ...path,
   },
   NOTIFY_FILE: {
     meaning:
       "path of a file with the targets of notifications: Slack, Discord, ntfy, Apprise, signed webhooks ([notifications](notifications.md))",
     shownFallback: "none: nobody is notified",
-    ...file,
+    ...path,
   },
   NOTIFY_ON: {
     meaning: "`failures` (and the first success after one) or `all`",

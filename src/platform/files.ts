@@ -20,10 +20,17 @@ import {
 import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 
-export type FileKind = "file" | "directory" | "other" | "missing" | "inaccessible";
+/** What `work` gives, or `otherwise` if it throws: for what others may have spoilt, if it does not matter how. */
+export function attempt<Result, Otherwise>(work: () => Result, otherwise: Otherwise): Result | Otherwise {
+  try {
+    return work();
+  } catch {
+    return otherwise;
+  }
+}
 
 /** What is at `path`, links followed. */
-export function kindOf(path: string): FileKind {
+export function kindOf(path: string) {
   try {
     const stats = statSync(path);
     return stats.isFile() ? "file" : stats.isDirectory() ? "directory" : "other";
@@ -35,11 +42,7 @@ export function kindOf(path: string): FileKind {
 
 /** The status of what is at `path`, links followed; null if nothing is there, or this user may not see it. */
 export function statOf(path: string): Stats | null {
-  try {
-    return statSync(path);
-  } catch {
-    return null;
-  }
+  return attempt(() => statSync(path), null);
 }
 
 /** `path` if it exists, else the nearest directory above it that does: what holds `path`, or will hold it. */
@@ -49,12 +52,7 @@ export function nearestExisting(path: string): string {
 
 /** Whether this user may do what `mode` says (of fs.constants: R_OK, X_OK). */
 export function isAllowed(path: string, mode: number): boolean {
-  try {
-    accessSync(path, mode);
-    return true;
-  } catch {
-    return false;
-  }
+  return attempt(() => accessSync(path, mode), false) !== false;
 }
 
 /** The id of the user that the service runs as. */

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import type { SystemUser } from "./files.ts";
+import { attempt, type SystemUser } from "./files.ts";
 
 /** A program with its arguments: never a shell string. */
 export type Argv = readonly [string, ...string[]];
@@ -163,12 +163,9 @@ async function endOf(
 }
 
 function killGroup(child: ChildProcess): void {
-  if (child.pid === undefined) return;
-  try {
-    process.kill(-child.pid, "SIGKILL");
-  } catch {
-    // The group is gone already.
-  }
+  const { pid } = child;
+  // It may be gone already.
+  if (pid !== undefined) attempt(() => process.kill(-pid, "SIGKILL"), null);
 }
 
 /** More than any program here has to say. */

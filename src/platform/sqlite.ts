@@ -1,7 +1,8 @@
-import { mkdirSync, renameSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { ProblemError } from "#problems";
+import { attempt } from "./files.ts";
 
 export type SqlValue = SQLInputValue;
 
@@ -210,13 +211,8 @@ function damaged(reason: string): Error {
 /** @returns the path of the damaged database now */
 function moveAside(path: string): string {
   const aside = `${path}.corrupt-${new Date().toISOString().replace(/[:.]/g, "-")}`;
-  for (const suffix of ["", "-wal", "-shm"]) {
-    try {
-      renameSync(`${path}${suffix}`, `${aside}${suffix}`);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    }
-  }
+  for (const suffix of ["", "-wal", "-shm"])
+    if (existsSync(`${path}${suffix}`)) renameSync(`${path}${suffix}`, `${aside}${suffix}`);
   return aside;
 }
 
@@ -225,10 +221,5 @@ export function canWrite(store: Store): boolean {
   // A row that stays the same is not written.
   const sql =
     "INSERT INTO probes VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at_ms = max(at_ms + 1, excluded.at_ms)";
-  try {
-    store.transaction(() => store.run(sql, Date.now()));
-    return true;
-  } catch {
-    return false;
-  }
+  return attempt(() => store.transaction(() => store.run(sql, Date.now())), null) !== null;
 }

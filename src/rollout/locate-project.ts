@@ -19,7 +19,7 @@ import {
   findOwnContainer,
   listContainers,
 } from "#platform/docker/containers";
-import { type Engine, filteredBy, getJson, hasMounts, nullIfMissing } from "#platform/docker/engine";
+import { type Engine, filteredBy, getJson, nullIfMissing } from "#platform/docker/engine";
 import { isAllowed } from "#platform/files";
 import { ProblemError } from "#problems";
 import type { LiveDirectory, RolloutRequest } from "./context.ts";
@@ -240,5 +240,6 @@ async function ownDirectory(engine: Engine, model: ComposeModel): Promise<string
 /** Whether this is a container with the live files mounted: the image has the directory even without them. */
 async function isMountedHere(): Promise<boolean> {
   if (!existsSync("/.dockerenv")) return false;
-  return hasMounts(await readFile("/proc/self/mountinfo", "utf8"), [liveMount]);
+  const mountInfo = await readFile("/proc/self/mountinfo", "utf8");
+  return mountInfo.split("\n").some((line) => line.split(" ")[4] === liveMount);
 }

@@ -23,6 +23,7 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
     configHash: "hash",
     status: "running",
     health: "healthy",
+    healthCommand: null,
     healthLog: [],
     exitCode: 0,
     restartCount: 0,

@@ -1,11 +1,10 @@
-import { readFile, realpath } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import {
   containerIdIn,
   type Engine,
   EngineRefusal,
   filteredBy,
   getJson,
-  hasMounts,
   nullIfMissing,
   readJson,
 } from "./engine.ts";
@@ -85,6 +84,8 @@ interface Inspected {
     readonly Labels: Readonly<Record<string, string>> | null;
     readonly StopTimeout?: number | null;
     readonly Env?: readonly string[] | null;
+    readonly Shell?: readonly string[] | null;
+    readonly Healthcheck?: { readonly Test?: readonly string[] | null } | null;
   };
   readonly HostConfig: Members & {
     readonly NetworkMode: string;
@@ -119,6 +120,7 @@ function readContainer({ Id, Name, Image, RestartCount, Created, Config, State, 
     status: State.Status,
     /** Null if it has no health check. */
     health: healthOf(State.Health?.Status),
+    healthCommand: healthCommandOf(Config),
     healthLog: (State.Health?.Log ?? []).map(({ Output }) => Output.trim()) as readonly string[],
     exitCode: State.ExitCode,
     restartCount: RestartCount,
@@ -138,6 +140,13 @@ export type ContainerMount = Container["mounts"][number];
 
 function healthOf(status: string | undefined) {
   return status === "starting" || status === "healthy" || status === "unhealthy" ? status : null;
+}
+
+/** Null if it has no health check. */
+function healthCommandOf({ Healthcheck, Shell }: Inspected["Config"]): readonly string[] | null {
+  const [kind, ...words] = Healthcheck?.Test ?? [];
+  if (kind === "CMD" && words.length > 0) return words;
+  return kind === "CMD-SHELL" ? [...(Shell ?? ["/bin/sh", "-c"]), ...words] : null;
 }
 
 /** The names of containers, for a message. */
@@ -176,15 +185,12 @@ export async function discardContainers(
  * Finds this container by the files that Docker mounts into every container. The host name proves nothing: it can be
  * set, and in the host's network it is the host's own.
  *
- * @returns null outside of a container, and if the container is uncertain (in another container's network, those
- * files belong to that container)
+ * @returns null outside of a container. In the network of another container, those files are that one's, which is refused elsewhere:
+ * it does not have the repository
  */
 export async function findOwnContainer(engine: Engine): Promise<Container | null> {
-  const mountInfo = await readFile("/proc/self/mountinfo", "utf8");
-  const id = containerIdIn(mountInfo);
-  if (id === null) return null;
-  const container = await inspectContainer(engine, id);
-  return container !== null && hasMounts(mountInfo, await mountPoints(container)) ? container : null;
+  const id = containerIdIn(await readFile("/proc/self/mountinfo", "utf8"));
+  return id === null ? null : await inspectContainer(engine, id);
 }
 
 /** The container of this process, as part of a compose service. Null on a host, and if compose did not create this container. */
@@ -193,11 +199,6 @@ export async function findOwnService(engine: Engine) {
   const project = own?.labels["com.docker.compose.project"];
   const service = own?.labels["com.docker.compose.service"];
   return own && project && service ? { id: own.id, project, service } : null;
-}
-
-/** As the kernel has them: `/var/run/docker.sock` is mounted at `/run/docker.sock`. */
-function mountPoints({ mounts }: Container): Promise<readonly string[]> {
-  return Promise.all(mounts.map(({ target }) => realpath(target).catch(() => target)));
 }
 
 /** What the engine needs to recreate a container that is gone. */

@@ -1,8 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { ProblemError } from "#problems";
-import { statOf } from "../files.ts";
+import { attempt, statOf } from "../files.ts";
 import { type HttpTarget, openHttp, sendHttp } from "../http.ts";
 
 /**
@@ -122,12 +122,8 @@ function readDockerHost(dockerHost: string): (path: string) => HttpTarget {
 }
 
 function messageIn(body: Buffer): string {
-  try {
-    const parsed: { readonly message?: string } = JSON.parse(body.toString());
-    return parsed.message ?? body.toString();
-  } catch {
-    return body.toString().trim();
-  }
+  const message = attempt(() => readJson<{ readonly message?: string }>(body).message, undefined);
+  return message ?? body.toString().trim();
 }
 
 function reportUnreachable(dockerHost: string): (error: NodeJS.ErrnoException) => never {
@@ -149,22 +145,14 @@ function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
   return `the Docker engine did not answer (${error.message}).`;
 }
 
-/** Whether this process runs in a container of Docker or Podman. A `/.dockerenv` proves nothing: some machines' images have it. */
+/** Whether this process runs in a container of Docker. A `/.dockerenv` proves nothing: some machines' images have it. */
 export function isInContainer(): boolean {
-  return (
-    existsSync("/run/.containerenv") || containerIdIn(readFileSync("/proc/self/mountinfo", "utf8")) !== null
-  );
+  return containerIdIn(readFileSync("/proc/self/mountinfo", "utf8")) !== null;
 }
 
 /** The container id in the source of `/etc/hostname`: `…/containers/<64 digits>/hostname`. */
 export function containerIdIn(mountInfo: string): string | null {
   return /\/containers\/([0-9a-f]{64})\/hostname /.exec(mountInfo)?.[1] ?? null;
-}
-
-/** Whether all of `points` are mounted in this process's file system. If not, it runs in another container. */
-export function hasMounts(mountInfo: string, points: readonly string[]): boolean {
-  const known = new Set(mountInfo.split("\n").map((line) => line.split(" ")[4]));
-  return points.every((point) => known.has(point.replaceAll(" ", "\\040")));
 }
 
 /** Used if DOCKER_HOST is not set. */

@@ -3,7 +3,7 @@ import { formatDuration } from "#config/values";
 import { ProblemError } from "#problems";
 import { createRedactor, looksLikeSecretFile, readSecretFile, secretsInVariable } from "#redaction";
 import { type Container, execIn, inspectContainer, plainLog } from "./containers.ts";
-import { type Engine, EngineRefusal, getJson } from "./engine.ts";
+import { type Engine, EngineRefusal } from "./engine.ts";
 
 /** `steady` has no health check; `ended` did so with exit code 0, and may. `fault` is the end of a sentence on the container. */
 export type Readiness = "healthy" | "steady" | "ended" | { readonly fault: string };
@@ -89,11 +89,11 @@ export function startProbing(engine: Engine, id: string) {
   const over = new AbortController();
   let hasPassed = false;
   const probe = async () => {
-    const command = await healthCommand(engine, id);
+    const container = await inspectContainer(engine, id);
     const firstMs = performance.now();
-    while (command !== null && !over.signal.aborted) {
+    while (container?.healthCommand && !over.signal.aborted) {
       const startedMs = performance.now();
-      hasPassed = await passes(engine, id, command);
+      hasPassed = await passes(engine, container);
       if (hasPassed) return;
       const nowMs = performance.now();
       // A check gets a third of the time, because many containers may start at once, and less the longer an app takes.
@@ -112,31 +112,14 @@ export async function withOwnHealth(
 ): Promise<readonly Container[]> {
   const asked = containers.map(async (container) => {
     if (container.status !== "running" || container.health !== "starting") return container;
-    const command = await healthCommand(engine, container.id);
-    const isHealthy = command !== null && (await passes(engine, container.id, command));
-    return isHealthy ? { ...container, health: "healthy" as const } : container;
+    return (await passes(engine, container)) ? { ...container, health: "healthy" as const } : container;
   });
   return Promise.all(asked);
 }
 
-interface Configured {
-  readonly Config: {
-    readonly Shell?: readonly string[] | null;
-    readonly Healthcheck?: { readonly Test?: readonly string[] | null } | null;
-  };
-}
-
-/** Null if the container has no health check, or is gone. */
-async function healthCommand(engine: Engine, id: string): Promise<readonly string[] | null> {
-  const { Config } = await getJson<Configured>(engine, `/containers/${id}/json`);
-  const [kind, ...words] = Config.Healthcheck?.Test ?? [];
-  if (kind === "CMD" && words.length > 0) return words;
-  return kind === "CMD-SHELL" ? [...(Config.Shell ?? ["/bin/sh", "-c"]), ...words] : null;
-}
-
-async function passes(engine: Engine, id: string, command: readonly string[]): Promise<boolean> {
+async function passes(engine: Engine, { id, healthCommand }: Container): Promise<boolean> {
   try {
-    return (await execIn(engine, id, { Cmd: command })).exitCode === 0;
+    return healthCommand !== null && (await execIn(engine, id, { Cmd: healthCommand })).exitCode === 0;
   } catch (error) {
     // It does not run yet, or no more, or it has no such program.
     if (error instanceof EngineRefusal) return false;

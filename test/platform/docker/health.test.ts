@@ -42,15 +42,14 @@ test("a ready container stays ready until it is unhealthy, was restarted or has 
 });
 
 /** An engine with one container, whose health check ends with each of `exitCodes` in turn; null: it is refused. */
-function engineOf(check: readonly string[], exitCodes: readonly (number | null)[]) {
+function engineOf(exitCodes: readonly (number | null)[]) {
   const commands: unknown[] = [];
   const json = async (body: object) => Buffer.from(JSON.stringify(body));
   const exitCode = () => exitCodes[Math.min(commands.length, exitCodes.length) - 1];
+  const Config = { Healthcheck: { Test: ["CMD", "./check", "-q"] } };
   const engine: Engine = {
     get: (path) =>
-      path.startsWith("/exec/")
-        ? json({ ExitCode: exitCode() })
-        : json({ Config: { Healthcheck: { Test: check } } }),
+      json(path.startsWith("/exec/") ? { ExitCode: exitCode() } : { Name: "/app", State: {}, Config }),
     async post(path, body) {
       if (path.startsWith("/containers/")) commands.push((body as { readonly Cmd: unknown }).Cmd);
       if (exitCode() === null) throw new EngineRefusal(409, "The container does not run.");
@@ -62,7 +61,7 @@ function engineOf(check: readonly string[], exitCodes: readonly (number | null)[
 }
 
 test("a health check is run until it passes", async () => {
-  const { engine, commands } = engineOf(["CMD", "./check", "-q"], [null, 1, 0]);
+  const { engine, commands } = engineOf([null, 1, 0]);
   const probing = startProbing(engine, "id");
   assert.equal(probing.hasPassed(), false);
   await until("the check passes", probing.hasPassed);
@@ -70,21 +69,18 @@ test("a health check is run until it passes", async () => {
 });
 
 test("only running containers are asked that Docker has not checked", async () => {
-  const starting = sampleContainer({ health: "starting" });
+  const starting = sampleContainer({ health: "starting", healthCommand: ["./check"] });
   const others = [
-    sampleContainer({ health: "unhealthy" }),
-    sampleContainer({ status: "exited", health: "starting" }),
+    sampleContainer({ health: "starting" }),
+    sampleContainer({ ...starting, health: "unhealthy" }),
+    sampleContainer({ ...starting, status: "exited" }),
   ];
-  for (const [check, exitCode, health, count] of [
-    [["CMD", "./check"], 0, "healthy", 1],
-    [["CMD", "./check"], 1, "starting", 1],
-    [["NONE"], 0, "starting", 0],
+  for (const [exitCode, health] of [
+    [0, "healthy"],
+    [1, "starting"],
   ] as const) {
-    const { engine, commands } = engineOf(check, [exitCode]);
-    assert.deepEqual(await withOwnHealth(engine, [starting, ...others]), [
-      { ...starting, health },
-      ...others,
-    ]);
-    assert.equal(commands.length, count);
+    const { engine, commands } = engineOf([exitCode]);
+    const [first, ...rest] = await withOwnHealth(engine, [starting, ...others]);
+    assert.deepEqual([first?.health, rest, commands], [health, others, [["./check"]]]);
   }
 });
