@@ -1,7 +1,7 @@
 import { Argument, type Command } from "commander";
 import { NotRunningError } from "#calls/client";
 import { branchOf, shortCommit } from "#deployments/push";
-import { type CommandContext, deploymentId, newCommand, parser, projectOption } from "./command.ts";
+import { type CommandContext, deploymentId, newCommand, projectOption } from "./command.ts";
 import { endingLines, pauseText } from "./deployment-text.ts";
 import { follow, interruptedExitCode, requesting } from "./follow.ts";
 import { accessService, answering, type ProjectChoice } from "./service-access.ts";
@@ -62,15 +62,11 @@ function makeCancelCommand({ env, finish }: CommandContext): Command {
 function makeRollbackCommand(context: CommandContext): Command {
   const description =
     "Roll back to an earlier good version without a build: the previous one, or that of a deployment (by its number) or of a commit (by its first digits). The service runs this as a deployment of its own, when the running one has ended. Newer commits are not deployed until the next push.";
-  const version = parser(
-    (text) => (/^[0-9a-f]{1,64}$/i.test(text) ? text : null),
-    "Neither a deployment's number nor a commit.",
-  );
   const command = newCommand("rollback", description, [
     "hotpush rollback           the previous good version",
     "hotpush rollback 7         the version of deployment 7",
     "hotpush rollback 3f2c1a9   the version of this commit",
-  ]).argument("[version]", "a deployment's number, or a commit", version);
+  ]).argument("[version]", "a deployment's number, or a commit");
   return requesting(command, context, async ({ call }, wanted) => {
     const requested = await call("rollback", { version: wanted }).catch((error: unknown) => {
       if (!(error instanceof NotRunningError) || error.isForbidden) throw error;

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { Argument, type Command } from "commander";
 import { webhookUrl } from "#config/values";
 import { checks, examine } from "#doctor/examine";
 import { countResults, jsonReport, textReport } from "#doctor/report";
@@ -22,7 +22,9 @@ function makeDoctorCommand({ env, finish }: CommandContext): Command {
     "hotpush doctor --url https://example.com   as the git host reaches it",
     "hotpush doctor remote branch               only these checks",
   ])
-    .argument("[checks...]", "only these, by their names", knownName)
+    .addArgument(
+      new Argument("[checks...]", "only these, by their names").choices(checks.map(({ id }) => id)),
+    )
     .option(
       "--url <url>",
       "where the git host sends to; a signed ping is sent there (default: WEBHOOK_URL)",
@@ -36,11 +38,6 @@ function makeDoctorCommand({ env, finish }: CommandContext): Command {
     .action(async (names: readonly string[], options: DoctorOptions) =>
       finish(await runDoctor(names, options, env)),
     );
-}
-
-function knownName(name: string, before: readonly string[] = []): readonly string[] {
-  if (checks.some(({ id }) => id === name)) return [...before, name];
-  throw new InvalidArgumentError("There is no such check; docs/troubleshooting.md lists them all.");
 }
 
 async function runDoctor(

@@ -65,33 +65,26 @@ async function act({ env, call }: ServiceAccess, options: OpenOptions): Promise<
 }
 
 function listLines({ visitors, entries }: GivenBy<"visitors"> & GivenBy<"audit">): readonly string[] {
-  const people = visitors.map((one) => {
-    const seen = one.seenAt === null ? "never" : localTime(one.seenAt);
-    return [one.id, one.kind, one.name, one.role, localTime(one.createdAt), seen, one.address];
+  const people = visitors.map(({ id, kind, name, role, createdAt, seenAt, address }) => {
+    const seen = seenAt === null ? "never" : localTime(seenAt);
+    return [id, kind, name, role, localTime(createdAt), seen, address];
   });
-  const acts = entries.map((one) => {
-    const answer = one.status < 400 ? "done" : `refused (${one.status})`;
-    const { at, visitor, action, project, deployment, address } = one;
+  const acts = entries.map(({ at, visitor, action, project, deployment, address, status }) => {
+    const answer = status < 400 ? "done" : `refused (${status})`;
     return [localTime(at), visitor, action, project, deployment, address, answer];
   });
+  const nobody = "Nobody is signed in, and there are no tokens.";
+  const nothing = "Nothing was done over the page yet.";
   return [
-    ...table(
-      "Number Kind Name Role Made Seen Address",
-      people,
-      "Nobody is signed in, and there are no tokens.",
-    ),
+    ...(people.length > 0 ? table("Number Kind Name Role Made Seen Address", people) : [nobody]),
     "",
-    ...table("When Who What Project Deployment Address Answer", acts, "Nothing was done over the page yet."),
+    ...(acts.length > 0 ? table("When Who What Project Deployment Address Answer", acts) : [nothing]),
   ];
 }
 
-function table(
-  header: string,
-  rows: readonly (readonly (string | number | null)[])[],
-  nothing: string,
-): readonly string[] {
+function table(header: string, rows: readonly (readonly (string | number | null)[])[]): readonly string[] {
   const cells = rows.map((row) => row.map((cell) => harmless(String(cell ?? ""))));
-  return rows.length === 0 ? [nothing] : formatTable([header.split(" "), ...cells]);
+  return formatTable([header.split(" "), ...cells]);
 }
 
 /** `hotpush notify`: its exit code is 0 if every target took the test message, else 1. */

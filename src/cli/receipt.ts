@@ -39,17 +39,16 @@ function makeVerifyCommand({ env, finish }: CommandContext): Command {
     .option("--key <file>", "the public key of the server; default: ask the server")
     .option("--show-key", "print that key, as ssh-keygen -Y verify reads it")
     .action(async (path: string | undefined, { key, showKey }: VerifyOptions) => {
-      const publicKey = key === undefined ? await askKey(env) : await readKey(key);
+      const publicKey = await findKey(key, env);
       if (showKey) print(signersLine(publicKey));
       finish(path === undefined ? Number(!showKey) : await verify(path, publicKey));
     });
 }
 
-async function askKey(env: NodeJS.ProcessEnv): Promise<string> {
-  return (await accessService(env, { directory: null }).call("receiptKey", {})).publicKey;
-}
-
-async function readKey(path: string): Promise<string> {
+/** @param path a file that has it; undefined: the server is asked */
+async function findKey(path: string | undefined, env: NodeJS.ProcessEnv): Promise<string> {
+  if (path === undefined)
+    return (await accessService(env, { directory: null }).call("receiptKey", {})).publicKey;
   const key = readPublicKey(await readFile(path, "utf8"));
   if (key !== null) return key;
   throw new CommandError(`${path} has no key of a server. On the server: hotpush verify --show-key`);

@@ -61,14 +61,5 @@ function asJson({ url, isDryRun }: SendRequest, sent: Sent) {
   const { head, isGood, outcome, text, status, durationMs, answer } = sent;
   const { ref, commit, repository } = head;
   const push = { url: url.href, dryRun: isDryRun, ref, commit, repository };
-  return { ok: isGood, outcome, detail: text, ...push, status, durationMs, answer: objectIn(answer) };
-}
-
-/** The answer as an object if it is JSON, else as text. */
-function objectIn(answer: string | null): unknown {
-  try {
-    return JSON.parse(answer ?? "null") as unknown;
-  } catch {
-    return answer;
-  }
+  return { ok: isGood, outcome, detail: text, ...push, status, durationMs, answer };
 }

@@ -39,45 +39,33 @@ function statusLines(
   terminal: Terminal,
   env: NodeJS.ProcessEnv,
 ): readonly string[] {
-  const { version, startedAt, waiting, last, hold, health, serverFaults } = status;
-  const { paint } = terminal;
-  const whole = "projects" in status ? status : null;
+  const { version, startedAt, waiting, last, hold, health, serverFaults, inbox } = status;
+  const { paint, columns } = terminal;
   const one = "projects" in status ? null : status;
-  const running = whole?.running ?? (one?.running ? [one.running] : []);
-  const projects = whole?.projects ?? (one === null ? [] : [{ ...one, name: one.project }]);
-  const of = (project: string, text: string) => (whole ? `${project}: ${text}` : text);
-  const named = (deployment: DeploymentJson) => of(deployment.project, nameOf(deployment));
-  const origin = (deployment: DeploymentJson) =>
-    [originText(deployment, terminal.columns - labelColumns)].filter((text) => text !== "");
+  const running = "projects" in status ? status.running : [status.running ?? []].flat();
+  const projects = "projects" in status ? status.projects : [{ ...status, name: status.project }];
+  const of = (project: string, text: string) => (one ? text : `${project}: ${text}`);
+  const about = (each: DeploymentJson, more: readonly string[], after = "") => {
+    const origin = originText(each, columns - labelColumns);
+    return [of(each.project, nameOf(each)) + after, ...more, ...(origin === "" ? [] : [origin])];
+  };
   const rows: readonly (readonly [label: string, texts: readonly string[], ifNone?: string])[] = [
-    ["Project", whole ? removedTexts(env) : []],
+    ["Project", one ? [] : removedTexts(env)],
     [
       "Now",
-      running.flatMap(({ deployment, step }) => [
-        `${named(deployment)}, for ${since(deployment.startedAt ?? deployment.createdAt)}`,
-        step ? `step ${step.name}, for ${since(step.startedAt)}` : "before its first step",
-        ...origin(deployment),
-      ]),
+      running.flatMap((each) => about(each.deployment, [stepText(each)], runsFor(each))),
       "nothing runs",
     ],
-    ["Held", hold === null ? [] : [`no deployment starts since ${heldText(hold)}`]],
+    ["Held", hold ? [`no deployment starts since ${heldText(hold)}`] : []],
     [
       "Waiting",
-      waiting.flatMap((each) => [
-        named(each),
-        ...(each.waitReason ? [each.waitReason] : []),
-        ...origin(each),
-      ]),
+      waiting.flatMap((each) => about(each, each.waitReason === null ? [] : [each.waitReason])),
       "nothing",
     ],
     ["Paused", projects.flatMap(({ name, paused }) => (paused ? [of(name, pauseText(paused))] : []))],
     [
       "Last",
-      last.flatMap((each) => [
-        named(each) + endingOf(each, terminal),
-        ...origin(each),
-        ...requestLines(each),
-      ]),
+      last.flatMap((each) => [...about(each, [], endingOf(each, terminal)), ...requestLines(each)]),
       "nothing",
     ],
     ["Health", [health.isHealthy ? paint("green", "ok") : paint("red", health.detail ?? "")]],
@@ -85,13 +73,13 @@ function statusLines(
     ["Settings", projects.flatMap(({ name, fault }) => (fault === null ? [] : [of(name, fault)]))],
     ["Catch-up", one ? [catchUpText(one.catchUp)] : []],
     ["Secret", one ? secretTexts(one.secrets) : []],
-    ["Front", status.inbox === null ? [] : frontTexts(status.inbox)],
+    ["Front", inbox ? frontTexts(inbox) : []],
   ];
   return [
     `Hotpush ${version}, running for ${since(startedAt)}, since ${localTime(startedAt)}`,
     "",
-    ...rows.flatMap(([label, texts, ifNone]) =>
-      labelled(label, texts.length > 0 || ifNone === undefined ? texts : [ifNone], terminal),
+    ...rows.flatMap(([label, texts, ifNone = []]) =>
+      labelled(label, texts.length > 0 ? texts : [ifNone].flat(), terminal),
     ),
   ];
 }
@@ -111,6 +99,16 @@ function removedTexts(env: NodeJS.ProcessEnv): readonly string[] {
 function nameOf(deployment: DeploymentJson): string {
   const { id, ref, trigger } = deployment;
   return `deployment ${id}, ${branchOf(ref)} at ${commitText(deployment)} (${trigger})`;
+}
+
+type Running = NonNullable<StatusJson["running"]>;
+
+function runsFor({ deployment: { startedAt, createdAt } }: Running): string {
+  return `, for ${since(startedAt ?? createdAt)}`;
+}
+
+function stepText({ step }: Running): string {
+  return step ? `step ${step.name}, for ${since(step.startedAt)}` : "before its first step";
 }
 
 function endingOf(deployment: DeploymentJson, { paint }: Terminal): string {

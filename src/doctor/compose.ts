@@ -1,6 +1,7 @@
 import { type ComposeService, compareVersions, neededCompose } from "#platform/compose";
 import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
 import { ownUid, readUser, statOf } from "#platform/files";
+import { quote } from "#platform/ssh";
 import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
 import {
   type Check,
@@ -10,7 +11,6 @@ import {
   ok,
   okUnless,
   problem,
-  quote,
   skip,
   warning,
 } from "./context.ts";

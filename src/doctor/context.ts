@@ -18,6 +18,7 @@ import {
 import { withDotenv } from "#platform/env-file";
 import type { SystemUser } from "#platform/files";
 import { type GitReader, gitOutput, parseGitRemoteUrl, runGit, withoutCredentials } from "#platform/git";
+import { quote } from "#platform/ssh";
 import { ProblemError } from "#problems";
 import { chooseEngine, stackFiles } from "#rollout/stack";
 import { childEnvironment, ownerOf } from "#runner/script";
@@ -80,11 +81,6 @@ export function warning(text: string, fix?: Fix): Finding {
 export function okUnless(found: readonly (Finding | null)[], fact: string): Finding {
   const faults = found.flatMap((one) => one?.faults ?? []);
   return faults.length === 0 ? ok(fact) : { outcome: "faulty", fact: null, faults };
-}
-
-/** `word` as a POSIX shell takes it for one word. */
-export function quote(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 /** The service's settings, their file, and how to change one there. */

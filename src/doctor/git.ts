@@ -10,6 +10,7 @@ import { readHostChecks } from "#notifications/host-checks";
 import { ownUid, readUser, statOf } from "#platform/files";
 import type { GitRemoteUrl } from "#platform/git";
 import { outputOf } from "#platform/run-command";
+import { quote } from "#platform/ssh";
 import { checkOwnership, checkRepository, checkScript, deployLogDirectory } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
 import { deliveryText, failedOf, HostError, openRepository } from "#setup/host-apis";
@@ -19,7 +20,6 @@ import {
   type Finding,
   ok,
   problem,
-  quote,
   type RemoteFailure,
   skip,
   warning,

@@ -5,6 +5,7 @@ import { serverCommands, stateDirectoryOf } from "#config/server";
 import { formatSize } from "#config/values";
 import { isInContainer } from "#platform/docker/engine";
 import { isAllowed, kindOf, nearestExisting, ownUid, statOf } from "#platform/files";
+import { quote } from "#platform/ssh";
 import type { Server } from "#setup/server";
 import {
   type Check,
@@ -14,7 +15,6 @@ import {
   ok,
   okUnless,
   problem,
-  quote,
   type Settings,
   skip,
   warning,

@@ -36,7 +36,8 @@ export function textReport(reports: readonly CheckReport[], paint: Paint): strin
       [paint("bold", group), ...mine.flatMap((one) => checkLines(one, paint))].join("\n"),
     ),
   ]);
-  const end = lastLine(countResults(reports));
+  const { problems, warnings, passed, skipped } = countResults(reports);
+  const end = `Problems: ${problems}, warnings: ${warnings}; passed: ${passed}, skipped: ${skipped}`;
   return `${texts.join("\n\n")}\n\n${paint("bold", end)}\n`;
 }
 
@@ -63,17 +64,6 @@ function faultLines({ text, command, change }: Fault, paint: Paint): readonly st
   return [...wrapText(oneLine(text), width), ...fix.map((line) => paint("bold", line))].map(
     (line) => margin + line,
   );
-}
-
-function lastLine({ problems, warnings, passed, skipped }: ReturnType<typeof countResults>): string {
-  if (problems + warnings > 0)
-    return [plural(problems, "problem"), plural(warnings, "warning")].filter(Boolean).join(", ");
-  const all = passed === 1 ? "1 check passed" : `All ${passed} checks passed`;
-  return skipped === 0 ? all : `${all}, ${skipped} skipped`;
-}
-
-function plural(number: number, word: string): string {
-  return number === 0 ? "" : `${number} ${word}${number === 1 ? "" : "s"}`;
 }
 
 function oneLine(text: string): string {

@@ -4,6 +4,7 @@ import { serverCommands, serverComposeProject, serverServices } from "#config/se
 import { webhookUrl, webhookUrlOf } from "#config/values";
 import { listContainers } from "#platform/docker/containers";
 import { isServing, lastLogLines } from "#platform/docker/health";
+import { quote } from "#platform/ssh";
 import { ping } from "#send/send";
 import type { Server } from "#setup/server";
 import { servicesIn } from "#setup/sites";
@@ -15,7 +16,6 @@ import {
   ok,
   okUnless,
   problem,
-  quote,
   skip,
   warning,
 } from "./context.ts";

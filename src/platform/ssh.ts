@@ -23,10 +23,11 @@ export function isSshDestination(text: string): boolean {
 
 /** A command line that the shell of the server takes apart into exactly these words. */
 export function remoteCommandLine(argv: Argv): string {
-  return argv.map(quoted).join(" ");
+  return argv.map(quote).join(" ");
 }
 
-function quoted(word: string): string {
+/** `word` as a POSIX shell takes it for one word. */
+export function quote(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 

@@ -51,7 +51,7 @@ Server
       Change:
         services.web.restart: unless-stopped
 
-1 problem, 2 warnings
+Problems: 1, warnings: 2; passed: 1, skipped: 1
 `;
 
 test("a check that itself fails is a warning, and the others go on", async () => {
