@@ -7,11 +7,11 @@ import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { signInBrowser, startTab, type Tab } from "../test/harness/chromium.ts";
 import { deliver, githubPush } from "../test/harness/delivery.ts";
-import { startAnswering } from "../test/harness/hotpush.ts";
 import { type RunningPage, startPage } from "../test/harness/page.ts";
 import { memoryOf } from "../test/harness/processes.ts";
 import { untilDeployment } from "../test/harness/records.ts";
 import type { RunningService } from "../test/harness/service.ts";
+import { startService } from "../test/harness/service.ts";
 import { type Scope, temporaryDirectory } from "../test/harness/temporary.ts";
 import { until } from "../test/harness/until.ts";
 import { fillHistory } from "./growth/history.ts";
@@ -36,7 +36,7 @@ kill $reader
 async function main(scope: Scope): Promise<void> {
   const statePath = join(temporaryDirectory(scope), "state");
   fillHistory(statePath, deployments);
-  const service = await startAnswering(scope, { script, statePath });
+  const service = await startService(scope, { script, statePath });
   const page = await startPage(scope, service);
   const tab = await startTab(scope);
   await signInBrowser(tab, service, page.port);

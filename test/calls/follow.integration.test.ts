@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, startAnswering, startCommand } from "../harness/hotpush.ts";
-import { letGo } from "../harness/service.ts";
+import { hotpush, startCommand } from "../harness/hotpush.ts";
+import { letGo, startService } from "../harness/service.ts";
 
 interface Event {
   readonly event: string;
@@ -23,11 +23,11 @@ printf 'no line end'
 `;
 
 test("a late follower sees the output so far, and each line once", async (t) => {
-  const service = await startAnswering(t, { script: steppingScript });
+  const service = await startService(t, { script: steppingScript });
   await deliver(service.url, githubPush());
-  const early = await startCommand(t, service, "logs", "-f", "--json");
+  const early = startCommand(t, service, "logs", "-f", "--json");
   await early.waitForLine(/"one"/);
-  const late = await startCommand(t, service, "logs", "-f", "--json", "1");
+  const late = startCommand(t, service, "logs", "-f", "--json", "1");
   await late.waitForLine(/"one"/);
   letGo(service.repoPath);
   for (const { ended, lines } of [early, late]) {
@@ -50,14 +50,14 @@ const expected = [
 ];
 
 test("following ends when the deployment is superseded, or goes on through its run", async (t) => {
-  const service = await startAnswering(t, { script: steppingScript });
+  const service = await startService(t, { script: steppingScript });
   for (const _ of [1, 2]) await deliver(service.url, githubPush());
-  const command = await startCommand(t, service, "logs", "-f", "2");
+  const command = startCommand(t, service, "logs", "-f", "2");
   await command.waitForLine(/waits for its turn/);
   await deliver(service.url, githubPush());
   assert.equal(await command.ended, 0);
   assert.match(command.lines.at(-1) ?? "", /^Deployment 2 was superseded by deployment 3\.$/);
-  const next = await startCommand(t, service, "logs", "-f", "3", "--json");
+  const next = startCommand(t, service, "logs", "-f", "3", "--json");
   await next.waitForLine(/queued/);
   letGo(service.repoPath);
   assert.equal(await next.ended, 0);
@@ -69,9 +69,9 @@ test("following ends when the deployment is superseded, or goes on through its r
 test("a stopped reader misses nothing, and holds no deployment", async (t) => {
   const lines = 100_000;
   const script = `#!/bin/sh\necho begin\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\n`;
-  const service = await startAnswering(t, { script });
+  const service = await startService(t, { script });
   await deliver(service.url, githubPush());
-  const command = await startCommand(t, service, "logs", "-f", "--json");
+  const command = startCommand(t, service, "logs", "-f", "--json");
   await command.waitForLine(/begin/);
   command.child.stdout?.pause();
   command.child.kill("SIGSTOP");
@@ -86,9 +86,9 @@ test("a stopped reader misses nothing, and holds no deployment", async (t) => {
 });
 
 test("if the service goes away, following ends with 1 and says how to go on", async (t) => {
-  const service = await startAnswering(t, { script: steppingScript });
+  const service = await startService(t, { script: steppingScript });
   await deliver(service.url, githubPush());
-  const command = await startCommand(t, service, "logs", "-f");
+  const command = startCommand(t, service, "logs", "-f");
   await command.waitForLine(/one/);
   await service.end("SIGKILL");
   assert.equal(await command.ended, 1);

@@ -6,10 +6,10 @@ import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { families } from "../../src/calls/metrics.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { startAnswering } from "../harness/hotpush.ts";
 import { makeToken, startPage } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
+import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const run = promisify(execFile);
@@ -18,7 +18,7 @@ const alerts = join(root, "examples/metrics/alerts.yaml");
 
 /** A service that has deployed once, with a page and a token that may only read. */
 async function startMeasured(t: TestContext) {
-  const service = await startAnswering(t);
+  const service = await startService(t);
   const page = await startPage(t, service);
   await deliver(service.url, githubPush());
   await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
@@ -46,7 +46,7 @@ test("the metrics take a token that may read, and have what was deployed", async
 });
 
 test("from a network that may, no token is needed, except behind an unknown proxy", async (t) => {
-  const service = await startAnswering(t, { env: { METRICS_NETWORKS: "127.0.0.0/8" } });
+  const service = await startService(t, { env: { METRICS_NETWORKS: "127.0.0.0/8" } });
   const { port } = await startPage(t, service);
   const ask = async (path: string, headers: Readonly<Record<string, string>> = {}) =>
     (await fetch(`http://localhost:${port}${path}`, { headers })).status;

@@ -5,16 +5,16 @@ import { test } from "node:test";
 import { callRun } from "../../src/calls/client.ts";
 import { openHttp, withShortPath } from "../../src/platform/http.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { startAnswering } from "../harness/hotpush.ts";
 import { callAsPage, makeSignInLink, makeToken, openSession } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 import type { RunningService } from "../harness/service.ts";
+import { startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 const project = "POST /projects/default";
 
 test("the record and the audit log name the token, whatever the page says", async (t) => {
-  const service = await startAnswering(t, { script: "#!/bin/sh\n" });
+  const service = await startService(t, { script: "#!/bin/sh\n" });
   await deliver(service.url, githubPush());
   await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
   const reading = await makeToken(service, "viewer");
@@ -35,7 +35,7 @@ test("the record and the audit log name the token, whatever the page says", asyn
 });
 
 test("thousands of wrong tokens and links lock nobody out", async (t) => {
-  const service = await startAnswering(t);
+  const service = await startService(t);
   const token = await makeToken(service, "viewer");
   const guess = () => ask(service, "GET /projects", guessed("hpt_"));
   for (let round = 0; round < 40; round += 1) {
@@ -51,7 +51,7 @@ test("thousands of wrong tokens and links lock nobody out", async (t) => {
 
 test("when a token is revoked, a stream that it opened ends", async (t) => {
   const script = `#!/bin/sh\necho begin\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\n`;
-  const service = await startAnswering(t, { script });
+  const service = await startService(t, { script });
   await deliver(service.url, githubPush());
   const token = await makeToken(service, "viewer");
   const headers = { authorization: `Bearer ${token}` };
@@ -69,7 +69,7 @@ test("when a token is revoked, a stream that it opened ends", async (t) => {
 });
 
 test("a flood of refused attempts pushes nothing out of the audit log", async (t) => {
-  const service = await startAnswering(t);
+  const service = await startService(t);
   const operator = await makeToken(service, "operator");
   const viewer = await openSession(service, await makeSignInLink(service, { role: "viewer" }));
   assert.equal((await ask(service, `${project}/pause`, operator)).status, 200);

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { type FakeContainer, logged, startFakeEngine, writeAll } from "../harness/fake-engine.ts";
-import { hotpush, startAnswering, startCommand } from "../harness/hotpush.ts";
+import { hotpush, startCommand } from "../harness/hotpush.ts";
 import { signIn, startPage } from "../harness/page.ts";
+import { startService } from "../harness/service.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 const web1: FakeContainer = { id: "aaa1", service: "web", number: 1 };
@@ -13,12 +14,12 @@ async function startWith(scope: Scope, ...containers: readonly FakeContainer[]) 
   const repoPath = temporaryDirectory(scope);
   const engine = await startFakeEngine(scope, repoPath);
   engine.containers.push(...containers);
-  return { engine, service: await startAnswering(scope, { repoPath, env: engine.env }) };
+  return { engine, service: await startService(scope, { repoPath, env: engine.env }) };
 }
 
 test("a service is followed across a roll-out and a restart, each line once, by its container", async (t) => {
   const { engine, service } = await startWith(t, web1, { id: "ddd4", service: "db", number: 1 });
-  const command = await startCommand(t, service, "logs", "--service", "web", "-f", "--tail", "5");
+  const command = startCommand(t, service, "logs", "--service", "web", "-f", "--tail", "5");
   const old = await engine.log("aaa1");
   assert.deepEqual([old.query.get("tail"), old.query.get("follow")], ["5", "true"]);
   old.response.write(Buffer.concat([logged(1, "old\n"), logged(2, "half "), logged(3, "a line\r\n")]));
@@ -68,7 +69,7 @@ test("the secrets of a container and of its project are hidden, also in two fram
   const engine = await startFakeEngine(t, repoPath);
   engine.containers.push({ ...web1, env: ["DB_PASSWORD=of-the-container"] });
   const env = { ...engine.env, DEPLOY_ENV: "API_TOKEN", API_TOKEN: "of-the-project" };
-  const service = await startAnswering(t, { repoPath, env });
+  const service = await startService(t, { repoPath, env });
   const command = hotpush(service, "logs", "--service", "web");
   const { response } = await engine.log("aaa1");
   response.write(logged(1, "it is of-the-con"));
@@ -78,7 +79,7 @@ test("the secrets of a container and of its project are hidden, also in two fram
 
 test("a reader that has stopped misses nothing when it goes on", async (t) => {
   const { engine, service } = await startWith(t, web1);
-  const command = await startCommand(t, service, "logs", "--service", "web", "-f", "--json");
+  const command = startCommand(t, service, "logs", "--service", "web", "-f", "--json");
   const { response } = await engine.log("aaa1");
   command.child.kill("SIGSTOP");
   const count = 100_000;

@@ -8,12 +8,12 @@ import { placeOf, requestFor, rows } from "../../src/calls/table.ts";
 import { sendHttp, withShortPath } from "../../src/platform/http.ts";
 import { type HttpProblemCode, problems } from "../../src/problems.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { startAnswering } from "../harness/hotpush.ts";
 import { makeSignInLink, makeToken, openSession } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
+import { startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
-const service = await startAnswering(test, { env: { PAGE_BADGE: "1" } });
+const service = await startService(test, { env: { PAGE_BADGE: "1" } });
 await deliver(service.url, githubPush());
 await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
 const viewer = await makeToken(service, "viewer");

@@ -6,8 +6,9 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { loadProgram } from "../../src/cli/commands.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { launcher, noServer, runCli, startAnswering } from "../harness/hotpush.ts";
+import { launcher, noServer, runCli } from "../harness/hotpush.ts";
 import { makeProject } from "../harness/repository.ts";
+import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const nothingHere = {
@@ -78,7 +79,7 @@ test("a deploy script has hotpush last in its PATH, and one that deploys does no
     '#!/bin/sh\necho "$PATH"\necho "$STATE_PATH"\nhotpush rollout --help\n[ "$DEPLOY_ID" != 1 ] || hotpush deploy\n';
   const project = makeProject(t);
   project.script(script);
-  const service = await startAnswering(t, { repoPath: project.repoPath });
+  const service = await startService(t, { repoPath: project.repoPath });
   await deliver(service.url, githubPush());
   assert.equal((await service.log.waitForEnding(2)).event, "deployment.succeeded");
   const [path = "", statePath, usage = ""] = service.log.outputOf(1);

@@ -8,9 +8,10 @@ import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { operatorSocketPath } from "../../src/config/server.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { commandEnvironment, launcher, startAnswering } from "../harness/hotpush.ts";
+import { commandEnvironment, launcher } from "../harness/hotpush.ts";
 import { listenAt, listenHere } from "../harness/listen.ts";
 import { makeRepository } from "../harness/repository.ts";
+import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 /** Writes the clipboard, clears the screen in two ways, sets the title, and turns the direction of writing round. */
@@ -39,7 +40,7 @@ const commands = [
 
 test("no text of a commit, a person or a script steers the terminal, in any command", async (t) => {
   const { directory: repoPath } = makeRepository(t);
-  const service = await startAnswering(t, { repoPath, env: { PAGE_URL: "https://hotpush.example.com" } });
+  const service = await startService(t, { repoPath, env: { PAGE_URL: "https://hotpush.example.com" } });
   await deliver(service.url, githubPush());
   await service.log.waitForEnding(1);
   const statePath = await standBefore(t, operatorSocketPath(service.statePath));

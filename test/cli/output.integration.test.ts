@@ -5,8 +5,9 @@ import { snapshot, test } from "node:test";
 import type { StatusJson } from "../../src/calls/shapes.ts";
 import { readVersion } from "../../src/version.ts";
 import { testSecret } from "../harness/delivery.ts";
-import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
+import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { git, makeProject } from "../harness/repository.ts";
+import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -82,7 +83,7 @@ test("what each command prints", async (t) => {
   project.script(script);
   git(project.repoPath, "remote", "set-url", "origin", project.remotePath);
   const env = { PAGE_URL: "https://hotpush.example.com", BRANCH: "main" };
-  const service = await startAnswering(t, { repoPath: project.repoPath, env });
+  const service = await startService(t, { repoPath: project.repoPath, env });
   const settings = { WEBHOOK_SECRET: testSecret, WEBHOOK_PORT: service.port, REPO_PATH: project.repoPath };
   const lines = Object.entries({ ...settings, BRANCH: "main" }).map(([name, value]) => `${name}=${value}\n`);
   writeFileSync(join(project.repoPath, ".env"), lines.join(""), { mode: 0o600 });

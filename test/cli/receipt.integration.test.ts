@@ -4,8 +4,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, runCli, startAnswering } from "../harness/hotpush.ts";
+import { hotpush, runCli } from "../harness/hotpush.ts";
 import { makeToken, signIn, startPage } from "../harness/page.ts";
+import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 const answers = { answers: 5, serverErrors: 0 };
@@ -22,7 +23,7 @@ mkdir -p "$STATE_PATH/rollout"
 echo '${JSON.stringify(report)}' >"$STATE_PATH/rollout/deployment-$DEPLOY_ID.json"
 `;
 
-const service = await startAnswering(test, { script });
+const service = await startService(test, { script });
 const directory = temporaryDirectory(test);
 const target = { ...service, cwd: directory };
 await deliver(service.url, githubPush());

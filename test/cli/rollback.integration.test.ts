@@ -4,7 +4,8 @@ import type { StatusJson } from "../../src/calls/shapes.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { hotpush, hotpushJson, startAnswering } from "../harness/hotpush.ts";
+import { hotpush, hotpushJson } from "../harness/hotpush.ts";
+import { startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 test("a roll back to a version, a deployment or a commit does not run deploy.sh", async (t) => {
@@ -31,7 +32,7 @@ test("a roll back to a version, a deployment or a commit does not run deploy.sh"
 /** Two deployments that succeeded, as two versions that a roll-out left. */
 async function deployedTwice(t: TestContext) {
   const commits = [randomCommit(), randomCommit()];
-  const service = await startAnswering(t);
+  const service = await startService(t);
   const { versionsPath } = rolloutState(service.statePath, service.repoPath);
   await writeVersions(versionsPath, commits.map(version));
   for (const [index, after] of commits.entries()) {
@@ -57,7 +58,7 @@ while [ -d "$STATE_PATH" ] && [ ! -e "$order" ]; do sleep 0.02; done
 `;
 
 test("hotpush rollback ends a guarded deployment, which goes back itself", async (t) => {
-  const service = await startAnswering(t, { script: guarding });
+  const service = await startService(t, { script: guarding });
   await writeVersions(rolloutState(service.statePath, service.repoPath).versionsPath, [
     version(randomCommit()),
   ]);

@@ -5,19 +5,19 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, runCli, startAnswering } from "../harness/hotpush.ts";
+import { hotpush, runCli } from "../harness/hotpush.ts";
 import { freePort, listenHere } from "../harness/listen.ts";
 import { makeToken, startPage } from "../harness/page.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { makeProject } from "../harness/repository.ts";
-import { quickScript } from "../harness/service.ts";
+import { quickScript, startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 /** A machine with a page, and a laptop that has nothing but its address and a token. */
 async function start(t: TestContext) {
   const project = makeProject(t);
   project.script(quickScript);
-  const service = await startAnswering(t, { repoPath: project.repoPath });
+  const service = await startService(t, { repoPath: project.repoPath });
   const page = await startPage(t, service);
   const file = join(temporaryDirectory(t), "token");
   const token = await makeToken(service, "operator");

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { stripVTControlCharacters } from "node:util";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { openTestTerminal, startAnswering, type TestTerminal } from "../harness/hotpush.ts";
+import { openTestTerminal, type TestTerminal } from "../harness/hotpush.ts";
 import { makeProject } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
 import type { RunningService } from "../harness/service.ts";
-import { letGo } from "../harness/service.ts";
+import { letGo, startService } from "../harness/service.ts";
 
 const colours = /\[[0-9;]*3[0-7]m/;
 const script = `#!/bin/sh
@@ -72,7 +72,7 @@ test("on a terminal a secret is shown in one line, so that it can be copied", ne
 async function start(t: TestContext): Promise<{ service: RunningService; terminal: TestTerminal }> {
   const project = makeProject(t);
   project.script(script);
-  const service = await startAnswering(t, { repoPath: project.repoPath });
+  const service = await startService(t, { repoPath: project.repoPath });
   return { service, terminal: openTestTerminal(t, { STATE_PATH: service.statePath }) };
 }
 

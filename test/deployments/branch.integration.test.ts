@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, startAnswering } from "../harness/hotpush.ts";
+import { hotpush } from "../harness/hotpush.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { git, makeProject } from "../harness/repository.ts";
-import { letGo, waitingScript } from "../harness/service.ts";
+import { letGo, startService, waitingScript } from "../harness/service.ts";
 
 test("only the branch that BRANCH names is deployed, by a push and by hand", async (t) => {
   const project = makeProject(t);
@@ -12,7 +12,7 @@ test("only the branch that BRANCH names is deployed, by a push and by hand", asy
   // Somebody who may create branches, but not push to main, has pushed a master.
   const master = git(project.repoPath, "commit-tree", "HEAD^{tree}", "-p", main, "-m", "not main");
   git(project.repoPath, "push", "--quiet", "origin", `${master}:refs/heads/master`);
-  const before = await startAnswering(t, { repoPath: project.repoPath });
+  const before = await startService(t, { repoPath: project.repoPath });
   for (const branch of ["main", "master"]) await hotpush(before, "deploy", branch);
   await before.end();
 
@@ -35,7 +35,7 @@ test("only the branch that BRANCH names is deployed, by a push and by hand", asy
 test("a deployment of master that waits when BRANCH is set fails and runs nothing", async (t) => {
   const project = makeProject(t);
   project.script(waitingScript);
-  const first = await startAnswering(t, { repoPath: project.repoPath });
+  const first = await startService(t, { repoPath: project.repoPath });
   await deliver(first.url, githubPush());
   await deliver(first.url, githubPush({ ref: "refs/heads/master" }));
   await first.end("SIGKILL");

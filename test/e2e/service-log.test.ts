@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { ServiceLogEvent } from "../../src/calls/shapes.ts";
-import { startAnswering, startCommand } from "../harness/hotpush.ts";
+import { startCommand } from "../harness/hotpush.ts";
+import { startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
@@ -15,8 +16,8 @@ onEngine("running logs on a real engine", (env) => {
 
   test("a follower reads old and new containers across a roll-out, each line once", async (t) => {
     const { DOCKER_HOST = "" } = project.env;
-    const service = await startAnswering(t, { repoPath: project.directory, env: { DOCKER_HOST } });
-    const command = await startCommand(t, service, "logs", "--service", "app", "-f", "--json");
+    const service = await startService(t, { repoPath: project.directory, env: { DOCKER_HOST } });
+    const command = startCommand(t, service, "logs", "--service", "app", "-f", "--json");
     await command.waitForLine(/version first starts/);
     const [old = ""] = await project.containerNames("app");
     await project.docker("exec", old, "sh", "-c", "seq 1 20000 > /proc/1/fd/1");

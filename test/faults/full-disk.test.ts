@@ -3,7 +3,6 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
-import { startAnswering } from "../harness/hotpush.ts";
 import { fillDisk, makeImage, mountImage, mountTmpfs } from "../harness/mounts.ts";
 import { callAsPage, makeSignInLink, startPage } from "../harness/page.ts";
 import { digestOf, findLost } from "../harness/records.ts";
@@ -103,7 +102,7 @@ async function healthStatus({ url }: RunningService): Promise<number> {
 
 test("a full disk keeps no visitor from looking, and ends no process", needs("mount"), async (t) => {
   const disk = mountTmpfs(t, diskBytes);
-  const service = await startAnswering(t, { statePath: join(disk, "state") });
+  const service = await startService(t, { statePath: join(disk, "state") });
   const page = await startPage(t, service);
   const link = await makeSignInLink(service);
   fillDisk(disk);

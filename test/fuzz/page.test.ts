@@ -5,13 +5,13 @@ import { after } from "node:test";
 import fc from "fast-check";
 import { requestFor, rows } from "../../src/calls/table.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { startAnswering } from "../harness/hotpush.ts";
 import { makeToken, startPage } from "../harness/page.ts";
+import { startService } from "../harness/service.ts";
 import { fuzz } from "./fuzz.ts";
 
 const batchSize = 100;
 
-const service = await startAnswering({ after });
+const service = await startService({ after });
 const page = await startPage({ after }, service);
 await deliver(service.url, githubPush());
 const tokens = [page.token, await makeToken(service, "viewer"), `hpt_${"A".repeat(43)}`, "x", ""];

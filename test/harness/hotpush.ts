@@ -1,11 +1,8 @@
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { operatorSocketPath } from "../../src/config/server.ts";
-import { type RunningService, type ServiceOptions, startService } from "./service.ts";
 import type { Scope } from "./temporary.ts";
 import { until } from "./until.ts";
 
@@ -18,16 +15,15 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-export type Target = Pick<RunningService, "statePath"> &
-  Partial<Pick<RunningService, "child">> & {
-    readonly env?: NodeJS.ProcessEnv;
-    readonly cwd?: string;
-  };
+export interface Target {
+  readonly statePath: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+}
 
 /** Runs a command of `hotpush` against the service of `target`, without a terminal. */
-export async function hotpush(target: Target, ...args: readonly string[]): Promise<CommandResult> {
-  await untilAnswering(target);
-  return await execute(launcher, args, { env: commandEnvironment(target), cwd: target.cwd ?? "/" });
+export function hotpush(target: Target, ...args: readonly string[]): Promise<CommandResult> {
+  return execute(launcher, args, { env: commandEnvironment(target), cwd: target.cwd ?? "/" });
 }
 
 export interface CliOptions {
@@ -69,23 +65,8 @@ export async function hotpushJson<Answer>(target: Target, ...args: readonly stri
   return JSON.parse(stdout) as Answer;
 }
 
-/** Starts a service, and waits until it runs deployments and answers commands. */
-export async function startAnswering(scope: Scope, options: ServiceOptions = {}): Promise<RunningService> {
-  const service = await startService(scope, options);
-  await untilAnswering(service);
-  return service;
-}
-
-/** A service logs its start when it accepts pushes, a moment before it has the lock to run them. */
-export async function untilAnswering({ child, statePath }: Target): Promise<void> {
-  if (child?.exitCode === null && child.signalCode === null) {
-    await until("the control socket", () => existsSync(operatorSocketPath(statePath)));
-  }
-}
-
 /** Starts a command and leaves it running. */
-export async function startCommand(scope: Scope, target: Target, ...args: readonly string[]) {
-  await untilAnswering(target);
+export function startCommand(scope: Scope, target: Target, ...args: readonly string[]) {
   const child = spawn(launcher, args, { env: commandEnvironment(target), cwd: target.cwd ?? "/" });
   const [lines, errors]: [string[], string[]] = [[], []];
   createInterface(child.stdout).on("line", (line) => lines.push(line));

@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { githubPush, testSecret } from "./delivery.ts";
-import { untilAnswering } from "./hotpush.ts";
 import { mainPath, serviceEnvironment, spawnNode, startedBy } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
@@ -40,7 +39,10 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
         ...env,
       };
       const args = role === "all" ? [mainPath] : [mainPath, role];
-      const running = await startedBy(spawnNode(scope, args, { env: all, cwd: directory, wrapper }));
+      const running = await startedBy(
+        spawnNode(scope, args, { env: all, cwd: directory, wrapper }),
+        role === "front" ? null : all.STATE_PATH,
+      );
       const urlOf = (project: string) => `http://127.0.0.1:${running.port}/webhook/${project}`;
       return { ...running, urlOf, statePath };
     },
@@ -80,7 +82,6 @@ export async function startProjects(scope: Scope, scripts: Readonly<Record<strin
   const paths = new Map(Object.entries(scripts).map(([name, text]) => [name, makeCheckout(scope, text)]));
   for (const [name, path] of paths) machine.addProject(name, path);
   const service = await machine.start("all", env);
-  await untilAnswering(service);
   const go = (name: string) => writeFileSync(join(paths.get(name) ?? "", "go"), "");
   return { machine, service, paths, go };
 }

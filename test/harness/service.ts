@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { operatorSocketPath } from "../../src/config/server.ts";
 import { statePaths, testSecret } from "./delivery.ts";
 import { LogReader } from "./processes.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
@@ -37,7 +38,7 @@ export interface RunningService {
 
 export const quickScript = '#!/bin/sh\necho "==> Deploy"\necho "deployed $1 $2"\n';
 
-/** Starts `node src/main.ts` and waits until it listens. */
+/** Starts `node src/main.ts` and waits until it listens, runs deployments and answers commands. */
 export async function startService(scope: Scope, options: ServiceOptions = {}): Promise<RunningService> {
   const statePath = options.statePath ?? join(temporaryDirectory(scope), "state");
   const repoPath = options.repoPath ?? temporaryDirectory(scope);
@@ -45,7 +46,7 @@ export async function startService(scope: Scope, options: ServiceOptions = {}): 
     options.script === undefined && options.repoPath === undefined ? quickScript : options.script;
   mkdirSync(repoPath, { recursive: true });
   if (script) writeScript(join(repoPath, "deploy.sh"), script);
-  const running = await startedBy(spawnService(scope, { ...options, statePath, repoPath }));
+  const running = await startedBy(spawnService(scope, { ...options, statePath, repoPath }), statePath);
   const url = `http://127.0.0.1:${running.port}`;
   statePaths.set(url, statePath);
   return {
@@ -57,9 +58,12 @@ export async function startService(scope: Scope, options: ServiceOptions = {}): 
   };
 }
 
-/** Waits until a process serves. Its port is 0 if it has none. */
-export async function startedBy({ child, log }: ReturnType<typeof spawnNode>) {
+/** Waits until a process serves, and answers commands if it is to have a `statePath`. Its port is 0 if it has none. */
+export async function startedBy({ child, log }: ReturnType<typeof spawnNode>, statePath: string | null) {
   const started = await log.waitFor(({ event }) => event === "service.started");
+  // It accepts pushes a moment before it has the lock to run them.
+  const isReady = () => statePath === null || existsSync(operatorSocketPath(statePath)) || hasEnded(child);
+  await until("the operator's socket", isReady);
   const end = (signal: NodeJS.Signals = "SIGTERM") => endProcess(child, signal);
   return { child, log, port: Number(started.port ?? 0), end };
 }
@@ -113,14 +117,17 @@ export function spawnNode(scope: Scope, args: readonly string[], { env, cwd, wra
 /** Waits until a service has started, or has exited (null). */
 export async function startedOrEnded({ child, log }: { child: ChildProcess; log: LogReader }) {
   const started = () => log.lines.find((line) => line.event === "service.started");
-  const isOver = () => child.exitCode !== null || child.signalCode !== null;
-  const hasEnded = () => isOver() && child.stderr?.readableEnded;
-  await until("the service has started or ended", () => started() || hasEnded());
+  const isOver = () => hasEnded(child) && child.stderr?.readableEnded;
+  await until("the service has started or ended", () => started() || isOver());
   return started() ?? null;
 }
 
+function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}
+
 export async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  if (hasEnded(child)) return child.exitCode;
   const ended = once(child, "exit");
   child.kill(signal);
   await ended;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, startAnswering } from "../harness/hotpush.ts";
+import { hotpush } from "../harness/hotpush.ts";
 import { type NotifyTargetServer, type ReceivedRequest, startTarget } from "../harness/listen.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
@@ -98,7 +98,7 @@ test("hotpush notify --test shows for each target whether it took the message", 
   const good = await startTarget(t);
   const bad = await startTarget(t, (response) => void response.writeHead(403).end());
   const env = notifying(t, good, bad);
-  const service = await startAnswering(t, { script, env });
+  const service = await startService(t, { script, env });
   const { code, stdout } = await hotpush(service, "notify", "--test");
   assert.equal(code, 1);
   assert.match(

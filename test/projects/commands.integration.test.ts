@@ -11,7 +11,7 @@ import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-const targetOf = ({ statePath, child }: RunningRole, cwd = "/") => ({ statePath, child, cwd });
+const targetOf = ({ statePath }: RunningRole, cwd = "/") => ({ statePath, cwd });
 const longName = "a-project-whose-name-is-as-long-as-can";
 
 test("a command is about the project of the working directory, also through a link", async (t) => {

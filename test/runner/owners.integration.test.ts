@@ -4,7 +4,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, statSync, wr
 import { join } from "node:path";
 import { test } from "node:test";
 import { type Delivery, githubPush } from "../harness/delivery.ts";
-import { hotpush, hotpushJson, untilAnswering } from "../harness/hotpush.ts";
+import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { pushTo, type RunningRole, waitsForGo } from "../harness/machine.ts";
 import { giveTo, makeSharedMachine, type Owner, type SharedMachine } from "../harness/owners.ts";
 import { readDeployments } from "../harness/records.ts";
@@ -166,7 +166,6 @@ test("a script of another user is adopted and cancelled, and its children with i
   assert.ok(idsOfAlice().length > 0);
   const next = await machine.start();
   await next.log.waitFor(({ event }) => event === "deployment.adopted");
-  await untilAnswering(next);
   const { code, stderr } = await hotpush(next, "cancel", "--project", "alice");
   assert.equal(code, 0, stderr);
   assert.equal((await next.log.waitForEnding(1)).event, "deployment.cancelled");

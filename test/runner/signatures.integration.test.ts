@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { deployScript } from "../examples/project.ts";
 import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
-import { hotpush, startAnswering } from "../harness/hotpush.ts";
+import { hotpush } from "../harness/hotpush.ts";
 import { listenHere } from "../harness/listen.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
 import { git, makeGpgKey, makeProject, makeSshKey, type SigningKey } from "../harness/repository.ts";
-import { letGo, type RunningService } from "../harness/service.ts";
+import { letGo, type RunningService, startService } from "../harness/service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -187,7 +187,7 @@ function makeSignedProject(scope: Scope) {
 
 /** Starts a service that deploys only signed commits. */
 function startSigned(scope: Scope, { repoPath, signersPath }: SignedProject): Promise<RunningService> {
-  return startAnswering(scope, {
+  return startService(scope, {
     repoPath,
     env: { ALLOWED_SIGNERS: signersPath, DEPLOY_RETRY_PAUSES: "0", DEPLOY_ENV: "DEPLOY_RETRY_PAUSES" },
   });

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deliver, githubPush } from "../../harness/delivery.ts";
-import { startAnswering } from "../../harness/hotpush.ts";
 import { browse, makeSignInLink, startPage } from "../../harness/page.ts";
 import { untilDeployment } from "../../harness/records.ts";
-import { letGo } from "../../harness/service.ts";
+import { letGo, startService } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
 const script = `#!/bin/sh
@@ -17,7 +16,7 @@ printf 'no line end'
 `;
 
 test("every answer is what the OpenAPI document says", async (t) => {
-  const service = await startAnswering(t, { script });
+  const service = await startService(t, { script });
   const { ask } = await startPage(t, service);
   for (let count = 0; count < 3; count += 1) await deliver(service.url, githubPush());
   await ask("GET /api/openapi.json", { token: null });
@@ -47,7 +46,7 @@ test("every answer is what the OpenAPI document says", async (t) => {
 });
 
 test("while run is away the page says so, also to who signs in, and answers again when it is back", async (t) => {
-  const service = await startAnswering(t);
+  const service = await startService(t);
   const page = await startPage(t, service);
   const link = await makeSignInLink(service);
   const signIn = () => browse(page, null).send("/sign-in", { link }, { token: null });

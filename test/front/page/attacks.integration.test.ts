@@ -3,14 +3,13 @@ import { type IncomingMessage, request } from "node:http";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { deliver, githubPush } from "../../harness/delivery.ts";
-import { startAnswering } from "../../harness/hotpush.ts";
 import { makeToken, type RunningPage, signIn, startPage } from "../../harness/page.ts";
 import { memoryOf } from "../../harness/processes.ts";
-import { letGo, type RunningService, waitingScript } from "../../harness/service.ts";
+import { letGo, type RunningService, startService, waitingScript } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
 test("a viewer who opens hundreds of streams, and leaves them, keeps nobody else from any screen", async (t) => {
-  const service = await startAnswering(t, { script: waitingScript });
+  const service = await startService(t, { script: waitingScript });
   const page = await startPage(t, service);
   await deliver(service.url, githubPush());
   await service.log.waitFor(({ event }) => event === "deployment.started");
@@ -40,7 +39,7 @@ test("a viewer who opens hundreds of streams, and leaves them, keeps nobody else
 });
 
 test("two thousand bodies that never end keep nobody from the page", async (t) => {
-  const service = await startAnswering(t);
+  const service = await startService(t);
   const page = await startPage(t, service);
   const sockets = Array.from({ length: 2_000 }, (_, index) => {
     const socket = connect(page.port, "127.0.0.1");

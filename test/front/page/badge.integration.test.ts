@@ -5,8 +5,8 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { requestFor, rows } from "../../../src/calls/table.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
-import { startAnswering } from "../../harness/hotpush.ts";
 import { type RunningPage, startPage } from "../../harness/page.ts";
+import { startService } from "../../harness/service.ts";
 
 const answers = { answers: 5, serverErrors: 0 };
 const site = { host: "a.example.org", requests: 1_204_331, failed: 0, brokeOff: 0, left: 0 };
@@ -16,7 +16,7 @@ mkdir -p "$STATE_PATH/rollout"
 echo '${JSON.stringify(report)}' >"$STATE_PATH/rollout/deployment-$DEPLOY_ID.json"
 `;
 const env = { PAGE_BADGE: "1" };
-const service = await startAnswering(test, { script, env });
+const service = await startService(test, { script, env });
 await deliver(service.url, githubPush());
 await service.log.waitForEnding(1);
 
@@ -68,7 +68,7 @@ test("a stranger gets nothing else, whatever the path, while the badge is public
 test("without the setting there is no badge, whichever half lacks it", async (t) => {
   const page = await startPage(t, service);
   assert.equal((await send(page, "/badge/default.svg")).status, 401);
-  const closed = await startAnswering(t, { script });
+  const closed = await startService(t, { script });
   const open = await startPage(t, closed, { env });
   assert.equal((await send(open, "/badge/default.svg")).status, 404);
 });

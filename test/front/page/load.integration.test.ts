@@ -3,13 +3,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { deliver, githubPush } from "../../harness/delivery.ts";
-import { startAnswering } from "../../harness/hotpush.ts";
 import { signIn, startPage } from "../../harness/page.ts";
+import { startService } from "../../harness/service.ts";
 
 const directory = new URL("../../../src/front/page/assets/", import.meta.url);
 
 test("the history leads on to each older deployment, once, and no screen weighs 50 KB", async (t) => {
-  const service = await startAnswering(t);
+  const service = await startService(t);
   const ann = await signIn(await startPage(t, service), service);
   for (let count = 0; count < 45; count += 1) await deliver(service.url, githubPush());
   const seen: number[] = [];

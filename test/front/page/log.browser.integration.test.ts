@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { noChromium, signInBrowser, startTab, type Tab } from "../../harness/chromium.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
-import { startAnswering } from "../../harness/hotpush.ts";
 import { startPage } from "../../harness/page.ts";
 import { untilDeployment } from "../../harness/records.ts";
+import { startService } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
 /** Prints what a test appends to the file `say`, and ends with the code in the file `go`. */
@@ -184,7 +184,7 @@ function numbered(from: number, to: number): string {
 /** A deployment that prints `text` and, with an exit code, ends; and a browser that shows it. */
 async function watch(t: TestContext, { text, exitCode }: { text: string; exitCode?: number }) {
   const [service, wire, tab] = await Promise.all([
-    startAnswering(t, { script: talking }),
+    startService(t, { script: talking }),
     openWire(t),
     startTab(t),
   ]);

@@ -3,9 +3,8 @@ import { type TestContext, test } from "node:test";
 import { callRun } from "../../../src/calls/client.ts";
 import { noChromium, signInBrowser, startTab } from "../../harness/chromium.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
-import { startAnswering } from "../../harness/hotpush.ts";
 import { startPage } from "../../harness/page.ts";
-import { letGo, waitingScript } from "../../harness/service.ts";
+import { letGo, startService, waitingScript } from "../../harness/service.ts";
 
 const skip = noChromium;
 const longestMs = 20_000;
@@ -45,7 +44,7 @@ test("a button asks once more, takes a reason, and shows what it has done", { sk
 });
 
 async function start(t: TestContext) {
-  const service = await startAnswering(t, { script: waitingScript });
+  const service = await startService(t, { script: waitingScript });
   const page = await startPage(t, service);
   const tab = await startTab(t);
   await signInBrowser(tab, service, page.port);

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noChromium, signInBrowser, startTab } from "../../harness/chromium.ts";
 import { logged, startFakeEngine } from "../../harness/fake-engine.ts";
-import { startAnswering } from "../../harness/hotpush.ts";
 import { startPage } from "../../harness/page.ts";
+import { startService } from "../../harness/service.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 test("the page follows a service, and goes on after a lost connection without a line twice", {
@@ -12,7 +12,7 @@ test("the page follows a service, and goes on after a lost connection without a 
   const repoPath = temporaryDirectory(t);
   const engine = await startFakeEngine(t, repoPath);
   engine.containers.push({ id: "aaa1", service: "web", number: 1 });
-  const service = await startAnswering(t, { repoPath, env: engine.env });
+  const service = await startService(t, { repoPath, env: engine.env });
   const page = await startPage(t, service);
   const tab = await startTab(t);
   await signInBrowser(tab, service, page.port);

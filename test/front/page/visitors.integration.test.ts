@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { callRun } from "../../../src/calls/client.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
-import { startAnswering } from "../../harness/hotpush.ts";
 import {
   browse,
   callAsPage,
@@ -14,9 +13,9 @@ import {
 } from "../../harness/page.ts";
 import { exchange } from "../../harness/raw-http.ts";
 import { untilDeployment } from "../../harness/records.ts";
-import { waitingScript } from "../../harness/service.ts";
+import { startService, waitingScript } from "../../harness/service.ts";
 
-const service = await startAnswering(test, { script: waitingScript });
+const service = await startService(test, { script: waitingScript });
 const page = await startPage(test, service);
 await deliver(service.url, githubPush());
 await service.log.waitFor(({ event }) => event === "deployment.started");

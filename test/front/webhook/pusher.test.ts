@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DeploymentJson } from "../../../src/calls/shapes.ts";
 import { deliver, githubPush } from "../../harness/delivery.ts";
-import { hotpushJson, startAnswering } from "../../harness/hotpush.ts";
+import { hotpushJson } from "../../harness/hotpush.ts";
+import { startService } from "../../harness/service.ts";
 
 const script = '#!/bin/sh\nenv\necho "arguments: $*"\n';
 
 test("who pushed is kept, printable and short, and no script ever sees it", async (t) => {
-  const service = await startAnswering(t, { script });
+  const service = await startService(t, { script });
   const names = ["marlene", `ottokar\u001b]0;owned\u0007\u202e${"x".repeat(500)}`, " \n ", 7, undefined];
   for (const [index, name] of names.entries()) {
     await deliver(service.url, githubPush({ pusher: { name } }));
