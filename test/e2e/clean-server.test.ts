@@ -1,16 +1,18 @@
 import assert from "node:assert/strict";
+import { cpSync } from "node:fs";
 import { appendFile, cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { sendHttp } from "../../src/platform/http.ts";
 import { githubPush } from "../harness/delivery.ts";
 import type { DoctorCheck } from "../harness/doctor.ts";
+import { git } from "../harness/repository.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import {
   type Answer,
   type CleanServer,
   obstacleToCleanServer,
-  putOwnRepository,
   startCleanServer,
 } from "../lab/clean-server.ts";
 import { openLab } from "../lab/lab.ts";
@@ -63,6 +65,9 @@ const obstacle = obstacleToCleanServer() ?? (lab.kind === "ready" ? null : lab.r
 const skip = process.env.CI ? false : (obstacle ?? false);
 
 let server: CleanServer;
+const sources = join(import.meta.dirname, "../..");
+/** A bare repository with the files of this checkout, as they are now. */
+const ownRepository = temporaryDirectory({ after });
 const forms = new Map<Name, ReturnType<typeof readForm>>();
 /** The deployments of each project's push. */
 const pushed = new Map<Name, number>();
@@ -71,7 +76,11 @@ before(async () => {
   if (skip) return;
   if (obstacle !== null || lab.kind !== "ready") throw new Error(`There is no clean server: ${obstacle}`);
   server = await startCleanServer(lab.env);
-  await putOwnRepository(server, "/srv/hotpush.git");
+  git(sources, "init", "--quiet", "--bare", "--initial-branch=main", ownRepository);
+  const inOwn = ["--git-dir", ownRepository, "--work-tree", sources];
+  git(sources, ...inOwn, "add", "--all");
+  git(sources, ...inOwn, "commit", "--quiet", "--message", "All files");
+  cpSync(ownRepository, server.file("/srv/hotpush.git"), { recursive: true });
   const hosts = names.flatMap((name) => projects[name].hosts);
   await appendFile(server.file("/etc/hosts"), `${server.address} ${[...hosts, pageName].join(" ")}\n`);
   await succeed("/", "useradd --create-home --groups docker ada");

@@ -28,7 +28,7 @@ const example = await readFile(join(import.meta.dirname, "../../examples/deploy.
 /** Changes the configuration of Hotpush itself, and nothing else. */
 const changing = `#!/bin/sh\nset -e\nsed -i "s/^TIMEOUT=.*/TIMEOUT=31m/" .env\nhotpush rollout\n`;
 
-onOwnEngine("one stack", "a stack on a real Swarm, under load through Caddy on task DNS", (env, engine) => {
+onOwnEngine("together", "a stack on a real Swarm, under load through Caddy on task DNS", (env, engine) => {
   let stack: TestStack;
   let remote: GitRemote;
   let number = 0;

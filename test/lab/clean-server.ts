@@ -1,16 +1,11 @@
 import "../harness/environment.ts";
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { promisify } from "node:util";
 
-const run = promisify(execFile);
 const script = join(import.meta.dirname, "clean-server.sh");
-const sources = join(import.meta.dirname, "../..");
 
 export interface Answer {
   readonly question: RegExp;
@@ -27,8 +22,7 @@ export interface Typed {
 
 /** Why there can be no such server here, or null. */
 export function obstacleToCleanServer(): string | null {
-  if (process.platform !== "linux" || process.getuid?.() !== 0)
-    return "it takes root on Linux to make namespaces";
+  if (process.getuid?.() !== 0) return "it takes root to make namespaces";
   return ["unshare", "nsenter", "ip", "iptables"].find((program) => !isInstalled(program)) ?? null;
 }
 
@@ -142,29 +136,4 @@ export async function answer(
   const [code]: (number | null)[] = await once(child, "close");
   if (answered < answers.length) throw new Error(`It did not ask ${answers[answered]?.question}:\n${output}`);
   return { code: code ?? -1, stdout, output };
-}
-
-/** Puts a bare repository with the files of this checkout, as they are now, at `path` of the server. */
-export async function putOwnRepository(server: CleanServer, path: string): Promise<void> {
-  const directory = await mkdtemp(join(tmpdir(), "hotpush-own-"));
-  const git = (...args: readonly string[]) =>
-    run("git", [
-      "--git-dir",
-      directory,
-      "--work-tree",
-      sources,
-      "-c",
-      "user.name=Ada",
-      "-c",
-      "user.email=ada@example.com",
-      ...args,
-    ]);
-  try {
-    await run("git", ["init", "--quiet", "--bare", "--initial-branch=main", directory]);
-    await git("add", "--all");
-    await git("commit", "--quiet", "--message", "All files");
-    await run("cp", ["-a", directory, server.file(path)]);
-  } finally {
-    await rm(directory, { recursive: true, force: true });
-  }
 }

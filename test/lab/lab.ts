@@ -22,8 +22,6 @@ export const unavailable = "HOTPUSH_LAB_UNAVAILABLE";
 
 /** So long an engine may be gone that another test file kills and starts. */
 const goneWithinMs = 60_000;
-/** The network may fail for a moment while packages are downloaded. */
-const attempts = 2;
 const startTimeoutMs = 300_000;
 
 /**
@@ -44,21 +42,14 @@ export async function openLab(): Promise<Lab> {
     return { kind: "ready", env: process.env, wasStarted: false };
   const obstacle = obstacleToLab();
   if (obstacle) return { kind: "unavailable", reason: `No Docker answers here, and ${obstacle}.` };
-  const failure = await start(attempts);
-  if (failure !== null) return { kind: "unavailable", reason: `The Docker lab did not start: ${failure}` };
-  return { kind: "ready", env: { ...process.env, ...(await labVariables()) }, wasStarted: true };
-}
-
-/** @returns null when it is up, else why it is not */
-async function start(attemptsLeft: number): Promise<string | null> {
   try {
     // One lab for all test files, even in parallel. The engine must not inherit the lock.
     await run("flock", ["--close", "/tmp/hotpush-lab.lock", script, "up"], { timeout: startTimeoutMs });
-    return null;
   } catch (error) {
     await closeLab().catch(() => {});
-    return attemptsLeft > 1 ? start(attemptsLeft - 1) : lastLine(error);
+    return { kind: "unavailable", reason: `The Docker lab did not start: ${lastLine(error)}` };
   }
+  return { kind: "ready", env: { ...process.env, ...(await labVariables()) }, wasStarted: true };
 }
 
 /** Removes the lab with everything in it. */
@@ -78,11 +69,8 @@ async function answers(env: NodeJS.ProcessEnv): Promise<boolean> {
 }
 
 function obstacleToLab(): string | null {
-  if (process.platform !== "linux" || !existsSync("/etc/debian_version")) {
-    return "a lab of its own can only be made on Debian";
-  }
-  if (process.getuid?.() !== 0) return "a lab of its own needs root";
-  return null;
+  if (!existsSync("/etc/debian_version")) return "a lab of its own can only be made on Debian";
+  return process.getuid?.() === 0 ? null : "a lab of its own needs root";
 }
 
 async function labVariables(): Promise<Record<string, string>> {
@@ -93,17 +81,15 @@ async function labVariables(): Promise<Record<string, string>> {
 }
 
 function lastLine(error: unknown): string {
-  if (error instanceof Error && "killed" in error && error.killed)
-    return `not within ${startTimeoutMs / 1_000} s.`;
-  const stderr = error instanceof Error && "stderr" in error ? String(error.stderr) : String(error);
-  return stderr.trim().split("\n").at(-1) ?? "";
+  const { killed, stderr = String(error) } = error as { readonly killed?: boolean; readonly stderr?: string };
+  return killed ? `not within ${startTimeoutMs / 1_000} s.` : (stderr.trim().split("\n").at(-1) ?? "");
 }
 
 /**
  * Shared, for tests that only use the engine; shared with all but tests that make a server too, of which an engine
- * has only one, or a stack; or alone, for tests that disturb others.
+ * has only one; or alone, for tests that disturb others.
  */
-export type Company = "together" | "one server" | "one stack" | "alone";
+export type Company = "together" | "one server" | "alone";
 
 /**
  * A file that wants the engine alone holds the turnstile while it waits, so that others do not overtake it for ever. The
@@ -114,8 +100,6 @@ const share =
 const hold: Readonly<Record<Company, string>> = {
   together: share,
   "one server": `exec 7>"$0.server"; flock 7; ${share}`,
-  // An engine that has just lost a stack may give its addresses to the next one while it still holds them.
-  "one stack": `exec 7>"$0.stack"; flock 7; ${share}`,
   alone: 'exec 8>"$0.turnstile" 9>"$0"; flock 8; flock 9; echo held; read -r _',
 };
 
@@ -153,6 +137,9 @@ export function ownEngine(labEnv: NodeJS.ProcessEnv) {
   if (!existsSync(join(directory, "dockerd.pid"))) return null;
   const config = join(directory, "daemon.json");
   const pid = async () => Number(await readFile(join(directory, "dockerd.pid"), "utf8"));
+  const docker = async (...args: readonly string[]) =>
+    (await run("docker", args, { env: labEnv })).stdout.trim();
+  const isInSwarm = async () => (await docker("info", "--format", "{{.Swarm.LocalNodeState}}")) === "active";
   return {
     /** Kills it (SIGKILL). With `liveRestore`, containers keep running. */
     kill: async () => {
@@ -168,15 +155,11 @@ export function ownEngine(labEnv: NodeJS.ProcessEnv) {
     },
     /** Makes it a Swarm manager, if it is not one. */
     joinSwarm: async () => {
-      if (await isInSwarm(labEnv)) return;
-      await swarm(labEnv, "init", "--advertise-addr", "127.0.0.1").catch(async (error: unknown) => {
-        // Another test file may have been faster.
-        if (!(await isInSwarm(labEnv))) throw error;
-      });
+      if (!(await isInSwarm())) await docker("swarm", "init", "--advertise-addr", "127.0.0.1");
     },
     /** Leaves the Swarm. The engine forgets the names of all running containers, so no other test may run. */
     leaveSwarm: async () => {
-      if (await isInSwarm(labEnv)) await swarm(labEnv, "leave", "--force");
+      if (await isInSwarm()) await docker("swarm", "leave", "--force");
     },
     /** Whether containers survive their engine; excludes a Swarm. */
     liveRestore: async (isOn: boolean) => {
@@ -185,15 +168,6 @@ export function ownEngine(labEnv: NodeJS.ProcessEnv) {
       process.kill(await pid(), "SIGHUP");
     },
   };
-}
-
-async function isInSwarm(env: NodeJS.ProcessEnv): Promise<boolean> {
-  const { stdout } = await run("docker", ["info", "--format", "{{.Swarm.LocalNodeState}}"], { env });
-  return stdout.trim() === "active";
-}
-
-async function swarm(env: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<void> {
-  await run("docker", ["swarm", ...args], { env });
 }
 
 /** A zombie counts as ended too. */
