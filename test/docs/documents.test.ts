@@ -7,21 +7,13 @@ const root = join(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const markdown = (folder: string) => readdirSync(join(root, folder)).filter((name) => name.endsWith(".md"));
 const pages = [...markdown("."), ...markdown("docs").map((name) => `docs/${name}`)];
-const { scripts, dependencies, devDependencies, optionalDependencies } = JSON.parse(read("package.json"));
+const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read("package.json"));
 
 test("docs/dependencies.md has a reason for every dependency", () => {
   const page = read("docs/dependencies.md");
   const names = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });
   const missing = names.filter((name) => !page.includes(`\`${name}\``));
   assert.deepEqual(missing, []);
-});
-
-test("the npm commands of the README are scripts of the package", () => {
-  const commands = [...read("README.md").matchAll(/npm (?:run ([\w:]+)|(test|start))/g)].map(
-    ([, run, plain]) => run ?? plain ?? "",
-  );
-  assert.ok(commands.includes("demo") && commands.includes("test"));
-  for (const command of commands) assert.ok(scripts[command], command);
 });
 
 test("every relative link of the documents leads to a file, and to a heading in it", () => {

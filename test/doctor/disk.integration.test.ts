@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Place, setSettings, testBroken } from "../harness/doctor.ts";
-import { makeImage, mountImage, mountTmpfs } from "../harness/mounts.ts";
+import { mountImage, mountTmpfs } from "../harness/mounts.ts";
 import { becomeNobody, needs, nobody } from "../harness/requirements.ts";
 
 const mebibyte = 1024 ** 2;
@@ -43,9 +43,7 @@ testBroken([
     run: () => ({ env: { HOME: diskInMemory.path } }),
     breakIt(place, t) {
       setSettings(place, { STATE_PATH: join(mountTmpfs(t, mebibyte), "state") });
-      const image = join(place.root, "image");
-      makeImage(image, 32 * mebibyte);
-      diskInMemory.path = mountImage(t, image);
+      diskInMemory.path = mountImage(t, join(place.root, "image"), 32 * mebibyte);
     },
   },
   {

@@ -9,7 +9,7 @@ import type { Scope } from "../harness/temporary.ts";
 
 test("docker: no socket and an old engine are found, and a new one passes", async (t) => {
   const place = makePlace(t);
-  const run = standInForDocker(place, { composeVersion: "2.40.0" });
+  const run = standInForDocker(place, "2.40.0");
   const [fault] = (await probe(place, "docker", run)).faults;
   // That command installs an engine on the machine: an engine of the test takes its place.
   assert.ok(isInContainer() || fault?.command);
@@ -17,14 +17,12 @@ test("docker: no socket and an old engine are found, and a new one passes", asyn
   assert.equal((await probe(place, "docker", run)).fact, "Docker 28.0.0, API 1.51");
   const other = makePlace(t);
   await startEngine(t, other, "1.43");
-  assert.ok(
-    (await probe(other, "docker", standInForDocker(other, { composeVersion: "2.40.0" }))).faults[0]?.command,
-  );
+  assert.ok((await probe(other, "docker", standInForDocker(other, "2.40.0"))).faults[0]?.command);
 });
 
 test("docker: on the host, usermod adds this user to the socket's group", onMachine, async (t) => {
   const place = makePlace(t);
-  standInForDocker(place, { composeVersion: "2.40.0" });
+  standInForDocker(place, "2.40.0");
   await socketOfGroup(t, place, 4_711);
   const wrapper = (...commands: readonly string[]) => [
     ...inOwnEtc(t, ["groupadd --gid 4711 docker", ...commands]),
@@ -40,10 +38,10 @@ test("docker: on the host, usermod adds this user to the socket's group", onMach
 
 test("compose: a missing or old one is found, with the packages that have it", async (t) => {
   const place = makePlace(t);
-  const probeWith = (answers: object) => probe(place, "compose", standInForDocker(place, answers));
-  for (const answers of [{}, { composeVersion: "v2.23.3-desktop.1" }])
-    assert.ok((await probeWith(answers)).faults[0]?.command);
-  assert.equal((await probeWith({ composeVersion: "2.40.0" })).outcome, "ok");
+  const probeWith = (version?: string) => probe(place, "compose", standInForDocker(place, version));
+  for (const version of [undefined, "v2.23.3-desktop.1"])
+    assert.ok((await probeWith(version)).faults[0]?.command);
+  assert.equal((await probeWith("2.40.0")).outcome, "ok");
 });
 
 /** A Docker socket as root's packages leave it: for a group. The engine behind it is the test's. */

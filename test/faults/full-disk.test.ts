@@ -3,7 +3,7 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
-import { fillDisk, makeImage, mountImage, mountTmpfs } from "../harness/mounts.ts";
+import { fillDisk, mountImage, mountTmpfs } from "../harness/mounts.ts";
 import { callAsPage, makeSignInLink, startPage } from "../harness/page.ts";
 import { digestOf, findLost } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
@@ -24,9 +24,7 @@ echo "$2" >>"$REPO_PATH/ended"
 `;
 
 test("a full disk refuses pushes, loses none, and recovers when there is space again", onExt4, async (t) => {
-  const imagePath = join(temporaryDirectory(t), "disk");
-  makeImage(imagePath, diskBytes);
-  const disk = mountImage(t, imagePath);
+  const disk = mountImage(t, join(temporaryDirectory(t), "disk"), diskBytes);
   const service = await startService(t, { statePath: join(disk, "state"), script: waitingScript });
   const begun = join(service.repoPath, "begun");
   const accepted = new Map<string, number>();

@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createInterface } from "node:readline";
+import { join } from "node:path";
 import { callRun } from "../../src/calls/client.ts";
 import { endProcess, type RunningService } from "./service.ts";
-import { type Scope, temporaryDirectory } from "./temporary.ts";
+import { linesOf, type Scope, temporaryDirectory } from "./temporary.ts";
 import { until } from "./until.ts";
 
 const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
@@ -34,23 +34,12 @@ export type Tab = Awaited<ReturnType<typeof startTab>>;
 
 /** Starts a real Chromium with a profile of its own, and takes its tab. */
 export async function startTab(scope: Scope, { width = 1280, height = 800 } = {}) {
-  const child = spawn(
-    program ?? "",
-    [
-      "--headless=new",
-      "--no-sandbox",
-      "--disable-gpu",
-      "--no-first-run",
-      "--remote-debugging-port=0",
-      "--disable-dev-shm-usage",
-      "--hide-scrollbars",
-      `--user-data-dir=${temporaryDirectory(scope)}`,
-      "about:blank",
-    ],
-    { stdio: ["ignore", "ignore", "pipe"] },
-  );
+  const profile = temporaryDirectory(scope);
+  const headless = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"];
+  const own = ["--remote-debugging-port=0", "--disable-dev-shm-usage", `--user-data-dir=${profile}`];
+  const child = spawn(program ?? "", [...headless, ...own, "about:blank"], { stdio: "ignore" });
   scope.after(() => endProcess(child, "SIGKILL"));
-  const socket = new WebSocket(await addressOfTab(child));
+  const socket = new WebSocket(await until("the tab of Chromium", () => addressOfTab(profile)));
   scope.after(() => socket.close());
   const waiting = new Map<number, (answer: Answer) => void>();
   const faults: string[] = [];
@@ -116,19 +105,11 @@ export async function startTab(scope: Scope, { width = 1280, height = 800 } = {}
   };
 }
 
-async function addressOfTab({ stderr }: ChildProcess): Promise<string> {
-  if (stderr === null) throw new Error("no stderr");
-  for await (const line of createInterface(stderr)) {
-    const host = /^DevTools listening on ws:\/\/([^/]+)/.exec(line)?.[1];
-    if (host === undefined) continue;
-    // Nobody reads the rest, which must not fill the pipe.
-    stderr.resume();
-    return await until("the tab", async () => {
-      const targets = (await (await fetch(`http://${host}/json/list`)).json()) as readonly Target[];
-      return targets.find(({ type }) => type === "page")?.webSocketDebuggerUrl;
-    });
-  }
-  throw new Error("Chromium did not start");
+async function addressOfTab(profile: string): Promise<string | undefined> {
+  const [port] = linesOf(join(profile, "DevToolsActivePort"));
+  if (!port) return undefined;
+  const targets = (await (await fetch(`http://127.0.0.1:${port}/json/list`)).json()) as readonly Target[];
+  return targets.find(({ type }) => type === "page")?.webSocketDebuggerUrl;
 }
 
 interface Target {

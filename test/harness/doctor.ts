@@ -176,16 +176,12 @@ export async function runCommand(place: Place, { command, text }: Fault): Promis
  * Writes a compose file, and puts a `docker` first in the PATH that prints what compose would. These tests need an old or
  * missing Docker, which a real one cannot simulate: without a version, there is no compose. test/e2e/doctor.test.ts uses the real one.
  */
-export function standInForDocker(
-  place: Place,
-  { composeVersion, model }: { readonly composeVersion?: string; readonly model?: object } = {},
-): DoctorOptions {
+export function standInForDocker(place: Place, composeVersion?: string): DoctorOptions {
   const bin = join(place.root, "bin");
   mkdirSync(bin, { recursive: true });
   writeFileSync(join(place.repoPath, "compose.yaml"), "services: {}\n");
-  writeFileSync(join(place.root, "model.json"), JSON.stringify(model ?? { name: "shop", services: {} }));
   const version = composeVersion === undefined ? "exit 1" : `echo ${composeVersion}`;
-  const script = `#!/bin/sh\ncase "$*" in\n*"compose version"*) ${version} ;;\n*config*) cat ${place.root}/model.json ;;\n*) exit 1 ;;\nesac\n`;
+  const script = `#!/bin/sh\ncase "$*" in\n*"compose version"*) ${version} ;;\n*config*) echo '{"name":"shop","services":{}}' ;;\n*) exit 1 ;;\nesac\n`;
   writeScript(join(bin, "docker"), script);
   return { env: { ...noServer, PATH: [bin, process.env.PATH].join(delimiter) } };
 }
@@ -197,8 +193,7 @@ export function startEngine(scope: Scope, place: Place, apiVersion = "1.51"): Pr
     "/info": { DockerRootDir: "/var/lib/docker-of-a-test" },
   };
   const server = createServer(({ url = "" }, response) => {
-    const reply = /^\/(?:networks\?|containers\/json)/.test(url) ? [] : answers[url];
-    response.writeHead(reply ? 200 : 404).end(JSON.stringify(reply ?? { message: "none" }));
+    response.end(JSON.stringify(answers[url] ?? []));
   });
   return listenAt(scope, server, join(place.home, "docker.sock"));
 }

@@ -25,8 +25,8 @@ type Disk = ReturnType<typeof mountDisk>;
 export function mountDisk(scope: Scope) {
   const memory = mountTmpfs(scope, 3 * diskBytes);
   const imagePath = join(memory, "disk");
-  makeImage(imagePath, diskBytes);
-  return { imagePath, copyPath: join(memory, "disk-after-cut"), path: mountImage(scope, imagePath) };
+  const path = mountImage(scope, imagePath, diskBytes);
+  return { imagePath, copyPath: join(memory, "disk-after-cut"), path };
 }
 
 /**
@@ -35,7 +35,12 @@ export function mountDisk(scope: Scope) {
  */
 export function cutPower<Result>(disk: Disk, look: (path: string) => Result): Result {
   writeFileSync(disk.copyPath, readAtOneInstant(disk.imagePath));
-  return whileMounted(disk.copyPath, look);
+  const path = mount(["-o", "loop", disk.copyPath]);
+  try {
+    return look(path);
+  } finally {
+    unmount(path);
+  }
 }
 
 /**
@@ -51,11 +56,10 @@ export async function cutPowerOf<Result>(
   try {
     const isStopped = (pid: number) => threadStates(pid).every((state) => state === "T");
     await until("the processes are stopped", () => pids.every(isStopped));
-    writeFileSync(disk.copyPath, readAtOneInstant(disk.imagePath));
+    return cutPower(disk, look);
   } finally {
     for (const pid of pids) process.kill(pid, "SIGCONT");
   }
-  return whileMounted(disk.copyPath, look);
 }
 
 /** Two equal readings are consistent; before them, the kernel may still have been writing. */
@@ -81,28 +85,15 @@ export function mountTmpfs(scope: Scope, sizeBytes: number): string {
 }
 
 /**
- * Makes a file that holds an empty ext4, with blocks of 4 KiB, as on all but the smallest disks. (With smaller blocks,
- * SQLite's mapped memory finds no room on a full disk, and the kernel ends the process with SIGBUS.)
+ * Makes a file that holds an empty ext4, and mounts it until the test ends. Its blocks have 4 KiB, as on all but the smallest
+ * disks. (With smaller ones, SQLite's mapped memory finds no room on a full disk, and the kernel ends the process with SIGBUS.)
+ * @returns where it is mounted
  */
-export function makeImage(path: string, sizeBytes: number): void {
+export function mountImage(scope: Scope, path: string, sizeBytes: number): string {
   writeFileSync(path, "");
   truncateSync(path, sizeBytes);
   execFileSync("mkfs.ext4", ["-q", "-F", "-b", "4096", "-m", "0", "-J", "size=4", path]);
-}
-
-/** Mounts an image file until the test ends. @returns its path */
-export function mountImage(scope: Scope, imagePath: string): string {
-  return mountForTest(scope, ["-o", "loop", imagePath]);
-}
-
-/** Mounts an image file, as after a power cut, lets `look` read it, and unmounts it. */
-function whileMounted<Result>(imagePath: string, look: (path: string) => Result): Result {
-  const path = mount(["-o", "loop", imagePath]);
-  try {
-    return look(path);
-  } finally {
-    unmount(path);
-  }
+  return mountForTest(scope, ["-o", "loop", path]);
 }
 
 /** Fills the disk under `directory` to the last byte with the file `ballast`. */
