@@ -11,27 +11,15 @@ import {
   secretFault,
   secretWarnings,
 } from "./secret.ts";
-import {
-  type Environment,
-  type notifyOns,
-  projectVariables,
-  readVariables,
-  type secretVariables,
-} from "./settings.ts";
+import { type Environment, projectVariables, readVariables, type secretVariables } from "./settings.ts";
 
 /** The settings of one project: its repository, its secret, and how it is deployed. */
 export type ProjectSettings = ReturnType<typeof readProjectSettings>["settings"];
 
-export interface Secrets {
-  readonly current: Secret;
-  readonly previous: Secret | null;
-}
+export type Secrets = ProjectSettings["secrets"];
 
 /** Who is sent a notification, and about what: failures and the first success after one, or everything. */
-export interface Notify {
-  readonly targets: readonly NotifyTarget[];
-  readonly on: (typeof notifyOns)[number];
-}
+export type Notify = ProjectSettings["notify"];
 
 /**
  * Reads the settings of one project.

@@ -113,7 +113,6 @@ export const serviceVariables = {
   },
   PAGE_URL: {
     meaning: "the address of the [page](page.md), such as `https://hotpush.example.com`",
-    shownFallback: "none: there is no page",
     expected: "an https address without a path, such as https://hotpush.example.com (http on localhost only)",
     read: parsePageUrl,
   },
@@ -191,7 +190,6 @@ export const projectVariables = {
     meaning:
       "a push is deployed only if it changes a file that these patterns name, separated by spaces; `!` leaves files out ([a repository with several projects](projects.md#a-repository-with-several-projects))",
     fallback: "",
-    shownFallback: "none: every push is deployed",
     expected:
       "patterns from the root of the repository such as apps/shop/**, separated by spaces; ! leaves files out",
     read: pathPatterns,
@@ -199,7 +197,6 @@ export const projectVariables = {
   DEPLOY_AFTER: {
     meaning:
       "`checks`, or the names of some, separated by commas: a push waits until these have succeeded at the git host ([green checks](git-hosts.md#green-checks))",
-    shownFallback: "no check is waited for",
     expected: "checks, or names of checks separated by commas",
     read: checkNames,
   },
@@ -227,7 +224,6 @@ export const projectVariables = {
   NOTIFY_FILE: {
     meaning:
       "path of a file with the targets of notifications: Slack, Discord, ntfy, Apprise, signed webhooks ([notifications](notifications.md))",
-    shownFallback: "none: nobody is notified",
     ...path,
   },
   NOTIFY_ON: {
@@ -245,9 +241,8 @@ export const secretVariables = {
   },
   WEBHOOK_SECRET_PREVIOUS: {
     meaning: "accepted as well while you rotate the secret; or `WEBHOOK_SECRET_PREVIOUS_FILE`",
-    shownFallback: "none",
   },
-} as const satisfies Readonly<Record<string, Pick<Required<Setting<unknown>>, "meaning" | "shownFallback">>>;
+} as const satisfies Readonly<Record<string, Pick<Setting<unknown>, "meaning" | "shownFallback">>>;
 
 /** Every variable but the secrets. */
 export const variables = { ...serviceVariables, ...projectVariables };

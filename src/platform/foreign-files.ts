@@ -13,7 +13,7 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, isAbsolute, resolve } from "node:path";
-import { type Access, openFile, readUser, replaceFile } from "./files.ts";
+import { type Access, attempt, openFile, readUser, replaceFile } from "./files.ts";
 
 /** Opens nothing, so that a pipe or a device does not notice (open(2)). Node has no name for it. */
 export const O_PATH = 0o10000000;
@@ -113,13 +113,11 @@ export function makeForeignDirectory(path: string, { mode, owner }: Access): voi
  */
 export function controllerOf(path: string): Stats | null {
   let controller: Stats | null = null;
-  try {
-    using _ = find(path, [], true, true, (stats) => {
-      if (stats.uid !== 0) controller = stats;
-    });
-  } catch {
-    // Who has been met so far decides what can come there.
-  }
+  const note = (stats: Stats) => {
+    if (stats.uid !== 0) controller = stats;
+  };
+  // If it throws, who has been met so far decides what can come there.
+  attempt(() => find(path, [], true, true, note)[Symbol.dispose](), null);
   return controller;
 }
 
@@ -163,9 +161,10 @@ function find(
       if (!followsLast && names.length === 0) throw refusal("ELOOP", path, "is a link");
       links += 1;
       if (links > mostLinks) throw refusal("ELOOP", path, "has too many links");
-      const owner = isRoot ? foreignOwner(next.stats, here.stats) : null;
-      if (owner !== null && !followsForeign) throw refusal("EPERM", path, "leads through a link");
-      if (owner !== null) owners.add(owner);
+      // Who may have chosen where the link leads, if it is not root: its owner, else that of its directory.
+      const owner = isRoot ? next.stats.uid || here.stats.uid : 0;
+      if (owner !== 0 && !followsForeign) throw refusal("EPERM", path, "leads through a link");
+      if (owner !== 0) owners.add(owner);
       const target = readlinkSync(`${at(here)}/${name}`);
       names = [...namesIn(target), ...names];
       if (isAbsolute(target)) {
@@ -187,12 +186,6 @@ function namesIn(path: string): string[] {
 function openPath(path: string) {
   const file = openFile(path, O_PATH | O_NOFOLLOW);
   return { ...file, stats: fstatSync(file.fd) };
-}
-
-/** The user who may have chosen where a link leads, if it is not root: by its owner, or by that of its directory. */
-function foreignOwner(link: Stats, directory: Stats): number | null {
-  if (link.uid !== 0) return link.uid;
-  return directory.uid === 0 ? null : directory.uid;
 }
 
 /** Whether all these users could go on here: through a directory, or read a file. */

@@ -151,9 +151,8 @@ async function readAnswer(question: string, output: Writable = process.stdout): 
 /** `text` if it takes at most `most` columns, else as much of it as fits before an ellipsis. */
 export function fit(text: string, most: number): string {
   const characters = [...text];
-  if (characters.length <= most) return text;
   const kept = characters.slice(0, Math.max(0, most - 1)).join("");
-  return `${kept.trimEnd()}…`;
+  return characters.length <= most ? text : `${kept.trimEnd()}…`;
 }
 
 const widest = 80;
@@ -164,16 +163,17 @@ const widest = 80;
  *
  * @param indent what each line but the first begins with; by default the spaces that the text begins with
  */
-export function wrapText(text: string, columns: number, indent = leadingSpaces(text)): readonly string[] {
+export function wrapText(text: string, columns: number, indent?: string): readonly string[] {
   const [first = "", ...words] = text.trimStart().split(" ");
+  const start = text.slice(0, text.length - text.trimStart().length);
   const lines: string[] = [];
-  let line = leadingSpaces(text) + first;
+  let line = start + first;
   for (const word of words) {
     const longer = `${line} ${word}`;
     if (stripVTControlCharacters(longer).length <= columns) line = longer;
     else {
       lines.push(line);
-      line = indent + word;
+      line = (indent ?? start) + word;
     }
   }
   return [...lines, line];
@@ -189,10 +189,6 @@ export function wrapFor({ columns }: { readonly columns?: number }, text: string
   return columns === undefined
     ? text
     : wrapText(text, Math.min(widest, columns || widest), indent).join("\n");
-}
-
-function leadingSpaces(text: string): string {
-  return /^ */.exec(text)?.[0] ?? "";
 }
 
 /** Rows as lines, each column as wide as its widest cell; the first row is underlined. */

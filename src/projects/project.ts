@@ -1,5 +1,5 @@
 import type { EventEmitter } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { ProjectSettings } from "#config/project";
 import type { ProjectConfig, ProjectFiles } from "#config/project-files";
@@ -28,7 +28,7 @@ import {
 import { imagesFor } from "#deployments/watch-images";
 import type { Log } from "#log";
 import { type Notifications, subscribersOf } from "#notifications/notifications";
-import { replaceFile } from "#platform/files";
+import { attempt, replaceFile } from "#platform/files";
 import { type RemoteHead, readRemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
 import { readDeploymentReport, removeDeploymentReport } from "#rollout/report";
@@ -346,8 +346,7 @@ function projectStatePath(statePath: string, name: string): string {
 /** The state of all projects that ever were, also of those that are not served any more. */
 export function listStatePaths(statePath: string): readonly string[] {
   const directory = join(statePath, "projects");
-  const names = existsSync(directory) ? readdirSync(directory) : [];
-  return [statePath, ...names.map((name) => join(directory, name))];
+  return [statePath, ...attempt(() => readdirSync(directory), []).map((name) => join(directory, name))];
 }
 
 /** All projects of a service. It follows the files of their settings. */
@@ -414,12 +413,7 @@ export class ProjectRegistry {
   /** Waits for the running deployments, and starts no others. Pushes are still recorded. */
   async stop(): Promise<void> {
     this.#files.stop();
-    const { log } = this.#shared;
-    // What keeps one project from stopping keeps no other one.
-    const stopped = await Promise.allSettled(this.list().map((project) => project.stop()));
-    for (const one of stopped)
-      if (one.status === "rejected")
-        log.error({ event: "project.not_stopped", err: one.reason }, "A project did not stop as it should");
+    await Promise.all(this.list().map((project) => project.stop()));
   }
 }
 

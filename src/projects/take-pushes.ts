@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import * as v from "valibot";
+import type { secretUse } from "#calls/shapes";
 import { isProjectName } from "#config/server";
 import { listDeployments, pruneHistory } from "#deployments/history";
 import {
@@ -21,14 +22,6 @@ import { findDeployment } from "#deployments/store";
 import { createLogThrottle, pause } from "#platform/async";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 import type { Project, ProjectRegistry, Shared } from "./project.ts";
-
-/** That a secret of a project has signed a delivery. */
-export interface NotedUse {
-  readonly project: string;
-  readonly slot: "current" | "previous";
-  readonly host: string;
-  readonly deliveryId: string | null;
-}
 
 export type Taking = ReturnType<typeof takePushes>;
 
@@ -229,7 +222,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       }
     },
     /** Notes which secrets have signed deliveries. @returns false if it has to be said again */
-    noteUses(uses: readonly NotedUse[]): boolean {
+    noteUses(uses: readonly v.InferOutput<typeof secretUse>[]): boolean {
       heardAtMs = Date.now();
       if (performance.now() - usesNotedAtMs < leastUsesMs) return false;
       // A new secret is often used before it was read here, and its use would count for the old one.
