@@ -8,8 +8,14 @@ import { readDeployments } from "../harness/records.ts";
 import type { Scope } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-test("a removed project gets no more pushes, and its files are kept aside", async (t) => {
+test("a project is removed if somebody agrees and it is named; an interrupted removal goes on", async (t) => {
   const { server, checkout, remove, service } = await startPart(t, "true");
+  const refused = await remove();
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /Nothing was changed; to agree: hotpush remove --yes\n$/);
+  const elsewhere = await runCli(["remove"], { cwd: "/", env: server.env });
+  assert.match(elsewhere.stderr, /Name one: hotpush remove --project <name>\n$/);
+  assert.ok(existsSync(join(server.path, "projects/shop.env")));
   const { code, stdout, stderr } = await remove("--yes");
   assert.equal(code, 0, stderr);
   assert.match(
@@ -17,13 +23,18 @@ test("a removed project gets no more pushes, and its files are kept aside", asyn
     /^moved {5}.+\/projects\/shop\.env\nmoved {5}.+\/secrets\/.+\nmoved {5}.+\/sites\/shop\.caddy\n/m,
   );
   assert.match(stdout, /they are kept in \S+\/removed\.$/m);
-  for (const file of ["projects/shop.env", "secrets/shop.env", "sites/shop.caddy"]) {
-    assert.ok(!existsSync(join(server.path, file)), file);
-    assert.ok(existsSync(join(server.path, "removed", file)), file);
+  for (const name of ["projects/shop.env", "secrets/shop.env", "sites/shop.caddy"]) {
+    assert.ok(!existsSync(join(server.path, name)), name);
+    assert.ok(existsSync(join(server.path, "removed", name)), name);
   }
   assert.equal(statSync(join(server.path, "removed")).mode & 0o777, 0o700);
   assert.equal((await pushTo(service, "shop")).status, 401);
   assert.ok(existsSync(join(checkout, "deploy.sh")));
+  // As it is left by an interruption, because the site goes last.
+  const site = join(server.path, "sites/shop.caddy");
+  renameSync(join(server.path, "removed/sites/shop.caddy"), site);
+  assert.equal((await remove("--yes")).code, 0);
+  assert.ok(!existsSync(site));
 });
 
 test("a project whose deployment runs is not removed", async (t) => {
@@ -35,26 +46,6 @@ test("a project whose deployment runs is not removed", async (t) => {
   assert.match(stderr, /^hotpush: Deployment 1 of shop runs\..+hotpush cancel 1.+Nothing was changed\.\n$/);
   assert.ok(existsSync(join(server.path, "projects/shop.env")));
   writeFileSync(join(checkout, "go"), "");
-});
-
-test("without a terminal it needs --yes, and outside of a checkout a name", async (t) => {
-  const { server, remove } = await startPart(t, "true");
-  const { code, stderr } = await remove();
-  assert.equal(code, 1);
-  assert.match(stderr, /Nothing was changed; to agree: hotpush remove --yes\n$/);
-  assert.ok(existsSync(join(server.path, "projects/shop.env")));
-  const elsewhere = await runCli(["remove"], { cwd: "/", env: server.env });
-  assert.match(elsewhere.stderr, /Name one: hotpush remove --project <name>\n$/);
-});
-
-test("a removal that was interrupted can be repeated", async (t) => {
-  const { server, remove } = await startPart(t, "true");
-  const removed = join(server.path, "removed/projects");
-  mkdirSync(removed, { recursive: true });
-  renameSync(join(server.path, "projects/shop.env"), join(removed, "shop.env"));
-  const { code, stderr } = await remove("--yes");
-  assert.equal(code, 0, stderr);
-  assert.ok(!existsSync(join(server.path, "sites/shop.caddy")));
 });
 
 /** A server with one project, whose service is one process that also receives. */

@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
-import { chmodSync, chownSync } from "node:fs";
-import { join } from "node:path";
 import { test } from "node:test";
 import { isInContainer } from "../../src/platform/docker/engine.ts";
-import { makePlace, onMachine, type Place, probe, standInForDocker, startEngine } from "../harness/doctor.ts";
-import { inOwnEtc } from "../harness/mounts.ts";
-import type { Scope } from "../harness/temporary.ts";
+import { makePlace, probe, standInForDocker, startEngine } from "../harness/doctor.ts";
 
 test("docker: no socket and an old engine are found, and a new one passes", async (t) => {
   const place = makePlace(t);
@@ -20,22 +16,6 @@ test("docker: no socket and an old engine are found, and a new one passes", asyn
   assert.ok((await probe(other, "docker", standInForDocker(other, "2.40.0"))).faults[0]?.command);
 });
 
-test("docker: on the host, usermod adds this user to the socket's group", onMachine, async (t) => {
-  const place = makePlace(t);
-  standInForDocker(place, "2.40.0");
-  await socketOfGroup(t, place, 4_711);
-  const wrapper = (...commands: readonly string[]) => [
-    ...inOwnEtc(t, ["groupadd --gid 4711 docker", ...commands]),
-    "setpriv",
-    "--reuid=nobody",
-    "--regid=65534",
-    "--init-groups",
-  ];
-  const found = await probe(place, "docker", { wrapper: wrapper() });
-  const after = await probe(place, "docker", { wrapper: wrapper(found.faults[0]?.command ?? "false") });
-  assert.equal(after.outcome, "ok", JSON.stringify(after));
-});
-
 test("compose: a missing or old one is found, with the packages that have it", async (t) => {
   const place = makePlace(t);
   const probeWith = (version?: string) => probe(place, "compose", standInForDocker(place, version));
@@ -43,12 +23,3 @@ test("compose: a missing or old one is found, with the packages that have it", a
     assert.ok((await probeWith(version)).faults[0]?.command);
   assert.equal((await probeWith("2.40.0")).outcome, "ok");
 });
-
-/** A Docker socket as root's packages leave it: for a group. The engine behind it is the test's. */
-async function socketOfGroup(t: Scope, place: Place, group: number): Promise<void> {
-  const socket = await startEngine(t, place);
-  chownSync(socket, 0, group);
-  chmodSync(socket, 0o660);
-  for (const path of [join(place.root, ".."), place.root, place.home]) chmodSync(path, 0o755);
-  chmodSync(place.envFile, 0o644);
-}

@@ -5,11 +5,9 @@ import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, type TestOptions, test } from "node:test";
 import type { Fault, Finding } from "../../src/doctor/context.ts";
-import { isInContainer } from "../../src/platform/docker/engine.ts";
 import { testSecret } from "./delivery.ts";
 import { type CommandResult, execute, noServer } from "./hotpush.ts";
 import { freePort, listenAt } from "./listen.ts";
-import { needs } from "./requirements.ts";
 import { mainPath, quickScript } from "./service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "./temporary.ts";
 
@@ -24,11 +22,6 @@ export interface DoctorOptions {
   readonly wrapper?: readonly string[];
   readonly directory?: string;
 }
-
-/** Options of a test that needs the doctor on the machine itself; in a container its report differs. */
-export const onMachine = isInContainer()
-  ? { skip: "the doctor's report differs in a container" }
-  : needs("mount", "otherUser");
 
 /** The variables that every process of a test on `place` gets. */
 function placeEnvironment({ home, temporaryPath }: Place): Record<string, string> {
