@@ -28,7 +28,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   faults: {
     patterns: ["test/faults/**/*.test.ts", "test/fuzz/**/*.test.ts"],
     filesAtATime: 3,
-    first: "faults/kill idle-connections body-floods damaged-state slow-senders faults/start io-error",
+    first: "faults/kill idle-connections faults/floods damaged-state faults/start io-error",
   },
   fuzz: { patterns: ["test/fuzz/**/*.test.ts"], filesAtATime: 2 },
   e2e: {
