@@ -36,8 +36,14 @@ export async function checkSigned(
   const { repoPath, environment: env, user } = script;
   const signers = readSigners(signersPath, repoPath);
   if (typeof signers === "string") return { code: "signers_unusable", detail: `${signers} Nothing was run.` };
-  const diverged = await findDivergence(options, deployment, commit);
-  if (diverged !== null) return { code: "branch_diverged", detail: diverged };
+  // Any branch: another one may be older. The replacements of commits that a repository may have do not count.
+  const last = deployment.trigger === "manual" ? null : options.findLastDeployed();
+  const inRepository = { env: withoutReplacements(env), user };
+  if (last !== null && !(await isAncestor(repoPath, last, commit, inRepository))) {
+    const branch = deployment.ref.replace("refs/heads/", "");
+    const detail = `${branch} is at ${commit.slice(0, 7)}, which does not descend from ${last.slice(0, 7)}, deployed last: the branch was put back or rewritten. Nothing was run. If that is intended: hotpush deploy ${branch}`;
+    return { code: "branch_diverged", detail };
+  }
   try {
     const where = { repoPath, scratchPath: join(statePath, "signers"), signersPath, env, user };
     const verdict = await verifyCommit(commit, { ...where, signers, signal });
@@ -50,20 +56,6 @@ export async function checkSigned(
     const detail = `The signature could not be verified: ${error.message}. Nothing was run. See: hotpush doctor signers`;
     return { code: "signers_unusable", detail };
   }
-}
-
-/** Why the tip would move back or replace what is deployed, or null. It checks any branch: another one may be older. */
-async function findDivergence(
-  { findLastDeployed, script }: CheckSignedOptions,
-  { trigger, ref }: Deployment,
-  tip: string,
-) {
-  const last = findLastDeployed();
-  if (last === null || trigger === "manual") return null;
-  const { repoPath, environment, user } = script;
-  if (await isAncestor(repoPath, last, tip, { env: withoutReplacements(environment), user })) return null;
-  const branch = ref.replace("refs/heads/", "");
-  return `${branch} is at ${tip.slice(0, 7)}, which does not descend from ${last.slice(0, 7)}, deployed last: the branch was put back or rewritten. Nothing was run. If that is intended: hotpush deploy ${branch}`;
 }
 
 export interface VerifyOptions {
@@ -85,6 +77,8 @@ export class VerificationError extends Error {
 }
 
 const timeoutMs = 30_000;
+/** Of the lines of gpg that programs read. */
+const prefix = "[GNUPG:] ";
 
 /**
  * Verifies that `commit`, which is in the repository, is signed by an allowed key that is valid now. Git runs in a
@@ -112,7 +106,14 @@ export async function verifyCommit(commit: string, options: VerifyOptions): Prom
     });
     if (ending.kind !== "exited")
       throw new VerificationError(`git verify-commit did not end (${ending.kind})`);
-    return judgeSignature({ lines, isGood: ending.code === 0, signers, pgpKeys });
+    // The status lines of gpg, or else the output of ssh-keygen. A signature that is not known to be good is a fault.
+    const isGood = ending.code === 0;
+    const status = lines
+      .filter((line) => line.startsWith(prefix))
+      .map((line) => line.slice(prefix.length).split(" "));
+    return status.length > 0
+      ? judgePgp(isGood, status, pgpKeys)
+      : judgeSsh(isGood, lines.join("\n"), signers);
   } finally {
     rmSync(path, { recursive: true, force: true });
   }
@@ -154,7 +155,11 @@ async function prepare(
   mkdirSync(join(path, "gnupg"), { mode: 0o700 });
   writeFileSync(join(path, "gnupg/gpg.conf"), "no-autostart\nno-auto-key-retrieve\n");
   // Git checks validity at the commit's date, which its author chooses: a key must be valid now as well.
-  const valid = signers.ssh.filter((signer) => isValidAt(signer, Date.now()));
+  const nowMs = Date.now();
+  const valid = signers.ssh.filter(
+    ({ validFromMs, validUntilMs }) =>
+      (validFromMs ?? nowMs) <= nowMs && nowMs < (validUntilMs ?? Number.POSITIVE_INFINITY),
+  );
   writeFileSync(join(path, "allowed_signers"), valid.map(({ line }) => `${line}\n`).join(""));
   const revokedPath = `${signersPath}.revoked`;
   writeFileSync(join(path, "revoked"), existsSync(revokedPath) ? readFileSync(revokedPath) : "");
@@ -170,10 +175,6 @@ async function prepare(
   const objects = await run(repoPath, options, ["rev-parse", "--git-path", "objects"]);
   mkdirSync(join(path, "git/objects/info"), { recursive: true });
   writeFileSync(join(path, "git/objects/info/alternates"), `${resolve(repoPath, objects)}\n`);
-}
-
-function isValidAt({ validFromMs, validUntilMs }: Signers["ssh"][number], nowMs: number): boolean {
-  return (validFromMs ?? nowMs) <= nowMs && nowMs < (validUntilMs ?? Number.POSITIVE_INFINITY);
 }
 
 /** @returns the fingerprints of the keys; no other key that gpg may find counts */
@@ -219,27 +220,11 @@ export type SignatureVerdict =
 
 type SignatureFault = "unsigned" | "unknown" | "expired" | "revoked" | "bad";
 
-interface RawSignature {
-  /** The output of `git verify-commit --raw`: the status lines of gpg, or the output of ssh-keygen. */
-  readonly lines: readonly string[];
-  /** Whether it exited with 0. */
-  readonly isGood: boolean;
-  readonly signers: Signers;
-  /** Fingerprints of the GPG keys that are allowed. */
-  readonly pgpKeys: readonly string[];
-}
-
-/** Reads the output of git's tools about the signature of a commit. A signature that is not known to be good is a fault. */
-function judgeSignature(raw: RawSignature): SignatureVerdict {
-  const status = raw.lines
-    .filter((line) => line.startsWith("[GNUPG:] "))
-    .map((line) => line.slice(9).split(" "));
-  return status.length > 0 ? judgePgp(raw, status) : judgeSsh(raw);
-}
-
+/** @param pgpKeys the fingerprints of the GPG keys that are allowed */
 function judgePgp(
-  { isGood, pgpKeys }: RawSignature,
+  isGood: boolean,
   status: readonly (readonly string[])[],
+  pgpKeys: readonly string[],
 ): SignatureVerdict {
   const find = (...names: readonly string[]) => status.find(([name = ""]) => names.includes(name));
   const [, keyId = "", ...owner] =
@@ -253,8 +238,7 @@ function judgePgp(
   return { kind: find("BADSIG") ? "bad" : "unknown", detail };
 }
 
-function judgeSsh({ lines, isGood, signers }: RawSignature): SignatureVerdict {
-  const text = lines.join("\n");
+function judgeSsh(isGood: boolean, text: string, signers: Signers): SignatureVerdict {
   const [, signer] = /^Good "git" signature for (.+) with \S+ key /m.exec(text) ?? [];
   if (isGood && signer !== undefined) return { kind: "good", signer: printable(signer) };
   const [, key = "", fingerprint = ""] = /^Good "git" signature with (\S+) key (\S+)/m.exec(text) ?? [];
