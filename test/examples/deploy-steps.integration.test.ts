@@ -15,8 +15,6 @@ const pruneCall = "image prune --force --filter label=com.docker.compose.project
 
 interface Case {
   readonly files?: Record<string, string>;
-  /** The text of .env. */
-  readonly settings?: string;
   /** The calls of docker that fail. */
   readonly dockerFails?: string;
   /** The call of hotpush that fails; without it, no hotpush is in the PATH. */
@@ -41,8 +39,7 @@ const cases: Readonly<Record<string, Case>> = {
     docker: [],
   },
   "a compose file that only .env names is replaced by compose": {
-    files: otherRestart,
-    settings: 'A=1\n  export COMPOSE_FILE = "ops/shop.yaml"\n',
+    files: { ...otherRestart, ".env": 'A=1\n  export COMPOSE_FILE = "ops/shop.yaml"\n' },
     says: /^==> Build and replace$/m,
   },
   "a stack file without hotpush in the PATH fails, says why, and leaves docker alone": {
@@ -87,13 +84,9 @@ const cases: Readonly<Record<string, Case>> = {
   },
 };
 
-for (const [
-  claim,
-  { files = {}, settings, dockerFails, hotpushFails, code = 0, ...wanted },
-] of Object.entries(cases))
+for (const [claim, { files = {}, dockerFails, hotpushFails, code = 0, ...wanted }] of Object.entries(cases))
   test(claim, async (t) => {
     const example = makeExample(t, files);
-    if (settings !== undefined) writeFileSync(join(example.repoPath, ".env"), settings);
     // There is no engine here.
     const config = "printf 'name: shop\\nservices:\\n  web:\\n    name: other\\n'";
     const fails = `[[ "$*" != ${(dockerFails ?? "none").replaceAll(" ", "\\ ")} ]] || exit 17`;

@@ -6,19 +6,10 @@ import { appendFileSync, openSync, readdirSync, readFileSync, symlinkSync, write
 import { connect } from "node:net";
 import { join } from "node:path";
 
+type Place = "ownPath" | "projectsPath" | "secretsPath" | "statePath" | "checkout" | "runPid";
 /** The places of a machine whose `front` was taken over. */
-export interface Prey {
-  readonly ownPath: string;
-  readonly projectsPath: string;
-  readonly secretsPath: string;
-  readonly statePath: string;
-  readonly checkout: string;
-  readonly runPid: number;
-}
-
-const { ownPath, projectsPath, secretsPath, statePath, checkout, runPid } = JSON.parse(
-  process.argv[2] ?? "",
-) as Prey;
+const prey = JSON.parse(process.argv[2] ?? "") as Readonly<Record<Place, string>>;
+const { ownPath, projectsPath, secretsPath, statePath, checkout, runPid } = prey;
 
 const attempts: Readonly<Record<string, () => unknown>> = {
   "own: read the settings": () => readFileSync(join(projectsPath, "shop.env")),
@@ -37,7 +28,7 @@ const attempts: Readonly<Record<string, () => unknown>> = {
   "read the environment of run": () => readFileSync(`/proc/${runPid}/environ`),
   "open the memory of run": () => openSync(`/proc/${runPid}/mem`, "r+"),
   "open a file that run has open": () => readdirSync(`/proc/${runPid}/fd`),
-  "kill run": () => process.kill(runPid, "SIGKILL"),
+  "kill run": () => process.kill(Number(runPid), "SIGKILL"),
   "give a command": () => reach(join(statePath, "control.sock")),
 };
 

@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Delivery, deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { type Load, startLoad } from "../harness/load.ts";
-import { makeCheckout, makeMachine, type Role, type RunningRole } from "../harness/machine.ts";
+import { makeCheckout, makeMachine, pushTo, type Role, type RunningRole } from "../harness/machine.ts";
 import { injectFault, isGone, type LogLine, triedCalls } from "../harness/processes.ts";
 import { digestOf, readRecorded, readSpool } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
@@ -120,7 +120,7 @@ test("if a service is killed while its script is starting, no second one starts 
   const site = makeSite(t, exclusiveScript.replace("*[147]", "*"));
   const env = { PATH: `${slowToLock(t)}:${process.env.PATH}` };
   const service = await site.machine.start("all", env);
-  await fetch(service.urlOf("shop"), { method: "POST", ...githubPush() });
+  await pushTo(service, "shop");
   const lock = join(service.statePath, "projects/shop/runs/1/lock");
   await until("the script is starting", () => existsSync(lock));
   await service.end("SIGKILL");
@@ -200,7 +200,7 @@ test("a script that dies with run each time is started three times", async (t) =
   const path = site.checkouts.get("shop") ?? "";
   const front = await site.machine.start("front");
   let run = await site.machine.start("run");
-  await fetch(front.urlOf("shop"), { method: "POST", ...githubPush() });
+  await pushTo(front, "shop");
   for (let attempt = 1; attempt <= 3; attempt += 1) {
     await until(`start ${attempt}`, () => linesOf(join(path, "started")).length === attempt);
     await run.end("SIGKILL");

@@ -17,16 +17,16 @@ import { dirname, join } from "node:path";
 import process from "node:process";
 import { type TestContext, test } from "node:test";
 import { callRun } from "../../src/calls/client.ts";
+import { isFinished } from "../../src/deployments/deployment.ts";
 import { sendHttp, withShortPath } from "../../src/platform/http.ts";
-import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { makeMachine, type RunningRole } from "../harness/machine.ts";
-import { readRecorded } from "../harness/records.ts";
+import { githubPush, randomCommit } from "../harness/delivery.ts";
+import { makeMachine, pushTo } from "../harness/machine.ts";
+import { readDeployments, readRecorded } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { becomeNobody, nobody } from "../harness/requirements.ts";
 import { pushOf } from "../harness/store.ts";
 import { linesOf, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
-import type { Prey } from "./attacker.ts";
 
 const floodOfPushes = Number(process.env.HOTPUSH_TEST_OFFERS ?? 3_000);
 const token = "tok-4711-only-for-deploy";
@@ -76,18 +76,12 @@ test("the rights of front reach no secret, record, checkout, setting, command or
   const ownPath = machine.statePathOf("front");
   for (const path of [ownPath, machine.spoolPath]) chownSync(path, nobody, nobody);
   const front = await machine.start("front", {}, becomeNobody);
-  await deliver(originOf(front), githubPush({ after: commits.head }), "/webhook/shop");
+  await pushTo(front, "shop", githubPush({ after: commits.head }));
   await until("front works with these rights", () => ran("shop").length === 1);
   await front.end();
   const { projectsPath, secretsPath } = machine;
-  const prey: Prey = {
-    ownPath,
-    projectsPath,
-    secretsPath,
-    statePath: run.statePath,
-    checkout: checkouts.shop,
-    runPid: run.child.pid ?? 0,
-  };
+  const { child, statePath } = run;
+  const prey = { ownPath, projectsPath, secretsPath, statePath, checkout: checkouts.shop, runPid: child.pid };
   const attacker = [process.execPath, join(import.meta.dirname, "attacker.ts")];
   const [program = "", ...args] = [...becomeNobody, ...attacker, JSON.stringify(prey)];
   const results = JSON.parse(execFileSync(program, args, { encoding: "utf8" })) as Record<string, string>;
@@ -107,7 +101,7 @@ test("whatever is offered, only the head of the branch is deployed, by one scrip
     const count = recorded(site).length;
     spool.put({ project: "shop", push: { ...pushOf(), ...fields }, ...more });
     await until("it is recorded", () => recorded(site).length > count);
-    await until("it has ended", () => recorded(site).every(({ state }) => isOver(state)));
+    await until("it has ended", () => recorded(site).every(({ state }) => isFinished(state)));
   };
 
   await offer({ commit: commits.side });
@@ -184,7 +178,7 @@ test("nothing on the socket or in the spool keeps run from its commands and its 
   }
   const front = await machine.start("front");
   for (const name of ["shop", "blog"] as const) {
-    await deliver(originOf(front), githubPush({ after: commits.head }), `/webhook/${name}`);
+    await pushTo(front, name, githubPush({ after: commits.head }));
     await until(`${name} is deployed`, () => ran(name).length === 1);
   }
   const lines = run.log.lines.filter(({ event }) => event?.startsWith("spool."));
@@ -273,8 +267,7 @@ test("pushes are taken again after the spool was in other hands", async (t) => {
   const spool = useSpool(site);
   for (let count = 0; count < 1_500; count += 1) spool.put({ project: "missing", push: pushOf() });
   const front = await machine.start("front");
-  const push = async () =>
-    (await deliver(originOf(front), githubPush({ after: commits.head }), "/webhook/blog")).status;
+  const push = async () => (await pushTo(front, "blog", githubPush({ after: commits.head }))).status;
   await until("there is room again", async () => (await push()) === 202);
   await until("the next push is deployed", () => ran("blog").length === 1);
 });
@@ -323,12 +316,4 @@ async function assertAnswers({ run }: Site, what: string): Promise<void> {
   assert(tookMs < mostAnswerMs, `a command waited for ${tookMs.toFixed(0)} ms, because of ${what}`);
 }
 
-function recorded({ run }: Site) {
-  const sql = "SELECT id, state, trigger FROM deployments ORDER BY id";
-  return readRecorded(run.statePath, ({ all }) =>
-    all(sql).map(({ state, trigger }) => ({ state: String(state), trigger: String(trigger) })),
-  );
-}
-
-const isOver = (state: string) => !["queued", "running", "interrupted"].includes(state);
-const originOf = ({ port }: RunningRole) => `http://127.0.0.1:${port}`;
+const recorded = ({ run }: Site) => readDeployments(run.statePath);

@@ -50,12 +50,8 @@ test("nothing of a push reaches a command: no variable, no file, no shell", asyn
   const trap = join(temporaryDirectory(t), "trap");
   const spy = ["sh", "-c", `{ env; echo "at $PWD"; echo "got $(cat)"; } >${seen}; echo ${value}`] as const;
   const own = createTestRunner(t, { secretCommands: { SPY: spy } });
-  const deployment = {
-    ...deploymentWith(1),
-    subject: `$(touch ${trap})`,
-    author: "mallory",
-    pusher: "mallory",
-  };
+  const named = { subject: `$(touch ${trap})`, author: "mallory", pusher: "mallory" };
+  const deployment = { ...deploymentWith(1), ...named };
   writeScript(join(own.repoPath, "deploy.sh"), "#!/bin/sh\n");
   const started = await own.runner.start(deployment, new AbortController().signal);
   assert.equal(started.kind, "started");
