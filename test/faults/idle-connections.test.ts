@@ -36,10 +36,10 @@ for (const [what, text, mostNewer] of floods)
     const { port } = await startSmall(t);
     await open(port, text, 2 * places);
     for (let round = 0; round < 10; round += 1)
-      assert.deepEqual(await pushAmid({ port, text, sentBytes: 0, newer: mostNewer }), allTaken);
+      assert.deepEqual(await pushAmid(port, text, 0, mostNewer), allTaken);
     // Of bodies that have not come whole, the oldest is cut, whoever sends it.
     if (text === upload) return;
-    assert.deepEqual(await pushAmid({ port, text, sentBytes: -200, newer: 5 * places }), allTaken);
+    assert.deepEqual(await pushAmid(port, text, -200, 5 * places), allTaken);
   });
 
 test("128 idle connections that are kept open lock nobody out", async (t) => {
@@ -48,7 +48,7 @@ test("128 idle connections that are kept open lock nobody out", async (t) => {
   await until("some are closed", () => idle.some(({ closed }) => closed));
   const isOpen = idle.map(({ closed }) => !closed);
   assert.equal(isOpen.lastIndexOf(false) + 1, isOpen.filter((open) => !open).length, "the oldest are closed");
-  assert.deepEqual(await pushAmid({ port, text: health, sentBytes: 0, newer: 0 }), allTaken);
+  assert.deepEqual(await pushAmid(port, health, 0, 0), allTaken);
 });
 
 /** Opens connections one after the other, each when the one before it has connected, or is answered. */
@@ -64,17 +64,13 @@ async function open(port: number, text: string, count: number, event: "connect" 
   return sockets;
 }
 
-interface Flood {
-  readonly port: number;
-  readonly text: string;
-  /** How much of each push is sent first; negative: all but so many bytes. */
-  readonly sentBytes: number;
-  /** How many connections are opened before the rest is sent. */
-  readonly newer: number;
-}
-
-/** Sends pushes on connections of their own. @returns the status of each, or "cut" */
-function pushAmid({ port, text, sentBytes, newer }: Flood): Promise<readonly (number | "cut")[]> {
+/**
+ * Sends pushes on connections of their own. @returns the status of each, or "cut"
+ *
+ * @param sentBytes how much of each push is sent first; negative: all but so many bytes
+ * @param newer how many connections are opened before the rest is sent
+ */
+function pushAmid(port: number, text: string, sentBytes: number, newer: number) {
   return until("pushes are sent before the service may time them out", async () => {
     const startMs = performance.now();
     const pushes = Array.from({ length: pushesAtOnce }, () => {

@@ -15,6 +15,9 @@ import { until } from "../harness/until.ts";
 const syncCalls = Number(process.env.HOTPUSH_TEST_SYNC_CALLS ?? 36);
 const writeCalls = Number(process.env.HOTPUSH_TEST_WRITE_CALLS ?? 100);
 const pushes = 6;
+type Tally = Record<"refused" | "gaveUp", number>;
+/** Digests, with the ids in the answers. */
+type Accepted = ReadonlyMap<string, number>;
 /** The spool is written by threads, each of which has its own count of calls. */
 const oneWriter = { env: { UV_THREADPOOL_SIZE: "1" } };
 
@@ -23,7 +26,7 @@ test(
   needs("mount", "ext4", "strace"),
   async (t) => {
     const disk = mountDisk(t);
-    const tally = newTally();
+    const tally = { refused: 0, gaveUp: 0 };
     for (const call of triedCalls(syncCalls)) {
       const statePath = join(disk.path, `state-${call}`);
       // The sync does not happen at all, so its data is lost at a power cut.
@@ -45,7 +48,7 @@ test(
   `if any of the first ${writeCalls} writes finds the disk full, no accepted push is lost`,
   needs("strace"),
   async (t) => {
-    const tally = newTally();
+    const tally = { refused: 0, gaveUp: 0 };
     for (const call of triedCalls(writeCalls)) {
       const statePath = join(temporaryDirectory(t), "state");
       await runWithFault(t, { statePath, fault: `pwrite64:error=ENOSPC:when=${call}`, tally }, (accepted) => {
@@ -76,21 +79,16 @@ test("a disk that fails for good refuses every push and says so on /health", nee
   assert.equal(broken.child.exitCode, null);
 });
 
-interface Faulty {
-  readonly statePath: string;
-  /** In the syntax of strace's `inject`. */
-  readonly fault: string;
-  readonly tally: ReturnType<typeof newTally>;
-}
-
 /**
  * Starts a service that has one failing call. It either exits at once, cleanly, and works when it is started again; or it
  * keeps running, refuses what it can't store, and accepts again.
+ *
+ * @param fault in the syntax of strace's `inject`
  */
 async function runWithFault(
   t: TestContext,
-  { statePath, fault, tally }: Faulty,
-  check: (accepted: ReadonlyMap<string, number>) => void,
+  { statePath, fault, tally }: { readonly statePath: string; readonly fault: string; readonly tally: Tally },
+  check: (accepted: Accepted) => void,
 ): Promise<void> {
   const repoPath = temporaryDirectory(t);
   writeScript(join(repoPath, "deploy.sh"), "#!/bin/sh\n");
@@ -119,11 +117,7 @@ async function runWithFault(
   check(accepted);
 }
 
-async function pushThrough(
-  url: string,
-  fault: string,
-  tally: Faulty["tally"],
-): Promise<ReadonlyMap<string, number>> {
+async function pushThrough(url: string, fault: string, tally: Tally): Promise<Accepted> {
   const accepted = new Map<string, number>();
   async function push(): Promise<number> {
     const delivery = githubPush();
@@ -136,8 +130,4 @@ async function pushThrough(
   for (let count = 0; count < pushes; count += 1) await push();
   await until(`${fault}: pushes are accepted again`, async () => (await push()) === 202);
   return accepted;
-}
-
-function newTally() {
-  return { refused: 0, gaveUp: 0 };
 }

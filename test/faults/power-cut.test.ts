@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { startLoad } from "../harness/load.ts";
-import { makeCheckout, makeMachine, type Role, type RunningRole } from "../harness/machine.ts";
+import { makeCheckout, makeMachine, type RunningRole } from "../harness/machine.ts";
 import { cutPower, cutPowerOf, mountDisk } from "../harness/mounts.ts";
 import { readRecorded, readSpool } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
@@ -29,44 +29,38 @@ test("the image of a mounted disk holds synced data and nothing else", needed, (
 
 for (const roles of [["all"], ["front", "run"]] as const)
   test(`no accepted push is lost over ${cuts} power cuts of ${roles.join(" and ")}`, needed, async (t) => {
-    const { losing, accepted, removed } = await cutPowerUnderLoad(t, roles);
+    const disk = mountDisk(t);
+    const machine = makeMachine(t, disk.path);
+    machine.addProject("shop", makeCheckout(t));
+    const running: RunningRole[] = [];
+    for (const role of roles) running.push(await machine.start(role));
+    const pids = running.map(({ child }) => child.pid ?? 0);
+    const load = startLoad(16, ["/webhook/shop"]);
+    load.aim(`http://127.0.0.1:${running[0]?.port}`);
+    const countPromised = () => load.accepted.size + load.stored.size;
+    // Pushes leave the spool a while after they came.
+    await until(
+      "the first have left",
+      () => countPromised() > 0 && !readSpool(machine.spoolPath).has([...load.accepted.keys()][0] ?? ""),
+    );
+    const losing: string[] = [];
+    let removed = 0;
+    for (let cut = 0; cut < cuts; cut += 1) {
+      const before = countPromised();
+      await delay(20 + Math.random() * 80);
+      await until("pushes are accepted", () => countPromised() >= before + leastAccepted);
+      const promised = new Map([...load.accepted, ...[...load.stored].map((digest) => [digest, 0] as const)]);
+      const [fault, left] = await cutPowerOf(disk, pids, (path) => findFault(path, promised));
+      if (fault !== null) losing.push(`cut ${cut}: ${fault}`);
+      removed += left;
+    }
+    await load.stop();
     t.diagnostic(
-      `${cuts} cuts, ${accepted} pushes accepted, ${removed} had left the spool, ${losing.length} cuts lost any`,
+      `${cuts} cuts, ${countPromised()} pushes accepted, ${removed} had left the spool, ${losing.length} cuts lost any`,
     );
     assert.notEqual(removed, 0);
     assert.deepEqual(losing, []);
   });
-
-/** Cuts the power of all processes while clients push. @returns the losses of each cut */
-async function cutPowerUnderLoad(t: TestContext, roles: readonly Role[]) {
-  const disk = mountDisk(t);
-  const machine = makeMachine(t, disk.path);
-  machine.addProject("shop", makeCheckout(t));
-  const running: RunningRole[] = [];
-  for (const role of roles) running.push(await machine.start(role));
-  const pids = running.map(({ child }) => child.pid ?? 0);
-  const load = startLoad(16, ["/webhook/shop"]);
-  load.aim(`http://127.0.0.1:${running[0]?.port}`);
-  const countPromised = () => load.accepted.size + load.stored.size;
-  // Pushes leave the spool a while after they came.
-  await until(
-    "the first have left",
-    () => countPromised() > 0 && !readSpool(machine.spoolPath).has([...load.accepted.keys()][0] ?? ""),
-  );
-  const losing: string[] = [];
-  let removed = 0;
-  for (let cut = 0; cut < cuts; cut += 1) {
-    const before = countPromised();
-    await delay(20 + Math.random() * 80);
-    await until("pushes are accepted", () => countPromised() >= before + leastAccepted);
-    const promised = new Map([...load.accepted, ...[...load.stored].map((digest) => [digest, 0] as const)]);
-    const [fault, left] = await cutPowerOf(disk, pids, (path) => findFault(path, promised));
-    if (fault !== null) losing.push(`cut ${cut}: ${fault}`);
-    removed += left;
-  }
-  await load.stop();
-  return { losing, accepted: countPromised(), removed };
-}
 
 /** @param promised with the ids in their answers; 0: there was none. @returns also how many had left the spool */
 function findFault(path: string, promised: ReadonlyMap<string, number>): readonly [string | null, number] {

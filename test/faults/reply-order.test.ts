@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { needs } from "../harness/requirements.ts";
 import { startService } from "../harness/service.ts";
@@ -10,16 +10,10 @@ import { until } from "../harness/until.ts";
 
 const pushes = 100;
 
-test(
-  `each of ${pushes} pushes is synced before its 202, and recorded before it leaves the spool`,
-  needs("strace"),
-  async (t) => {
-    assert.deepEqual(await findPremature(t), []);
-  },
-);
+const claim = `each of ${pushes} pushes is synced before its 202, and recorded before it leaves the spool`;
 
-/** Traces the system calls of a service during single and simultaneous pushes. @returns the commits for which one was too early */
-async function findPremature(t: TestContext): Promise<string[]> {
+/** Traces the system calls of a service during single and simultaneous pushes. */
+test(claim, needs("strace"), async (t) => {
   const tracePath = join(temporaryDirectory(t), "trace");
   const service = await startService(t, { wrapper: tracer(tracePath) });
   const commits = Array.from({ length: pushes }, randomCommit);
@@ -34,8 +28,11 @@ async function findPremature(t: TestContext): Promise<string[]> {
   const isOver = (line: string) => line.startsWith(main) && line.includes("+++ exited");
   await until("the trace is complete", () => readFileSync(tracePath, "utf8").split("\n").some(isOver));
   const calls = readCalls(readFileSync(tracePath, "utf8").split("\n"));
-  return commits.filter((commit) => !isInOrder(calls, commit));
-}
+  assert.deepEqual(
+    commits.filter((commit) => !isInOrder(calls, commit)),
+    [],
+  );
+});
 
 /** Of a system call, the lines of the trace at which it began and returned. */
 interface Call {
