@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { withShortPath } from "../../src/platform/http.ts";
 import { listenOnSocket } from "../../src/platform/http-server.ts";
@@ -95,24 +96,14 @@ test("a link in the place of a socket is not followed, and a file is no socket",
   t.after(() => server.close());
   symlinkSync(real, link);
   writeFileSync(file, "");
-  const reach = (path: string) =>
-    withShortPath(path, (short) => {
-      const socket = connect(short);
-      return new Promise((resolve, reject) => {
-        socket.on("connect", () => resolve("connected")).on("error", reject);
-      });
-    });
-  assert.equal(await reach(real), "connected");
+  const reach = (path: string) => withShortPath(path, (short) => once(connect(short), "connect"));
+  await reach(real);
   for (const path of [link, file]) await assert.rejects(reach(path), { code: "ENOTSOCK" });
   await assert.rejects(reach(join(directory, "none")), { code: "ENOENT" });
 });
 
 /** Runs a script in the directory as this user and its group. @returns what it prints; meanwhile the server answers */
-function runAs(uid: number, cwd: string, script: string): Promise<string> {
+async function runAs(uid: number, cwd: string, script: string): Promise<string> {
   const child = spawn(process.execPath, ["-e", script], { cwd, uid, gid: uid });
-  let text = "";
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-    text += chunk;
-  });
-  return new Promise((resolve) => child.once("close", () => resolve(text.trim())));
+  return (await text(child.stdout)).trim();
 }

@@ -101,7 +101,7 @@ test("a version that does not serve any more was never live; who took it back is
   }
 });
 
-test("images and verdicts that are too many, or no text, are not kept, and the rest is", (t) => {
+test("images, verdicts and requests that are too many, or no text, are not kept, and the rest is", (t) => {
   const { statePath, report } = stateOf(t);
   const many = Array.from({ length: 51 }, () => live);
   for (const event of [switched, { ...version, images: many }, finished]) report(event);
@@ -113,10 +113,11 @@ test("images and verdicts that are too many, or no text, are not kept, and the r
     { ...live, odd: 1 },
     1,
   ]) {
-    const text = JSON.stringify({ liveAtMs: 5, requests: [site], images: [odd], guard: [odd] });
+    const requests = [{ ...site, host: "\u001b[2J" }];
+    const text = JSON.stringify({ liveAtMs: 5, requests, images: [odd], guard: [odd] });
     writeFileSync(join(statePath, "rollout", "deployment-7.json"), text);
     const read = readDeploymentReport(statePath, 7);
-    assert.deepEqual([read.images, read.guard, read.liveAtMs], [null, null, 5]);
+    assert.deepEqual([read.images, read.guard, read.requests, read.liveAtMs], [null, null, null, 5]);
   }
 });
 
