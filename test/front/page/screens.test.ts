@@ -18,7 +18,7 @@ import {
   refusalScreen,
   signInScreen,
 } from "../../../src/front/page/screens/sign-in.ts";
-import { commitLink, compareLink } from "../../../src/front/page/screens/words.ts";
+import { commitLink } from "../../../src/front/page/screens/words.ts";
 
 const operator = { name: "Ann", isOperator: true, token: "t" };
 const viewer = { ...operator, isOperator: false };
@@ -83,28 +83,23 @@ test("only an operator sees buttons, and only those that make sense", async () =
     assert.deepEqual(await labels(screen), []);
 });
 
-test("a commit and a change lead to their git host, and what is none leads nowhere", () => {
-  const [from, to] = ["a".repeat(40), "b".repeat(40)];
-  for (const [webUrl, host, commit, change] of [
-    ["https://github.com/o/r", "github", `commit/${to}`, `compare/${from}...${to}`],
-    ["https://git.example.org/o/r", "gitlab", `-/commit/${to}`, `-/compare/${from}...${to}`],
-    ["https://gitlab.com/o/r", null, `-/commit/${to}`, `-/compare/${from}...${to}`],
-    ["https://bitbucket.org/o/r", "bitbucket-cloud", `commits/${to}`, `branches/compare/${to}%0D${from}`],
-  ] as const) {
-    assert.equal(commitLink({ webUrl }, { host }, to), `${webUrl}/${commit}`);
-    assert.equal(compareLink({ webUrl }, { host }, { from, to }), `${webUrl}/${change}`);
-  }
-  const [webUrl, host] = ["https://github.com/o/r", "github"];
-  assert.equal(commitLink({ webUrl: null }, { host }, to), null);
-  assert.equal(commitLink({ webUrl }, { host }, "main?x=<"), null);
-  assert.equal(compareLink({ webUrl }, { host }, { from: "../../x", to }), null);
-  assert.equal(compareLink({ webUrl }, { host: "pagure" }, { from, to }), null);
+test("a commit leads to its git host, and what is none leads nowhere", () => {
+  const commit = "b".repeat(40);
+  for (const [webUrl, host, path] of [
+    ["https://github.com/o/r", "github", "commit"],
+    ["https://git.example.org/o/r", "gitlab", "-/commit"],
+    ["https://gitlab.com/o/r", null, "-/commit"],
+    ["https://bitbucket.org/o/r", "bitbucket-cloud", "commits"],
+  ] as const)
+    assert.equal(commitLink({ webUrl }, { host }, commit), `${webUrl}/${path}/${commit}`);
+  assert.equal(commitLink({ webUrl: null }, { host: "github" }, commit), null);
+  assert.equal(commitLink({ webUrl: "https://github.com/o/r" }, { host: "github" }, "main?x=<"), null);
 });
 
 function screenOf(deployment: DeploymentJson, live = cannedDeployment(), who = operator): Screen {
   const project = cannedProject("shop", { last: live });
   const steps = cannedSteps(deployment);
-  return deploymentScreen(who, { deployment, steps, logBytes: 0, project, before: null });
+  return deploymentScreen(who, { deployment, steps, logBytes: 0, project });
 }
 
 function historyScreen(last: DeploymentJson, who: typeof operator): Screen {
@@ -145,7 +140,7 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
       { project: running, deployments, steps },
     ]),
     project: projectScreen(who, project, history, new URLSearchParams({ state: text, before: "9" })),
-    deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project, before: text }),
+    deployment: deploymentScreen(who, { deployment, steps, logBytes: 900, project }),
     account: accountScreen(who),
     link: linkScreen(text, text),
     refusedLink: signInScreen(text),

@@ -189,25 +189,20 @@ addEventListener("hashchange", goToNamed);
 // Search, through all lines, also those that are folded.
 
 const [field, said] = [/** @type {HTMLInputElement} */ (byId("find")), byId("hits")];
-let [hits, hitAt, seen, sought] = [/** @type {number[]} */ ([]), -1, 0, ""];
+let [hits, hitAt, sought] = [/** @type {number[]} */ ([]), -1, ""];
 
 function search(by) {
   const wanted = field.value.toLowerCase();
-  const isNew = wanted !== sought;
-  if (isNew) [hits, hitAt, seen, sought] = [[], by > 0 ? -1 : 0, 0, wanted];
-  for (; wanted !== "" && seen < lines.length; seen += 1)
-    if (plainText(lines[seen].text).toLowerCase().includes(wanted)) hits.push(seen);
+  if (wanted !== sought) [hitAt, sought] = [by > 0 ? -1 : 0, wanted];
+  const isHit = ({ text }) => wanted !== "" && plainText(text).toLowerCase().includes(wanted);
+  hits = lines.flatMap((line, index) => (isHit(line) ? [index] : []));
   hitAt = hits.length === 0 ? -1 : (hitAt + by + hits.length) % hits.length;
   for (const id of ["hits", "previous", "next"]) byId(id).hidden = wanted === "";
   said.textContent = hits.length === 0 ? "none" : `${hitAt + 1} of ${hits.length.toLocaleString("en-US")}`;
   if (hitAt !== -1) showLine(hits[hitAt]);
 }
 
-let typing = 0;
-field.addEventListener("input", () => {
-  clearTimeout(typing);
-  typing = setTimeout(search, 80, 1);
-});
+field.addEventListener("input", () => search(1));
 field.addEventListener("keydown", ({ key, shiftKey }) => {
   if (key === "Enter") search(shiftKey ? -1 : 1);
 });
@@ -340,7 +335,6 @@ function addWaiting() {
     heads.at(-1).element.open = true;
     // A reader who follows sees the step that runs; any other keeps the lines in front of them.
     if (isFollowing) for (const { element } of heads.slice(Math.max(0, known - 1), -1)) element.open = false;
-    byId("said").textContent = `${heads.at(-1).name} began`;
   }
   stayAtEnd();
   showTail();
@@ -356,7 +350,6 @@ function finish() {
   isRunning = false;
   setFollowing(false);
   showConnection(true);
-  byId("said").textContent = `The log ends: ${section.dataset.state.replace("_", " ")}`;
   refresh().catch(reportError);
 }
 

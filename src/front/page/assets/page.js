@@ -83,7 +83,3 @@ export function lasted(ms) {
 setInterval(showTimes, 1_000);
 if (everyMs() > 0) timer = setTimeout(refresh, everyMs());
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && refresh());
-addEventListener("online", refresh);
-addEventListener("offline", () => {
-  offline.hidden = false;
-});

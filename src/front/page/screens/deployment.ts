@@ -20,7 +20,6 @@ import {
   ago,
   causeOf,
   commitTag,
-  compareLink,
   count,
   icon,
   isLive,
@@ -41,18 +40,13 @@ export async function findDeployment({ run, visit, visitor }: Wanted, named: str
     ask(run, visit, "projects", {}),
     ask(run, visit, "deployment", { id }),
   ]);
-  const name = found.deployment.project;
-  const good = { project: name, before: id, state: "succeeded", limit: 1 } as const;
-  const [before = null] = (await ask(run, visit, "history", good)).deployments;
-  const project = projects.find((one) => one.name === name) ?? null;
-  return deploymentScreen(visitor, { ...found, project, before: before && shownCommit(before) });
+  const project = projects.find(({ name }) => name === found.deployment.project) ?? null;
+  return deploymentScreen(visitor, { ...found, project });
 }
 
 export interface DeploymentView extends OneDeploymentJson {
   /** null: it was removed. */
   readonly project: ProjectJson | null;
-  /** The commit that was live before; null if there was none. */
-  readonly before: string | null;
 }
 
 /** A deployment: one sentence, what was counted, its steps beside its log. */
@@ -94,10 +88,8 @@ function sentenceOf(deployment: DeploymentJson, project: ProjectJson | null): st
   return sentences[state];
 }
 
-function about({ deployment, project, before }: DeploymentView): readonly Fact[] {
+function about({ deployment, project }: DeploymentView): readonly Fact[] {
   const { startedAt, liveAt, durationMs, createdAt } = deployment;
-  const commit = shownCommit(deployment);
-  const change = project && before && compareLink(project, deployment, { from: before, to: commit });
   const liveAfter = startedAt && liveAt ? Date.parse(liveAt) - Date.parse(startedAt) : null;
   return [
     commitTag(project, deployment),
@@ -105,7 +97,6 @@ function about({ deployment, project, before }: DeploymentView): readonly Fact[]
     ago(createdAt),
     liveAfter !== null && `live after ${formatDuration(liveAfter)}`,
     durationMs !== null && liveAfter !== null && `done after ${formatDuration(durationMs)}`,
-    change && html`<a href="${change}" rel="noreferrer">compare with ${shortCommit(before ?? "")}</a>`,
     deployment.state === "succeeded" &&
       html`<a href="/api/deployments/${deployment.id}/receipt" download="receipt-${deployment.id}.json">receipt</a>`,
   ];
@@ -248,6 +239,5 @@ export function logView(data: Readonly<Record<string, string | number>>, links: 
 <button type="button" id="follow" aria-pressed="false" hidden>Follow</button><button type="button" id="times" aria-pressed="false" data-js hidden>Time</button>
 ${links}</div>
 <div id="lines" role="log" aria-live="off" aria-label="Lines" tabindex="0"></div>
-<p class="tail soft" id="tail"><noscript>A script of this page shows the log, which a browser without JavaScript has as Raw.</noscript></p>
-<p id="said" class="unseen" role="status"></p></section>`;
+<p class="tail soft" id="tail" role="status"><noscript>A script of this page shows the log, which a browser without JavaScript has as Raw.</noscript></p></section>`;
 }

@@ -45,7 +45,7 @@ export function projectScreen(
 ${actionBar(visitor, projectActions(visitor, project))}
 <div class="heading row"><h2>Deployments</h2>${filters(project.name, state)}</div>
 <div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history card">${history.deployments.map((one) => entry(one, project))}</ol>`}</div>
-${pages(project.name, state, history.next, !query.has("before"))}`;
+${olderLink(project.name, state, history.next)}`;
   return { title: `${sentence} · Hotpush`, tone, visitor, main, everySeconds: lookEvery(tone) };
 }
 
@@ -116,11 +116,7 @@ function entry(deployment: DeploymentJson, project: ProjectJson): Markup {
   return html`<li class="entry">${icon(tone)}
 <div class="what"><a href="/deployments/${id}" class="clip">${titleOf(deployment)}</a><small class="soft clip">${causeOf(deployment)}${problem && ` · ${problem.title}`}${requests && ` · ${failedText(requests)} requests failed`}</small></div>
 <span class="tag small ${tone}">${isLive(deployment, project) ? "Live" : word}</span>${commitTag(project, deployment)}
-<span class="took small soft">${durationMs === null || startsNothing(state) ? "" : formatDuration(durationMs)}</span><span class="when small soft">${ago(createdAt)}</span></li>`;
-}
-
-function startsNothing(state: DeploymentJson["state"]): boolean {
-  return state === "skipped" || state === "superseded";
+<span class="took small soft">${durationMs === null ? "" : formatDuration(durationMs)}</span><span class="when small soft">${ago(createdAt)}</span></li>`;
 }
 
 function nothing(state: string | null): Markup {
@@ -129,14 +125,8 @@ function nothing(state: string | null): Markup {
   return html`<div class="empty card"><p>Nothing was deployed yet. Push, or deploy the branch as it is.</p></div>`;
 }
 
-function pages(project: string, state: string | null, next: number | null, isFirst: boolean): Markup | null {
-  if (next === null && isFirst) return null;
-  const query = (before: number | null) => {
-    const wanted = new URLSearchParams({
-      ...(state && { state }),
-      ...(before && { before: String(before) }),
-    });
-    return `/projects/${project}?${wanted}`;
-  };
-  return html`<nav class="row" aria-label="More deployments">${!isFirst && html`<a class="button" href="${query(null)}">Newest</a>`}${next !== null && html`<a class="button" href="${query(next)}">Older</a>`}</nav>`;
+function olderLink(project: string, state: string | null, next: number | null): Markup | null {
+  if (next === null) return null;
+  const wanted = new URLSearchParams({ ...(state && { state }), before: String(next) });
+  return html`<p><a class="button" href="/projects/${project}?${wanted}">Older</a></p>`;
 }

@@ -79,7 +79,7 @@ function overview(cards: readonly ProjectCard[]): { readonly sentence: string; r
 function list(projects: readonly ProjectJson[]): string {
   const names = projects.map(({ name }) => name);
   if (names.length > 3) return count(names.length, "project");
-  return names.length < 2 ? (names[0] ?? "") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+  return new Intl.ListFormat("en-GB").format(names);
 }
 
 function proofOf(cards: readonly ProjectCard[]): Markup {
