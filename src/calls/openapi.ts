@@ -49,6 +49,9 @@ function operation(operationId: string, row: Call): object {
     return { name, in: placeOf(row, name), required: isRequired, schema: schemaOf(schema) };
   });
   const body = members.filter((member) => member.in === "body");
+  const required = body.filter((member) => member.required).map(({ name }) => name);
+  const properties = Object.fromEntries(body.map(({ name, schema }) => [name, schema]));
+  const schema = { type: "object", properties, required, additionalProperties: false };
   const success = { description: statusOf(row) === 202 ? "begun" : "done", content: contentOf(row.gives) };
   const problem = { $ref: "#/components/schemas/Problem" };
   return {
@@ -56,7 +59,9 @@ function operation(operationId: string, row: Call): object {
     summary: row.does,
     description: `Needs the right of a ${row.right}.`,
     parameters: members.filter((member) => member.in !== "body"),
-    ...(row.method === "POST" && { requestBody: requestBody(body) }),
+    ...(row.method === "POST" && {
+      requestBody: { required: required.length > 0, content: { "application/json": { schema } } },
+    }),
     responses: {
       [statusOf(row)]: success,
       default: {
@@ -65,15 +70,6 @@ function operation(operationId: string, row: Call): object {
       },
     },
   };
-}
-
-function requestBody(
-  members: readonly { readonly name: string; readonly required: boolean; readonly schema: object }[],
-) {
-  const properties = Object.fromEntries(members.map(({ name, schema }) => [name, schema]));
-  const required = members.filter((member) => member.required).map(({ name }) => name);
-  const schema = { type: "object", properties, required, additionalProperties: false };
-  return { required: required.length > 0, content: { "application/json": { schema } } };
 }
 
 function contentOf(gives: Call["gives"]): object {

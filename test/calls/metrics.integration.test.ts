@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { promisify } from "node:util";
 import { families } from "../../src/calls/metrics.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
@@ -16,26 +16,22 @@ const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 const alerts = join(root, "examples/metrics/alerts.yaml");
 
-/** A service that has deployed once, with a page and a token that may only read. */
-async function startMeasured(t: TestContext) {
-  const service = await startService(t);
-  const page = await startPage(t, service);
-  await deliver(service.url, githubPush());
-  await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
-  return { ...page, reader: await makeToken(service, "viewer") };
-}
+const service = await startService(test);
+const { port } = await startPage(test, service);
+await deliver(service.url, githubPush());
+await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
+const reader = await makeToken(service, "viewer");
 
-async function scrape(port: number, token: string | null) {
+async function scrape(token: string | null) {
   const headers = token === null ? {} : { authorization: `Bearer ${token}` };
   const response = await fetch(`http://localhost:${port}/metrics`, { headers });
   return { status: response.status, text: await response.text() };
 }
 
-test("the metrics take a token that may read, and have what was deployed", async (t) => {
-  const { port, reader } = await startMeasured(t);
-  assert.equal((await scrape(port, null)).status, 401);
-  assert.equal((await scrape(port, "hp_wrong")).status, 401);
-  const { status, text } = await scrape(port, reader);
+test("the metrics take a token that may read, and have what was deployed", async () => {
+  assert.equal((await scrape(null)).status, 401);
+  assert.equal((await scrape("hp_wrong")).status, 401);
+  const { status, text } = await scrape(reader);
   assert.equal(status, 200);
   const success = 'cicd_pipeline_name="default",cicd_pipeline_result="success"';
   assert.match(text, new RegExp(`^cicd_pipeline_run_duration_seconds_count\\{${success}\\} 1$`, "m"));
@@ -46,8 +42,7 @@ test("the metrics take a token that may read, and have what was deployed", async
 });
 
 test("from a network that may, no token is needed, except behind an unknown proxy", async (t) => {
-  const service = await startService(t, { env: { METRICS_NETWORKS: "127.0.0.0/8" } });
-  const { port } = await startPage(t, service);
+  const { port } = await startPage(t, await startService(t, { env: { METRICS_NETWORKS: "127.0.0.0/8" } }));
   const ask = async (path: string, headers: Readonly<Record<string, string>> = {}) =>
     (await fetch(`http://localhost:${port}${path}`, { headers })).status;
   assert.equal(await ask("/metrics"), 200);
@@ -62,8 +57,7 @@ test(
   "promtool takes the metrics, the alerts and each query of the dashboard",
   needs("prometheus"),
   async (t) => {
-    const { port, reader } = await startMeasured(t);
-    const { text } = await scrape(port, reader);
+    const { text } = await scrape(reader);
     await promtool(["check", "metrics"], text);
     await promtool(["check", "rules", alerts]);
     const config = readFileSync(join(root, "examples/metrics/prometheus.yaml"), "utf8");

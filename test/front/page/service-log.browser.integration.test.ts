@@ -26,6 +26,8 @@ test("the page follows a service, and goes on after a lost connection without a 
   await tab.until(`document.getElementById("lines").innerText.includes("web-2 | new")`);
   response.destroy();
   const again = await engine.log("aaa1", 1);
+  const behindMs = Date.parse("2026-11-26T12:00:03Z") - Number(again.query.get("since")) * 1_000;
+  assert.ok(behindMs > 0 && behindMs <= 11_000, `${behindMs} ms`);
   // Its line may be older than the last one of all, which is that of another container.
   again.response.write(Buffer.concat([logged(2, "old\n"), logged(2.5, "behind\n"), logged(4, "after\n")]));
   await tab.until(`document.getElementById("lines").innerText.includes("web-1 | after")`);

@@ -41,15 +41,14 @@ async function fetchLog(path) {
   }
 }
 
-const [linesAtOnce, frameMs] = [500, 8];
+const frameMs = 8;
 
 /** Some lines at a time, so that no frame waits for a long log; only what is whole takes the place of its last page. */
 async function showWhole(bytes) {
   let startMs = performance.now();
-  for (let from = 0; from !== undefined; ) {
-    const cut = cutLines(bytes, from, linesAtOnce);
-    add(cut);
-    from = cut.at(-1)?.endByte;
+  for (const { lines: added, endByte } of cutLines(bytes)) {
+    add(added);
+    place = endByte;
     if (performance.now() - startMs < frameMs) continue;
     await new Promise((resolve) => setTimeout(resolve));
     startMs = performance.now();
@@ -284,7 +283,7 @@ function connect() {
   known = new Map(lastOf);
   // Containers are read side by side, so one may be behind: what is known comes twice, and is left out.
   const overlap = () => new Date(Date.parse(String(place)) - overlapMs).toISOString();
-  const from = typeof place === "string" ? overlap() : (place ?? lines.at(-1)?.endByte);
+  const from = typeof place === "string" ? overlap() : place;
   const query = from === undefined ? "" : `?${section.dataset.log ? "from" : "since"}=${from}`;
   source = new EventSource(section.dataset.events + query);
   source.addEventListener("open", () => showConnection(true));
@@ -306,7 +305,7 @@ function take({ event, line, endByte, printedAt = null, deployment, container, s
     place = endByte ?? printedAt ?? place;
     const shown = event === "line" ? `| ${line.slice(line.lastIndexOf("\r") + 1)}` : "";
     const text = container ? `${container} ${shown || (detail ?? `has ${state}`)}` : line;
-    waiting.push({ text, endByte, printedAt });
+    waiting.push({ text, printedAt });
     // For the next frame: a script may print thousands at once. A tab in the background has no frames.
     if (waiting.length > 1) return;
     if (document.visibilityState === "visible") requestAnimationFrame(addWaiting);

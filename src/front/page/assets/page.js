@@ -57,20 +57,17 @@ const units = [
 ];
 
 function showTimes() {
-  for (const time of timesOf("data-ago")) {
-    const ms = Date.now() - Date.parse(time.dateTime);
+  const nowMs = Date.now();
+  for (const time of document.querySelectorAll("time")) {
+    const { ago, since } = time.dataset;
+    if (since) time.textContent = lasted(Math.max(0, nowMs - Date.parse(since)));
+    if (ago === undefined) continue;
+    const ms = nowMs - Date.parse(time.dateTime);
     const [name, length] = units.find(([, , from]) => ms >= from) ?? [];
     const count = Math.max(1, Math.round(ms / length));
     time.textContent = name ? `${count} ${name}${count === 1 ? "" : "s"} ago` : "just now";
     time.title = new Date(time.dateTime).toLocaleString();
   }
-  for (const time of timesOf("data-since"))
-    time.textContent = lasted(Math.max(0, Date.now() - Date.parse(time.dataset.since)));
-}
-
-/** @returns {NodeListOf<HTMLTimeElement>} */
-function timesOf(attribute) {
-  return document.querySelectorAll(`time[${attribute}]`);
 }
 
 /** How long something took: `0.4 s`, `18 s`, `4 min 10 s`. */

@@ -135,20 +135,16 @@ function cancelAction(deployment: DeploymentJson): VisitorAction {
 
 function rollbackAction(deployment: DeploymentJson, project: ProjectJson): VisitorAction {
   const { id, project: name } = deployment;
-  const common = { id: "rollback", path: callPath("rollback", { project: name }), isDangerous: true };
-  if (isLive(deployment, project))
-    return {
-      ...common,
-      label: "Roll back",
-      question: `Go back to the version before?`,
-      consequence: `The version of ${name} before this one gets the requests again.`,
-    };
+  const isPresent = isLive(deployment, project);
+  const wanted = isPresent ? "The version before this one" : `“${titleOf(deployment)}”`;
   return {
-    ...common,
-    values: { version: String(id) },
-    label: "Roll back to this",
-    question: `Go back to ${shortCommit(shownCommit(deployment))}?`,
-    consequence: `“${titleOf(deployment)}” of ${name} gets the requests again. A later push goes forward.`,
+    id: "rollback",
+    path: callPath("rollback", { project: name }),
+    values: isPresent ? {} : { version: String(id) },
+    label: isPresent ? "Roll back" : "Roll back to this",
+    question: `Go back to ${isPresent ? "the version before" : shortCommit(shownCommit(deployment))}?`,
+    consequence: `${wanted} of ${name} gets the requests again. A later push goes forward.`,
+    isDangerous: true,
   };
 }
 
