@@ -120,41 +120,25 @@ async function showPlan(setup: Setup, env: NodeJS.ProcessEnv): Promise<void> {
   say(`Remote    ${from}`, indent);
   say(`Server    ${place.files.path}${state}`, indent);
   print("", `In ${place.files.path}, for all projects of this server:`);
-  printStates(serverFiles);
-  print("", `In ${root}:`);
-  printStates(checkoutFiles);
-  await printDifferences([...serverFiles, ...checkoutFiles], env);
+  await printChanges(serverFiles, env);
+  print(`In ${root}:`);
+  await printChanges(checkoutFiles, env);
 }
 
-/** Prints what happens to each file, with the difference for those that are changed. */
+/**
+ * Prints what happens to each file, with the difference for those that are changed, without values that must not be shown: if
+ * only those change, no difference is left.
+ */
 export async function printChanges(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
-  printStates(files);
-  await printDifferences(files, env);
-}
-
-function printStates(files: readonly PlannedFile[]): void {
   const width = Math.max(...files.map(({ name }) => name.length));
   for (const { state, name, purpose } of files)
     print(`${(state === "right" ? "is right" : state).padEnd(8)}  ${name.padEnd(width)}  ${purpose}`);
-}
-
-async function printDifferences(files: readonly PlannedFile[], env: NodeJS.ProcessEnv): Promise<void> {
-  const changed = files.filter(({ state }) => state === "changed");
-  for (const file of changed) print(`\n${await changeText(file, env)}`);
+  for (const { state, name, before, text, shown = (all: string) => all } of files) {
+    if (state !== "changed") continue;
+    const difference = await diffTexts(name, shown(before ?? ""), shown(text), { env });
+    print("", difference || `${name}: a secret in it is replaced, or git cannot show the difference.`);
+  }
   print("");
-}
-
-/** Without values that must not be shown: if only those change, no difference is left. */
-async function changeText(
-  { name, before, text, ...file }: PlannedFile,
-  env: NodeJS.ProcessEnv,
-): Promise<string> {
-  const shown = file.shown ?? ((all: string) => all);
-  const difference = await diffTexts(name, shown(before ?? ""), shown(text), { env });
-  if (difference === "") return `${name}: a secret in it is replaced.`;
-  return (
-    difference ?? `${name} would get another text. The difference cannot be shown, because git diff failed.`
-  );
 }
 
 /** New files need no question, existing ones are changed only if the person agrees. */

@@ -82,10 +82,15 @@ export interface SignedRequest {
   readonly body: string;
 }
 
-/** The mark of a dry run is the last member of the signed body. */
-function signedPush({ secret, isDryRun }: SendRequest, head: RepositoryHead): SignedRequest {
-  const mark = isDryRun ? { hotpush: { dryRun: true } } : {};
-  return signed("push", { ...pushPayload(head), ...mark }, secret);
+/**
+ * GitHub's push. Before and after are the same commit: no step from one commit to another is claimed, so it is deployed
+ * however often it is sent. Nobody is named as the pusher, because nobody pushed. The mark of a dry run is its last member.
+ */
+function signedPush({ secret, isDryRun }: SendRequest, { ref, commit, repository }: RepositoryHead) {
+  // The time makes it another delivery each time.
+  const head_commit = { id: commit, timestamp: new Date().toISOString() };
+  const push = { ref, before: commit, after: commit, repository: { full_name: repository }, head_commit };
+  return signed("push", { ...push, ...(isDryRun && { hotpush: { dryRun: true } }) }, secret);
 }
 
 /** Signs as GitHub does: Hotpush takes that signature with every secret. */
@@ -107,27 +112,12 @@ function post(url: URL, request: SignedRequest): Promise<DeliveryReply> {
 
 const pingPayload = { zen: "Keep it logically awesome.", hook_id: 1, hook: { events: ["push"] } };
 
-/**
- * GitHub's push. Before and after are the same commit: no step from one commit to another is claimed, so it is deployed
- * however often it is sent. Nobody is named as the pusher, because nobody pushed.
- */
-function pushPayload({ ref, commit, subject, author, repository }: RepositoryHead) {
-  return {
-    ref,
-    before: commit,
-    after: commit,
-    repository: { full_name: repository },
-    head_commit: { id: commit, message: subject, timestamp: new Date().toISOString(), author },
-  };
-}
-
 /** The newest commit of a repository's main branch, as a push reports it. */
 export interface RepositoryHead {
   readonly ref: string;
   readonly commit: string;
   /** First line of the commit's message. */
   readonly subject: string;
-  readonly author: { readonly name: string; readonly email: string };
   /** `owner/name` as the host's payload has it, from the remote's URL; from the directory's name if there is none. */
   readonly repository: string;
 }
@@ -137,12 +127,12 @@ async function readHead({ directory, branch, host }: SendSettings): Promise<Repo
   const names = branch === null ? branches : [branch];
   for (const ref of ["heads", "remotes/origin"].flatMap((at) => names.map((name) => `refs/${at}/${name}`))) {
     // Without a signature: the settings of the checkout name the program that verifies one.
-    const format = "--format=%H%x1f%an%x1f%ae%x1f%s";
+    const format = "--format=%H %s";
     const found = await git(directory, "log", "-1", "--no-show-signature", format, ref, "--");
     if (found === null) continue;
-    const [commit = "", name = "", email = "", subject = ""] = found.split("\x1f");
+    const [commit = "", subject = ""] = found.split(/ (.*)/s);
     const repository = await repositoryName(directory, host);
-    return { ref: `refs/heads/${basename(ref)}`, commit, subject, author: { name, email }, repository };
+    return { ref: `refs/heads/${basename(ref)}`, commit, subject, repository };
   }
   throw new CommandError(
     `git finds no commit of ${names.join(" or ")} in ${directory}, and no other branch is deployed. Run this in the checkout of your project, as its owner.`,
