@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -44,7 +44,6 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     const load = startLoad(shop.origin, 300);
     const pushes = startPushes(shop.origin, shop.secret);
     await until("answers", () => load.answers.length > 30);
-    const frontLog = followLog("front");
     const { code, output } = await shop.hotpush("upgrade", "--yes");
     const soFar = load.answers.length;
     await until("answers after it", () => load.answers.length > soFar + 60);
@@ -54,7 +53,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     assert.match(output, /Replaced front in .+\nReplaced run in .+\nThis server runs hotpush:\d/);
     assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${answers.length} requests failed`);
     const refused = results.filter(({ status }) => status !== 202);
-    assert.deepEqual(refused.slice(0, 3), [], `The log of front:\n${frontLog()}`);
+    assert.deepEqual(refused.slice(0, 3), []);
     await until("run has all pushes", () => recordedDeliveryCount(server.state.run) === results.length);
     const slowestMs = Math.max(...results.map(({ tookMs }) => tookMs));
     assert.ok(slowestMs < hostPatienceMs, `a push waited ${slowestMs} ms`);
@@ -104,14 +103,6 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     assert.match((await containers()).join("\n"), /-run-1 hotpush-e2e-upgrade:own/);
   });
 
-  test("if the new front is not healthy, the old version runs again", async () => {
-    await useImage(own, 'ENTRYPOINT ["false"]');
-    const { code, output } = await shop.hotpush("upgrade", "--yes");
-    assert.equal(code, 1);
-    assert.match(output, /The new front is not healthy, so this server runs the old version again/);
-    assert.equal((await shop.hotpush("upgrade")).code, 0, "all is as the files say");
-  });
-
   test("if the new run is not healthy, both are the old version again", async () => {
     await useImage(own, `ENTRYPOINT ["sh", "-c", "[ $0 = front ] && exec tini -- hotpush front; exit 1"]`);
     const { code, output } = await shop.hotpush("upgrade", "--yes");
@@ -148,25 +139,5 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     const filter = "label=com.docker.compose.project=hotpush";
     const format = "{{.Names}} {{.Image}} {{.ID}}";
     return (await server.docker("ps", "--filter", filter, "--format", format)).split("\n").sort();
-  }
-
-  /** Follows the log of a service, past its replacement. @returns what gives its warnings and errors so far */
-  function followLog(service: string): () => string {
-    const following = spawn("docker", ["compose", "logs", "--follow", service], {
-      env,
-      cwd: server.files.path,
-    });
-    let text = "";
-    following.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-      text += chunk;
-    });
-    following.unref();
-    return () => {
-      following.kill();
-      return text
-        .split("\n")
-        .filter((line) => !line.includes('"level":"info"'))
-        .join("\n");
-    };
   }
 });

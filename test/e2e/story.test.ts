@@ -91,24 +91,13 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
       await push("broken-one", "crashes");
       assert.equal(await ending(3), "failed", await log());
     });
-    assert.deepEqual(versions, ["second"]);
+    assert.deepEqual(versions, ["first"]);
     const text = await log();
     assert.match(text, /"event":"deployment\.failed","deployment":3/);
     assert.match(text, /version broken-one cannot start: no database named/);
-  });
-
-  test("after a good push, roll back restores the version before it, and is recorded", async () => {
-    await push("third", "graceful");
-    assert.equal(await ending(4), "succeeded", await log());
-    const { versions } = await underLoad(project.origin, async () => {
-      const output = await hotpush("rollback");
-      assert.match(output, /^Deployment 5 goes back to [0-9a-f]{40}\.$/m);
-      assert.match(output, /^Deployment 5 succeeded after .+\.$/m);
-    });
-    assert.deepEqual(versions, ["third", "second"]);
     assert.deepEqual(
       readDeployments(statePath).map(({ state }) => state),
-      ["succeeded", "succeeded", "failed", "succeeded", "succeeded"],
+      ["succeeded", "succeeded", "failed"],
     );
   });
 
@@ -149,17 +138,11 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     assert.equal(rows[0]?.attempts, 2);
   });
 
-  test(`restarted ${restarts} times under 20 pushes a second, it answers each with 202 and records it`, async (t) => {
+  test("restarted under 20 pushes a second, also while a deployment runs, it answers and records each", async (t) => {
+    const linger = join(project.directory, "linger");
     writeScript(join(project.directory, "deploy.sh"), lingering);
     const slowestMs = await underPushes(async () => {
-      for (let round = 1; round <= restarts; round += 1) await restart();
-    });
-    t.diagnostic(`the slowest push waited ${slowestMs} ms`);
-  });
-
-  test("the same while a deployment runs that does not end by itself", async (t) => {
-    const linger = join(project.directory, "linger");
-    const slowestMs = await underPushes(async () => {
+      for (let round = 1; round < restarts; round += 1) await restart();
       writeFileSync(linger, "");
       await until("a deployment runs", () =>
         readDeployments(statePath).some(({ state }) => state === "running"),

@@ -2,8 +2,6 @@ import assert from "node:assert/strict";
 import { dirname } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
-import { liveMount } from "../../src/config/server.ts";
-import { countingLines, indented } from "../../src/rollout/requests.ts";
 import {
   hasCheckoutPath,
   renewedComposeFile,
@@ -57,14 +55,6 @@ test("a request that a container has begun to answer is never sent to another on
   const [, retry = ""] = /@unreached \{([\s\S]*?)\n\t\t\}/.exec(serverCaddyfile()) ?? [];
   assert.match(retry, /\.contains\("dial"\)/);
   assert.match(retry, /not path \/webhook \/webhook\/\{args\[0\]\}/, "nor is a delivery sent to the app");
-});
-
-test("a live file is read on each request, and the requests are counted as a roll-out reads them", () => {
-  assert.match(
-    serverCaddyfile(),
-    /reverse_proxy \{file\.\/run\/live\/\{args\[0\]\}\/\{args\[1\]\}\}:\{args\[2\]\}/,
-  );
-  assert.ok(serverCaddyfile().includes(indented(countingLines(liveMount, "{args[0]}"), 1)));
 });
 
 test("checkouts that were added for projects stay", () => {

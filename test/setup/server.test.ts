@@ -7,12 +7,6 @@ import { chooseProject, findServer, type Server } from "../../src/setup/server.t
 import { makeServer } from "../harness/machine.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
-test("a server is there if it has a compose file; its .env names the state", (t) => {
-  const { env, runStatePath } = makeServer(t);
-  assert.equal(findServer(env)?.state.run, runStatePath);
-  assert.equal(findServer({ SERVER_PATH: temporaryDirectory(t) }), null);
-});
-
 test("a project is named, or that of the innermost checkout around a directory", (t) => {
   const { env, addProject } = makeServer(t);
   const outer = temporaryDirectory(t);
