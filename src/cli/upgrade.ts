@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import { serverCommands, serverServices } from "#config/server";
-import { formatDuration } from "#config/values";
 import { connectEngine, isInContainer } from "#platform/docker/engine";
 import { findServer } from "#setup/server";
 import type { ServerContext } from "#setup/start";
@@ -69,7 +68,7 @@ const events: UpgradeEvents = {
     const names = running.map(({ id, project }) => `${id} of ${project}`).join(", ");
     say(`Waiting for deployment ${names}; no other starts. Ctrl-C changes nothing.`);
   },
-  onReplaced: (services, tookMs) => print(`Replaced ${services.join(" and ")} in ${formatDuration(tookMs)}.`),
+  onReplaced: (services) => print(`Replaced ${services.join(" and ")}.`),
 };
 
 function wentBackText({ server }: ServerContext, { service, unrecovered }: WentBack): string {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
-import { type GitHost, isGitHost } from "#config/git-hosts";
+import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
 import { untilRight } from "#platform/async";
@@ -43,7 +43,7 @@ import { hasOwnCertificate, placesIn, planPage, refuseTakenNames, siteText, want
 import {
   buildOwnImage,
   findOutdated,
-  hasOwnImage,
+  findOwnImage,
   holdDeployments,
   ownImage,
   type ServerContext,
@@ -127,7 +127,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     );
   const { hostname } = payloadUrl;
   const { HOTPUSH_GIT_HOST: formerHost = "" } = known;
-  const host = given.host ?? (isGitHost(formerHost) ? formerHost : project.host);
+  const host = given.host ?? (isGitHost(formerHost) ? formerHost : remote && gitHostOf(remote));
 
   const { sitesPath, projectsPath } = place.files;
   const site = readIfThere(join(sitesPath, `${name}.caddy`)) ?? "";
@@ -158,11 +158,9 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const { PAGE_URL } = place.env;
   return {
     project,
-    branch,
     /** Of the project on the server. */
     name,
     place,
-    plan,
     /** Where the git host and visitors reach it. */
     payloadUrl,
     host,
@@ -207,7 +205,8 @@ async function buildMissingImage(setup: Setup, env: NodeJS.ProcessEnv): Promise<
   const { HOTPUSH_IMAGE = ownImage } = setup.place.env;
   if (HOTPUSH_IMAGE !== ownImage) return;
   const present = await listContainers(servicesOf(setup, env).engine, serverComposeProject, run);
-  if (!(await hasOwnImage(env, present.length > 0))) await buildOwnImage(env);
+  const image = await findOwnImage(env);
+  if (image === null || (present.length === 0 && !image.isOfTheseSources)) await buildOwnImage(env);
 }
 
 /** The server as it is now: the plan was made before its files were written. */

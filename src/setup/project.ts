@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { type GitHost, gitHostOf, siteBehind } from "#config/git-hosts";
+import { type GitHost, siteBehind } from "#config/git-hosts";
 import { secretFault } from "#config/secret";
 import { isProjectName, projectNetwork, reservedNames, serviceAlias } from "#config/server";
 import { type Branch, branches, type Environment } from "#config/settings";
@@ -44,8 +44,6 @@ export interface SetupProject {
   readonly remoteUrl: string | null;
   /** null if there is no remote, or it is a path on this machine. */
   readonly remote: GitRemote | null;
-  /** null if the remote's name does not show it. */
-  readonly host: GitHost | null;
   /** The present variables of `.env`. */
   readonly env: Environment;
   /** The project's own compose files, absolute, in order. */
@@ -64,7 +62,7 @@ export async function findProject(directory: string): Promise<SetupProject> {
   const env: Environment = parseEnv(readIfThere(join(root, ".env")) ?? "");
   const composeFiles = findComposeFiles(root, env);
   refuseOtherDirectory(root, env, composeFiles);
-  return { root, remoteUrl, remote, host: remote && gitHostOf(remote), env, composeFiles };
+  return { root, remoteUrl, remote, env, composeFiles };
 }
 
 async function findRoot(directory: string): Promise<string> {
@@ -110,12 +108,10 @@ export function parseRemoteUrl(url: string): GitRemote | null {
   return { hostname, path: plain, origin: `https://${hostname}` };
 }
 
-/** The branch that the HEAD of `origin` names; if the remote does not answer, the one that `git clone` found. */
+/** The branch that the HEAD of `origin` names; null if it is another one, or the remote does not answer. */
 export async function readRemoteBranch(directory: string): Promise<Branch | null> {
   const answer = await git(directory, "ls-remote", "--symref", "--", "origin", "HEAD");
-  const [, name] = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(answer ?? "") ?? [];
-  const cloned = name ?? (await git(directory, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"));
-  const head = cloned?.replace(/^refs\/remotes\/origin\//, "");
+  const [, head] = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(answer ?? "") ?? [];
   return branches.find((branch) => branch === head) ?? null;
 }
 
@@ -308,36 +304,26 @@ export async function planCheckoutFiles(
   const list = namingFiles([...composeFiles, join(root, ownComposeFile)], env);
   const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
   const ignored = `/${ownComposeFile}\n/.env\n`;
-  const wanted: readonly WantedFile[] = [
-    {
-      name: "deploy.sh",
-      mode: 0o755,
-      purpose: "pulls, builds, replaces, checks; yours to change",
-      make: (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
-    },
-    {
-      name: ownComposeFile,
-      mode: null,
-      purpose: "your services as Caddy reaches them",
-      make: () => overrideText,
-    },
-    {
-      name: ".env",
-      mode: null,
-      purpose: `adds ${ownComposeFile} to your compose file`,
-      make: (before) => withSettings(before ?? "", settings),
-      shown: (text) => withoutOtherValues(text, settings),
-    },
-    {
-      // Because .gitignore belongs to the repository.
-      name: ".git/info/exclude",
-      mode: null,
-      purpose: `${ownComposeFile} and .env: this machine's alone`,
-      make: (before) =>
-        before?.includes(ignored) ? before : `${before?.trimEnd() ?? ""}\n${ignored}`.trimStart(),
-    },
-  ];
-  return wanted.map((file) => planFile(root, file));
+  const rows = [
+    [
+      "deploy.sh",
+      "pulls, builds, replaces, checks; yours to change",
+      (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
+    ],
+    [ownComposeFile, "your services as Caddy reaches them", () => overrideText],
+    [".env", `adds ${ownComposeFile} to your compose file`, (before) => withSettings(before ?? "", settings)],
+    // Because .gitignore belongs to the repository.
+    [
+      ".git/info/exclude",
+      `${ownComposeFile} and .env: this machine's alone`,
+      (before) => (before?.includes(ignored) ? before : `${before?.trimEnd() ?? ""}\n${ignored}`.trimStart()),
+    ],
+  ] satisfies readonly (readonly [string, string, WantedFile["make"]])[];
+  const shown = (text: string) => withoutOtherValues(text, settings);
+  return rows.map(([name, purpose, make]) => {
+    const mode = name === "deploy.sh" ? 0o755 : null;
+    return planFile(root, { name, mode, purpose, make, ...(name === ".env" && { shown }) });
+  });
 }
 
 const header = `# Written by \`hotpush init\`; running that again keeps it up to date. Your compose file stays as it is.

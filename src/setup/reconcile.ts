@@ -52,7 +52,7 @@ const looksPerRenewal = 5;
 export function startReconciling(options: ReconcileOptions) {
   const { files, livePath, engine, projects, stopping, log } = options;
   const faults = new Map<Subject, string>();
-  const loadChanges = followCaddyFiles({ files, livePath, pause: (ms) => pause(ms, stopping) });
+  const loadChanges = followCaddyFiles(options, (ms) => pause(ms, stopping));
   let looks = 0;
 
   async function look(): Promise<void> {
@@ -125,10 +125,6 @@ function sitePath({ sitesPath }: ServerFiles, project: string): string {
   return join(sitesPath, `${project}.caddy`);
 }
 
-export interface CaddyFilesOptions extends Pick<ReconcileOptions, "files" | "livePath"> {
-  readonly pause: (ms: number) => Promise<void>;
-}
-
 /** Caddy starts and reads its files within so many looks. */
 const patienceLooks = 5;
 
@@ -140,9 +136,9 @@ const patienceLooks = 5;
  * cannot be read
  */
 export function followCaddyFiles(
-  options: CaddyFilesOptions,
+  { files, livePath }: Pick<ReconcileOptions, "files" | "livePath">,
+  wait: (ms: number) => Promise<void>,
 ): (caddies: readonly CaddyContainer[]) => Promise<string | null> {
-  const { files } = options;
   let seen = "";
   let loaded = "";
   let unanswered = 0;
@@ -160,7 +156,7 @@ export function followCaddyFiles(
     // A new container has read the files itself. Loading them again changes nothing, but brings its answer.
     seen = [...caddies.map(({ id }) => id), ...stamps].join("\n");
     if (seen !== before || seen === loaded) return fault;
-    const answer = await load(readFileSync(files.caddyfile, "utf8"), options);
+    const answer = await load(readFileSync(files.caddyfile, "utf8"), livePath, wait);
     unanswered = answer === null ? unanswered + 1 : 0;
     if (unanswered > patienceLooks)
       fault = `Caddy does not answer. Its log says why. See: ${serverCommands(files).logsOf(serverServices.caddy)}`;
@@ -187,7 +183,11 @@ const answerTimeoutMs = 60_000;
  * Caddy replaces its servers with new ones, and Go's HTTP server then closes its kept connections, even if a request is just on
  * its way. So clients are asked before, with the header `Connection: close`, to close them: sites read the file `closing`.
  */
-async function load(text: string, { livePath, pause: wait }: CaddyFilesOptions): Promise<HttpAnswer | null> {
+async function load(
+  text: string,
+  livePath: string,
+  wait: (ms: number) => Promise<void>,
+): Promise<HttpAnswer | null> {
   writeClosing(livePath, "yes");
   try {
     await wait(closingMs);

@@ -180,12 +180,13 @@ export const sources: readonly string[] = [
   "dist",
 ];
 
-/** Whether an image of this version is on this machine, built from these very sources or, if they may differ, from any. */
-export async function hasOwnImage(env: NodeJS.ProcessEnv, mayDiffer = false): Promise<boolean> {
-  const format = `{{index .Config.Labels "${sourcesLabel}"}}`;
+/** Which image of this version is on this machine. */
+export async function findOwnImage(env: NodeJS.ProcessEnv) {
+  const format = `{{.Architecture}} {{index .Config.Labels "${sourcesLabel}"}}`;
   const argv = ["docker", "image", "inspect", "--format", format, ownImage] as const;
   const found = await outputOf(argv, { env, timeoutMs: inspectTimeoutMs });
-  return mayDiffer ? found !== null : found === sourcesDigest();
+  const [architecture, sources] = found?.split(" ") ?? [];
+  return found === null ? null : { architecture, isOfTheseSources: sources === sourcesDigest() };
 }
 
 /**

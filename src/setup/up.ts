@@ -4,7 +4,7 @@ import { parseEnv } from "node:util";
 import type { HostedRepository } from "#config/git-hosts";
 import type { Environment } from "#config/settings";
 import { compareVersions, neededCompose } from "#platform/compose";
-import { type Argv, outputOf } from "#platform/run-command";
+import type { Argv } from "#platform/run-command";
 import { openSsh, remoteCommandLine, type SshConnection, sshFailed } from "#platform/ssh";
 import { CommandError } from "#problems";
 import type { SignedRequest } from "#send/send";
@@ -13,7 +13,7 @@ import { needsKey } from "./clone.ts";
 import type { ConnectScreen } from "./connect.ts";
 import { hostApis } from "./host-apis.ts";
 import { askFromOutside } from "./outside.ts";
-import { ownImage, ownRoot, sources, sourcesDigest, sourcesLabel } from "./start.ts";
+import { findOwnImage, ownImage, ownRoot, sources, sourcesDigest, sourcesLabel } from "./start.ts";
 
 /** What is set up, and where. */
 export interface UpPlan {
@@ -313,7 +313,8 @@ async function installHotpush(context: Context): Promise<void> {
   const pack: Argv = ["env", "COPYFILE_DISABLE=1", "tar", "-cf", "-", "-C", ownRoot, ...names];
   await run(context, ["tar", "-xf", "-", "-C", fresh], { input: pack });
   const label = `${sourcesLabel}=${sourcesDigest()}`;
-  if (await hasImageFor(facts.architecture, env))
+  const image = await findOwnImage(env);
+  if (image?.isOfTheseSources && image.architecture === facts.architecture)
     await run(context, ["docker", "load", "--quiet"], { input: ["docker", "save", ownImage] });
   else await run(context, ["docker", "build", "--tag", ownImage, "--label", label, fresh]);
   const take =
@@ -323,13 +324,6 @@ async function installHotpush(context: Context): Promise<void> {
     'rm -rf "$1.old"; [ ! -e "$1" ] || mv "$1" "$1.old"; mv "$2" "$1"; ln -sfn "$1/bin/hotpush" /usr/local/bin/hotpush';
   await run(context, ["sh", "-ec", put, "sh", home, fresh]);
   if (hotpush !== "") await run(context, ["hotpush", "upgrade", "--yes"]);
-}
-
-/** Whether this machine's Docker has the image of these very sources, for the processor of the server. */
-async function hasImageFor(architecture: string, env: NodeJS.ProcessEnv): Promise<boolean> {
-  const format = `{{.Architecture}} {{index .Config.Labels "${sourcesLabel}"}}`;
-  const found = await outputOf(["docker", "image", "inspect", "--format", format, ownImage], { env });
-  return found === `${architecture} ${sourcesDigest()}`;
 }
 
 function checkoutOf(name: string): string {

@@ -7,7 +7,7 @@ import { renewedFiles } from "./server-files.ts";
 import {
   buildOwnImage,
   findOutdated,
-  hasOwnImage,
+  findOwnImage,
   holdDeployments,
   type OnWaiting,
   ownImage,
@@ -29,7 +29,7 @@ export async function planUpgrade(context: ServerContext) {
   const isOwn = /^hotpush:[^/]+$/.test(env.HOTPUSH_IMAGE ?? "");
   const image = isOwn ? ownImage : (env.HOTPUSH_IMAGE ?? ownImage);
   const planned = renewedFiles(image).map((file) => planFile(files.path, file));
-  const isBuilt = image === ownImage && !(await hasOwnImage(context.env));
+  const isBuilt = image === ownImage && !(await findOwnImage(context.env))?.isOfTheseSources;
   const outdated = await findOutdated(context, planned[0]?.text ?? "", image);
   // Before the image is built, its name may still be that of the one that runs.
   const isReplaced = (one: string) => outdated.includes(one) || (isBuilt && one !== serverServices.caddy);
@@ -51,7 +51,7 @@ export function copiedFiles({ files }: PlannedUpgrade): readonly PlannedFile[] {
 
 export interface UpgradeEvents {
   readonly onWaiting: OnWaiting;
-  readonly onReplaced: (services: readonly string[], tookMs: number) => void;
+  readonly onReplaced: (services: readonly string[]) => void;
 }
 
 /** The new container of a service is not healthy. */
@@ -108,10 +108,9 @@ async function replaceOutdated(
   const isRun = (one: string) => one === serverServices.run;
   // The new `run` knows nothing of the hold, and its roll-outs need Caddy, so it comes last.
   for (const services of [outdated.filter((one) => !isRun(one)), outdated.filter(isRun)]) {
-    const startMs = performance.now();
     const failure = await startServices(context, services);
     if (failure !== null) return failure;
-    if (services.length > 0) onReplaced(services, performance.now() - startMs);
+    if (services.length > 0) onReplaced(services);
   }
   return null;
 }

@@ -111,33 +111,26 @@ export function payloadName(path: string, host: GitHost | null): string {
   return host === "gitness" ? path.replace(/^git\//, "") : path;
 }
 
-/** A form with the value of each field. */
-export interface WebhookForm extends Pick<FormRow, "way" | "checks" | "afterwards" | "makesSecret"> {
-  /** The host's own name. */
-  readonly host: string;
-  /** The URL of the form, or null if the remote is not known. */
-  readonly address: string | null;
-  readonly fields: readonly (readonly [label: string, value: string])[];
-}
-
 /**
- * The form of `host`; its address needs a `remote`.
+ * The form of `host`, with the value of each field.
  *
+ * @param remote null: it is not known, and so neither is the form's address
  * @param values the URL that the host sends to; and the secret, or a text that says where it is
  */
 export function webhookForm(
   host: GitHost,
   remote: GitRemote | null,
   values: { readonly payloadUrl: string; readonly secret: string },
-): WebhookForm {
+) {
   const { page, fields, ...row } = forms[host];
   const filledIn = (value: string) =>
     value === url ? values.payloadUrl : value === secret ? values.secret : value;
   return {
     ...row,
+    /** The host's own name. */
     host: gitHosts[host].title,
     address: remote && addressOf(page, remote),
-    fields: Object.entries(fields).map(([label, value]) => [label, filledIn(value)]),
+    fields: Object.entries(fields).map(([label, value]) => [label, filledIn(value)] as const),
   };
 }
 

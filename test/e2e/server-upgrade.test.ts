@@ -50,7 +50,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     const results = await pushes.stop();
     const { answers, failures } = await load.stop();
     assert.equal(code, 0, output);
-    assert.match(output, /Replaced front in .+\nReplaced run in .+\nThis server runs hotpush:\d/);
+    assert.match(output, /Replaced front\.\nReplaced run\.\nThis server runs hotpush:\d/);
     assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${answers.length} requests failed`);
     const refused = results.filter(({ status }) => status !== 202);
     assert.deepEqual(refused.slice(0, 3), []);
@@ -107,7 +107,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     await useImage(own, `ENTRYPOINT ["sh", "-c", "[ $0 = front ] && exec tini -- hotpush front; exit 1"]`);
     const { code, output } = await shop.hotpush("upgrade", "--yes");
     assert.equal(code, 1);
-    assert.match(output, /Replaced front in .+\n.*The new run is not healthy, so this server runs the old/s);
+    assert.match(output, /Replaced front\.\n.*The new run is not healthy, so this server runs the old/s);
     assert.equal((await shop.hotpush("upgrade")).code, 0, "both are as the files say");
     await startDeployment();
     endDeployment();

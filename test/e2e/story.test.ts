@@ -91,7 +91,7 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
       await push("broken-one", "crashes");
       assert.equal(await ending(3), "failed", await log());
     });
-    assert.deepEqual(versions, ["first"]);
+    assert.deepEqual(versions, ["second"]);
     const text = await log();
     assert.match(text, /"event":"deployment\.failed","deployment":3/);
     assert.match(text, /version broken-one cannot start: no database named/);
@@ -102,6 +102,8 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
   });
 
   test("prune keeps the serving image, and as many good ones as --keep says", async () => {
+    await push("third", "graceful");
+    assert.equal(await ending(4), "succeeded", await log());
     const before = await images();
     assert.ok(before.length > 1, before.join());
     await underLoad(project.origin, async () => {

@@ -42,7 +42,7 @@ async function startCaddy(t: TestContext) {
   });
   const closing = () => readFileSync(join(livePath, "closing"), "utf8");
   const listen = () => listenAt(t, server, join(livePath, "admin.sock"));
-  const look = followCaddyFiles({ files, livePath, pause: async () => {} });
+  const look = followCaddyFiles({ files, livePath }, async () => {});
   return { files, loaded, look, closing, listen };
 }
 
