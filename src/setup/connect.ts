@@ -6,13 +6,19 @@ import {
   parseHostedRepository,
   statusHosts,
 } from "#config/git-hosts";
-import type { Secret } from "#config/secret";
 import { untilRight } from "#platform/async";
 import { parseGitRemoteUrl } from "#platform/git";
 import { hasSucceeded } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { readSendSettings, type SendSettings, send } from "#send/send";
-import { askRemote, deployKeyTitle, giveDeployKey, readDeployKey, removeDeployKey } from "./deploy-key.ts";
+import {
+  type AccessScreen,
+  askRemote,
+  deployKeyTitle,
+  giveDeployKey,
+  readDeployKey,
+  removeDeployKey,
+} from "./clone.ts";
 import {
   deliveryText,
   failedOf,
@@ -53,14 +59,9 @@ export interface Connection extends SendSettings {
   readonly hasChecks: boolean;
 }
 
-export interface ConnectScreen {
-  /** Gets the token; null: there is none. */
-  readonly readToken: (repository: HostedRepository, needs: string) => Promise<Secret | null>;
-  /** Shows what a person types into the host's form instead. */
+export interface ConnectScreen extends AccessScreen {
+  /** Shows what a person types into the host's form instead of a token. */
   readonly showForm: (connection: Connection) => void;
-  /** Shows a line that a person copies. */
-  readonly showKey: (key: string) => void;
-  readonly say: (text: string) => void;
 }
 
 /**

@@ -130,29 +130,29 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const host = given.host ?? (isGitHost(formerHost) ? formerHost : remote && gitHostOf(remote));
 
   const { sitesPath, projectsPath } = place.files;
-  const site = readIfThere(join(sitesPath, `${name}.caddy`)) ?? "";
+  const former = readIfThere(join(sitesPath, `${name}.caddy`)) ?? "";
   const options = {
     name: hostname,
     // Those of the command line count more.
-    places: [...placesIn(site, formerUrl?.hostname ?? hostname, hostname), ...(given.at ?? [])],
+    places: [...placesIn(former, formerUrl?.hostname ?? hostname, hostname), ...(given.at ?? [])],
     caddyPorts: Object.values(place.ports),
     answers: await askPublishedPorts(services),
   };
   const proposed = planServed(services, options);
   const answers: GivenPlace[] = [];
   if (ask.askServed !== null)
-    for (const question of questionsOf(options.places, proposed)) answers.push(await ask.askServed(question));
+    for (const question of questionsOf(proposed)) answers.push(await ask.askServed(question));
   const plan = planServed(services, { ...options, places: [...options.places, ...answers] });
   const newPage = given.page ?? null;
   refuseTakenNames(sitesPath, name, plan, { name: hostname, page: newPage });
 
   const page = newPage && planPage(newPage, place);
-  const siteOptions = { project: name, name: hostname, hasCertificate: hasOwnCertificate(payloadUrl, place) };
+  const site = siteText(plan, name, hostname, hasOwnCertificate(payloadUrl, place));
   const serverFiles = [
     ...serverWideFiles(place, project, page ? [page.setting] : []),
     ...(page === null ? [] : [page.site]),
     projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
-    wantedSite(name, "its addresses", siteText(plan, siteOptions)),
+    wantedSite(name, "its addresses", site),
   ].map((file) => planFile(place.files.path, file));
   const settingsFile = join(projectsPath, `${name}.env`);
   const { PAGE_URL } = place.env;
@@ -216,9 +216,13 @@ function servicesOf({ place }: Setup, env: NodeJS.ProcessEnv): ServerContext {
 
 /** Gives those of `services` a new container that do not run as the files say, or are not healthy. */
 async function replace(setup: Setup, env: NodeJS.ProcessEnv, services: readonly string[]): Promise<void> {
-  const outdated = (await outdatedServices(setup, env)).filter((one) => services.includes(one));
-  if (outdated.length > 0) progress(`Starting ${outdated.join(", ")} in ${setup.place.files.path}.`);
   const context = servicesOf(setup, env);
+  // A user that was added to the system after `run` was started, and owns the checkout.
+  const { uid, gid } = statSync(setup.project.root);
+  const isOwnerNew = readUser(uid, gid).name !== null && !(await isUserKnown(uid, env));
+  const all = new Set([...(await findOutdated(context)), ...(isOwnerNew ? [run] : [])]);
+  const outdated = services.filter((one) => all.has(one));
+  if (outdated.length > 0) progress(`Starting ${outdated.join(", ")} in ${setup.place.files.path}.`);
   const onWaiting = () => progress("Waiting for the running deployments. No other starts meanwhile.");
   const needsHold = outdated.includes(run) || outdated.includes(caddy);
   const release = needsHold ? await holdDeployments(context, "hotpush init", onWaiting) : null;
@@ -228,18 +232,6 @@ async function replace(setup: Setup, env: NodeJS.ProcessEnv, services: readonly 
   throw new CommandError(
     `${service} in ${setup.place.files.path} does not start. Docker says:${indented(reason)}\n${whenFixed}`,
   );
-}
-
-async function outdatedServices(setup: Setup, env: NodeJS.ProcessEnv): Promise<readonly string[]> {
-  const services = servicesOf(setup, env);
-  const { composeFile } = services.server.files;
-  const composeText = setup.serverFiles.find(({ path }) => path === composeFile)?.text ?? "";
-  const image = services.server.env.HOTPUSH_IMAGE ?? ownImage;
-  const outdated = await findOutdated(services, composeText, image);
-  // A user that was added to the system after `run` was started, and owns the checkout.
-  const { uid, gid } = statSync(setup.project.root);
-  const isOwnerNew = readUser(uid, gid).name !== null && !(await isUserKnown(uid, env));
-  return isOwnerNew && !outdated.includes(run) ? [...outdated, run] : outdated;
 }
 
 /** Takes from the project's own containers the ports that Caddy gets. */

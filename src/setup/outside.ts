@@ -26,17 +26,13 @@ export async function askFromOutside(
   dryRun: SignedRequest,
   waitMs: number = withinMs,
 ): Promise<string | null> {
-  const nameFault = await findNameFault(webhook, address);
+  const { hostname } = webhook;
   // No record changes within a minute.
-  if (nameFault !== null) return nameFault;
+  if ((await addressesOf(hostname)).length === 0)
+    return `${hostname} has no address yet. ${recordAdvice(hostname, address)}`;
   const findFault = async () =>
     (await findAppFault(webhook, address)) ?? (await findWebhookFault(webhook, dryRun));
   return await untilRight(findFault, { withinMs: waitMs, pauseMs });
-}
-
-async function findNameFault({ hostname }: URL, address: string): Promise<string | null> {
-  if ((await addressesOf(hostname)).length > 0) return null;
-  return `${hostname} has no address yet. ${recordAdvice(hostname, address)}`;
 }
 
 async function addressesOf(hostname: string): Promise<readonly string[]> {

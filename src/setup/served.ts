@@ -65,6 +65,8 @@ export interface Upstream {
   readonly endpoint: Endpoint;
   /** The host name at which Caddy serves it. */
   readonly host: string;
+  /** Whether a person chose it. */
+  readonly isChosen: boolean;
   /** Whether only the rule says that it is a web address: nobody chose it, it does not answer, and it is not built here. */
   readonly isInDoubt: boolean;
 }
@@ -144,8 +146,9 @@ export function planServed(services: SetupServices, options: ServedOptions): Ser
   const upstreams: Upstream[] = [];
   for (const { endpoint, host } of [main ?? [], judged.filter(({ reason }) => reason === null)].flat()) {
     const isBuilt = endpoint.published.length > 0 && services[endpoint.service]?.build !== undefined;
-    const isSure = host !== null || isBuilt || endpoint.published.some(({ port }) => answers.get(port));
-    upstreams.push({ endpoint, host: hostOf(endpoint, host, upstreams, name), isInDoubt: !isSure });
+    const isChosen = host !== null;
+    const isSure = isChosen || isBuilt || endpoint.published.some(({ port }) => answers.get(port));
+    upstreams.push({ endpoint, host: hostOf(endpoint, host, upstreams, name), isChosen, isInDoubt: !isSure });
   }
   const left = [...judged, ...all].filter((one): one is LeftPort => one.reason !== null);
   refuseCaddysPorts(left, caddyPorts);
@@ -382,12 +385,9 @@ export interface ServedQuestion {
 }
 
 /** The open questions of a plan: the host names that it made up, if that is in doubt or one of several. */
-export function questionsOf(
-  places: readonly GivenPlace[],
-  { upstreams }: ServedPlan,
-): readonly ServedQuestion[] {
-  return upstreams.flatMap(({ endpoint: { service, port, published }, host: proposal, isInDoubt }) => {
-    const isChosen = places.some((one) => one.service === service && (one.port ?? port) === port);
+export function questionsOf({ upstreams }: ServedPlan): readonly ServedQuestion[] {
+  return upstreams.flatMap(({ endpoint, host: proposal, isChosen, isInDoubt }) => {
+    const { service, port, published } = endpoint;
     if (isChosen || (upstreams.length === 1 && !isInDoubt)) return [];
     const at = published.length > 0 ? `, published at ${publishedText(published)}` : "";
     const text = `${service} has a web address (port ${port} in its container${at}). Caddy serves it at a host name; none leaves it as it is.`;

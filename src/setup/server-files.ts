@@ -121,11 +121,9 @@ export function serverComposeFile(checkoutPaths: readonly string[]): string {
 }
 
 /** The text of the server's Caddyfile: what the sites of all projects import. */
-export function serverCaddyfile(): string {
-  return template("Caddyfile");
-}
+export const serverCaddyfile = () => template("Caddyfile");
 
-function template(name: string): string {
+function template(name: "compose.yaml" | "Caddyfile"): string {
   return readFileSync(join(import.meta.dirname, "templates", name), "utf8");
 }
 

@@ -82,17 +82,18 @@ function servesAll(before: string, wanted: string): boolean {
   return lines(wanted).every((line) => present.includes(line));
 }
 
-/** How the git host and visitors reach the project: /webhook of its name gets the deliveries, whatever else is there. */
-export interface SiteOptions {
-  readonly project: string;
-  readonly name: string;
-  /** Whether Caddy gets certificates for its names. */
-  readonly hasCertificate: boolean;
-}
-
-/** The text of a project's sites for Caddy: a block for each host name. */
-export function siteText(plan: Pick<ServedPlan, "upstreams" | "left">, options: SiteOptions): string {
-  const { project, name, hasCertificate } = options;
+/**
+ * The text of a project's sites for Caddy: a block for each host name. /webhook of its own name gets the deliveries, whatever else is
+ * there.
+ *
+ * @param hasCertificate whether Caddy gets certificates for its names
+ */
+export function siteText(
+  plan: Pick<ServedPlan, "upstreams" | "left">,
+  project: string,
+  name: string,
+  hasCertificate: boolean,
+): string {
   const deliveries = `import deliveries ${project}`;
   const kept = plan.left.filter(({ host }) => host !== null);
   const blocks = [
@@ -152,28 +153,22 @@ type CaddyPorts = Pick<ServerPlace, "ports">;
  * @throws CommandError if Caddy does not have the port of `url`
  */
 export function planPage(url: URL, place: CaddyPorts) {
-  refuseOtherPort(url, place);
-  const address = addressOf(url.hostname, hasOwnCertificate(url, place));
+  const { protocol, hostname, port, origin } = url;
+  const hasCertificate = hasOwnCertificate(url, place);
+  const [usual, own] = protocol === "https:" ? [443, place.ports.https] : [80, place.ports.http];
+  // The port of a proxy in front of Caddy, which has the certificate then, is not known here.
+  if ((protocol === "http:" || hasCertificate) && Number(port || usual) !== own)
+    throw new CommandError(
+      `Nothing would answer at ${origin}, because the page is at Caddy's port ${own}. Run: hotpush init --page ${protocol}//${hostname}${own === usual ? "" : `:${own}`}`,
+    );
+  const address = addressOf(hostname, hasCertificate);
   const text = `# The page, at a host name of its own: below the address of an app, that app could act for its visitors.
 ${block(address, ["import page"])}
 `;
   return {
-    setting: { name: "PAGE_URL", value: url.origin, isOpen: false } satisfies Setting,
+    setting: { name: "PAGE_URL", value: origin, isOpen: false } satisfies Setting,
     site: wantedSite("page", "the address of the page", text),
   };
-}
-
-function refuseOtherPort(url: URL, place: CaddyPorts): void {
-  const { protocol, hostname, port, origin } = url;
-  const hasTls = protocol === "https:";
-  // The port of a proxy in front of Caddy is not known here.
-  if (hasTls && !hasOwnCertificate(url, place)) return;
-  const [usual, own] = hasTls ? [443, place.ports.https] : [80, place.ports.http];
-  if (Number(port || usual) === own) return;
-  const right = `${protocol}//${hostname}${own === usual ? "" : `:${own}`}`;
-  throw new CommandError(
-    `Nothing would answer at ${origin}, because the page is at Caddy's port ${own}. Run: hotpush init --page ${right}`,
-  );
 }
 
 /** Whether Caddy gets a certificate for it: if it has the usual ports. Else a proxy in front of it has one. */

@@ -38,21 +38,16 @@ const readTimeoutMs = 60_000;
 /**
  * Finds the services whose containers are not as their definition says, or do not run.
  *
- * @param composeText the definition, which may differ from the file
- * @param image the value of HOTPUSH_IMAGE
+ * @param planned the definition, and the value of HOTPUSH_IMAGE, if the files do not have them yet
  * @throws CommandError if compose cannot read it
  */
 export async function findOutdated(
   context: ServerContext,
-  composeText: string,
-  image: string,
+  planned?: { readonly composeText: string; readonly image: string },
 ): Promise<readonly string[]> {
   const read = async (...args: readonly string[]) => {
-    const ending = await compose(context, ["config", ...args], {
-      timeoutMs: readTimeoutMs,
-      input: composeText,
-      variables: { HOTPUSH_IMAGE: image },
-    });
+    const run = planned && { input: planned.composeText, variables: { HOTPUSH_IMAGE: planned.image } };
+    const ending = await compose(context, ["config", ...args], { timeoutMs: readTimeoutMs, ...run });
     if (hasSucceeded(ending)) return ending.output;
     throw new CommandError(`Compose cannot read compose.yaml. It says: ${ending.lastLines.at(-1)}`);
   };

@@ -9,8 +9,7 @@ import { openSsh, remoteCommandLine, type SshConnection, sshFailed } from "#plat
 import { CommandError } from "#problems";
 import type { SignedRequest } from "#send/send";
 import { readVersion } from "#version";
-import { needsKey } from "./clone.ts";
-import type { ConnectScreen } from "./connect.ts";
+import { type AccessScreen, needsKey } from "./clone.ts";
 import { hostApis } from "./host-apis.ts";
 import { askFromOutside } from "./outside.ts";
 import { findOwnImage, ownImage, ownRoot, sources, sourcesDigest, sourcesLabel } from "./start.ts";
@@ -33,7 +32,7 @@ export interface UpPlan {
   readonly gitServer: { readonly name: string; readonly keys: string };
 }
 
-export interface UpScreen extends Pick<ConnectScreen, "say" | "readToken"> {
+export interface UpScreen extends Pick<AccessScreen, "say" | "readToken"> {
   /** Whether the person agrees to `what`. */
   readonly mayDo: (what: string) => Promise<boolean>;
   /** Waits until the person says that `what` is done; false: nobody can be asked. */

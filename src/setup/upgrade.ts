@@ -30,7 +30,7 @@ export async function planUpgrade(context: ServerContext) {
   const image = isOwn ? ownImage : (env.HOTPUSH_IMAGE ?? ownImage);
   const planned = renewedFiles(image).map((file) => planFile(files.path, file));
   const isBuilt = image === ownImage && !(await findOwnImage(context.env))?.isOfTheseSources;
-  const outdated = await findOutdated(context, planned[0]?.text ?? "", image);
+  const outdated = await findOutdated(context, { composeText: planned[0]?.text ?? "", image });
   // Before the image is built, its name may still be that of the one that runs.
   const isReplaced = (one: string) => outdated.includes(one) || (isBuilt && one !== serverServices.caddy);
   return {
@@ -86,12 +86,12 @@ export async function upgradeServer(
   try {
     for (const { path, before } of copiedFiles(plan)) rewriteFile(`${path}.before`, before ?? "", path);
     for (const file of files) writePlanned(file);
-    const failure = await replaceOutdated(context, files[0]?.text ?? "", image, events.onReplaced);
+    const failure = await replaceOutdated(context, events.onReplaced);
     if (failure === null) return null;
     for (const { path, before, state } of files)
       if (state === "changed" && before !== null) rewriteFile(path, before);
     if (oldImageId !== null) await tagImage(engine, oldImageId, oldImage);
-    const again = await replaceOutdated(context, files[0]?.before ?? "", oldImage, () => {});
+    const again = await replaceOutdated(context, () => {});
     return { ...failure, unrecovered: again?.service ?? null };
   } finally {
     release();
@@ -100,11 +100,9 @@ export async function upgradeServer(
 
 async function replaceOutdated(
   context: ServerContext,
-  composeText: string,
-  image: string,
   onReplaced: UpgradeEvents["onReplaced"],
 ): Promise<StartFailure | null> {
-  const outdated = await findOutdated(context, composeText, image);
+  const outdated = await findOutdated(context);
   const isRun = (one: string) => one === serverServices.run;
   // The new `run` knows nothing of the hold, and its roll-outs need Caddy, so it comes last.
   for (const services of [outdated.filter((one) => !isRun(one)), outdated.filter(isRun)]) {

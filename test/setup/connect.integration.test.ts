@@ -5,7 +5,7 @@ import { chmodSync, existsSync, globSync, readdirSync, readFileSync, writeFileSy
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { hasSucceeded } from "../../src/platform/run-command.ts";
-import { askRemote } from "../../src/setup/deploy-key.ts";
+import { askRemote } from "../../src/setup/clone.ts";
 import { type ConnectedProject, makeConnectedProject, signingToken } from "../harness/connected-project.ts";
 import { hostToken } from "../harness/fake-git-host.ts";
 import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";

@@ -78,10 +78,10 @@ const choices: Readonly<Record<string, Choice>> = {
 };
 
 /** The project's site, as the next run reads it. */
-const site = { project: "shop", name, hasCertificate: true };
+const siteOf = (plan: ServedPlan) => siteText(plan, "shop", name, true);
 const again = (plan: ServedPlan): ServedOptions => ({
   ...noChoices,
-  places: placesIn(siteText(plan, site), name, name),
+  places: placesIn(siteOf(plan), name, name),
 });
 
 test("each of 16 public projects has a person's choice", () => {
@@ -99,7 +99,7 @@ for (const { name: project, services } of publicProjects)
     assert.deepEqual(served, Object.entries(choice.at ?? {}));
     const left = plan.left.map(({ endpoint }) => `${endpoint.service}:${endpoint.port}`);
     assert.deepEqual(left.sort(), choice.stays ?? []);
-    const asked = questionsOf([], plan).map(({ read }) => read("none"));
+    const asked = questionsOf(plan).map(({ read }) => read("none"));
     assert.deepEqual(
       asked.map((place) => `${place?.service}:${place?.port}`),
       Object.keys(choice.at ?? {}),
@@ -118,8 +118,8 @@ for (const { name: project, services } of publicProjects)
       for (const { port } of published)
         assert.ok(notes.some((note) => note.includes(service) && note.includes(port)));
     const second = planServed(services, again(plan));
-    assert.deepEqual([siteText(second, site), second.changes], [siteText(plan, site), plan.changes]);
-    assert.deepEqual(questionsOf(again(plan).places, second), []);
+    assert.deepEqual([siteOf(second), second.changes], [siteOf(plan), plan.changes]);
+    assert.deepEqual(questionsOf(second), []);
   });
 
 type Port = readonly [published: string, target: number, host_ip?: string];
@@ -253,7 +253,7 @@ test("a project without published ports has its one service with build:", (t) =>
     [{ app: unknown, db }, []],
   ] as const)
     assert.deepEqual(ends(services), ended);
-  assert.equal(questionsOf([], planServed({ app, db }, noChoices))[0]?.proposal, "app.example.org");
+  assert.equal(questionsOf(planServed({ app, db }, noChoices))[0]?.proposal, "app.example.org");
 });
 
 test("an only service with build: for which a person says none is never served", () => {

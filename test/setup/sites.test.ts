@@ -8,12 +8,16 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 import { noChoices } from "./public-projects.ts";
 
 const tool = { ports: [{ target: 8080, published: "8080" }] };
-const site = { project: "shop", name: noChoices.name, hasCertificate: true };
 
 test("a site has the deliveries at the project's name, and each service at its own", () => {
   const services = { app: { ports: [{ target: 4000, published: "4000" }] }, adminer: tool };
   const place = { service: "adminer", port: null, host: "adminer.org" };
-  const text = siteText(planServed(services, { ...noChoices, places: [place] }), site);
+  const text = siteText(
+    planServed(services, { ...noChoices, places: [place] }),
+    "shop",
+    noChoices.name,
+    true,
+  );
   assert.equal(
     text.split("\n").slice(1).join("\n"),
     `
@@ -31,7 +35,7 @@ adminer.org {
 
 test("without a page at the project's name, only its webhook is there", () => {
   const services = { worker: { image: "worker" } };
-  const text = siteText(planServed(services, noChoices), { ...site, hasCertificate: false });
+  const text = siteText(planServed(services, noChoices), "shop", noChoices.name, false);
   assert.match(text, /^http:\/\/app\.example\.org \{\n\timport deliveries shop\n\thandle \{/m);
 });
 
