@@ -1,10 +1,7 @@
 import assert from "node:assert/strict";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { after, before, type TestContext, test } from "node:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { after, before, test } from "node:test";
 import { setupSteps } from "../../src/setup/init.ts";
-import { fillDisk, mountTmpfs } from "../harness/mounts.ts";
-import { needs } from "../harness/requirements.ts";
 import { type FirstProject, makeFirstProject } from "../lab/first-project.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { outputOf } from "../lab/project.ts";
@@ -73,32 +70,6 @@ onEngine(
       assert.equal(sent.code, 0, sent.output);
       assert.match(sent.output, /would deploy/);
     }
-  },
-  "one server",
-);
-
-onEngine(
-  "hotpush init on a full disk",
-  (env) => {
-    test(
-      "says that the disk is full, and works when it is not any more",
-      needs("root"),
-      async (t: TestContext) => {
-        const path = mountTmpfs(t, 16 * 1024 ** 2);
-        const project = await makeFirstProject(env, path);
-        t.after(() => project.remove());
-        await project.reset();
-        fillDisk(path);
-        const before = await project.init();
-        assert.equal(before.code, 1, before.output);
-        assert.match(before.output, /ENOSPC.+The disk is full/);
-        rmSync(join(path, "ballast"));
-        assert.equal((await project.init()).code, 0);
-        await project.docker("compose", "up", "--detach", "--wait");
-        const sent = await project.hotpush("send", "--dry-run");
-        assert.match(sent.output, /would deploy/);
-      },
-    );
   },
   "one server",
 );

@@ -38,11 +38,4 @@ onOwnEngine("alone", "the networks of a server after a reboot or a prune", (env,
     await shop.compose("up", "--detach", "--force-recreate");
     await shop.untilServed();
   });
-
-  test("a project that was stopped during a network prune is recreated with one command", async () => {
-    await shop.compose("stop", "--timeout", "1");
-    await server.docker("network", "prune", "--force");
-    await shop.compose("up", "--detach", "--force-recreate");
-    await shop.untilServed();
-  });
 });

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { chownSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chownSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { sendHttp } from "../../src/platform/http.ts";
 import type { DoctorCheck } from "../harness/doctor.ts";
 import { memoryOf } from "../harness/processes.ts";
 import { until } from "../harness/until.ts";
@@ -58,18 +57,6 @@ onEngine(
       assert.ok(output.includes(`The page is at ${pageUrl()}. To sign in: hotpush open`), output);
       assert.match(await type(`docker logs ${container}`), /page\.started/);
       assert.match(await type("hotpush upgrade"), /Everything is up to date/);
-    });
-
-    test("requests of a stranger through Caddy end no process", async () => {
-      const processes = () =>
-        inspect("{{.Name}} {{.State.Pid}} {{.RestartCount}}", "hotpush-run-1", container);
-      const before = await processes();
-      for (const path of ["/api//", "/api//x/projects", "/api/tokens", "//"])
-        assert.equal(Math.floor((await statusAt(path)) / 100), 4, path);
-      assert.equal(await statusAt("/health"), 200);
-      assert.equal(await processes(), before);
-      // It fails if `run` does not answer.
-      await type("hotpush status");
     });
 
     test("the container of front has the spool, the projects and a socket, and no privilege", async () => {
@@ -131,12 +118,6 @@ onEngine(
       writeFileSync(shop.siteFile, good);
       await until("Caddy has the file", async () => (await check("caddy")).outcome === "ok");
       assert.deepEqual((await server.status()).serverFaults, []);
-    });
-
-    test("live files that are missing come back", async () => {
-      rmSync(dirname(shop.liveFile), { recursive: true });
-      await until("the live file", () => existsSync(shop.liveFile));
-      await shop.untilServed();
     });
 
     test("a Caddy that is recreated is on all networks again, and its own one stays its gateway", async () => {
@@ -281,11 +262,6 @@ onEngine(
 
     async function inspect(format: string, ...containers: readonly string[]): Promise<string> {
       return await type(`docker inspect --format '${format}' ${containers.join(" ")}`);
-    }
-
-    async function statusAt(path: string): Promise<number> {
-      const request = { headers: { host: new URL(pageUrl()).host }, timeoutMs: 10_000 };
-      return (await sendHttp(new URL(`${server.origin}${path}`), request)).status;
     }
   },
   "one server",

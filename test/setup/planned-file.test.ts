@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { parseEnv } from "node:util";
 import { CommandError } from "../../src/problems.ts";
 import { planFile, withoutOtherValues, withSettings, writePlanned } from "../../src/setup/planned-file.ts";
+import { fillDisk, mountTmpfs } from "../harness/mounts.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -40,6 +41,13 @@ test("only Hotpush's own values are shown, and no secret", () => {
   const text = "DB_PASSWORD=hunter2\nexport TOKEN = t\nREPO_PATH=/srv\nWEBHOOK_SECRET=5ec2e7\n# note\n";
   const shown = withoutOtherValues(text, settings);
   assert.equal(shown, "DB_PASSWORD=…\nexport TOKEN =…\nREPO_PATH=/srv\nWEBHOOK_SECRET=…\n# note\n");
+});
+
+test("a full disk is named", needs("mount"), (t) => {
+  const root = mountTmpfs(t, 1024 ** 2);
+  fillDisk(root);
+  const planned = planFile(root, { name: "Caddyfile", mode: 0o644, purpose: "", make: () => "x" });
+  assert.throws(() => writePlanned(planned), { name: "CommandError", message: /ENOSPC.+The disk is full/ });
 });
 
 test("root writes nothing through a directory that its owner replaced by a link", needs("otherUser"), (t) => {
