@@ -131,7 +131,7 @@ function template(name: "compose.yaml" | "Caddyfile"): string {
 const runVolumes = ["services", "run", "volumes"] as const;
 
 /** Whether `run` of the server in `text` has the file or directory at `path`. */
-export function hasCheckoutPath(text: string, path: string): boolean {
+function hasCheckoutPath(text: string, path: string): boolean {
   return volumesIn(parseDocument(text)).some((volume) => {
     const mounted = targetOf(volume);
     return path === mounted || path.startsWith(`${mounted}/`);

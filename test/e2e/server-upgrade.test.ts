@@ -64,14 +64,6 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     );
   });
 
-  test("a second upgrade to the same version changes nothing", async () => {
-    const seen = await containers();
-    const { code, output } = await shop.hotpush("upgrade");
-    assert.equal(code, 0, output);
-    assert.match(output, /Everything is up to date\.\n$/);
-    assert.deepEqual(await containers(), seen);
-  });
-
   test("it waits for the deployment that runs, and Ctrl-C then changes nothing", async () => {
     await useImage(own, "LABEL version=own");
     await startDeployment();

@@ -74,24 +74,25 @@ test("a Caddy that is starting is no fault; one that never answers, or is not th
   assert.equal(loaded.length, 1);
 });
 
-function makeLive(t: TestContext) {
+/** The checkout of shop, and its live directory with these files. */
+function makeLive(t: TestContext, files: Readonly<Record<string, string>> = {}) {
   const root = temporaryDirectory(t);
   const livePath = join(root, "live");
   const repoPath = join(root, "checkout");
-  for (const path of [livePath, repoPath]) mkdirSync(path);
-  return { root, livePath, repoPath, directory: join(livePath, "shop") };
+  const directory = join(livePath, "shop");
+  for (const path of [livePath, repoPath, directory]) mkdirSync(path);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
+  const read = (name: string) => readFileSync(join(directory, name), "utf8");
+  return { root, livePath, repoPath, directory, read };
 }
 
 test("each service of a site gets a live file, unless one is there, and nothing else does", (t) => {
-  const { root, livePath, repoPath, directory } = makeLive(t);
-  mkdirSync(directory);
-  writeFileSync(join(directory, "web"), "shop-web-7");
+  const { root, livePath, repoPath, directory, read } = makeLive(t, { web: "shop-web-7" });
   symlinkSync(join(root, "elsewhere"), join(directory, "link"));
   const lines = ["shop web", "shop admin", "shop link", "blog web", "shop ../up", "shop .hidden"];
   const site = lines.map((line) => `import service ${line} 80\n`).join("");
   seedLiveDirectory(livePath, { name: "shop", repoPath }, site);
-  assert.equal(readFileSync(join(directory, "web"), "utf8"), "shop-web-7");
-  assert.equal(readFileSync(join(directory, "admin"), "utf8"), "admin.shop.containers.internal");
+  assert.deepEqual(["web", "admin"].map(read), ["shop-web-7", "admin.shop.containers.internal"]);
   assert.ok(!existsSync(join(root, "elsewhere")));
   assert.deepEqual(
     [readdirSync(livePath), readdirSync(directory).sort()],
@@ -123,26 +124,17 @@ test("owners can read the logs of requests, but not add any, also if Caddy was f
 /** A container as the engine lists it. */
 const listed = (name: string) => ({ Names: [`/${name}`], Labels: {}, Ports: [], NetworkSettings: {} });
 
-/** The live directory of shop with these files, on an engine with these containers. */
-function makeLiveFiles(
-  t: TestContext,
-  files: Readonly<Record<string, string>>,
-  containers: readonly string[] = [],
-) {
-  const livePath = temporaryDirectory(t);
-  const directory = join(livePath, "shop");
-  mkdirSync(directory);
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
+/** Renews the live files of shop on an engine with these containers. */
+async function renew(livePath: string, containers: readonly string[] = []): Promise<void> {
   const get = async () => Buffer.from(JSON.stringify(containers.map(listed)));
   const engine: Engine = { get, post: get, delete: get };
-  const read = (name: string) => readFileSync(join(directory, name), "utf8");
-  return { directory, read, renew: () => renewLiveFiles(engine, livePath, ["shop", "new"]) };
+  await renewLiveFiles(engine, livePath, ["shop", "new"]);
 }
 
 test("a file that names a container which is gone gets the name of its service", async (t) => {
   const files = { web: "shop-web-7", "web.2": "shop-web-8", "web.3": "shop-web-9", "api-v1.2": "shop-api-1" };
-  const { renew, read } = makeLiveFiles(t, { ...files, admin: "nobody.invalid" }, ["shop-web-8"]);
-  await renew();
+  const { livePath, read } = makeLive(t, { ...files, admin: "nobody.invalid" });
+  await renew(livePath, ["shop-web-8"]);
   assert.deepEqual(["web", "web.2", "web.3", "api-v1.2", "admin"].map(read), [
     "web.shop.containers.internal",
     "shop-web-8",
@@ -153,12 +145,12 @@ test("a file that names a container which is gone gets the name of its service",
 });
 
 test("a link is left alone, and a new file belongs to the owner of the old one", needs("root"), async (t) => {
-  const { renew, read, directory } = makeLiveFiles(t, { web: "shop-web-7" });
+  const { livePath, read, directory } = makeLive(t, { web: "shop-web-7" });
   const other = join(temporaryDirectory(t), "other");
   writeFileSync(other, "shop-web-7");
   symlinkSync(other, join(directory, "admin"));
   chownSync(join(directory, "web"), 65_534, 65_533);
-  await renew();
+  await renew(livePath);
   assert.equal(read("admin"), "shop-web-7");
   const { uid, gid, mode } = statSync(join(directory, "web"));
   assert.deepEqual([uid, gid, mode & 0o777], [65_534, 65_533, 0o644]);
