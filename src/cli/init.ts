@@ -4,7 +4,7 @@ import { isProjectName } from "#config/server";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
 import { canAsk, prompt } from "#platform/terminal";
-import { applySetup, filesOf, type InitOptions, planSetup, type Questions, type Setup } from "#setup/init";
+import { applySetup, type InitOptions, planSetup, type Questions, type Setup } from "#setup/init";
 import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
 import { type GivenPlace, parsePlace } from "#setup/served";
@@ -72,7 +72,7 @@ async function init(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
   const setup = await planSetup(options, env, canAsk() && !yes ? personAtTerminal : takeProposals);
   await showPlan(setup, env);
   for (const note of setup.notes) say(`- ${note}`, "  ");
-  if (!(await mayChange(filesOf(setup), yes))) return 1;
+  if (!(await mayChange([...setup.serverFiles, ...setup.checkoutFiles], yes))) return 1;
   await applySetup(setup, env);
   if (form) showEnd(setup);
   return 0;

@@ -17,7 +17,7 @@ import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
 import { findPortHolders, findServerPlace, isUserKnown } from "./machine.ts";
 import { makeProjectNetwork } from "./networks.ts";
-import { makeDirectory, type PlannedFile, planFile, readIfThere, writePlanned } from "./planned-file.ts";
+import { makeDirectory, planFile, readIfThere, writePlanned } from "./planned-file.ts";
 import {
   chooseProjectName,
   findProject,
@@ -37,7 +37,7 @@ import {
   questionsOf,
   type ServedQuestion,
 } from "./served.ts";
-import { findServer, listServerProjects, type Server, type ServerProject } from "./server.ts";
+import { findServer, listServerProjects } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
 import { hasOwnCertificate, placesIn, planPage, refuseTakenNames, siteText, wantedSite } from "./sites.ts";
 import {
@@ -155,6 +155,11 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     wantedSite(name, "its addresses", site),
   ].map((file) => planFile(place.files.path, file));
   const settingsFile = join(projectsPath, `${name}.env`);
+  const notes = [...notesOf(services, hostname, plan)];
+  if (removed !== null)
+    notes.push(
+      `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${removed.file}. If deploy.sh had secrets of its own, move them back to ${join(place.files.secretsPath, `${removed.name}.env`)}.`,
+    );
   const { PAGE_URL } = place.env;
   return {
     project,
@@ -171,23 +176,13 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     settings: parseEnv(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,
     settingsFile,
     /** What a person should know of it. */
-    notes: [...notesOf(services, hostname, plan), ...(removed ? [removedNote(place, removed)] : [])],
+    notes,
     /** The services of this project that have ports of the server until Caddy takes them over. */
     holders: await findPortHolders(root, options.caddyPorts, env),
     /** Where people reach the page, from now on or as before; null: there is none. */
     newPage,
     page: newPage ?? (PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null),
   };
-}
-
-/** Its address and its secret are taken over. */
-function removedNote({ files }: Server, { name, file }: ServerProject): string {
-  const secrets = join(files.secretsPath, `${name}.env`);
-  return `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${file}. If deploy.sh had secrets of its own, move them back to ${secrets}.`;
-}
-
-export function filesOf({ serverFiles, checkoutFiles }: Setup): readonly PlannedFile[] {
-  return [...serverFiles, ...checkoutFiles];
 }
 
 /** Makes it so. @throws CommandError if a step fails, with the cause */
@@ -197,7 +192,7 @@ export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<
 
 function writeFiles(setup: Setup): void {
   for (const directory of setup.directories) makeDirectory(directory);
-  for (const file of filesOf(setup)) writePlanned(file);
+  for (const file of [...setup.serverFiles, ...setup.checkoutFiles]) writePlanned(file);
 }
 
 /** A server that is there keeps its image: `hotpush upgrade` replaces it. A new one runs these very sources. */

@@ -41,23 +41,19 @@ export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPla
   if (!isNew && !isAllowed(server.files.projectsPath, constants.W_OK)) {
     throw new CommandError(`Only the owner of ${path} may add projects to this server. Run this with sudo.`);
   }
-  await refuseOtherServer(path, env);
+  // Two would have the same containers, and each init would take them from the other.
+  const own = (await listAllContainers(env)).filter(({ project }) => project === serverComposeProject);
+  const other = own.find(({ directory }) => real(directory) !== real(path))?.directory;
+  if (other !== undefined)
+    throw new CommandError(
+      `This Docker engine has a compose project called ${serverComposeProject} already, in ${other}. If it is that of Hotpush, use it: SERVER_PATH=${other} hotpush init. Else remove it or rename it, because an engine has only one project of that name: docker compose --project-name ${serverComposeProject} down`,
+    );
   // They can be chosen in the environment when the server is made. Later, they are in its .env.
   const ports = {
     http: portOf("HTTP_PORT", server.env.HTTP_PORT || env.HTTP_PORT || "80"),
     https: portOf("HTTPS_PORT", server.env.HTTPS_PORT || env.HTTPS_PORT || "443"),
   };
   return { ...server, isNew, ports, dockerSocket };
-}
-
-/** Two would have the same containers, and each init would take them from the other. */
-async function refuseOtherServer(path: string, env: NodeJS.ProcessEnv): Promise<void> {
-  const own = (await listAllContainers(env)).filter(({ project }) => project === serverComposeProject);
-  const other = own.find(({ directory }) => real(directory) !== real(path))?.directory;
-  if (other === undefined) return;
-  throw new CommandError(
-    `This Docker engine has a compose project called ${serverComposeProject} already, in ${other}. If it is that of Hotpush, use it: SERVER_PATH=${other} hotpush init. Else remove it or rename it, because an engine has only one project of that name: docker compose --project-name ${serverComposeProject} down`,
-  );
 }
 
 function portOf(name: string, text: string): number {

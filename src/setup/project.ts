@@ -171,26 +171,22 @@ export async function readServices(
       `There is no compose file in ${root}, and Hotpush sets up projects that run with docker compose. To deploy other projects, run Hotpush as a service of systemd: ${join(ownRoot, "examples/systemd/hotpush.service")} begins with the commands.`,
     );
   }
-  await requireCompose(env);
-  const target = { projectDirectory: root, files: composeFiles };
-  const { signal } = new AbortController();
-  const { services } = await loadModel({ env, target, signal, lockDescriptor: undefined });
-  if (!Object.hasOwn(services, "hotpush")) return services;
-  throw new CommandError(
-    "Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service and its proxy, if it has one, and run this again; to check the project as it is: hotpush doctor",
-  );
-}
-
-async function requireCompose(env: NodeJS.ProcessEnv): Promise<void> {
   const version = await composeVersion({ env }, versionTimeoutMs);
   if (version === null) {
     throw new CommandError(
       "This project has a compose file, but there is no docker compose here. Run this on the server; or install it: https://docs.docker.com/engine/install/",
     );
   }
-  if (compareVersions(version, neededCompose) >= 0) return;
+  if (compareVersions(version, neededCompose) < 0)
+    throw new CommandError(
+      `Docker Compose is ${version} here; ${neededCompose} or newer is needed. Install a newer one: https://docs.docker.com/compose/install/`,
+    );
+  const target = { projectDirectory: root, files: composeFiles };
+  const { signal } = new AbortController();
+  const { services } = await loadModel({ env, target, signal, lockDescriptor: undefined });
+  if (!Object.hasOwn(services, "hotpush")) return services;
   throw new CommandError(
-    `Docker Compose is ${version} here; ${neededCompose} or newer is needed. Install a newer one: https://docs.docker.com/compose/install/`,
+    "Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service and its proxy, if it has one, and run this again; to check the project as it is: hotpush doctor",
   );
 }
 

@@ -82,7 +82,7 @@ export function startReconciling(options: ReconcileOptions) {
     try {
       setFault(subject, await work());
     } catch (error) {
-      setFault(subject, messageOf(error));
+      setFault(subject, (error as Error).message);
     }
   }
 
@@ -100,7 +100,7 @@ export function startReconciling(options: ReconcileOptions) {
 
   const looking = repeat(look, {
     intervalMs: 1_000,
-    onFault: (error) => setFault("engine", messageOf(error)),
+    onFault: (error) => setFault("engine", (error as Error).message),
   });
   looking.start();
   looking.now();
@@ -109,10 +109,6 @@ export function startReconciling(options: ReconcileOptions) {
     /** A sentence for each thing that is not as it should be. */
     faults: (): readonly string[] => [...faults.values()],
   };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** The names of the projects that have a site, or had one before they were removed. */

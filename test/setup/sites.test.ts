@@ -34,8 +34,8 @@ adminer.org {
 });
 
 test("without a page at the project's name, only its webhook is there", () => {
-  const services = { worker: { image: "worker" } };
-  const text = siteText(planServed(services, noChoices), "shop", noChoices.name, false);
+  const plan = planServed({ worker: { image: "worker" } }, noChoices);
+  const text = siteText(plan, "shop", noChoices.name, false);
   assert.match(text, /^http:\/\/app\.example\.org \{\n\timport deliveries shop\n\thandle \{/m);
 });
 
