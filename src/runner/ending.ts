@@ -40,15 +40,16 @@ export function killedWithService(printed: Printed): Ending {
   return { state: "interrupted", exitCode: null, problem: { code: "deployment_interrupted", detail } };
 }
 
-export interface EarlyEnd {
-  readonly reason: "timed_out" | "cancelled" | "interrupted";
-  readonly wasForced: boolean;
-  readonly timeoutMs: number;
-  readonly printed: Printed;
-}
+/** Why this service ended a script. */
+export type EarlyReason = "timed_out" | "cancelled" | "interrupted";
 
 /** The ending of a run that this service ended. */
-export function endedEarly({ reason, wasForced, timeoutMs, printed }: EarlyEnd): Ending {
+export function endedEarly(
+  reason: EarlyReason,
+  wasForced: boolean,
+  timeoutMs: number,
+  printed: Printed,
+): Ending {
   if (reason === "cancelled") return { state: reason, exitCode: null, problem: null };
   const how = wasForced ? "It did not exit on SIGTERM and was killed." : "It exited on SIGTERM.";
   const where = printed.step === null ? "" : ` It was in the step ${printable(printed.step)}.`;

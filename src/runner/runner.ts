@@ -21,7 +21,7 @@ import { isShortage, runAs } from "#platform/run-command";
 import { printable } from "#platform/terminal";
 import type { Problem } from "#problems";
 import type { Redactor } from "#redaction";
-import { type EarlyEnd, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
+import { type EarlyReason, endedByItself, endedEarly, killed, killedWithService } from "./ending.ts";
 import { type FinishOutput, logPath, longestLine, type OutputOptions, openOutput } from "./log-file.ts";
 import {
   binDirectory,
@@ -215,17 +215,19 @@ async function adoptRun(context: RunContext): Promise<Adoption> {
   const wasLocked = await isHeld(directory, deployment.id, repoPath);
   // In this order: a script that ends in between writes its exit code before it releases the lock.
   const exitCode = readExitCode(directory);
-  if (exitCode === null && wasLocked) return { kind: "alive", run: adoptLiving(context) };
+  const group = () => groupOf(directory, deployment.id, repoPath);
+  if (exitCode === null && wasLocked) {
+    const exited = (isKnown: AbortSignal) => waitForEnd(context, isKnown);
+    return { kind: "alive", run: watchRun(context, { finishOutput: resumeOutput(context), group, exited }) };
+  }
   if (exitCode === null) {
     // What is left has closed the lock. It must not run beside the next attempt.
-    await terminateGroup(groupOf(directory, deployment.id, repoPath), remainsGraceMs);
+    await terminateGroup(group(), remainsGraceMs);
     return { kind: "gone" };
   }
   const printed = await resumeOutput(context)();
-  return {
-    kind: "ended",
-    ending: endedByItself(exitCode, printed, await findOtherCommit(context, exitCode)),
-  };
+  const ending = endedByItself(exitCode, printed, await findOtherCommit(context, exitCode));
+  return { kind: "ended", ending };
 }
 
 /** If the output cannot be read on, its last line says so. */
@@ -238,14 +240,6 @@ function resumeOutput(context: RunContext): FinishOutput {
     context.onLine(lastLine);
     return async () => ({ step: null, lastLine });
   }
-}
-
-function adoptLiving(context: RunContext): Run {
-  return watchRun(context, {
-    finishOutput: resumeOutput(context),
-    group: () => groupOf(context.directory, context.deployment.id, context.repoPath),
-    exited: (isKnown) => waitForEnd(context, isKnown),
-  });
 }
 
 /** How often the exit code is looked for, and how many looks later the lock. */
@@ -290,15 +284,15 @@ const timeoutGraceMs = 15_000;
  */
 function watchRun(context: RunContext, watched: Watched): Run {
   const { finishOutput, exited, group } = watched;
-  const terminated = Promise.withResolvers<Pick<EarlyEnd, "reason" | "wasForced">>();
+  const terminated = Promise.withResolvers<readonly [EarlyReason, wasForced: boolean]>();
   const known = new AbortController();
   let hasEnded = false;
 
-  function end(reason: EarlyEnd["reason"], graceMs: number): void {
+  function end(reason: EarlyReason, graceMs: number): void {
     if (hasEnded) return;
     hasEnded = true;
-    const resolve = (wasForced: boolean) => terminated.resolve({ reason, wasForced });
-    terminateGroup(group(), graceMs).then(resolve, terminated.reject);
+    const ended = terminateGroup(group(), graceMs);
+    ended.then((wasForced) => terminated.resolve([reason, wasForced]), terminated.reject);
   }
 
   const timer = setTimeout(() => end("timed_out", timeoutGraceMs), context.timeoutMs);
@@ -311,8 +305,7 @@ function watchRun(context: RunContext, watched: Watched): Run {
       hasEnded = true;
       return await concludeExit(context, watched, exit);
     }
-    const how = await terminated.promise;
-    return endedEarly({ ...how, timeoutMs: context.timeoutMs, printed: await finishOutput() });
+    return endedEarly(...(await terminated.promise), context.timeoutMs, await finishOutput());
   }
 
   return { ended: waitForEnding(), end };

@@ -251,28 +251,17 @@ function isPassed(name: string, deployEnv: readonly string[]): boolean {
 export function checkDeployLogDirectory(user: SystemUser | null): Problem | null {
   const directory = deployLogDirectory(user);
   const uid = user?.uid ?? ownUid();
-  const stats = makeAndStat(directory, user);
-  if (stats?.isDirectory() && stats.uid === uid && (stats.mode & 0o022) === 0) return null;
-  const detail =
-    stats === null
-      ? `The directory ${directory} for the log of deploy.sh cannot be created. Make ${tmpdir()} writable for this user (uid ${uid}), or set TMPDIR to a directory that is.`
-      : `${directory}, for the log of deploy.sh, is not a directory to which only this user (uid ${uid}) may write. Run: rm -rf ${directory}; or set TMPDIR to a directory of your own.`;
-  return { code: "temporary_directory_unusable", detail };
-}
-
-/** What is at `directory` after an attempt to create it; null if nothing is, and nothing can be. */
-function makeAndStat(directory: string, user: SystemUser | null): Stats | null {
+  let stats: Stats | null = null;
   try {
     const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
     if (user !== null && made !== undefined) lchownSync(directory, user.uid, user.gid);
+    stats = lstatSync(directory);
   } catch {
-    // The existing file decides.
+    // It cannot be made, or something else is there.
   }
-  try {
-    return lstatSync(directory);
-  } catch {
-    return null;
-  }
+  if (stats?.isDirectory() && stats.uid === uid && (stats.mode & 0o022) === 0) return null;
+  const detail = `${directory}, for the log of deploy.sh, is not a directory to which only this user (uid ${uid}) may write, and cannot be made one. Run: rm -rf ${directory}; or set TMPDIR to a directory of your own.`;
+  return { code: "temporary_directory_unusable", detail };
 }
 
 /** The directory in which the scripts of a user write logs of their own; null: of the user of this process. */

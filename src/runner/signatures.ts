@@ -71,6 +71,9 @@ export interface VerifyOptions {
   readonly signal: AbortSignal;
 }
 
+/** What a run of git needs. */
+type Runs = Pick<VerifyOptions, "env" | "user" | "signal">;
+
 /** A signature could not be verified, because a tool is missing or does not work. */
 export class VerificationError extends Error {
   override readonly name = "VerificationError";
@@ -146,11 +149,7 @@ function environmentIn(path: string, { PATH = "", TZ }: VerifyOptions["env"]): R
   };
 }
 
-async function prepare(
-  commit: string,
-  options: VerifyOptions,
-  inScratch: Pick<VerifyOptions, "env" | "user" | "signal">,
-): Promise<void> {
+async function prepare(commit: string, options: VerifyOptions, inScratch: Runs): Promise<void> {
   const { scratchPath: path, repoPath, signers, signersPath } = options;
   mkdirSync(join(path, "gnupg"), { mode: 0o700 });
   writeFileSync(join(path, "gnupg/gpg.conf"), "no-autostart\nno-auto-key-retrieve\n");
@@ -202,11 +201,7 @@ async function importKeys(
   return imported;
 }
 
-async function run(
-  directory: string,
-  { env, user, signal }: Pick<VerifyOptions, "env" | "user" | "signal">,
-  args: readonly string[],
-): Promise<string> {
+async function run(directory: string, { env, user, signal }: Runs, args: readonly string[]): Promise<string> {
   const ending = await runGit(directory, args, { env, user, timeoutMs, signal });
   if (ending.kind === "exited" && ending.code === 0) return ending.output;
   const reason = ending.kind === "exited" ? (ending.lastLines.at(-1) ?? "failed") : ending.kind;
