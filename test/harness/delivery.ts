@@ -64,15 +64,9 @@ export interface WebhookReply {
   readonly json: ReplyBody;
 }
 
-export interface ReplyBody {
+export interface ReplyBody
+  extends Partial<Record<"reason" | "code" | "detail" | "title" | "type" | "instance" | "pointer", string>> {
   readonly status?: string | number;
-  readonly reason?: string;
-  readonly code?: string;
-  readonly detail?: string;
-  readonly title?: string;
-  readonly type?: string;
-  readonly instance?: string;
-  readonly pointer?: string;
   readonly delivery?: { readonly id: string; readonly ref: string; readonly commit: string };
   readonly deployment?: {
     readonly id: number;

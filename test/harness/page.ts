@@ -17,30 +17,27 @@ export interface AskOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface PageOptions {
-  /** Where browsers reach it, if that is not its own port. */
-  readonly proxyPort?: number;
-  readonly env?: Readonly<Record<string, string>>;
-}
-
 /** The page of `hotpush front`, and a token for its API. */
 export type RunningPage = Awaited<ReturnType<typeof startPage>>;
 
 /** Starts `hotpush front` beside `service`, as a process that has nothing of it but the socket. */
-export async function startPage(scope: Scope, service: RunningService, { proxyPort, env }: PageOptions = {}) {
+export async function startPage(
+  scope: Scope,
+  service: RunningService,
+  env: Readonly<Record<string, string>> = {},
+) {
   const port = await freePort();
-  const urlPort = proxyPort ?? port;
   const { child } = await makeMachine(scope).start("front", {
     MALLOC_ARENA_MAX: "1",
     NODE_OPTIONS: "--max-semi-space-size=4",
     PAGE_PORT: String(port),
-    PAGE_URL: `http://localhost:${urlPort}`,
+    PAGE_URL: `http://localhost:${port}`,
     FRONT_SOCKET: join(service.statePath, "front.sock"),
     ...env,
   });
   const token = await makeToken(service, "operator");
   const ask = async (call: string, options: AskOptions = {}) => {
-    const headers = { host: `localhost:${urlPort}`, ...options.headers };
+    const headers = { host: `localhost:${port}`, ...options.headers };
     const answer = await send(port, call, { token, ...options, headers });
     checkAnswer(call, answer);
     return answer;

@@ -177,23 +177,17 @@ export function startPushes(origin: string, secret?: string) {
 export async function assertNoneLost(results: readonly PushResult[], statePath: string): Promise<void> {
   const failures = results.filter(({ status }) => status !== 202);
   assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${results.length} pushes failed`);
-  await until(
-    "every deployment has ended",
-    () => readDeployments(statePath).every(hasEnded),
-    longestDeploymentsMs,
-  );
+  const open = ["queued", "running", "interrupted"];
+  const haveEnded = () => readDeployments(statePath).every(({ state }) => !open.includes(state));
+  await until("every deployment has ended", haveEnded, longestDeploymentsMs);
   // Also of those that are pruned from the history.
   const sql = `SELECT digest, coalesce(deployments.state, last_state) AS state
     FROM deliveries LEFT JOIN deployments ON deployments.id = deployment_id`;
   const rows = readRecorded(statePath, ({ all }) => all(sql));
-  const states = new Map(rows.map(({ digest, state }) => [digest, String(state)]));
-  const ends = results.map(({ digest }) => ({ digest, state: states.get(digest) ?? "none" }));
-  const lost = ends.filter(({ state }) => !["succeeded", "superseded"].includes(state));
+  const states = new Map(rows.map(({ digest, state }) => [digest, state]));
+  const ends = results.map(({ digest }) => ({ digest, state: states.get(digest) }));
+  const lost = ends.filter(({ state }) => state !== "succeeded" && state !== "superseded");
   assert.deepEqual(lost.slice(0, 3), [], `${lost.length} of ${results.length} pushes were lost`);
-}
-
-function hasEnded({ state }: { readonly state: string }): boolean {
-  return !["queued", "running", "interrupted"].includes(state);
 }
 
 /** Sends a push once, as a git host does. @returns what its sender sees; the status of a failed connection is 0 */

@@ -28,7 +28,7 @@ async function send({ port }: RunningPage, path: string, method = "GET", host = 
 }
 
 test("a stranger sees the badge with the counts of the roll-outs", async (t) => {
-  const page = await startPage(t, service, { env });
+  const page = await startPage(t, service, env);
   const { status, headers, body } = await send(page, "/badge/default.svg");
   assert.deepEqual([status, headers["content-type"]], [200, "image/svg+xml"]);
   assert.ok(body.includes(">0 of 1,204,331 requests failed in 90 days</text>"), body);
@@ -37,7 +37,7 @@ test("a stranger sees the badge with the counts of the roll-outs", async (t) => 
 });
 
 test("a stranger gets nothing else, whatever the path, while the badge is public", async (t) => {
-  const page = await startPage(t, service, { env });
+  const page = await startPage(t, service, env);
   const asked = rows.map(([, row]) => requestFor(row, { project: "default", id: 1 }));
   const targets: readonly (readonly [method: string, path: string])[] = [
     ...asked.flatMap(({ method, path }) => [[method, path] as const, [method, `/api${path}`] as const]),
@@ -69,6 +69,6 @@ test("without the setting there is no badge, whichever half lacks it", async (t)
   const page = await startPage(t, service);
   assert.equal((await send(page, "/badge/default.svg")).status, 401);
   const closed = await startService(t, { script });
-  const open = await startPage(t, closed, { env });
+  const open = await startPage(t, closed, env);
   assert.equal((await send(open, "/badge/default.svg")).status, 404);
 });

@@ -188,7 +188,7 @@ async function watch(t: TestContext, { text, exitCode }: { text: string; exitCod
     openWire(t),
     startTab(t),
   ]);
-  const page = await startPage(t, service, { proxyPort: wire.port });
+  const page = await startPage(t, service, { PAGE_URL: `http://localhost:${wire.port}` });
   wire.setTarget(page.port);
   const say = (more: string) => appendFileSync(join(service.repoPath, "say"), more);
   const end = async (code: number) => {
