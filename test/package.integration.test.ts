@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { deliver, githubPush, testSecret } from "./harness/delivery.ts";
 import { noServer } from "./harness/hotpush.ts";
-import { npm, ownEnv, type Packed, pack } from "./harness/package.ts";
+import { npm, type Packed, pack } from "./harness/package.ts";
 import { LogReader } from "./harness/processes.ts";
 import { serviceEnvironment } from "./harness/service.ts";
 import { temporaryDirectory, writeScript } from "./harness/temporary.ts";
@@ -71,7 +71,7 @@ test("if the machine's Node is too old, the package's own runs it", () => {
   const path = join(place, "old");
   mkdirSync(path);
   writeScript(join(path, "node"), "#!/bin/sh\necho v20.20.2\n");
-  const env = { ...ownEnv, ...noServer, PATH: `${path}:${process.env.PATH}` };
+  const env = { ...process.env, ...noServer, PATH: `${path}:${process.env.PATH}` };
   const result = spawnSync(join(bin, "hotpush"), ["--version"], { cwd: app, env, encoding: "utf8" });
   assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
 });

@@ -76,9 +76,7 @@ export async function startTarget(
   const requests: ReceivedRequest[] = [];
   const server = createServer(async (request, response) => {
     response.on("error", () => {});
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const text = Buffer.concat(chunks).toString();
+    const text = Buffer.concat(await request.toArray()).toString();
     const { method = "", url = "", headers } = request;
     const received = { method, path: url, headers, text, json: text === "" ? null : JSON.parse(text) };
     requests.push(received);

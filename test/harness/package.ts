@@ -6,13 +6,6 @@ import { fileURLToPath } from "node:url";
 
 const checkout = fileURLToPath(new URL("../..", import.meta.url));
 
-/** npm sets variables about its package, which a nested npm would use as its own. */
-export const ownEnv = Object.fromEntries(
-  Object.entries(process.env).filter(
-    ([name]) => !/^npm_/i.test(name) || /^npm_config_(?:registry|cache|userconfig|globalconfig)$/i.test(name),
-  ),
-);
-
 export interface Packed {
   readonly filename: string;
   readonly size: number;
@@ -39,7 +32,7 @@ export function npm(directory: string, ...args: readonly string[]): string {
   return execFileSync("npm", args, {
     cwd: directory,
     // `prepare` must not write its cache into the checkout, whose node_modules this copy uses.
-    env: { ...ownEnv, NODE_COMPILE_CACHE: join(directory, ".compiled") },
+    env: { ...process.env, NODE_COMPILE_CACHE: join(directory, ".compiled") },
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -28,21 +28,21 @@ export function converse(
   { replyCount = Number.POSITIVE_INFINITY, deadlineMs = longestExchangeMs }: ExchangeOptions = {},
 ): Promise<ReturnType<typeof parseReplies> & { readonly isClosed: boolean }> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    const timer = setTimeout(() => finish(false, true), deadlineMs);
+    let text = "";
+    const timer = setTimeout(() => {
+      socket.destroy();
+      reject(new Error(`no close and too few answers within ${deadlineMs} ms; so far: ${text}`));
+    }, deadlineMs);
 
-    function finish(isClosed: boolean, isLate = false): void {
+    function finish(isClosed: boolean): void {
       clearTimeout(timer);
-      const text = Buffer.concat(chunks).toString("latin1");
-      if (!socket.destroyed) socket.destroy();
-      if (isLate) reject(new Error(`no close and too few answers within ${deadlineMs} ms; so far: ${text}`));
-      else resolve({ ...parseReplies(text), isClosed });
+      socket.destroy();
+      resolve({ ...parseReplies(text), isClosed });
     }
 
-    socket.on("data", (chunk: Buffer) => {
-      chunks.push(chunk);
-      const soFar = replyCount === Number.POSITIVE_INFINITY ? null : Buffer.concat(chunks).toString("latin1");
-      if (soFar !== null && parseReplies(soFar).replies.length >= replyCount) finish(false);
+    socket.setEncoding("latin1").on("data", (chunk: string) => {
+      text += chunk;
+      if (parseReplies(text).replies.length >= replyCount) finish(false);
     });
     socket.on("error", () => {});
     socket.on("close", () => finish(true));

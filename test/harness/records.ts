@@ -95,16 +95,15 @@ export function findLost(statePath: string, accepted: Iterable<readonly [string,
 /** The digests of the pushes in a spool. */
 export function readSpool(spoolPath: string): ReadonlySet<string> {
   const names = readdirSync(spoolPath).filter((name) => name.endsWith(".push"));
-  const texts = names.flatMap((name) => readIfThere(join(spoolPath, name)) ?? []);
-  return new Set(texts.map((text) => (JSON.parse(text) as { push: { digest: string } }).push.digest));
-}
-
-/** It may leave the spool at any moment. */
-function readIfThere(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
+  const digests = names.flatMap((name) => {
+    try {
+      return (JSON.parse(readFileSync(join(spoolPath, name), "utf8")) as { push: { digest: string } }).push
+        .digest;
+    } catch (error) {
+      // It may leave the spool at any moment.
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+      throw error;
+    }
+  });
+  return new Set(digests);
 }

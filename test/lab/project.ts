@@ -51,7 +51,11 @@ export async function makeProject(labEnv: NodeJS.ProcessEnv) {
     STATE_PATH: join(directory, "state"),
     HOTPUSH_MIN_FREE: "1 MiB",
   };
-  await copyFiles(directory);
+  const isOfProject = (path: string) => !/\.ts$|docker-lab\.sh$/.test(path);
+  await cp(import.meta.dirname, directory, { recursive: true, filter: isOfProject });
+  await mkdir(join(directory, "other"));
+  const dockerfile = 'FROM debian:trixie-slim\nCMD ["sleep", "infinity"]\n';
+  await writeFile(join(directory, "other/Dockerfile"), dockerfile);
   const docker = dockerIn(directory, env);
   const spawnRollout = ({ args = [], env: more }: RolloutOptions = {}) =>
     spawnHotpush(directory, { ...env, ...more }, ["rollout", ...args]);
@@ -91,16 +95,6 @@ export type Docker = (...args: readonly string[]) => Promise<string>;
 /** Runs docker in `directory`. */
 export function dockerIn(directory: string, env: NodeJS.ProcessEnv): Docker {
   return async (...args) => (await run("docker", args, { env, cwd: directory })).stdout.trim();
-}
-
-async function copyFiles(directory: string): Promise<void> {
-  const isOfProject = (path: string) => !/\.ts$|docker-lab\.sh$/.test(path);
-  await cp(import.meta.dirname, directory, { recursive: true, filter: isOfProject });
-  await mkdir(join(directory, "other"));
-  await writeFile(
-    join(directory, "other", "Dockerfile"),
-    'FROM debian:trixie-slim\nCMD ["sleep", "infinity"]\n',
-  );
 }
 
 /** Removes everything with the project's name. */

@@ -29,20 +29,31 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv, origin: string, hotpu
     STATE_PATH: join(directory, "state"),
     HOTPUSH_MIN_FREE: "1 MiB",
   };
-  const socket = (labEnv.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", "");
-  await copyExample(directory, {
+  const variables = {
     SITE: ":80",
     HTTP_PORT: new URL(origin).port,
-    HTTPS_PORT: String(await freePort()),
+    HTTPS_PORT: await freePort(),
     CHECK_URL: `${origin}/`,
     REPO_PATH: directory,
     WEBHOOK_SECRET: testSecret,
     HOTPUSH_IMAGE: hotpushImage,
-    DOCKER_SOCKET: socket,
+    DOCKER_SOCKET: (labEnv.DOCKER_HOST ?? "unix:///var/run/docker.sock").replace("unix://", ""),
     TIMEOUT: "30m",
-  });
-  const edit = editorOf(join(directory, "stack.yaml"));
-  await suitTests(edit, name);
+  };
+  await cp(example, directory, { recursive: true });
+  await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
+  // docker stack deploy must see the same variables as compose.
+  const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
+  await writeFile(join(directory, ".env"), lines.join(""));
+  const edit = async (from: string | RegExp, to: string) => {
+    const path = join(directory, "stack.yaml");
+    const text = await readFile(path, "utf8");
+    const edited = text.replaceAll(from, to);
+    if (edited === text) throw new Error(`${from} is not in ${path}.`);
+    await writeFile(path, edited);
+  };
+  await edit(/\bshop\b/g, name);
+  for (const [from, to] of quicker) await edit(from, to);
   if (hotpushImage === "") await edit(/^ {2}hotpush:\n {4}image(?:.*\n)*?\n/gm, "");
   const docker = dockerIn(directory, env);
   return {
@@ -67,34 +78,14 @@ export async function makeStack(labEnv: NodeJS.ProcessEnv, origin: string, hotpu
   };
 }
 
-/** docker stack deploy must see the same variables as compose. */
-async function copyExample(directory: string, variables: Readonly<Record<string, string>>): Promise<void> {
-  await cp(example, directory, { recursive: true });
-  await cp(join(import.meta.dirname, "app"), join(directory, "app"), { recursive: true });
-  const lines = Object.entries(variables).map(([name, value]) => `${name}=${value}\n`);
-  await writeFile(join(directory, ".env"), lines.join(""));
-}
-
-type Edit = (from: string | RegExp, to: string) => Promise<void>;
-
-function editorOf(path: string): Edit {
-  return async (from, to) => {
-    const text = await readFile(path, "utf8");
-    const edited = text.replaceAll(from, to);
-    if (edited === text) throw new Error(`${from} is not in ${path}.`);
-    await writeFile(path, edited);
-  };
-}
-
-/** Sets a unique name, a cheap health check, and shorter time-outs than in a real stack. */
-async function suitTests(edit: Edit, name: string): Promise<void> {
-  await edit(/\bshop\b/g, name);
-  await edit('"node", "healthcheck.js"', '"./healthcheck.sh"');
-  await edit("start_period: 30s", "start_period: 2s");
-  await edit("interval: 10s", "interval: 2s");
-  await edit("retries: 3", "retries: 2");
-  await edit("monitor: 5s", "monitor: 1s");
-}
+/** A cheap health check, and shorter time-outs than in a real stack. */
+const quicker = [
+  ['"node", "healthcheck.js"', '"./healthcheck.sh"'],
+  ["start_period: 30s", "start_period: 2s"],
+  ["interval: 10s", "interval: 2s"],
+  ["retries: 3", "retries: 2"],
+  ["monitor: 5s", "monitor: 1s"],
+] as const;
 
 async function removeFromSwarm(docker: Docker, name: string): Promise<void> {
   await docker("stack", "rm", name).catch(() => {});
@@ -130,8 +121,7 @@ export async function startNodes(labEnv: NodeJS.ProcessEnv) {
     ...labEnv,
     DOCKER_HOST: `unix://${join(directory, `n${node}`, "docker.sock")}`,
   });
-  const docker = async (node: number, ...args: readonly string[]) =>
-    (await run("docker", args, { env: env(node), timeout: 60_000 })).stdout.trim();
+  const docker = (node: number, ...args: readonly string[]) => dockerIn("/", env(node))(...args);
   await lab("down");
   await lab("up");
   return {
