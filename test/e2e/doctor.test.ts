@@ -3,17 +3,14 @@ import { execFileSync } from "node:child_process";
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type DoctorOptions, git, makePlace, type Place, probe } from "../harness/doctor.ts";
+import { git, makePlace, type Place, probe } from "../harness/doctor.ts";
 import type { Scope } from "../harness/temporary.ts";
 import { onEngine } from "../lab/on-engine.ts";
 
 const example = join(import.meta.dirname, "../../examples/compose");
 
 /** The example's project, and the doctor with the Docker of the lab. */
-function makeExample(
-  t: Scope,
-  lab: NodeJS.ProcessEnv,
-): { readonly place: Place; readonly run: DoctorOptions } {
+function makeExample(t: Scope, lab: NodeJS.ProcessEnv) {
   const place = makePlace(t);
   for (const name of ["compose.yaml", "Caddyfile", "app"]) {
     cpSync(join(example, name), join(place.repoPath, name), { recursive: true });

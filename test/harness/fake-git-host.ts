@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { Ajv } from "ajv";
+import type { HostedKey } from "../../src/setup/host-apis.ts";
 import { type HostName, hostDescriptions } from "./git-host-apis.ts";
 import { listenHere } from "./listen.ts";
 import type { Scope } from "./temporary.ts";
@@ -22,13 +23,6 @@ interface FakeDelivery {
   readonly event: string;
   /** 0: nobody answered. */
   readonly status: number;
-}
-
-interface FakeKey {
-  readonly id: string;
-  readonly title: string;
-  readonly key: string;
-  readonly isReadOnly: boolean;
 }
 
 type Reply = readonly [status: number, body: object | null];
@@ -56,7 +50,7 @@ export async function startFakeGitHost(scope: Scope, name: HostName, address = "
   let lastId = 1_000;
   const host = {
     hooks: [] as FakeHook[],
-    keys: [] as FakeKey[],
+    keys: [] as HostedKey[],
     /** The newest first. */
     deliveries: [] as FakeDelivery[],
     calls: [] as string[],
@@ -108,7 +102,7 @@ export async function startFakeGitHost(scope: Scope, name: HostName, address = "
   function act(operation: string, [id = "", second = ""]: readonly string[], body: any, page: number): Reply {
     const [method, collection = ""] = operation.split(/[ /]/);
     const isKey = collection === description.keys;
-    const rows: (FakeHook | FakeKey)[] = isKey ? host.keys : host.hooks;
+    const rows: (FakeHook | HostedKey)[] = isKey ? host.keys : host.hooks;
     const index = rows.findIndex((row) => row.id === id);
     const sent = host.deliveries.find((one) => one.id === second);
     if ((id !== "" && index < 0) || (second !== "" && sent === undefined)) return [404, {}];
@@ -164,7 +158,7 @@ export async function startFakeGitHost(scope: Scope, name: HostName, address = "
     };
   }
 
-  function showHook(row: FakeHook | FakeKey): object {
+  function showHook(row: FakeHook | HostedKey): object {
     const { id, url, secret } = row as FakeHook;
     if (isBitbucket) return { uuid: id, url };
     if (name !== "gitlab") return { id: Number(id), config: { url } };
@@ -172,8 +166,8 @@ export async function startFakeGitHost(scope: Scope, name: HostName, address = "
   }
 
   /** GitHub and Bitbucket leave the comment of a key out. */
-  function showKey(row: FakeHook | FakeKey): object {
-    const { id, title, key, isReadOnly } = row as FakeKey;
+  function showKey(row: FakeHook | HostedKey): object {
+    const { id, title, key, isReadOnly } = row as HostedKey;
     const shown = name === "github" || isBitbucket ? key.split(" ").slice(0, 2).join(" ") : key;
     const own = isBitbucket ? { label: title } : { title, read_only: isReadOnly, can_push: !isReadOnly };
     return { id: Number(id), key: shown, ...own };

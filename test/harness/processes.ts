@@ -21,8 +21,16 @@ export class LogReader {
   readonly otherText: string[] = [];
 
   constructor(child: ChildProcess) {
-    if (child.stdout) createInterface(child.stdout).on("line", (text) => this.#take(text));
-    if (child.stderr) createInterface(child.stderr).on("line", (text) => this.otherText.push(text));
+    const takeText = (text: string) => void this.otherText.push(text);
+    if (child.stderr) createInterface(child.stderr).on("line", takeText);
+    if (child.stdout)
+      createInterface(child.stdout).on("line", (text) => {
+        try {
+          this.lines.push(JSON.parse(text) as LogLine);
+        } catch {
+          takeText(text);
+        }
+      });
   }
 
   /** The first line that matches, past or future. */
@@ -44,25 +52,11 @@ export class LogReader {
       .filter(({ event, deployment }) => event === "deployment.output" && deployment === id)
       .map(({ msg }) => msg ?? "");
   }
-
-  #take(text: string): void {
-    const line = parsed(text);
-    if (line) this.lines.push(line);
-    else this.otherText.push(text);
-  }
 }
 
 const endings = new Set(
   ["succeeded", "failed", "timed_out", "cancelled", "interrupted"].map((state) => `deployment.${state}`),
 );
-
-function parsed(text: string): LogLine | null {
-  try {
-    return JSON.parse(text) as LogLine;
-  } catch {
-    return null;
-  }
-}
 
 /** True if no process has this id any more. A zombie still has it. */
 export function isGone(pid: number): boolean {

@@ -7,8 +7,6 @@ import { createReceiver } from "../../src/front/webhook/webhook.ts";
 import { testSecret } from "./delivery.ts";
 import type { Scope } from "./temporary.ts";
 
-const bodyLimitBytes = 25 * 1024 ** 2;
-
 /** The first stage alone, in this process but over real sockets. Its pushes are collected instead of recorded. */
 export async function startReceiver(scope: Scope) {
   const pushes: Push[] = [];
@@ -27,7 +25,7 @@ export async function startReceiver(scope: Scope) {
       dryRun: async (_, { ref, commit }) => ({ deploy: { ref, commit, when: "now" } }),
       noteSecretUse() {},
     },
-    bodyLimitBytes,
+    bodyLimitBytes: 25 * 1024 ** 2,
     trustedProxies: new BlockList(),
     findFault: () => null,
     stopping: new AbortController().signal,

@@ -20,6 +20,10 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions & 
   mkdirSync(statePath);
   const lines: string[] = [];
   const steps: string[] = [];
+  const write = (text: string) => {
+    const { event, msg } = JSON.parse(text) as { event: string; msg: string };
+    if (event === "deployment.output") lines.push(msg);
+  };
   const { PATH, HOME } = process.env;
   const script = createProjectScript({
     env: { PATH, HOME },
@@ -34,7 +38,7 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions & 
     refs: mainRefs,
     deployTimeoutMs: 60_000,
     deploySilenceMs: 0,
-    log: pino({ base: null }, { write: (text) => void takeLine(text, lines) }),
+    log: pino({ base: null }, { write }),
     onStep: (_deployment, name) => steps.push(name),
     ...options,
   }));
@@ -74,9 +78,4 @@ export function deploymentWith(id: number): Deployment {
   const commit = commitOf(String(id));
   const fields = { id, trigger: "push", ref: "refs/heads/main", commit, state: "running", attempts: 1 };
   return toDeployment({ ...fields, project: "default" });
-}
-
-function takeLine(text: string, lines: string[]): void {
-  const { event, msg } = JSON.parse(text) as { event: string; msg: string };
-  if (event === "deployment.output") lines.push(msg);
 }

@@ -30,6 +30,9 @@ function isInstalled(program: string): boolean {
   return (process.env.PATH ?? "").split(":").some((directory) => existsSync(join(directory, program)));
 }
 
+/** How this machine reaches the network; a server here has no other way. */
+const network = /^(?:\w+_proxy|SSL_CERT_\w+|NODE_EXTRA_CA_CERTS|npm_config_registry)$/i;
+
 /** A server with Docker, git and npm, on which nobody has used Hotpush (clean-server.sh). */
 export type CleanServer = Awaited<ReturnType<typeof startCleanServer>>;
 
@@ -58,8 +61,33 @@ export async function startCleanServer(labEnv: NodeJS.ProcessEnv, isBare = false
     address,
     /** Its first process, as this machine counts it. */
     pid: Number(pid),
-    type: (directory: string, command: string, answers?: readonly Answer[]) =>
-      typeIn(pid, directory, command, answers),
+    /** Runs a command as a person does, who gives the answers. */
+    type(directory: string, command: string, answers?: readonly Answer[]): Promise<Typed> {
+      const passed = Object.entries(process.env).filter(([name]) => network.test(name));
+      const shown = {
+        PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        HOME: "/root",
+        USER: "root",
+        SHELL: "/bin/bash",
+        TERM: "xterm",
+        LANG: "C.UTF-8",
+        COLUMNS: "120",
+        BUILDKIT_PROGRESS: "plain",
+      };
+      const env = Object.entries({ ...Object.fromEntries(passed), ...shown }).map((pair) => pair.join("="));
+      const typed = answers
+        ? ["script", "--quiet", "--return", "--command", command, "/dev/null"]
+        : ["bash", "-c", command];
+      const child = spawn(
+        "nsenter",
+        ["--all", "--target", pid, "env", "-i", `--chdir=${directory}`, ...env, ...typed],
+        {
+          // With a socket as its input, as Node's pipes are, bash would believe that it serves a login.
+          stdio: [answers ? "pipe" : "ignore", "pipe", "pipe"],
+        },
+      );
+      return answer(child, answers);
+    },
     /** Where this machine sees a file of the server. */
     file: (path: string) => `/proc/${pid}/root${path}`,
     /** Ends every process on it, and removes it. The end of this process does so too, also by SIGKILL. */
@@ -68,41 +96,6 @@ export async function startCleanServer(labEnv: NodeJS.ProcessEnv, isBare = false
       await ended;
     },
   };
-}
-
-/** How this machine reaches the network; a server here has no other way. */
-const network = /^(?:\w+_proxy|SSL_CERT_\w+|NODE_EXTRA_CA_CERTS|npm_config_registry)$/i;
-
-async function typeIn(
-  pid: string,
-  directory: string,
-  command: string,
-  answers?: readonly Answer[],
-): Promise<Typed> {
-  const passed = Object.entries(process.env).filter(([name]) => network.test(name));
-  const shown = {
-    PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    HOME: "/root",
-    USER: "root",
-    SHELL: "/bin/bash",
-    TERM: "xterm",
-    LANG: "C.UTF-8",
-    COLUMNS: "120",
-    BUILDKIT_PROGRESS: "plain",
-  };
-  const env = Object.entries({ ...Object.fromEntries(passed), ...shown }).map((pair) => pair.join("="));
-  const typed = answers
-    ? ["script", "--quiet", "--return", "--command", command, "/dev/null"]
-    : ["bash", "-c", command];
-  const child = spawn(
-    "nsenter",
-    ["--all", "--target", pid, "env", "-i", `--chdir=${directory}`, ...env, ...typed],
-    {
-      // With a socket as its input, as Node's pipes are, bash would believe that it serves a login.
-      stdio: [answers ? "pipe" : "ignore", "pipe", "pipe"],
-    },
-  );
-  return await answer(child, answers);
 }
 
 /**
