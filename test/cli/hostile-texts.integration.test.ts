@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
@@ -8,7 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { operatorSocketPath } from "../../src/config/server.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { commandEnvironment, launcher } from "../harness/hotpush.ts";
+import { commandEnvironment, execute, launcher } from "../harness/hotpush.ts";
 import { listenAt, listenHere } from "../harness/listen.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { startService } from "../harness/service.ts";
@@ -103,10 +102,8 @@ async function run(target: Target, command: readonly string[], isTerminal = fals
   const line = [launcher, ...command].map((word) => `'${word}'`).join(" ");
   const args = ["--quiet", "--return", "--command", line, "/dev/null"];
   const [program, words] = isTerminal ? ["script", args] : [launcher, command];
-  return await new Promise((resolve) => {
-    const options = { env, cwd: target.cwd ?? "/" };
-    execFile(program, words, options, (_, stdout, stderr) => resolve(stdout + stderr)).stdin?.end();
-  });
+  const { stdout, stderr } = await execute(program, words, { env, cwd: target.cwd ?? "/" });
+  return stdout + stderr;
 }
 
 /** @returns the state directory of a service whose every text ends in a hostile one */

@@ -4,24 +4,19 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { git, makePlace, type Place, probe, runInShell, setSettings } from "../harness/doctor.ts";
 import { startTarget } from "../harness/listen.ts";
-import { makeSshKey, type SigningKey } from "../harness/repository.ts";
+import { makeSshKey } from "../harness/repository.ts";
 
 test("signers: a newest commit that is unsigned is a problem, and a signed one passes", async (t) => {
-  const { place, allow, push } = makeSignedPlace(t);
-  const key = makeSshKey(t);
-  allow(`ada@example.com ${key.publicKey}\n`);
-  const { faults } = await probe(place, "signers");
-  assert.equal(faults[0]?.severity, "problem");
-  push(key);
+  const { place, push } = makeSignedPlace(t);
+  assert.equal((await probe(place, "signers")).faults[0]?.severity, "problem");
+  push();
   assert.equal((await probe(place, "signers")).outcome, "ok");
   assert.deepEqual(readdirSync(place.temporaryPath), []);
 });
 
 test("signers: a file that others can write is a warning, with the command that fixes it", async (t) => {
-  const { place, allow, path, push } = makeSignedPlace(t);
-  const key = makeSshKey(t);
-  allow(`ada@example.com ${key.publicKey}\n`);
-  push(key);
+  const { place, path, push } = makeSignedPlace(t);
+  push();
   chmodSync(path, 0o666);
   const [fault] = (await probe(place, "signers")).faults;
   assert.deepEqual([fault?.severity, fault?.command], ["warning", `chmod go-w ${path}`]);
@@ -66,13 +61,16 @@ async function probeToken(
   return found;
 }
 
+/** A place that allows one key; `push` pushes a commit that it has signed. */
 function makeSignedPlace(t: TestContext) {
   const place = makePlace(t);
   const path = join(place.root, "signers");
+  const { publicKey, gitOptions } = makeSshKey(t);
+  writeFileSync(path, `ada@example.com ${publicKey}\n`, { mode: 0o644 });
   setSettings(place, { ALLOWED_SIGNERS: path });
-  const push = (key: SigningKey) => {
-    git(place, ...key.gitOptions, "commit", "--quiet", "--allow-empty", "--message", "A change");
+  const push = () => {
+    git(place, ...gitOptions, "commit", "--quiet", "--allow-empty", "--message", "A change");
     git(place, "push", "--quiet", "origin", "main");
   };
-  return { place, path, push, allow: (text: string) => writeFileSync(path, text, { mode: 0o644 }) };
+  return { place, path, push };
 }
