@@ -176,15 +176,13 @@ const token = /[/:]((?:bot)?[\w-]{16,}(?::[\w-]+)?)/g;
 function secretsInJson(value: string): readonly string[] {
   if (!/^\s*[{[]/.test(value)) return [];
   const found: string[] = [];
-  try {
-    JSON.parse(value, (key, inner: unknown) => {
-      if (typeof inner !== "string") return;
-      const passwords = key === "auth" ? passwordsOf(Buffer.from(inner, "base64").toString()) : [];
-      found.push(...secretsInVariable(key, inner), ...passwords);
-    });
-  } catch {
-    // It only begins like JSON, or is nested too deeply.
-  }
+  const read = (key: string, inner: unknown) => {
+    if (typeof inner !== "string") return;
+    const passwords = key === "auth" ? passwordsOf(Buffer.from(inner, "base64").toString()) : [];
+    found.push(...secretsInVariable(key, inner), ...passwords);
+  };
+  // It may only begin like JSON, or be nested too deeply.
+  attempt(() => JSON.parse(value, read), null);
   return found;
 }
 

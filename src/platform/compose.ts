@@ -43,8 +43,6 @@ export async function runCompose(
     // with them, every build would look like a new version.
     env: {
       BUILDX_NO_DEFAULT_ATTESTATIONS: "1",
-      DOCKER_CLI_HINTS: "false",
-      COMPOSE_MENU: "false",
       ...env,
       PWD: target.projectDirectory,
       ...(env.REPO_PATH === undefined ? {} : { REPO_PATH: target.projectDirectory }),

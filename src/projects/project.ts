@@ -303,14 +303,11 @@ export class Project {
       ordersPath: this.#ordersPath,
       runsAsOwner: service.projectsPath !== null,
     });
-    // Now, so that a roll-out by hand before the first deployment finds it.
-    try {
+    Promise.try(() => {
+      // Now, so that a roll-out by hand before the first deployment finds it.
       makeScriptState(script());
-    } catch (error) {
-      const text = "The state directory of the scripts cannot be made";
-      log.error({ event: "script.no_state", err: error }, text);
-    }
-    logScriptFault(script(), log).catch((error: unknown) =>
+      return logScriptFault(script(), log);
+    }).catch((error: unknown) =>
       log.error({ event: "script.unchecked", err: error }, "The deploy script could not be checked"),
     );
     const catchUp = createCatchUp({

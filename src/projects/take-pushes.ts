@@ -200,13 +200,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     record(ids: readonly string[]): FrontAnswers["pushes"] | null {
       heardAtMs = Date.now();
       if (performance.now() < restsUntilMs) return null;
-      try {
-        return ids.length === 0 ? [] : take([...new Set(ids)]);
-      } catch (error) {
-        if (mayLog("spool.call_failed"))
-          log.error({ event: "spool.call_failed", err: error }, "A call of front could not be answered");
-        return null;
-      }
+      return ids.length === 0 ? [] : take([...new Set(ids)]);
     },
     async dryRun(body: JsonObject): Promise<{ readonly would: Would | null }> {
       heardAtMs = Date.now();

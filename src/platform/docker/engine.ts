@@ -76,7 +76,7 @@ export function connectEngine(
     const timeoutMs = answerTimeoutMs + patienceMs;
     const text = body === undefined ? "" : JSON.stringify(body);
     const asked = sendHttp(targetOf(path), { method, headers, body: text, timeoutMs });
-    const { status, body: answer } = await asked.catch(reportUnreachable(dockerHost));
+    const { status, body: answer } = await asked.catch((error) => reportUnreachable(dockerHost, error));
     if (status < 400) return answer;
     throw refusal(status, `${method} ${path}`, answer);
   };
@@ -98,7 +98,7 @@ export async function openEngine(
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   const asked = openHttp(readDockerHost(dockerHost)(path), { headers, signal });
-  const answer = await asked.catch(reportUnreachable(dockerHost));
+  const answer = await asked.catch((error) => reportUnreachable(dockerHost, error));
   const { statusCode = 0 } = answer;
   if (statusCode < 400) return answer;
   throw refusal(statusCode, `GET ${path}`, await buffer(answer));
@@ -126,11 +126,9 @@ function messageIn(body: Buffer): string {
   return message ?? body.toString().trim();
 }
 
-function reportUnreachable(dockerHost: string): (error: NodeJS.ErrnoException) => never {
-  return (error) => {
-    const detail = `${dockerHost}: ${hintFor(error, dockerHost)}`;
-    throw new ProblemError({ code: "docker_unreachable", detail }, error);
-  };
+function reportUnreachable(dockerHost: string, error: NodeJS.ErrnoException): never {
+  const detail = `${dockerHost}: ${hintFor(error, dockerHost)}`;
+  throw new ProblemError({ code: "docker_unreachable", detail }, error);
 }
 
 function hintFor(error: NodeJS.ErrnoException, dockerHost: string): string {
