@@ -45,12 +45,9 @@ test("configurations, secrets and logs are read in a moment, whatever others wro
 test("a line of a script is shown in a moment, whatever it prints", async () => {
   // Compiled for browsers, without types for Node.
   const asset = new URL("../src/front/page/assets/log-text.js", import.meta.url);
-  const { plainStyle, readRuns } = (await import(asset.href)) as {
-    readonly plainStyle: object;
-    readonly readRuns: (text: string, style: object) => unknown;
-  };
+  const { plainText } = (await import(asset.href)) as { readonly plainText: (text: string) => string };
   assertQuick((text) => printable(text, longestLine), longestLine);
-  assertQuick((text) => readRuns(text, plainStyle), longestLine);
+  assertQuick(plainText, longestLine);
 });
 
 function configReader(t: TestContext): (text: string) => unknown {
