@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
+import { attempt } from "#platform/files";
 import type { Store } from "#platform/sqlite";
 
 /** Of a link, a session and a token only the SHA-256 is kept: who reads the file cannot sign in with it. */
@@ -75,11 +76,9 @@ export function findVisitor(store: Store, credential: string, nowMs: number): Vi
 
 /** A full disk, which the health check reports, keeps nobody from looking. */
 function noteVisit(store: Store, nowMs: number, hash: string): void {
-  try {
-    store.transaction(() => store.run("UPDATE credentials SET seen_at_ms = ? WHERE hash = ?", nowMs, hash));
-  } catch {
-    // The next request tries again.
-  }
+  const sql = "UPDATE credentials SET seen_at_ms = ? WHERE hash = ?";
+  // If it fails, the next request tries again.
+  attempt(() => store.transaction(() => store.run(sql, nowMs, hash)), null);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { findVisitor, noteAction, type Visitor } from "#access/visitors";
+import { attempt } from "#platform/files";
 import {
   createHttpServer,
   isIn,
@@ -153,11 +154,8 @@ const nobody: Caller = { visitor: null, name: null, address: null, agent: null }
 /** Whose socket it is proves that everything is allowed. Commands write a name as a URL does. */
 function operator(request: IncomingMessage): Caller {
   const encoded = reported(request, "x-requested-by") ?? "";
-  try {
-    return { ...nobody, name: printable(decodeURIComponent(encoded), 100).trim() || null };
-  } catch {
-    return nobody;
-  }
+  const name = attempt(() => decodeURIComponent(encoded), "");
+  return { ...nobody, name: printable(name, 100).trim() || null };
 }
 
 /** The name for the record is that of the credential, with what proves it; the rest is as the page reports it. */

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { siteBehind } from "#config/git-hosts";
+import { attempt } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { parseGitRemoteUrl } from "#platform/git";
 
@@ -14,12 +15,8 @@ const origin = /^\[remote "origin"\]\n(?:(?!\[).*\n)*?[ \t]*url *= *(.+)$/m;
  */
 export function webAddress(repoPath: string): string | null {
   const path = join(repoPath, ".git/config");
-  try {
-    const config = readForeignFile(path, { mostBytes, isCut: true }).toString();
-    return addressOf(origin.exec(config)?.[1]?.trim() ?? "");
-  } catch {
-    return null;
-  }
+  const config = attempt(() => readForeignFile(path, { mostBytes, isCut: true }).toString(), "");
+  return addressOf(origin.exec(config)?.[1]?.trim() ?? "");
 }
 
 function addressOf(url: string): string | null {

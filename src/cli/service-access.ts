@@ -4,6 +4,7 @@ import { type Asked, callRun, findRemoteServer, type ServicePlace } from "#calls
 import type { CallName, GivenBy } from "#calls/table";
 import { operatorSocketPath, stateDirectoryOf } from "#config/server";
 import { withDotenv } from "#platform/env-file";
+import { attempt } from "#platform/files";
 import { openTerminal, type Terminal } from "#platform/terminal";
 import { findServer } from "#setup/server";
 import type { CommandContext } from "./command.ts";
@@ -100,19 +101,11 @@ const usualStatePath = "/var/lib/hotpush";
  * @param usual the directory to try last
  */
 export function statePathOf(env: NodeJS.ProcessEnv, usual = usualStatePath): string {
-  const given = withDotenvHere(env);
+  // An unreadable `.env` may belong to something else; then the environment alone counts.
+  const given: NodeJS.ProcessEnv = attempt(() => withDotenv(env, "."), env);
   if (given.STATE_PATH) return given.STATE_PATH;
   const server = findServer(env);
   if (server !== null) return server.state.run;
   const path = stateDirectoryOf(given);
   return existsSync(operatorSocketPath(path)) || !existsSync(operatorSocketPath(usual)) ? path : usual;
-}
-
-/** An unreadable `.env` may belong to something else; then the environment alone counts. */
-function withDotenvHere(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  try {
-    return withDotenv(env, ".");
-  } catch {
-    return env;
-  }
 }

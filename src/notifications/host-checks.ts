@@ -3,6 +3,7 @@ import { gitHosts } from "#config/git-hosts";
 import type { CommitStatus } from "#config/project";
 import type { Check, ChecksReading } from "#deployments/checks";
 import type { JsonObject } from "#deployments/push";
+import { attempt } from "#platform/files";
 import type { HttpAnswer } from "#platform/http";
 import { askRepository } from "./commit-status.ts";
 import { failure, sendOutcomeOf } from "./outcome.ts";
@@ -215,9 +216,5 @@ function faultOf(settings: CommitStatus, answer: HttpAnswer): Fault {
 const limitedWaitMs = 60_000;
 
 function parsed(body: Buffer): JsonObject {
-  try {
-    return Object(JSON.parse(body.toString()));
-  } catch {
-    return {};
-  }
+  return attempt(() => Object(JSON.parse(body.toString())), {});
 }

@@ -6,6 +6,7 @@ import { liveCommit, stateTexts } from "#deployments/deployment";
 import type { EventReport } from "#deployments/outbox";
 import { branchOf, shortCommit } from "#deployments/push";
 import { findDeployment, listSteps } from "#deployments/store";
+import { attempt } from "#platform/files";
 import type { Store } from "#platform/sqlite";
 import { printable } from "#platform/terminal";
 import { logPath, readLastLines } from "#runner/log-file";
@@ -45,14 +46,9 @@ export function messageOf(report: EventReport, { store, statePath, pageUrl }: Me
 
 /** A log that cannot be read has none. It is redacted. */
 function lastLinesOf(statePath: string, id: number): readonly string[] {
-  try {
-    return readLastLines(logPath(statePath, id), mostLastBytes)
-      .filter((line) => line.trim() !== "")
-      .slice(-mostLastLines)
-      .map((line) => printable(line));
-  } catch {
-    return [];
-  }
+  const lines = attempt(() => readLastLines(logPath(statePath, id), mostLastBytes), []);
+  const printed = lines.filter((line) => line.trim() !== "").slice(-mostLastLines);
+  return printed.map((line) => printable(line));
 }
 
 /** Whether the deployment failed, so that somebody should look. */

@@ -1,5 +1,6 @@
 import { type ServerFiles, serverCommands } from "#config/server";
 import type { DeploymentSummary, Would } from "#deployments/push";
+import { attempt } from "#platform/files";
 import type { HttpAnswer } from "#platform/http";
 
 /** The server that has the project; null: a service of its own. */
@@ -107,11 +108,7 @@ function commandsFor(server: SentTo): ReturnType<typeof serverCommands> {
 }
 
 function parsed(body: string): ServiceAnswer {
-  try {
-    return Object(JSON.parse(body)) as ServiceAnswer;
-  } catch {
-    return {};
-  }
+  return attempt(() => Object(JSON.parse(body)) as ServiceAnswer, {});
 }
 
 function good(outcome: string, text: string): Verdict {

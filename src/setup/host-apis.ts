@@ -1,6 +1,7 @@
 import { gitHosts } from "#config/git-hosts";
 import type { CommitStatus } from "#config/project";
 import { askRepository } from "#notifications/commit-status";
+import { attempt } from "#platform/files";
 import type { HttpAnswer } from "#platform/http";
 import { printable } from "#platform/terminal";
 import { CommandError } from "#problems";
@@ -297,11 +298,7 @@ export function isSuccess(status: number): boolean {
 function parseJson(text: string): unknown {
   const exactly = (_key: string, value: unknown, { source }: { readonly source?: string } = {}) =>
     Number.isInteger(value) && !Number.isSafeInteger(value) ? source : value;
-  try {
-    return JSON.parse(text, exactly);
-  } catch {
-    return null;
-  }
+  return attempt(() => JSON.parse(text, exactly), null);
 }
 
 /** Why a host does not do what it is asked. */
@@ -371,8 +368,7 @@ function wordsOf(text: string): string {
     if (isWord) words.push(value);
     return value;
   };
-  try {
-    JSON.parse(text, collect);
-  } catch {} // A proxy's page says nothing that helps.
+  // A proxy's page says nothing that helps.
+  attempt(() => JSON.parse(text, collect), null);
   return words.join("; ");
 }

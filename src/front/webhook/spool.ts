@@ -17,7 +17,7 @@ import {
 } from "#deployments/push";
 import type { Log } from "#log";
 import { checkAtMostEvery, pause } from "#platform/async";
-import { replaceFile } from "#platform/files";
+import { attempt, replaceFile } from "#platform/files";
 import { sendHttp, withShortPath } from "#platform/http";
 
 /** Verified pushes on disk, each a file of its own until `run` has recorded it: the only way in which a push reaches `run`. */
@@ -219,13 +219,12 @@ async function store(directory: string, opened: FileHandle, id: string, text: st
 
 function canWrite(directory: string): boolean {
   const path = join(directory, ".probe");
-  try {
+  const probe = () => {
     replaceFile(path, "probe", { mode: 0o600, owner: null });
     rmSync(path);
     return true;
-  } catch {
-    return false;
-  }
+  };
+  return attempt(probe, false);
 }
 
 /** Asks the `run` that listens at `socketPath`. */
