@@ -38,14 +38,11 @@ export interface Visitor {
   readonly role: "viewer" | "operator";
 }
 
-/** Where a browser is, as the page reports it; nothing proves it. */
-export interface Browser {
+/** A session or a token, without its secret. */
+export interface ListedVisitor extends Visitor {
+  /** Where a browser is, as the page reports it; nothing proves it. */
   readonly address: string | null;
   readonly agent: string | null;
-}
-
-/** A session or a token, without its secret. */
-export interface ListedVisitor extends Visitor, Browser {
   readonly createdAtMs: number;
   /** To the minute; null: a token was never used. */
   readonly seenAtMs: number | null;
@@ -108,7 +105,7 @@ export function makeCredential(
 export function openLink(
   store: Store,
   link: string,
-  { address, agent }: Browser,
+  { address, agent }: Pick<ListedVisitor, "address" | "agent">,
   nowMs: number,
 ): string | null {
   const secret = makeSecret("session");

@@ -4,9 +4,6 @@ import { ask } from "./screens/screen.ts";
 
 const charWidth = 6.6;
 const margin = 10;
-const green = "#1a7f37";
-const red = "#b3261e";
-const grey = "#57606a";
 
 /** The badge of a project. It holds numbers and nothing else, so there is nothing in it to escape. @throws ProblemError if there is none */
 export async function showBadge(run: RunClient, visit: Visit, project: string): Promise<PageAnswer> {
@@ -16,7 +13,7 @@ export async function showBadge(run: RunClient, visit: Visit, project: string): 
     requests === 0
       ? "no requests counted in 90 days"
       : `${number(failed)} of ${number(requests)} requests failed in 90 days`;
-  const colour = requests === 0 ? grey : failed === 0 ? green : red;
+  const colour = requests === 0 ? "#57606a" : failed === 0 ? "#1a7f37" : "#b3261e";
   const length = Math.round(text.length * charWidth);
   const width = length + 2 * margin;
   const body = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="20" role="img" aria-label="${text}"><title>${text}</title><rect width="${width}" height="20" rx="3" fill="${colour}"/><text x="${margin}" y="14" fill="#fff" font-family="Verdana,Geneva,sans-serif" font-size="11" textLength="${length}">${text}</text></svg>\n`;

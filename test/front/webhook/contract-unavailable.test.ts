@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { type Delivery, deliver, githubPush, randomCommit } from "../../harness/delivery.ts";
+import { deliver, githubPush, randomCommit } from "../../harness/delivery.ts";
 import { startLoad } from "../../harness/load.ts";
 import { converse, onTheWire } from "../../harness/raw-http.ts";
 import { findLost, readDeployments } from "../../harness/records.ts";
-import { letGo, type RunningService, startService, waitingScript } from "../../harness/service.ts";
+import { letGo, startService, waitingScript } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
 test("while a service that is to stop sees its deployment off, pushes are still recorded, and /health says 503", async (t) => {
@@ -28,27 +28,20 @@ test("while a service that is to stop sees its deployment off, pushes are still 
 
 test("a half-received push is still recorded when the service stops, even if nothing else is left to do", async (t) => {
   const service = await startService(t);
-  const { status, ended } = await endAfterHalf(service, githubPush());
-  assert.equal(status, 202);
-  assert.equal(await ended, 0);
-  assert.equal(readDeployments(service.statePath)[0]?.state, "queued");
-});
-
-/** Sends half of `push`, asks the service to stop, and sends the other half. */
-async function endAfterHalf(service: RunningService, push: Delivery) {
   const socket = connect({ port: service.port, host: "127.0.0.1" });
   await once(socket, "connect");
-  const wire = onTheWire(push);
-  const first = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
+  const wire = onTheWire(githubPush());
   const half = wire.length / 2;
   // The answer to the first says that the half has arrived too.
-  socket.write(first + wire.slice(0, half));
+  socket.write(`GET /health HTTP/1.1\r\nHost: a\r\n\r\n${wire.slice(0, half)}`);
   await once(socket, "data");
   const ended = service.end("SIGTERM");
   await service.log.waitFor(({ event }) => event === "service.stopping");
   const { replies } = await converse(socket, wire.slice(half));
-  return { status: replies[0]?.status, ended };
-}
+  assert.equal(replies[0]?.status, 202);
+  assert.equal(await ended, 0);
+  assert.equal(readDeployments(service.statePath)[0]?.state, "queued");
+});
 
 test("no accepted push is lost when the service stops under load", async (t) => {
   const service = await startService(t);

@@ -55,11 +55,7 @@ export function deploymentScreen(visitor: Visitor, view: DeploymentView): Screen
   const sentence = sentenceOf(deployment, project);
   const { tone } = looks[deployment.state];
   const { project: name, id } = deployment;
-  const crumbs = [
-    [`/projects/${name}`, name],
-    ["", id],
-  ] as const;
-  const main = html`${screenHead(crumbs, tone, sentence, about(view))}
+  const main = html`${screenHead([name, id], tone, sentence, about(view))}
 <div id="actions" data-live>${actionBar(visitor, deploymentActions(visitor, deployment, project))}</div>
 <div id="outcome" data-live>${problemBox(deployment)}${requestTable(deployment.requests)}</div>
 <div class="split stack"><aside class="rail" aria-label="Steps"><div id="rail" data-live>${stepRail(deployment, steps)}${facts(deployment)}</div></aside>

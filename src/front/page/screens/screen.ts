@@ -55,13 +55,13 @@ export type Fact = Markup | string | false | null | undefined;
 
 /** The way to a screen, and its heading: one sentence, the shape of a state, and what is known about it. */
 export function screenHead(
-  crumbs: readonly (readonly [path: string, text: string | number])[],
+  within: readonly [project: string, what: string | number] | null,
   tone: Tone | null,
   sentence: string,
   about: readonly Fact[],
 ): Markup {
-  const last = crumbs.at(-1);
-  return html`<p class="crumbs small soft"><a href="/">Projects</a>${crumbs.map((one) => (one === last ? html`<span>${one[1]}</span>` : html`<a href="${one[0]}">${one[1]}</a>`))}</p>
+  const crumbs = within && html`<a href="/projects/${within[0]}">${within[0]}</a><span>${within[1]}</span>`;
+  return html`<p class="crumbs small soft"><a href="/">Projects</a>${crumbs}</p>
 <div id="head" data-live><h1 class="row">${tone && icon(tone)}<span>${sentence}</span></h1><p class="sub soft">${about.map((fact) => fact && html`<span>${fact}</span>`)}</p></div>`;
 }
 
@@ -109,8 +109,8 @@ export interface Wanted {
 }
 
 /** For an address at which there is nothing. @throws ProblemError */
-export function nothingHere(): never {
-  throw new ProblemError({ code: "not_found", detail: "It may have been removed, or the address is wrong." });
+export function nothingHere(detail = "It may have been removed, or the address is wrong."): never {
+  throw new ProblemError({ code: "not_found", detail });
 }
 
 /** Makes a call of the table for a visitor. @throws ProblemError if it is refused */

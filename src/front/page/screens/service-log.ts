@@ -9,22 +9,16 @@ export async function findServiceLog(
   project: string,
 ): Promise<Screen> {
   const { services } = await ask(run, visit, "services", { project });
-  const service = query.get("service") ?? services[0];
-  if (service !== undefined && !services.includes(service)) nothingHere();
-  const crumbs = [
-    [`/projects/${project}`, project],
-    ["", "running logs"],
-  ] as const;
-  const sentence =
-    service === undefined ? `${project} has no containers.` : `What ${service} of ${project} prints`;
+  const service = query.get("service") ?? services[0] ?? "";
+  if (services.length === 0) nothingHere(`${project} has no containers.`);
+  if (!services.includes(service)) nothingHere();
+  const sentence = `What ${service} of ${project} prints`;
   const links = services.map(
     (one) =>
       html`<a href="/projects/${project}/logs?service=${one}"${one === service ? html` aria-current="true"` : ""}>${one}</a>`,
   );
-  const log =
-    service !== undefined && logView({ events: `/api${callPath("serviceLog", { project, service })}` }, null);
-  const main = html`${screenHead(crumbs, null, sentence, [])}
-<div class="heading row"><nav class="filters small soft" aria-label="Services">${links}</nav></div>${log}`;
-  const title = `${sentence} · Hotpush`;
-  return { title, tone: "idle", visitor, main, ...(service !== undefined && { script: "log.js" }) };
+  const events = `/api${callPath("serviceLog", { project, service })}`;
+  const main = html`${screenHead([project, "running logs"], null, sentence, [])}
+<div class="heading row"><nav class="filters small soft" aria-label="Services">${links}</nav></div>${logView({ events }, null)}`;
+  return { title: `${sentence} · Hotpush`, tone: "idle", visitor, main, script: "log.js" };
 }

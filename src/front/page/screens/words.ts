@@ -53,7 +53,6 @@ export function mark(size = 22): Markup {
   return html`<svg viewBox="0 0 24 24" width="${size}" height="${size}" aria-hidden="true"><path fill="currentColor" d="M12 2.2 20 10.4h-4.6v4.2H8.6v-4.2H4z"/><path fill="currentColor" opacity=".55" d="M8.6 16.6h6.8v2H8.6z"/><path fill="currentColor" opacity=".3" d="M8.6 20.2h6.8v1.8H8.6z"/></svg>`;
 }
 
-const second = 1_000;
 const minute = 60_000;
 const hour = 3_600_000;
 const day = 86_400_000;
@@ -64,7 +63,7 @@ export function ago(iso: string): Markup {
 }
 
 function agoText(ms: number): string {
-  if (ms < 45 * second) return "just now";
+  if (ms < 45_000) return "just now";
   if (ms < 90 * minute) return count(Math.max(1, Math.round(ms / minute)), "minute", " ago");
   if (ms < 36 * hour) return count(Math.round(ms / hour), "hour", " ago");
   return count(Math.round(ms / day), "day", " ago");
