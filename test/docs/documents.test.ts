@@ -26,15 +26,14 @@ test("every relative link of the documents leads to a file, and to a heading in 
   }
 });
 
-test("every row of docs/compose-support.md names tests that exist", () => {
+test("every row of docs/compose-support.md names its tests", () => {
   const rows = read("docs/compose-support.md")
     .split("\n")
     .filter((line) => /^\| (?!Key)\S/.test(line));
   assert.ok(rows.length >= 18, `only ${rows.length} found`);
   for (const row of rows) {
-    const named = [...row.matchAll(/\]\(\.\.\/(test\/[^)]+\.test\.ts)\)/g)].map(([, path]) => path ?? "");
-    assert.ok(named.length > 0, row);
-    for (const path of named) assert.ok(existsSync(join(root, path)), path);
+    // The test before this one follows the links.
+    assert.match(row, /\]\(\.\.\/test\/[^)]+\.test\.ts\)/);
   }
 });
 

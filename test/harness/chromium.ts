@@ -119,8 +119,7 @@ interface Target {
 
 /** As a person does: follows the link, and presses the button. */
 export async function signInBrowser(tab: Tab, { statePath }: RunningService, port: number): Promise<void> {
-  const body = { name: "Ada Park", role: "operator" } as const;
-  const { link } = await callRun(statePath, "makeLink", body);
+  const { link } = await callRun(statePath, "makeLink", { name: "Ada Park", role: "operator" });
   await tab.open(`http://localhost:${port}/sign-in?link=${link}`);
   await tab.read(`document.querySelector("form button").click()`);
   await tab.until(`location.pathname === "/" && document.readyState === "complete"`);

@@ -36,12 +36,11 @@ export function makeSharedMachine(scope: Scope) {
   chownSync(socketPath, 0, dockerGid);
   const owners: Owner[] = [];
   return {
+    ...machine,
     root,
     dockerGid,
     commonGid,
     serverStatePath,
-    projectsPath,
-    secretsPath,
     temporaryPath,
     statePath: machine.statePathOf("all"),
     /** Adds a project whose checkout belongs to a new user of the same name, with this script. */
@@ -53,7 +52,6 @@ export function makeSharedMachine(scope: Scope) {
       machine.addProject(name, owner.repoPath, settings);
       return owner;
     },
-    addProject: machine.addProject,
     /** @param known the users of the machine */
     start({ env = {}, known = owners }: { readonly env?: object; readonly known?: readonly Owner[] } = {}) {
       const docker = { DOCKER_HOST: `unix://${socketPath}`, BUILDX_CONFIG: "/tmp/buildx" };

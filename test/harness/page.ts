@@ -61,16 +61,8 @@ async function send(port: number, call: string, { token, body, headers }: AskOpt
   return { status: answer.status, type, text, json };
 }
 
-interface Operation {
-  readonly responses: Readonly<
-    Record<string, { readonly content: Readonly<Record<string, { schema?: object }>> }>
-  >;
-}
-
-const { paths, components } = openApi() as {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: { readonly schemas: { readonly Problem: object } };
-};
+// biome-ignore lint/suspicious/noExplicitAny: a test reads any member of the document
+const { paths, components } = openApi() as any;
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
 
 /** Holds an answer to what the OpenAPI document says of the call. */

@@ -60,8 +60,7 @@ export async function closeLab(): Promise<void> {
 /** Whether an engine and compose answer under `env`. */
 async function answers(env: NodeJS.ProcessEnv): Promise<boolean> {
   try {
-    await run("docker", ["version", "--format", "{{.Server.Version}}"], { env, timeout: 10_000 });
-    await run("docker", ["compose", "version"], { env, timeout: 10_000 });
+    await run("docker", ["compose", "ls"], { env, timeout: 10_000 });
     return true;
   } catch {
     return false;
