@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { callRun } from "#calls/client";
 import type { ProjectReading } from "#config/project-files";
-import { serverServices } from "#config/server";
+import { serverCommands, serverServices } from "#config/server";
 import { loadConfig } from "#config/service";
 import { type Environment, readVariables, variables } from "#config/settings";
-import { webhookUrlOf } from "#config/values";
+import { webhookUrl, webhookUrlOf } from "#config/values";
 import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
 import {
   connectEngine,
@@ -153,13 +153,18 @@ export function makeDoctorContext(
   const { secret, faults, warnings } = readConfig(env, reading);
   /** The user that the script will run as; null: this one. */
   const user = reading === null ? null : ownerOf(repoPath, env.DOCKER_HOST);
+  const known = webhookUrl(givenUrl ?? env.WEBHOOK_URL ?? "");
   /** The environment that the script will get. */
   const scriptEnv = childEnvironment({ env, deployEnv: value("DEPLOY_ENV"), repoPath, user });
   const asScript = { env: scriptEnv, user };
   return {
     settings,
-    givenUrl,
+    /** Where the git host sends to; null: that is not known. On a server, the site of a project passes it on to its own path. */
+    webhook: known && webhookUrlOf(known, server === null ? project : null),
+    isUrlGiven: givenUrl !== null,
     server,
+    /** What starts the server. One that was set up by hand is started as docs/set-up.md says. */
+    start: server ? serverCommands(server.files).start : undefined,
     repoPath,
     statePath,
     scriptEnv,

@@ -4,7 +4,6 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readCommitStatus, readSigners } from "#config/project";
 import { branches } from "#config/settings";
-import { webhookUrl, webhookUrlOf } from "#config/values";
 import { findTokenFault } from "#notifications/commit-status";
 import { readHostChecks } from "#notifications/host-checks";
 import { ownUid, readUser, statOf } from "#platform/files";
@@ -153,16 +152,15 @@ export const gitChecks: readonly Check[] = [
     claim: "what the git host has sent to the webhook lately has arrived",
     fix: "has the host send it again, with a token that may change webhooks",
     async probe(context) {
-      const { settings, givenUrl, secret, project, server } = context;
+      const { webhook: url, secret, project } = context;
       const status = commitStatusOf(context);
-      const url = webhookUrl(givenUrl ?? settings.env.WEBHOOK_URL ?? "");
       if (status === null || typeof status === "string" || url === null || secret === null)
         return skip("to ask the host, it takes COMMIT_STATUS_TOKEN_FILE and WEBHOOK_URL");
       const host = openRepository(status, secret);
       const { name } = host;
       if (host.api.deliveries === undefined) return skip(`${name} lists nothing that it has sent`);
       try {
-        const [hook] = await host.listHooks(webhookUrlOf(url, server === null ? project : null));
+        const [hook] = await host.listHooks(url);
         if (hook === undefined) return skip(`the repository at ${name} has no webhook to ${url.href}`);
         const sent = await host.listDeliveries(hook.id);
         const failed = failedOf(sent).map(deliveryText);

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { serverCommands, serverComposeProject, serverServices } from "#config/server";
-import { webhookUrl, webhookUrlOf } from "#config/values";
 import { listContainers } from "#platform/docker/containers";
 import { isServing, lastLogLines } from "#platform/docker/health";
 import { quote } from "#platform/ssh";
@@ -26,11 +25,10 @@ export const serverChecks: readonly Check[] = [
     about: "server",
     claim: "Caddy and Hotpush run the installed version, and are healthy",
     fix: "creates, starts or updates what is missing. If a container ends or is not healthy, its last lines say why",
-    async probe({ engine: askEngine, server }) {
+    async probe({ engine: askEngine, server, start }) {
       const docker = await askEngine();
       if (docker.kind !== "answers" || server === null) return skip("Docker cannot be asked");
       const found = await listContainers(docker.engine, serverComposeProject);
-      const { start } = serverCommands(server.files);
       const faults: Finding[] = [];
       for (const name of Object.values(serverServices)) {
         const one = found.find(({ service }) => service === name);
@@ -76,8 +74,7 @@ export const serviceChecks: readonly Check[] = [
     claim: "the service runs, and has the secret that is set here",
     fix: "starts the containers of the server. A service that was set up by hand is started as docs/set-up.md says",
     async probe(context) {
-      const { server, faults, secret } = context;
-      const start = server ? serverCommands(server.files).start : undefined;
+      const { start, faults, secret } = context;
       const { url, isHotpush, outcome } = await context.service();
       if (isHotpush && (outcome === "pong" || secret === null)) return ok(`it answers at ${url}`);
       const refused =
@@ -94,8 +91,7 @@ export const serviceChecks: readonly Check[] = [
       "`hotpush run` answers, is healthy, takes what `hotpush front` stores, and its queue is not paused",
     fix: "resumes a paused queue, or starts the containers of the server",
     async probe(context) {
-      const { status, project, server } = context;
-      const start = server ? serverCommands(server.files).start : undefined;
+      const { status, project, start } = context;
       const answer = await status();
       if (answer instanceof Error)
         return problem(`\`hotpush run\` does not answer: ${answer.message}.${elsewhere(context)}`, start);
@@ -134,14 +130,11 @@ export const serviceChecks: readonly Check[] = [
     claim: "a delivery to the public URL reaches this service",
     fix: "is the line for the proxy. The check runs with `--url`, or if `WEBHOOK_URL` is set and the service runs",
     async probe(context) {
-      const { givenUrl, secret, settings, project, server } = context;
-      const known = webhookUrl(givenUrl ?? settings.env.WEBHOOK_URL ?? "");
-      if (known === null)
+      const { webhook: url, isUrlGiven, secret, project, server } = context;
+      if (url === null)
         return skip("name the URL that your git host sends to: hotpush doctor --url https://…");
       if (secret === null) return skip("there is no secret to sign with");
-      if (givenUrl === null && !(await context.service()).isHotpush) return skip("the service does not run");
-      // On a server, the site of a project passes /webhook on to its own path.
-      const url = webhookUrlOf(known, server === null ? project : null);
+      if (!isUrlGiven && !(await context.service()).isHotpush) return skip("the service does not run");
       const { outcome, text } = await ping(url, secret, server?.files ?? null);
       if (outcome === "pong") return ok(`${url.href} has accepted a signed ping`);
       const line = server

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import type { StatusJson } from "../../src/calls/shapes.ts";
 import { rolloutState } from "../../src/rollout/lock.ts";
 import { type Version, writeVersions } from "../../src/rollout/versions.ts";
@@ -9,18 +9,23 @@ import { startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 test("a roll back to a version, a deployment or a commit does not run deploy.sh", async (t) => {
-  const { service, commits } = await deployedTwice(t);
+  const commits = [randomCommit(), randomCommit()];
   const [first = ""] = commits;
+  const service = await startService(t);
+  await writeVersions(rolloutState(service.statePath, service.repoPath).versionsPath, commits.map(version));
+  for (const [index, after] of commits.entries()) {
+    await deliver(service.url, githubPush({ after }));
+    await service.log.waitForEnding(index + 1);
+  }
   const { stdout, code } = await hotpush(service, "rollback");
   assert.match(stdout, new RegExp(`^Deployment 3 goes back to ${first}\\.`));
   // Without a compose file here, the roll-out fails: this proves that it ran in place of deploy.sh.
   assert.match(stdout, /The compose file in .* cannot be read/);
   assert.deepEqual([code, /^deployed/m.test(service.log.outputOf(3).join("\n"))], [1, false]);
-  for (const wanted of ["1", first.slice(0, 9)])
-    assert.match(
-      (await hotpush(service, "rollback", "--detach", wanted)).stdout,
-      new RegExp(`to ${first}\\.`),
-    );
+  for (const wanted of ["1", first.slice(0, 9)]) {
+    const { stdout } = await hotpush(service, "rollback", "--detach", wanted);
+    assert.ok(stdout.includes(`to ${first}.`), stdout);
+  }
   const unknown = await hotpush(service, "rollback", "99");
   assert.equal(unknown.code, 1);
   assert.match(
@@ -28,19 +33,6 @@ test("a roll back to a version, a deployment or a commit does not run deploy.sh"
     /no good version of the commit 99 .+ Good versions, oldest first: [0-9a-f]{12}, /,
   );
 });
-
-/** Two deployments that succeeded, as two versions that a roll-out left. */
-async function deployedTwice(t: TestContext) {
-  const commits = [randomCommit(), randomCommit()];
-  const service = await startService(t);
-  const { versionsPath } = rolloutState(service.statePath, service.repoPath);
-  await writeVersions(versionsPath, commits.map(version));
-  for (const [index, after] of commits.entries()) {
-    await deliver(service.url, githubPush({ after }));
-    await service.log.waitForEnding(index + 1);
-  }
-  return { service, commits };
-}
 
 function version(commit: string): Version {
   const image = { image: "app", id: `sha256:${commit}`, tag: `app:${commit.slice(0, 12)}` };

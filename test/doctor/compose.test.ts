@@ -8,10 +8,14 @@ import type { Engine } from "../../src/platform/docker/engine.ts";
 import { readVersion } from "../../src/version.ts";
 
 /** What a check finds where compose or the engine answers as `answers` say. */
-async function faultsOf(wanted: string, answers: Partial<DoctorContext>): Promise<readonly Fault[]> {
+async function faultsOf(
+  wanted: string,
+  answers: Partial<DoctorContext>,
+  server: DoctorContext["server"] = null,
+): Promise<readonly Fault[]> {
   const settings = readSettings({ DOCKER_HOST: "unix:///nonexistent" }, "/nonexistent");
   const [report] = await runChecks(
-    { ...makeDoctorContext(settings, null), ...answers },
+    { ...makeDoctorContext(settings, null, server), ...answers },
     checks.filter(({ id }) => id === wanted),
   );
   return report?.result.faults ?? [];
@@ -104,7 +108,7 @@ for (const [what, services, image, faults] of [
     };
     const versions = { kind: "answers", version: "28", apiVersion: "1.51", rootPath: "/none" } as const;
     const engine = async () => ({ ...versions, engine: { get } as unknown as Engine });
-    const found = await faultsOf("containers", { server, engine });
+    const found = await faultsOf("containers", { engine }, server);
     assert.deepEqual(
       found.map(({ severity, text, command }) => [severity, text.split(" ")[0], command]),
       faults,
