@@ -78,7 +78,7 @@ export async function startRun(options: RunOptions) {
     events,
     notifications,
     isLeader: () => isLeader,
-    makeTurn: turns.make,
+    inTurn: turns.run,
     lookInTurn: atMost(mostLooks),
     stopping,
   };

@@ -63,7 +63,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   const wanted = new Set<string>();
   let askedAtMs = Number.NEGATIVE_INFINITY;
   let lookedAtMs: number | null = null;
-  const failures = new Map<Sought, string>();
+  let failure: string | null = null;
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   let interval: NodeJS.Timeout | undefined;
@@ -75,10 +75,19 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
     for (const ref of [...wanted]) {
       if (isStopped || isBusy(store)) break;
       wanted.delete(ref);
-      await inTurn(() => look(ref));
-      if (!isStopped && !isBusy(store)) await inTurn(() => lookForImages(ref));
+      await inTurn(() => lookAt(ref));
     }
     if (wanted.size > 0) schedule(busyMs);
+  }
+
+  async function lookAt(ref: string): Promise<void> {
+    const missed = await lookForPushes(ref);
+    const found = isStopped || isBusy(store) ? null : await lookForImages();
+    if (isStopped) return;
+    const fault = missed ? `missed pushes: ${missed}` : found && `new images: ${found}`;
+    if (fault !== null && failure === null)
+      log.warn({ event: "catch_up.failed", ref }, `Cannot look for ${fault}`);
+    failure = fault;
   }
 
   function schedule(leastMs: number): void {
@@ -88,53 +97,49 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
     timer = setTimeout(looks.now, waitMs).unref();
   }
 
-  async function look(ref: string): Promise<void> {
+  /** @returns a function that says whether nothing runs and no push has come since: what did asks for itself */
+  function startQuiet(): () => boolean {
     const newest = newestId(store);
+    return () => !isStopped && newestId(store) === newest && !isBusy(store);
+  }
+
+  /** @returns why they cannot be found, or null */
+  async function lookForPushes(ref: string): Promise<string | null> {
+    const isQuiet = startQuiet();
     const remote = await readRemoteHead(ref);
     askedAtMs = performance.now();
-    if (isStopped) return;
     lookedAtMs = Date.now();
-    noteFailure(ref, "missed pushes", remote.kind === "head" ? null : remote.detail);
-    if (remote.kind !== "head") return;
+    if (remote.kind !== "head") return remote.detail;
     const { commit } = remote;
     const verdict = await judgeHead(ref, commit);
-    // A push that came meanwhile asks for itself.
-    if (isStopped || newestId(store) !== newest || isBusy(store)) return;
+    if (!isQuiet()) return null;
     if (verdict === "wait") {
       wanted.add(ref);
       schedule(0);
     }
-    if (verdict !== "deploy") return;
+    if (verdict !== "deploy") return null;
     const { id } = request({ trigger: "catch-up", ref, commit });
     const fields = { event: "catch_up.found", deployment: id, ref, commit };
     const text = `${ref} is at ${shortCommit(commit)}, which is not what was deployed last: deployment ${id} catches up`;
     log.warn(fields, text);
+    return null;
   }
 
-  async function lookForImages(ref: string): Promise<void> {
-    const newest = newestId(store);
+  /** @returns why they cannot be found, or not be deployed; or null */
+  async function lookForImages(): Promise<string | null> {
+    const isQuiet = startQuiet();
     const found = await readNewImages?.();
-    if (found === undefined || isStopped || newestId(store) !== newest || isBusy(store)) return;
+    if (found?.kind === "fault") return found.detail;
+    const images = found && isQuiet() ? withoutTried(store, found.images) : [];
     const live = findLastGood(store);
-    const commit = live && liveCommit(live);
-    const hasCommit = live !== null && isCommitId(commit) && refs.includes(live.ref);
-    const fault = `what is live, ${commit}, is no commit of this branch. Run: hotpush deploy`;
-    const images = found.kind === "images" ? withoutTried(store, found.images) : [];
-    const isUnable = images.length > 0 && !hasCommit;
-    noteFailure(ref, "new images", found.kind === "fault" ? found.detail : isUnable ? fault : null);
-    if (images.length === 0 || !hasCommit) return;
-    const { id } = request({ trigger: "image", ref: live.ref, commit: liveCommit(live), images });
+    if (images.length === 0 || live === null) return null;
+    const commit = liveCommit(live);
+    if (!isCommitId(commit) || !refs.includes(live.ref))
+      return `what is live, ${commit}, is no commit of this branch. Run: hotpush deploy`;
+    const { id } = request({ trigger: "image", ref: live.ref, commit, images });
     const fields = { event: "catch_up.found", deployment: id, images };
     log.info(fields, `A registry has ${images.join(", ")}: deployment ${id} rolls it out`);
-  }
-
-  /** @param detail null: they are found */
-  function noteFailure(ref: string, sought: Sought, detail: string | null): void {
-    const failure = detail && `${sought}: ${detail}`;
-    if (failure !== null && !failures.has(sought))
-      log.warn({ event: "catch_up.failed", ref }, `Cannot look for ${failure}`);
-    if (failure === null) failures.delete(sought);
-    else failures.set(sought, failure);
+    return null;
   }
 
   function lookAtLastDeployed(): void {
@@ -159,11 +164,9 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
       clearInterval(interval);
       clearTimeout(timer);
     },
-    report: () => ({ intervalMs, lookedAtMs, failure: [...failures.values()][0] ?? null }),
+    report: () => ({ intervalMs, lookedAtMs, failure }),
   };
 }
-
-type Sought = "missed pushes" | "new images";
 
 /** What runs or waits asks the remote for itself. */
 function isBusy(store: Store): boolean {

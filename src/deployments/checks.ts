@@ -1,6 +1,6 @@
 import { branchOf, shortCommit } from "#deployments/push";
 import { printable } from "#platform/terminal";
-import type { Rest } from "./deployment.ts";
+import type { NotDeployed } from "./deployment.ts";
 
 /** A check of a commit: a check run, a commit status, a job of a pipeline. */
 export interface Check {
@@ -32,11 +32,6 @@ export interface ChecksOptions {
   readonly clock?: () => number;
 }
 
-/** What becomes of a head whose checks have not succeeded. */
-export type ChecksDecision =
-  | { readonly kind: "wait"; readonly reason: string; readonly rest: Rest }
-  | { readonly kind: "skipped"; readonly reason: string };
-
 /** Decides whether a head may be deployed, by its checks at the git host. */
 export interface Checks {
   /**
@@ -50,10 +45,8 @@ export interface Checks {
     commit: string,
     signal: AbortSignal,
     sinceMs?: number | null,
-  ) => Promise<ChecksDecision | null>;
-  /** Whether the head of the branch was waited for until the deadline. */
-  readonly hasGivenUp: (ref: string, commit: string) => boolean;
-  /** The branches whose heads were. */
+  ) => Promise<Exclude<NotDeployed, { kind: "refused" }> | null>;
+  /** The branches whose heads were waited for until the deadline. */
   readonly givenUp: () => readonly string[];
 }
 
@@ -108,7 +101,6 @@ export function createChecks(options: ChecksOptions): Checks {
         rest: { leastMs: Math.min(Math.max(leastRestMs, waitMs), mostMs), mostMs },
       };
     },
-    hasGivenUp,
     givenUp: () => [...waits].filter(([ref, { commit }]) => hasGivenUp(ref, commit)).map(([ref]) => ref),
   };
 }

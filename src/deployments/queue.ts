@@ -71,8 +71,8 @@ export interface QueueOptions {
   readonly exchange: RolloutExchange;
   /** Whether nothing more may be started here: the project was removed. */
   readonly isHeld: () => boolean;
-  /** Makes the right to run, which projects share. */
-  readonly makeTurn: (onFree: () => void) => Turn;
+  /** The right to run, which projects share. */
+  readonly inTurn: Turns["run"];
   /** Called for each deployment that starts, goes live, ends or waits again here, when that is on disk. */
   readonly onChange: (deploymentId: number, isRunning: boolean) => void;
   /** Called when the script of a deployment was started. */
@@ -102,13 +102,12 @@ interface Current {
  * things make sure that only one runs: this queue, the database, and the lock that a running script holds.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { store, runner, exchange, isHeld, onChange, onStart, makeTurn, askEveryMs, log } = options;
-  const turn = makeTurn(wake);
+  const { store, runner, exchange, isHeld, onChange, onStart, inTurn, askEveryMs, log } = options;
   const stop = new AbortController();
   const stopping = stop.signal;
   const persist = <Result>(write: () => Result) => writeOnDisk(options, stopping, write);
-  let mode: "recording" | "idle" | "busy" | "stopping" = "recording";
-  /** What `stop` waits for. */
+  let mode: "recording" | "idle" | "waiting" | "busy" | "stopping" = "recording";
+  /** What `stop` waits for, unless it waits for its turn. */
   let work: Promise<void> = Promise.resolve();
   let lookTimer: NodeJS.Timeout | undefined;
   let current: Current | null = null;
@@ -120,31 +119,36 @@ export function createQueue(options: QueueOptions): Queue {
   let shortenedAtMs = Number.NEGATIVE_INFINITY;
 
   /** Nothing else starts until `task` is done. */
-  function occupy(task: () => Promise<void>): void {
+  async function occupy(task: () => Promise<void>): Promise<void> {
     mode = "busy";
-    turn.hold();
-    work = task().then(() => {
-      turn.leave();
-      if (mode !== "busy") return;
-      mode = "idle";
-      wake();
-    });
+    await task();
+    if (mode !== "busy") return;
+    mode = "idle";
+    // Then the turn is given back: who waits for it is first.
+    setImmediate(wake);
   }
 
+  /** Waits for its turn, if something is queued that may start. */
   function wake(): void {
-    if (mode !== "idle") return;
+    if (mode !== "idle" || isHeld()) return;
+    if (!read(() => hasDeployment(store, isReady, JSON.stringify(listResting())))) return;
+    mode = "waiting";
+    work = inTurn(takeTurn);
+  }
+
+  async function takeTurn(): Promise<void> {
+    if (mode !== "waiting") return;
+    mode = "idle";
+    const claimed = isHeld() ? null : read(() => store.transaction(() => claimNext(store, listResting())));
+    if (claimed) await occupy(() => execute(claimed));
+  }
+
+  function read<Found>(find: () => Found): Found | null {
     try {
-      const resting = listResting();
-      const isQueued = hasDeployment(store, isReady, JSON.stringify(resting));
-      if (isHeld() || !isQueued) {
-        turn.leave();
-        return;
-      }
-      const claimed = turn.claim(() => store.transaction(() => claimNext(store, resting)));
-      if (claimed) occupy(() => execute(claimed));
+      return find();
     } catch (error) {
-      turn.leave();
       log.error({ event: "store.failed", err: error }, "The queue could not be read; trying again in 1 s");
+      return null;
     }
   }
 
@@ -284,7 +288,7 @@ export function createQueue(options: QueueOptions): Queue {
 
   return {
     start() {
-      occupy(recover);
+      work = inTurn(() => occupy(recover), true);
       lookTimer = setInterval(wake, lookIntervalMs).unref();
     },
     request(request) {
@@ -307,6 +311,7 @@ export function createQueue(options: QueueOptions): Queue {
       exchange.order(id, "back");
     },
     async stop(graceMs) {
+      const isBusy = mode === "busy";
       mode = "stopping";
       stop.abort();
       clearInterval(lookTimer);
@@ -314,7 +319,7 @@ export function createQueue(options: QueueOptions): Queue {
         isInterrupting = true;
         current?.run?.end("interrupted", interruptGraceMs);
       }, graceMs);
-      await work;
+      if (isBusy) await work;
       clearTimeout(timer);
     },
   };
@@ -438,20 +443,14 @@ async function writeOnDisk<Result>(
   }
 }
 
-/** The right of a project to run a deployment. */
-export interface Turn {
-  /** Runs `claim` if the right is free and nobody waits for it longer. Null if it is not free, or nothing was claimed. */
-  readonly claim: <Claimed>(claim: () => Claimed | null) => Claimed | null;
-  /** Takes the right in any case: for a script that runs already. */
-  readonly hold: () => void;
-  /** Gives the right back, or stops waiting for it. */
-  readonly leave: () => void;
-}
-
 /** The turns of all projects of a service. */
 export interface Turns {
-  /** Makes the turn of a project; `onFree` is called when it may try again. */
-  readonly make: (onFree: () => void) => Turn;
+  /**
+   * Runs `work` when fewer than the most run, nothing holds, and nobody has waited for longer; at once, if so.
+   *
+   * @param isUnderWay for a script that runs already: it takes its place in any case
+   */
+  readonly run: (work: () => Promise<void>, isUnderWay?: boolean) => Promise<void>;
   /**
    * Lets no further deployment start, of any project. A running script goes on.
    *
@@ -476,55 +475,40 @@ export interface Hold {
  * many pushes does not keep the others waiting.
  */
 export function createTurns(mostRunning: number): Turns {
-  const running = new Set<Turn>();
+  let running = 0;
   /** In the order in which they came. */
-  const waiting = new Map<Turn, () => void>();
+  const waiting: (() => void)[] = [];
   const holds = new Map<Hold, () => void>();
-  const mayRun = () => holds.size === 0 && running.size < mostRunning;
+  const mayRun = () => holds.size === 0 && running < mostRunning;
 
   function callNext(): void {
-    const [turn] = mayRun() ? waiting.keys() : [];
-    if (turn) setImmediate(() => waiting.get(turn)?.());
+    while (mayRun() && waiting.length > 0) {
+      running += 1;
+      waiting.shift()?.();
+    }
   }
 
   function callHolders(): void {
-    if (running.size > 0) return;
+    if (running > 0) return;
     for (const [hold, onQuiet] of holds) {
       holds.set(hold, () => {});
       onQuiet();
     }
   }
 
-  function make(onFree: () => void): Turn {
-    const turn: Turn = {
-      claim(claim) {
-        if (running.has(turn)) return null;
-        const [first = turn] = waiting.keys();
-        if (!mayRun() || first !== turn) {
-          waiting.set(turn, onFree);
-          return null;
-        }
-        const claimed = claim();
-        waiting.delete(turn);
-        if (claimed === null) callNext();
-        else turn.hold();
-        return claimed;
-      },
-      hold() {
-        running.add(turn);
-      },
-      leave() {
-        waiting.delete(turn);
-        running.delete(turn);
+  return {
+    async run(work, isUnderWay = false) {
+      // Who waits was called as soon as it was possible.
+      if (isUnderWay || mayRun()) running += 1;
+      else await new Promise<void>((resolve) => waiting.push(resolve));
+      try {
+        await work();
+      } finally {
+        running -= 1;
         callHolders();
         callNext();
-      },
-    };
-    return turn;
-  }
-
-  return {
-    make,
+      }
+    },
     holdAll(hold, onQuiet) {
       holds.set(hold, onQuiet);
       callHolders();

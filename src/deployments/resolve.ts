@@ -59,27 +59,13 @@ export interface ResolverOptions {
 }
 
 /** Where a branch is. What takes git is looked up only if a rule asks. */
-interface Look {
-  readonly ref: string;
+interface Look extends Readonly<ReturnType<typeof lookUp>> {
   /** The commit of the push. */
   readonly pushed: string;
   readonly trigger: Deployment["trigger"];
   /** Whether a person asked: `hotpush deploy`, or Redeliver of a failed one. */
   readonly isAsked: boolean;
-  readonly head: string;
   readonly containsPushed: boolean;
-  /** The deployment that made live what is live, of any branch. */
-  readonly live: Deployment | null;
-  /** The last one of this branch that succeeded. */
-  readonly last: Deployment | null;
-  /** Whether a script of the branch was started after the last one, and did not succeed: it may have changed what is live. */
-  readonly isUnsure: boolean;
-  /** Whether the head was the subject of another push or deployment. */
-  readonly wasSeen: boolean;
-  /** Whether it was already, before the last one of this branch. */
-  readonly wasSeenBeforeLast: boolean;
-  /** The deployment that failed with the head since another one of this branch succeeded, or null. */
-  readonly failed: Pick<Deployment, "id" | "state"> | null;
   /** Whether what was deployed last of this branch already contains the head. */
   readonly isBehindLast: () => Promise<boolean>;
   /** Whether the remote has reported this older head before, long enough ago. */
@@ -160,6 +146,28 @@ const rules: readonly Rule[] = [
   deploy,
 ];
 
+/** What the record knows of a head. @param id of the deployment that is decided about; null: of none */
+function lookUp(store: Store, ref: string, head: string, id: number | null) {
+  const last = findLastGood(store, [ref]);
+  const changesIt = "AND ref = ? AND trigger NOT IN ('rollback', 'image')";
+  return {
+    ref,
+    head,
+    /** The deployment that made live what is live, of any branch. */
+    live: findLastGood(store),
+    /** The last one of this branch that succeeded. */
+    last,
+    /** Whether a script of the branch was started after the last one, and did not succeed: it may have changed what is live. */
+    isUnsure: last !== null && hasTriedSince(store, last, changesIt, ref),
+    /** Whether the head was the subject of another push or deployment. */
+    wasSeen: wasSeen(store, ref, head, "IS NOT", id),
+    /** Whether it was already, before the last one of this branch. */
+    wasSeenBeforeLast: last !== null && wasSeen(store, ref, head, "<", last.id),
+    /** The deployment that failed with the head since another one of this branch succeeded, or null. */
+    failed: findFailed(store, ref, head, last),
+  };
+}
+
 function deploy({ head }: Pick<Look, "head">): Decision {
   return { kind: "deploy", commit: head, isSigned: false };
 }
@@ -195,29 +203,11 @@ export function createResolver(options: ResolverOptions): Resolver {
     return false;
   }
 
-  /** What the record knows of a head. @param id of the deployment that is decided about; null: of none */
-  function lookAt(ref: string, head: string, id: number | null) {
-    const live = findLastGood(store);
-    const last = findLastGood(store, [ref]);
-    return {
-      ref,
-      head,
-      live,
-      last,
-      isUnsure:
-        last !== null &&
-        hasTriedSince(store, last, "AND ref = ? AND trigger NOT IN ('rollback', 'image')", ref),
-      wasSeen: wasSeen(store, ref, head, "IS NOT", id),
-      wasSeenBeforeLast: last !== null && wasSeen(store, ref, head, "<", last.id),
-      failed: findFailed(store, ref, head, last),
-      isConfirmed: () => isConfirmed(ref, head),
-    };
-  }
-
-  async function decide(look: Look): Promise<Decision> {
-    if (reported.get(look.ref)?.head !== look.head) reported.delete(look.ref);
+  async function decide(look: Omit<Look, "isConfirmed">): Promise<Decision> {
+    const { ref, head } = look;
+    if (reported.get(ref)?.head !== head) reported.delete(ref);
     for (const rule of rules) {
-      const decision = await rule(look);
+      const decision = await rule({ ...look, isConfirmed: () => isConfirmed(ref, head) });
       if (decision !== null) return decision;
     }
     throw new Error("no rule has decided");
@@ -253,7 +243,7 @@ export function createResolver(options: ResolverOptions): Resolver {
     }
     heardAtMs.set(id, clock());
     const { commit: head, containsPushed } = found;
-    const look = lookAt(ref, head, id);
+    const look = lookUp(store, ref, head, id);
     const { live, last } = look;
     const commit = await read(head);
     const decision = await decide({
@@ -297,7 +287,7 @@ export function createResolver(options: ResolverOptions): Resolver {
       return decision;
     },
     async judgeHead(ref, head) {
-      const look = lookAt(ref, head, null);
+      const look = lookUp(store, ref, head, null);
       const { live } = look;
       const decision = await decide({
         ...look,
@@ -308,11 +298,17 @@ export function createResolver(options: ResolverOptions): Resolver {
         isBehindLast: async () => false,
         findSkip: async () =>
           live && listSkipped(store, ref, live).includes(head) ? "It was skipped." : null,
-        // One that was not given up waits as a deployment, so that people see it.
-        judgeChecks: async () =>
-          options.checks?.hasGivenUp(ref, head)
-            ? await options.checks.judge(ref, head, new AbortController().signal)
-            : null,
+        async judgeChecks() {
+          const { signal } = new AbortController();
+          const judged = await options.checks?.judge(
+            ref,
+            head,
+            signal,
+            waitsSinceMs(store, ref, head, look.last),
+          );
+          // One that was not given up waits as a deployment, so that people see it.
+          return judged?.kind === "skipped" ? judged : null;
+        },
       });
       return decision.kind;
     },
@@ -361,20 +357,11 @@ async function findHead(
 /** Asks for the head and fetches its branch, both at once: each takes a connection, and those take longer than all else here. */
 async function fetchHead(checkout: Checkout, ref: string, signal: AbortSignal): Promise<RemoteHead> {
   if (!isRepository(checkout)) return await readRemoteHead(checkout, ref, { signal });
-  const useless = new AbortController();
-  const endsFetch = (head: RemoteHead) => {
-    if (head.kind !== "head") useless.abort();
-    return head;
-  };
-  try {
-    const [head, failure] = await Promise.all([
-      readRemoteHead(checkout, ref, { signal }).then(endsFetch),
-      fetchBranch(checkout, ref, { signal: AbortSignal.any([signal, useless.signal]) }),
-    ]);
-    return head.kind === "head" && failure !== null ? { kind: "unknown", detail: failure } : head;
-  } finally {
-    useless.abort();
-  }
+  const [head, failure] = await Promise.all([
+    readRemoteHead(checkout, ref, { signal }),
+    fetchBranch(checkout, ref, { signal }),
+  ]);
+  return head.kind === "head" && failure !== null ? { kind: "unknown", detail: failure } : head;
 }
 
 /** @param last of a delivery that was sent again, only what came before the run that failed has no say */

@@ -125,9 +125,12 @@ export async function sendCommitStatus(
   signal: AbortSignal,
 ): Promise<SendOutcome> {
   const { deployment } = message.report;
+  const { ref, project, state } = deployment;
+  const shown = { branch: branchOf(ref), link: message.link, context: `hotpush/${project}` };
+  const status = { ...shown, state: shownStates[state], description: summaryOf(message) };
   let last = delivered;
   for (const commit of new Set([deployment.commit, liveCommit(deployment)])) {
-    const outcome = await showStatus(settings, statusOf(message, commit), signal);
+    const outcome = await showStatus(settings, { ...status, commit }, signal);
     if (outcome.kind === "failed") return outcome;
     // The pushed commit may be gone; the other one is there all the same.
     if (outcome.kind === "refused") last = outcome;
@@ -154,14 +157,6 @@ const notThere: SendOutcome = {
   kind: "refused",
   fault: "it answered 404: the commit is not there, or the token has too few rights",
 };
-
-/** What a commit of a deployment shows. */
-function statusOf(message: Message, commit: string): StatusOnCommit {
-  const { ref, project, state } = message.report.deployment;
-  const { link } = message;
-  const shown = { commit, branch: branchOf(ref), link, context: `hotpush/${project}` };
-  return { ...shown, state: shownStates[state], description: summaryOf(message) };
-}
 
 /** A push that changes nothing of the project is no reason for a red mark. */
 const shownStates: Readonly<Record<Deployment["state"], StatusOnCommit["state"]>> = {

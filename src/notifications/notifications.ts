@@ -14,7 +14,7 @@ import type { Log } from "#log";
 import { atMost, pause } from "#platform/async";
 import type { Store } from "#platform/sqlite";
 import { sendCommitStatus } from "./commit-status.ts";
-import { isFailure, isRecovery, messageOf } from "./message.ts";
+import { isFailure, isRecovery, type MessageSources, messageOf } from "./message.ts";
 import { delivered, type SendOutcome } from "./outcome.ts";
 import { sendToTarget } from "./targets.ts";
 
@@ -134,11 +134,7 @@ export function createNotifications(options: NotificationOptions): Notifications
 
 type SubscriberSettings = Pick<ProjectSettings, "notify" | "commitStatus">;
 
-export interface NotifiedProject {
-  /** The project's view of the database. */
-  readonly store: Store;
-  /** The directory of its logs. */
-  readonly statePath: string;
+export interface NotifiedProject extends Omit<MessageSources, "pageUrl"> {
   /** As they are now. */
   readonly settings: SubscriberSettings;
 }

@@ -13,7 +13,7 @@ import type { Deployment, GuardOrder } from "#deployments/deployment";
 import { findLastDeployedCommit, findRunning } from "#deployments/history";
 import { setSubscribers } from "#deployments/outbox";
 import { type MainRef, type Push, refsOf, shortCommit, type Would } from "#deployments/push";
-import { createQueue, type Queue, type Turn } from "#deployments/queue";
+import { createQueue, type Queue, type Turns } from "#deployments/queue";
 import { noteSigner } from "#deployments/receipt";
 import { recordPush, summary } from "#deployments/record";
 import { createResolver, type Resolver } from "#deployments/resolve";
@@ -51,7 +51,7 @@ export interface Shared {
   /** Says, by its number, that something has happened to a deployment: its log or the database has what. */
   readonly events: EventEmitter;
   readonly notifications: Notifications;
-  readonly makeTurn: (onFree: () => void) => Turn;
+  readonly inTurn: Turns["run"];
   /** Runs a look for missed pushes when it may. */
   readonly lookInTurn: (look: () => Promise<void>) => Promise<void>;
   /** Whether this instance runs deployments; another one may. */
@@ -87,7 +87,7 @@ export class Project {
     this.config = config;
     this.name = config.name;
     this.store = shared.store.of(this.name);
-    const { service, events, notifications, makeTurn } = shared;
+    const { service, events, notifications, inTurn } = shared;
     const scriptStates = service.serverStatePath && serverStateAt(service.serverStatePath).projects;
     this.#scriptStatePath = scriptStates && join(scriptStates, this.name);
     this.#ordersPath = join(scriptStates ?? service.statePath, ".orders");
@@ -143,7 +143,7 @@ export class Project {
     this.queue = createQueue({
       store,
       log,
-      makeTurn,
+      inTurn,
       askEveryMs: () => askEvery(this.settings),
       runner,
       // What the roll-out of a script reports, and is ordered.

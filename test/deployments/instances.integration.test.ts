@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { readDeployments } from "../harness/records.ts";
-import { letGo, patientScript, startService } from "../harness/service.ts";
+import { startService } from "../harness/service.ts";
 import { until } from "../harness/until.ts";
 
 test("100 identical deliveries to two instances at the same moment are one deployment", async (t) => {
-  const { first, second } = await startTwo(t);
-  letGo(first.repoPath);
+  const first = await startService(t);
+  const second = await first.again();
+  await second.log.waitFor(({ event }) => event === "runner.waiting");
   const push = githubPush();
   const urls = Array.from({ length: 100 }, (_, index) => (index % 2 === 0 ? first.url : second.url));
   const replies = await Promise.all(urls.map((url) => deliver(url, push)));
@@ -27,19 +28,6 @@ test("100 identical deliveries to two instances at the same moment are one deplo
   assert.equal(await second.end("SIGTERM"), 0);
 });
 
-test("if the leader is killed, the next adopts its script and runs what waits", async (t) => {
-  const { first, second } = await startTwo(t);
-  await deliver(first.url, githubPush());
-  await first.log.waitFor(({ msg }) => msg === "up");
-  await deliver(second.url, githubPush());
-  await first.end("SIGKILL");
-  await second.log.waitFor(({ event }) => event === "deployment.adopted");
-  letGo(first.repoPath);
-  assert.equal((await second.log.waitForEnding(1)).event, "deployment.succeeded");
-  assert.equal((await second.log.waitForEnding(2)).event, "deployment.succeeded");
-  assert.equal(readFileSync(join(first.repoPath, "runs"), "utf8"), "1\n2\n");
-});
-
 test("nobody else can enter a state directory that the service makes", async (t) => {
   const { url, log, statePath } = await startService(t);
   await deliver(url, githubPush());
@@ -48,11 +36,3 @@ test("nobody else can enter a state directory that the service makes", async (t)
   const modes = ["", "runner.lock", "logs/1.log"].map((name) => statSync(join(statePath, name)).mode & 0o777);
   assert.deepEqual(modes, [0o700, 0o600, 0o600]);
 });
-
-/** Two instances on one state directory, of which the first runs. */
-async function startTwo(t: TestContext) {
-  const first = await startService(t, { script: patientScript });
-  const second = await first.again();
-  await second.log.waitFor(({ event }) => event === "runner.waiting");
-  return { first, second };
-}

@@ -23,13 +23,6 @@ test("a deployment that is cancelled while it starts is ended as soon as it runs
   await untilState("cancelled");
 });
 
-test("a cancelled deployment that could not be started is not tried again", async (t) => {
-  const { queue, start, untilState } = await startOne(t);
-  assert.equal(queue.cancel(1), true);
-  start({ kind: "wait", reason: "No process could be made." });
-  await untilState("cancelled");
-});
-
 test("cancelling ends the questions to the remote that come before a script", async (t) => {
   const { queue, start, signal, untilState } = await startOne(t);
   signal().addEventListener("abort", () => start({ kind: "wait", reason: "It was cancelled." }));
@@ -89,7 +82,7 @@ test("a project whose script cannot be started leaves its turn to the others", a
       return start;
     };
     record(store.of(name), pushOf());
-    queueOf(t, store.of(name), { start: noteStart }, { makeTurn: turns.make });
+    queueOf(t, store.of(name), { start: noteStart }, { inTurn: turns.run });
   };
   push("a", { kind: "wait", reason: "No network." });
   await until("it waits to try again", () => started.length === 1);
@@ -179,7 +172,7 @@ function queueOf(t: TestContext, store: Store, runner: Partial<Runner>, more: Pa
     runner: whole,
     exchange: { read: () => noReport, order: () => {}, tidy: () => {} },
     isHeld: () => false,
-    makeTurn: createTurns(1).make,
+    inTurn: createTurns(1).run,
     onChange: () => {},
     onStart: () => {},
     askEveryMs: () => 10_000,

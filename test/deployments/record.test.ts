@@ -33,12 +33,14 @@ test("a delivery that comes again is queued again if its deployment failed, and 
   const push = pushOf();
   record(store, push);
   run(store, "failed");
+  assert.ok((findDeployment(store, 1)?.finishedAtMs ?? 0) > 0);
   for (const state of ["succeeded", "interrupted", "running", "failed", "timed_out", "cancelled"]) {
     store.run("UPDATE deployments SET state = ?", state);
     const isEnded = ["failed", "timed_out", "cancelled"].includes(state);
     const { kind, deployment } = record(store, push);
     assert.deepEqual([kind, deployment.id], [isEnded ? "accepted" : "duplicate", 1], state);
-    assert.equal(findDeployment(store, 1)?.state, isEnded ? "queued" : state);
+    const { state: now, finishedAtMs } = findDeployment(store, 1) ?? {};
+    assert.deepEqual([now, isEnded && finishedAtMs], [isEnded ? "queued" : state, isEnded && null]);
   }
   const { id, attempts } = run(store, "succeeded");
   assert.deepEqual([id, attempts], [1, 2], "no two attempts have one number");

@@ -23,23 +23,18 @@ exit "$(cat go)"
 /** Leaves a child behind that inherits its lock and its output, and writes the id of it to `child`. */
 const scriptWithChild = stubbornScript.replace("echo up", "sleep 300 &\necho $! >>child\necho up");
 
-for (const [what, damage] of [
-  ["", () => {}],
-  [", though its output pipe was lost", losePipe],
-] as const)
-  test(`a script that outlives its service is adopted and stays alone${what}`, async (t) => {
-    const first = await killDeploying(t);
-    damage(first);
-    const second = await first.again();
-    await untilAdopted(second);
-    assert.equal((await deliver(second.url, githubPush())).json.deployment?.state, "queued");
-    letGo(first.repoPath, 3);
-    const { exitCode, attempts } = await untilDeployment(second.statePath, 1, isOver);
-    assert.deepEqual([exitCode, attempts], [3, 1]);
-    await untilDeployment(second.statePath, 2, isOver);
-    assert.equal(runsIn(second), "1\n2\n");
-    if (damage !== losePipe) assert.equal(readLog(second.statePath, 1), "up\nafter\n");
-  });
+test("a script that outlives its service is adopted and stays alone", async (t) => {
+  const first = await killDeploying(t);
+  const second = await first.again();
+  await untilAdopted(second);
+  assert.equal((await deliver(second.url, githubPush())).json.deployment?.state, "queued");
+  letGo(first.repoPath, 3);
+  const { exitCode, attempts } = await untilDeployment(second.statePath, 1, isOver);
+  assert.deepEqual([exitCode, attempts], [3, 1]);
+  await untilDeployment(second.statePath, 2, isOver);
+  assert.equal(runsIn(second), "1\n2\n");
+  assert.equal(readLog(second.statePath, 1), "up\nafter\n");
+});
 
 for (const [what, exitCode, damage] of [
   ["", 0, () => {}],
@@ -98,11 +93,13 @@ for (const [what, end] of [
     assert.equal(runsIn(next), "1\n");
   });
 
-test("a child left in the background does not keep the next deployment from starting", async (t) => {
-  const service = await startService(t, { script: scriptWithChild });
-  letGo(service.repoPath, 3);
+test("a child left in the background keeps no script from its end, adopted or not, and no next one", async (t) => {
+  const first = await killDeploying(t, { script: scriptWithChild });
+  const service = await first.again();
+  await untilAdopted(service);
+  letGo(first.repoPath, 3);
   for (const id of [1, 2, 3]) {
-    await deliver(service.url, githubPush());
+    if (id > 1) await deliver(service.url, githubPush());
     assert.equal((await service.log.waitForEnding(id)).exitCode, 3);
   }
   endChildren(t, service);
@@ -110,17 +107,6 @@ test("a child left in the background does not keep the next deployment from star
   assert.ok(childrenOf(service).every((pid) => !isGone(pid)));
   const isOpen = () => openFilesOf(service).some((file) => file.includes("/runs/"));
   await until("nothing of the runs is open", () => !isOpen());
-});
-
-test("a child left in the background does not keep an adopted script from ending", async (t) => {
-  const first = await killDeploying(t, { script: scriptWithChild });
-  const second = await first.again();
-  await untilAdopted(second);
-  letGo(first.repoPath, 3);
-  assert.equal((await second.log.waitForEnding(1)).exitCode, 3);
-  await deliver(second.url, githubPush());
-  assert.equal((await second.log.waitForEnding(2)).exitCode, 3);
-  endChildren(t, second);
 });
 
 test("nothing starts beside a script that still runs, though no deployment knows of it", async (t) => {

@@ -6,22 +6,12 @@ import { settle } from "../../src/deployments/record.ts";
 import type { Decision } from "../../src/deployments/resolve.ts";
 import { claimNext } from "../../src/deployments/store.ts";
 import { git } from "../harness/repository.ts";
-import { makeResolving, type Resolving } from "../harness/resolving.ts";
+import { makeResolving } from "../harness/resolving.ts";
 import { commitOf, pushOf, record } from "../harness/store.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
 const ref = "refs/heads/main";
-
-/** Decides again and again, as the queue does, until the deployment no longer waits. */
-async function whenSure({ next }: Resolving): Promise<Decision> {
-  let decision = await next();
-  await until("the decision", async () => {
-    if (decision.kind === "wait") decision = await next();
-    return decision.kind !== "wait";
-  });
-  return decision;
-}
 
 function reasonOf(decision: Decision): string {
   return "reason" in decision ? decision.reason : "";
@@ -82,16 +72,6 @@ test("2: a late push of an old commit does not roll back while the host lags", a
   assert.equal((await next()).kind, "skipped");
 });
 
-test("2: a push that is gone from the branch ends as skipped, and says so", async (t) => {
-  const resolving = makeResolving(t);
-  const { deliver, deployNew } = resolving;
-  await deployNew();
-  deliver(commitOf("never pushed"));
-  const decision = await whenSure(resolving);
-  assert.equal(decision.kind, "skipped");
-  assert.match(reasonOf(decision), /is not in main any more/);
-});
-
 // 3
 
 test("3: a push whose head is live is skipped, and names the deployment that made it live", async (t) => {
@@ -102,23 +82,6 @@ test("3: a push whose head is live is skipped, and names the deployment that mad
     deliver(commit);
     assert.match(reasonOf(await next()), /is live since deployment 1\.$/);
   }
-});
-
-test("3: a roll back, or a script that never started, makes nobody unsure of what is live", async (t) => {
-  const resolving = makeResolving(t, {
-    checkSigned: async (_, commit) => (commit === live ? null : { code: "commit_unsigned", detail: "" }),
-  });
-  const { project, deliver, request, deploys, next, moveTo } = resolving;
-  const live = project.commit();
-  deliver(live);
-  await deploys();
-  deliver(project.commit());
-  assert.equal((await next()).kind, "refused");
-  request("rollback", commitOf("an older one"));
-  await next("failed");
-  moveTo(live);
-  deliver(live);
-  assert.equal((await next()).kind, "skipped");
 });
 
 // 4
@@ -342,18 +305,6 @@ test("6: DEPLOY_PATHS are patterns of paths from the root, and those with ! are 
 });
 
 // 7
-
-test("7: hotpush deploy runs the head, live, failed or marked", async (t) => {
-  const { project, request, deploys, deployNew } = makeResolving(t);
-  let head = await deployNew();
-  request("manual", head);
-  assert.equal(await deploys("failed"), head);
-  request("manual", head);
-  assert.equal(await deploys(), head);
-  head = project.push("[skip deploy]");
-  request("manual", head);
-  assert.equal(await deploys(), head);
-});
 
 test("7: Redeliver of a failed one runs the head, until a newer one has succeeded", async (t) => {
   const { project, store, deploys, deployNew } = makeResolving(t);

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -21,18 +20,6 @@ test("by default a service that is stopped while it deploys exits with 0 after 5
   const { attempts } = await untilDeployment(next.statePath, 1, ({ state }) => state === "succeeded");
   assert.equal(attempts, 2);
   assert.equal(readFileSync(join(next.repoPath, "runs"), "utf8"), "1\n1\n");
-});
-
-test("a deployment may end within the grace, and what waits is not started", async (t) => {
-  const service = await startDeploying(t, patientScript, { SHUTDOWN_GRACE: "30s" });
-  await deliver(service.url, githubPush());
-  const ended = once(service.child, "exit");
-  service.child.kill("SIGINT");
-  await service.log.waitFor(({ event }) => event === "service.stopping");
-  letGo(service.repoPath);
-  assert.deepEqual(await ended, [0, null]);
-  const states = readDeployments(service.statePath).map(({ state }) => state);
-  assert.deepEqual(states, ["succeeded", "queued"]);
 });
 
 test("a second signal ends the service at once; the script lives on and is adopted", async (t) => {

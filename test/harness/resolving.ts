@@ -67,8 +67,6 @@ export async function liveThrough<Happening>(
 }
 
 /** A resolver with a real remote and a real database, without scripts: each deployment ends as the test says. */
-export type Resolving = ReturnType<typeof makeResolving>;
-
 export function makeResolving(
   scope: Scope,
   { searchPath, ...options }: Partial<ResolverOptions> & { readonly searchPath?: string } = {},
