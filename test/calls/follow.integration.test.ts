@@ -66,25 +66,6 @@ test("following ends when the deployment is superseded, or goes on through its r
   assert.equal(events.at(-1), "deployment succeeded");
 });
 
-test("a stopped reader misses nothing, and holds no deployment", async (t) => {
-  const lines = 100_000;
-  const script = `#!/bin/sh\necho begin\nwhile [ -d "$REPO_PATH" ] && [ ! -e "$REPO_PATH/go" ]; do sleep 0.02; done\nseq -f 'line %.0f of a script that prints a good deal' ${lines}\n`;
-  const service = await startService(t, { script });
-  await deliver(service.url, githubPush());
-  const command = startCommand(t, service, "logs", "-f", "--json");
-  await command.waitForLine(/begin/);
-  command.child.stdout?.pause();
-  command.child.kill("SIGSTOP");
-  letGo(service.repoPath);
-  const ended = await hotpush(service, "logs", "-f", "--json");
-  assert.equal(ended.code, 0);
-  command.child.kill("SIGCONT");
-  command.child.stdout?.resume();
-  assert.equal(await command.ended, 0);
-  const seen = command.lines.map((line) => JSON.parse(line) as Event).filter(({ event }) => event === "line");
-  assert.equal(seen.length, lines + 1);
-});
-
 test("if the service goes away, following ends with 1 and says how to go on", async (t) => {
   const service = await startService(t, { script: steppingScript });
   await deliver(service.url, githubPush());

@@ -7,14 +7,9 @@ import { fileURLToPath } from "node:url";
 import { servePage } from "../../../demo/page/serve.ts";
 import { noChromium, startTab } from "../../harness/chromium.ts";
 
-const paths = ["/", "/projects/shop", "/deployments/213", "/deployments/212", "/account", "/nothing"];
-const others = ["/sign-in?link=hpl_x", "/projects/shop?state=cancelled"];
+const paths =
+  "/ /projects/shop /projects/shop?state=cancelled /deployments/213 /deployments/212 /account /nothing /sign-in?link=x";
 const axe = () => readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
-
-interface Violation {
-  readonly id: string;
-  readonly nodes: readonly { readonly html: string }[];
-}
 
 for (const width of [360, 1400])
   for (const scheme of ["light", "dark"])
@@ -28,7 +23,7 @@ for (const width of [360, 1400])
       const tab = await startTab(t, { width, height: 900 });
       const features = [{ name: "prefers-color-scheme", value: scheme }];
       await tab.call("Emulation.setEmulatedMedia", { features });
-      for (const path of [...paths, ...others]) {
+      for (const path of paths.split(" ")) {
         await tab.open(`http://localhost:${port}${path}`);
         await tab.until(
           `document.querySelector("#log")?.dataset.ready !== undefined || !document.querySelector("#log")`,
@@ -38,10 +33,9 @@ for (const width of [360, 1400])
           `${path} is wider`,
         );
         await tab.read(`${axe()}; true`);
-        const violations = await tab.read<readonly Violation[]>(
-          `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, nodes }) => ({ id, nodes: nodes.map(({ html }) => ({ html })) })))`,
+        const found = await tab.read(
+          `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes[0].html.slice(0, 200)))`,
         );
-        const found = violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 200)}`);
         assert.deepEqual(found, [], path);
       }
     });
