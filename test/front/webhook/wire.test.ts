@@ -139,12 +139,3 @@ test("what two programs may read in two ways is refused, and a push behind it is
   });
   assert.equal(recorded, ambiguous.length, "what came before is recorded");
 });
-
-test("what is not HTTP/1 is refused and closed", async () => {
-  const tls = `\x16\x03\x01\x00\xf1${"\x03".repeat(240)}`;
-  for (const bytes of ["GET /health\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "SSH-2.0-x\r\n", tls]) {
-    const { replies, isClosed } = await exchange(service.port, Buffer.from(bytes, "latin1"));
-    assertProblem(replies[0] as never, "malformed_request");
-    assert.deepEqual([replies.length, isClosed], [1, true]);
-  }
-});
