@@ -1,4 +1,4 @@
-import { chmodSync, constants, lchownSync, lstatSync, mkdirSync, type Stats, statSync } from "node:fs";
+import { chmodSync, constants, lchownSync, lstatSync, mkdirSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,6 +9,7 @@ import { branchOf } from "#deployments/push";
 import type { Log } from "#log";
 import { defaultDockerHost, dockerSocketPath } from "#platform/docker/engine";
 import {
+  attempt,
   findProgram,
   isAllowed,
   kindOf,
@@ -251,14 +252,13 @@ function isPassed(name: string, deployEnv: readonly string[]): boolean {
 export function checkDeployLogDirectory(user: SystemUser | null): Problem | null {
   const directory = deployLogDirectory(user);
   const uid = user?.uid ?? ownUid();
-  let stats: Stats | null = null;
-  try {
+  const make = () => {
     const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
     if (user !== null && made !== undefined) lchownSync(directory, user.uid, user.gid);
-    stats = lstatSync(directory);
-  } catch {
-    // It cannot be made, or something else is there.
-  }
+    return lstatSync(directory);
+  };
+  // It may be that it cannot be made, or that something else is there.
+  const stats = attempt(make, null);
   if (stats?.isDirectory() && stats.uid === uid && (stats.mode & 0o022) === 0) return null;
   const detail = `${directory}, for the log of deploy.sh, is not a directory to which only this user (uid ${uid}) may write, and cannot be made one. Run: rm -rf ${directory}; or set TMPDIR to a directory of your own.`;
   return { code: "temporary_directory_unusable", detail };
@@ -355,11 +355,9 @@ function checkInterpreterLine(script: string, searchPath: string): Problem | nul
 
 /** The first line of `script`, as far as Linux reads a `#!` line; null if this process must not read it. */
 function firstLineOf(script: string): string | null {
-  try {
-    return readForeignFile(script, { mostBytes: shebangBytes, isCut: true }).toString().split("\n")[0] ?? "";
-  } catch {
-    return null; // Its owner may have a link there to what only that user reaches.
-  }
+  const options = { mostBytes: shebangBytes, isCut: true };
+  // Its owner may have a link there to what only that user reaches.
+  return attempt(() => readForeignFile(script, options).toString().split("\n")[0] ?? "", null);
 }
 
 /** What keeps a script from running as the owner of its repository, or null. */

@@ -13,7 +13,7 @@ import {
 import type { Log } from "#log";
 import { pause, repeat } from "#platform/async";
 import type { Engine } from "#platform/docker/engine";
-import { ownUid, replaceFile, statOf } from "#platform/files";
+import { attempt, ownUid, replaceFile, statOf } from "#platform/files";
 import {
   listForeignDirectory,
   makeForeignDirectory,
@@ -25,7 +25,6 @@ import { requestsDirectory } from "#rollout/requests";
 import { listByFilter } from "./machine.ts";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
 import { readIfThere } from "./planned-file.ts";
-import { readOr } from "./server.ts";
 import { servicesIn } from "./sites.ts";
 
 export interface ReconcileOptions {
@@ -58,12 +57,12 @@ export function startReconciling(options: ReconcileOptions) {
   async function look(): Promise<void> {
     const caddies = await listCaddyContainers(engine);
     setFault("engine", null);
-    await attempt("networks", async () => {
+    await keep("networks", async () => {
       const joined = projectNames(files.projectsPath).filter(isProjectName);
       // Caddy stays on the network of a project whose site is still there.
       return (await keepNetworks(engine, caddies, joined, listSites(files))).join(" ") || null;
     });
-    await attempt("live files", async () => {
+    await keep("live files", async () => {
       // Left by a process that was killed during a reload, or never written.
       if (readIfThere(join(livePath, "closing")) !== "no") writeClosing(livePath, "no");
       openRequestsDirectory(livePath);
@@ -75,10 +74,10 @@ export function startReconciling(options: ReconcileOptions) {
       if (looks++ % looksPerRenewal === 0) await renewLiveFiles(engine, livePath, names);
       return null;
     });
-    await attempt("caddy", () => loadChanges(caddies));
+    await keep("caddy", () => loadChanges(caddies));
   }
 
-  async function attempt(subject: Subject, work: () => Promise<string | null>): Promise<void> {
+  async function keep(subject: Subject, work: () => Promise<string | null>): Promise<void> {
     try {
       setFault(subject, await work());
     } catch (error) {
@@ -269,7 +268,7 @@ export async function renewLiveFiles(
 function filesNamingContainers(livePath: string, project: string) {
   const directory = join(livePath, project);
   // The directory belongs to the owner of the checkout, and may be gone.
-  const all: readonly string[] = readOr([], () => listForeignDirectory(directory, mostFiles));
+  const all: readonly string[] = attempt(() => listForeignDirectory(directory, mostFiles), []);
   const names = all.filter((name) => !name.startsWith("."));
   return names
     .map((name) => {
@@ -284,5 +283,5 @@ function filesNamingContainers(livePath: string, project: string) {
 
 function readLiveFile(path: string): string {
   const read = () => readForeignFile(path, { mostBytes: longestNameBytes, followsLinks: false });
-  return readOr(null, read)?.toString().trim() ?? "";
+  return attempt(read, null)?.toString().trim() ?? "";
 }

@@ -13,7 +13,7 @@ import {
   serverStateAt,
 } from "#config/server";
 import type { Environment } from "#config/settings";
-import { isAllowed } from "#platform/files";
+import { attempt, isAllowed } from "#platform/files";
 import { CommandError } from "#problems";
 
 /** The server, as a command on the machine finds it. */
@@ -95,12 +95,12 @@ export function removedFiles({ path }: ServerFiles): ServerFiles {
 }
 
 function namesIn(projectsPath: string): readonly string[] {
-  const files = readOr([], () => readdirSync(projectsPath)).filter((file) => file.endsWith(".env"));
+  const files = attempt(() => readdirSync(projectsPath), []).filter((file) => file.endsWith(".env"));
   return files.map((file) => file.slice(0, -".env".length));
 }
 
 function readVariables(path: string): Environment | null {
-  return readOr(null, () => parseEnv(readFileSync(path, "utf8")));
+  return attempt(() => parseEnv(readFileSync(path, "utf8")), null);
 }
 
 /** The nearest name that a project may have or, with 63 characters, a label of a host name: `Web_UI` becomes `web-ui`. */
@@ -111,14 +111,5 @@ export function asName(text: string, mostCharacters = 39): string {
 
 /** The path without links; as it is if it is not there. */
 export function real(path: string): string {
-  return readOr(path, () => realpathSync(path));
-}
-
-/** What `read` returns, or `otherwise`: if the file is not there, or this user may not read it. */
-export function readOr<Value>(otherwise: Value, read: () => Value): Value {
-  try {
-    return read();
-  } catch {
-    return otherwise;
-  }
+  return attempt(() => realpathSync(path), path);
 }
