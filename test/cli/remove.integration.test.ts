@@ -53,11 +53,10 @@ async function startPart(scope: Scope, script: string) {
   const server = makeServer(scope);
   const checkout = makeCheckout(scope, script);
   server.addProject("shop", checkout);
-  for (const directory of ["sites", "secrets"]) mkdirSync(join(server.path, directory));
+  mkdirSync(join(server.path, "sites"));
   writeFileSync(join(server.path, "sites/shop.caddy"), "http://shop.test {\n}\n");
   writeFileSync(join(server.path, "secrets/shop.env"), "TOKEN=t0ken\n", { mode: 0o600 });
   const service = await server.start("all");
-  await until("it answers", () => existsSync(join(server.runStatePath, "control.sock")));
   // There is no engine here: what is left of the network is reported.
   const env = { ...server.env, DOCKER_HOST: "unix:///nowhere/docker.sock" };
   const remove = (...args: readonly string[]) => runCli(["remove", ...args], { cwd: checkout, env });

@@ -67,7 +67,7 @@ function findFault(path: string, promised: ReadonlyMap<string, number>): readonl
   try {
     const waiting = readSpool(join(path, "front/spool"));
     const left = [...promised].filter(([digest]) => !waiting.has(digest));
-    return readRecorded(join(path, "state"), ({ all, idOf }) => {
+    return readRecorded(join(path, "run"), ({ all, idOf }) => {
       const verdict = all("PRAGMA integrity_check")[0]?.integrity_check;
       const isLost = ([digest, id]: readonly [string, number]) =>
         id === 0 ? idOf(digest) === null : idOf(digest) !== id;

@@ -11,11 +11,15 @@ export type RunningRole = Awaited<ReturnType<Machine["start"]>>;
 /** A server with several projects, of which nothing runs yet. */
 export type Machine = ReturnType<typeof makeMachine>;
 
-export function makeMachine(scope: Scope, directory: string = temporaryDirectory(scope)) {
+export function makeMachine(
+  scope: Scope,
+  directory: string = temporaryDirectory(scope),
+  stateDirectory = directory,
+) {
   const projectsPath = join(directory, "projects");
   const secretsPath = join(directory, "secrets");
   for (const path of [projectsPath, secretsPath]) mkdirSync(path);
-  const statePathOf = (role: Role) => join(directory, role === "front" ? "front" : "state");
+  const statePathOf = (role: Role) => join(stateDirectory, role === "front" ? "front" : "run");
   const spoolPath = join(statePathOf("front"), "spool");
   const frontSocket = join(statePathOf("run"), "front.sock");
   return {
@@ -23,9 +27,14 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
     secretsPath,
     spoolPath,
     statePathOf,
-    /** Writes the file of a project; `settings` are more lines of it. */
-    addProject: (name: string, repoPath: string, settings?: Settings) =>
-      void writeProject(projectsPath, name, repoPath, settings),
+    /** Writes the file of a project; `settings` are more lines of it. @returns its path */
+    addProject(name: string, repoPath: string, settings: Readonly<Record<string, string>> = {}) {
+      const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
+      const file = join(projectsPath, `${name}.env`);
+      const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
+      writeFileSync(file, lines.join(""));
+      return file;
+    },
     /** Starts a role and waits until it serves. `wrapper` is a prefix of its command line. */
     async start(role: Role, env: Readonly<Record<string, string>> = {}, wrapper: readonly string[] = []) {
       const statePath = statePathOf(role);
@@ -47,17 +56,6 @@ export function makeMachine(scope: Scope, directory: string = temporaryDirectory
       return { ...running, urlOf, statePath };
     },
   };
-}
-
-type Settings = Readonly<Record<string, string>>;
-
-/** @returns the path of its file */
-function writeProject(directory: string, name: string, repoPath: string, settings: Settings = {}): string {
-  const values = { REPO_PATH: repoPath, WEBHOOK_SECRET: testSecret, CATCH_UP_INTERVAL: "0", ...settings };
-  const lines = Object.entries(values).map(([key, value]) => `${key}=${value}\n`);
-  const file = join(directory, `${name}.env`);
-  writeFileSync(file, lines.join(""));
-  return file;
 }
 
 /** A checkout whose script runs `text`. */
@@ -89,24 +87,10 @@ export async function startProjects(scope: Scope, scripts: Readonly<Record<strin
 /** The files of a server, of which nothing runs. */
 export function makeServer(scope: Scope) {
   const path = temporaryDirectory(scope);
-  const projectsPath = join(path, "projects");
-  const statePath = join(path, "lib");
-  const runStatePath = join(statePath, "run");
-  for (const directory of [projectsPath, runStatePath]) mkdirSync(directory, { recursive: true });
+  const machine = makeMachine(scope, path, join(path, "lib"));
+  const runStatePath = machine.statePathOf("run");
+  mkdirSync(runStatePath, { recursive: true });
   writeFileSync(join(path, "compose.yaml"), "name: hotpush\nservices: {}\n");
-  writeFileSync(join(path, ".env"), `STATE_PATH=${statePath}\n`);
-  const machine = makeMachine(scope);
-  return {
-    path,
-    runStatePath,
-    env: { SERVER_PATH: path },
-    addProject: (name: string, repoPath: string, settings?: Settings) =>
-      writeProject(projectsPath, name, repoPath, settings),
-    /** Starts a service with its projects and the state of its `run`. */
-    start(role: Role) {
-      const frontSocket = join(runStatePath, "front.sock");
-      const paths = { PROJECTS_PATH: projectsPath, STATE_PATH: runStatePath, FRONT_SOCKET: frontSocket };
-      return machine.start(role, paths);
-    },
-  };
+  writeFileSync(join(path, ".env"), `STATE_PATH=${join(path, "lib")}\n`);
+  return { ...machine, path, runStatePath, env: { SERVER_PATH: path } };
 }
