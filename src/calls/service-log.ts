@@ -197,7 +197,8 @@ async function* linesIn(
     const known = streams.get(stream) ?? begin();
     streams.set(stream, known);
     // The engine writes the time of a long line before each piece of it.
-    known.cutter.push(known.isInLine ? bytes.subarray(timeBytes) : bytes);
+    const [head = ""] = (known.isInLine && timed.exec(bytes.toString("latin1", 0, timeBytes))) || [];
+    known.cutter.push(bytes.subarray(head.length));
     known.isInLine = !hasTerminal && bytes.at(-1) !== lineFeed;
   };
   let rest = Buffer.alloc(0);
