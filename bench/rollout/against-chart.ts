@@ -14,7 +14,9 @@ const noticedMs = 1_000;
  * request, and the failed requests in words. Each group has scales of its own.
  */
 export function chartOf(measurements: readonly PushMeasurement[]): string {
-  const groups = [...Map.groupBy(summarize(measurements), titleOf)].toSorted(byKind);
+  const groups = [
+    ...Map.groupBy(summarize(measurements.filter(({ kind }) => kind !== "first")), titleOf),
+  ].toSorted(byKind);
   let top = headHeight;
   const parts = groups.flatMap(([title, rows]) => {
     const heading = textAt(columns.peer, top + 26, title, "title");

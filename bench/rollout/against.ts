@@ -68,9 +68,8 @@ async function measureWith(services: number, env: NodeJS.ProcessEnv): Promise<re
   return await withScope(async (scope) => {
     const projects: (readonly [string, PushedProject])[] = [];
     for (const { name, start } of peers) projects.push([name, await start(scope, env, services)]);
-    // The first deployment of each is another subject.
-    for (const [, project] of projects) await deployUnmeasured(project);
     const all: PushMeasurement[] = [];
+    for (const [name, project] of projects) all.push(await measure(name, project, "v0", "first"));
     for (let round = 1; round <= rounds; round += 1)
       for (const [name, project] of projects) all.push(await measure(name, project, `v${round}`));
     if (services === 1) for (const [name, project] of projects) all.push(await measureCrash(name, project));
@@ -78,15 +77,14 @@ async function measureWith(services: number, env: NodeJS.ProcessEnv): Promise<re
   });
 }
 
-async function deployUnmeasured(project: PushedProject): Promise<void> {
-  await project.commit("warm-up", "graceful");
-  await project.send();
-  await Promise.all([untilLive(project, "warm-up"), project.untilDone()]);
-}
-
-async function measure(peer: string, project: PushedProject, version: string): Promise<PushMeasurement> {
+async function measure(
+  peer: string,
+  project: PushedProject,
+  version: string,
+  kind: "first" | "good" = "good",
+): Promise<PushMeasurement> {
   await project.commit(version, "graceful");
-  const loads = await startLoads(project);
+  const loads = kind === "first" ? [] : await startLoads(project);
   const startMs = Date.now();
   await project.send();
   const since = () => Date.now() - startMs;
@@ -98,7 +96,7 @@ async function measure(peer: string, project: PushedProject, version: string): P
   for (const [atMs, what] of timeline.toSorted(([one], [other]) => one - other))
     console.log(`  ${String(atMs - startMs).padStart(6)} ms  ${what}`);
   await sleep(quietMs);
-  return report(peer, project, { kind: "good", liveMs, doneMs }, loads);
+  return report(peer, project, { kind, liveMs, doneMs }, loads);
 }
 
 async function measureCrash(peer: string, project: PushedProject): Promise<PushMeasurement> {
@@ -129,7 +127,7 @@ async function report(
     ...measured,
     requests: answers.length,
     failed: results.reduce((sum, { failures }) => sum + failures.length, 0),
-    longestMs: Math.max(...answers.filter(({ isFast }) => isFast).map(({ latencyMs }) => latencyMs)),
+    longestMs: Math.max(0, ...answers.filter(({ isFast }) => isFast).map(({ latencyMs }) => latencyMs)),
   };
   console.log(JSON.stringify(measurement));
   return measurement;
