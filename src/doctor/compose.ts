@@ -1,6 +1,6 @@
 import { type ComposeService, compareVersions, neededCompose } from "#platform/compose";
 import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
-import { ownUid, statOf } from "#platform/files";
+import { ownUid, readUser } from "#platform/files";
 import { quote } from "#platform/ssh";
 import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
 import {
@@ -23,7 +23,7 @@ export const dockerChecks: readonly Check[] = [
     id: "docker",
     about: "both",
     claim: "this user may use the Docker engine, and it is new enough",
-    fix: "starts or installs the engine, or is the group that may open its socket",
+    fix: "starts or installs the engine, or adds this user to the group of its socket",
     probe: checkDocker,
   },
   {
@@ -70,8 +70,12 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
   const { code, socketPath, text } = answer;
   if (socketPath === null) return problem(text, settings.set("DOCKER_HOST", null));
   if (code === "EACCES") {
-    const change = `add the user ${ownUid()} to the group ${statOf(socketPath)?.gid}, and restart the service`;
-    return problem(`This user may not open ${socketPath}; its group may.`, { change });
+    const refused = `This user (uid ${ownUid()}) may not open ${socketPath}; its group may. Then restart the service. As root:`;
+    const group = `$(stat --format %G ${quote(socketPath)})`;
+    return problem(
+      refused,
+      `usermod --append --groups "${group}" ${quote(readUser(ownUid(), 0).name ?? "")}`,
+    );
   }
   const install = "apt-get install -y docker.io docker-compose && systemctl enable --now docker";
   return problem(

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
+import { chmodSync, chownSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { isInContainer } from "../../src/platform/docker/engine.ts";
 import { makePlace, probe, standInForDocker, startEngine } from "../harness/doctor.ts";
+import { inOwnEtc } from "../harness/mounts.ts";
+import { needs } from "../harness/requirements.ts";
 
 test("docker: no socket and an old engine are found, and a new one passes", async (t) => {
   const place = makePlace(t);
@@ -14,6 +18,27 @@ test("docker: no socket and an old engine are found, and a new one passes", asyn
   const other = makePlace(t);
   await startEngine(t, other, "1.43");
   assert.ok((await probe(other, "docker", standInForDocker(other, "2.40.0"))).faults[0]?.command);
+});
+
+const onMachine = isInContainer()
+  ? { skip: "the doctor's report differs in a container" }
+  : needs("mount", "otherUser");
+
+test("docker: on the host, usermod adds this user to the socket's group", onMachine, async (t) => {
+  const place = makePlace(t);
+  standInForDocker(place, "2.40.0");
+  const socket = await startEngine(t, place);
+  chownSync(socket, 0, 4_711);
+  chmodSync(socket, 0o660);
+  for (const path of [join(place.root, ".."), place.root, place.home]) chmodSync(path, 0o755);
+  chmodSync(place.envFile, 0o644);
+  const asNobody = (...commands: readonly string[]) => [
+    ...inOwnEtc(t, ["groupadd --gid 4711 docker", ...commands]),
+    ...["setpriv", "--reuid=nobody", "--regid=65534", "--init-groups"],
+  ];
+  const found = await probe(place, "docker", { wrapper: asNobody() });
+  const after = await probe(place, "docker", { wrapper: asNobody(found.faults[0]?.command ?? "false") });
+  assert.equal(after.outcome, "ok", JSON.stringify(after));
 });
 
 test("compose: a missing or old one is found, with the packages that have it", async (t) => {
