@@ -108,10 +108,7 @@ export const handlers: Handlers = {
     const commit = wantedCommit(store, wanted);
     // A roll-out identifies its project by this path, whichever path was given for the repository.
     const directory = await project.hostDirectory(project.settings.repoPath);
-    const [{ rolloutState }, { noGoodVersion, previousVersion, readVersions }] = await Promise.all([
-      import("#rollout/lock"),
-      import("#rollout/versions"),
-    ]);
+    const { noGoodVersion, previousVersion, readVersions, rolloutState } = await import("#rollout/state");
     const rolloutStatePath = stateDirectoryOf(project.script().environment);
     const versions = await readVersions(rolloutState(rolloutStatePath, directory).versionsPath);
     const guarded = queue.findGuarded();

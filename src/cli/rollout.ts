@@ -7,10 +7,10 @@ import { runAs, runInPlace } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { findNewImages } from "#rollout/images";
 import { findStatePath, locateProject, refuseOtherState } from "#rollout/locate-project";
-import { lockRollout, rolloutState } from "#rollout/lock";
+import { keptByDefault } from "#rollout/prune";
 import { reportJson, reportText, reportToService } from "#rollout/report";
 import { pruneImages, rollOut } from "#rollout/rollout";
-import { keptByDefault } from "#rollout/versions";
+import { lockRollout, rolloutState } from "#rollout/state";
 import { childEnvironment, ownerOf } from "#runner/script";
 import { findProjectAround, findServer } from "#setup/server";
 import { type CommandContext, newCommand, numberParser, print, untilLeft } from "./command.ts";
@@ -88,7 +88,6 @@ function runRollout(
         report,
         signal,
         commit: options.commit,
-        livePath: env.HOTPUSH_LIVE_PATH,
         lockWaitS,
         withBuild: options.build && !back,
         withPull: pull && !back,

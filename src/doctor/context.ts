@@ -20,7 +20,7 @@ import type { SystemUser } from "#platform/files";
 import { type GitReader, gitOutput, parseGitRemoteUrl, runGit, withoutCredentials } from "#platform/git";
 import { quote } from "#platform/ssh";
 import { ProblemError } from "#problems";
-import { chooseEngine, stackFiles } from "#rollout/stack";
+import { chooseEngine, stackFiles } from "#rollout/locate-project";
 import { childEnvironment, ownerOf } from "#runner/script";
 import { ping } from "#send/send";
 import type { Server } from "#setup/server";

@@ -1,10 +1,9 @@
 import type { ComposeOptions, ComposeTarget } from "#platform/compose";
-import { type Container, listContainers } from "#platform/docker/containers";
+import type { Container } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
-import type { RolloutState } from "./lock.ts";
 import type { RolloutProject, RolloutService } from "./project.ts";
 import type { Report } from "./report.ts";
-import type { Version } from "./versions.ts";
+import type { RolloutState, Version } from "./state.ts";
 
 /** What a roll-out is asked to do. */
 export interface RolloutRequest extends RolloutState {
@@ -15,8 +14,6 @@ export interface RolloutRequest extends RolloutState {
   readonly names: readonly string[];
   /** The commit to name images after; undefined: the one that is checked out. */
   readonly commit: string | undefined;
-  /** The directory of the live files, if it cannot be found from the compose file. */
-  readonly livePath: string | undefined;
   readonly lockWaitS: number;
   readonly withBuild: boolean;
   readonly withPull: boolean;
@@ -79,20 +76,6 @@ export type RunningContainers = ReadonlyMap<string, Containers>;
 /** What the steps of one service work with. `liveDirectory` is null if no live file directs its requests (a worker). */
 export interface ServiceRollout extends Rollout {
   readonly service: RolloutService;
-}
-
-/** If the proxy does not report which live files it reads, one is written: it does no harm. */
-export function onService<Known extends Pick<Rollout, "liveDirectory" | "liveFilesRead">>(
-  rollout: Known,
-  service: RolloutService,
-): Known & Pick<ServiceRollout, "service"> {
-  const isRead = rollout.liveFilesRead?.has(service.name) ?? true;
-  return { ...rollout, service, liveDirectory: isRead ? rollout.liveDirectory : null };
-}
-
-/** All containers of the service, running or not, oldest first. */
-export function containersOf({ engine, project, service }: ServiceRollout): Promise<Containers> {
-  return listContainers(engine, project.name, service.name);
 }
 
 /** The requests to some containers, and those of them that got 5xx, or that the containers did not answer. */

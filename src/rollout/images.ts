@@ -32,7 +32,7 @@ import {
   withReturnTo,
   withVersion,
   writeVersions,
-} from "./versions.ts";
+} from "./state.ts";
 
 const buildTimeoutMs = 60 * 60_000;
 
@@ -228,7 +228,7 @@ export async function recordVersion(
 /**
  * Records what serves, if Hotpush sees a project for the first time and all of it is healthy. Otherwise the first
  * build would leave these images nameless, prune would remove them, and no roll back could use them. The version is named after the
- * time at which its newest container was created.
+ * time.
  *
  * @throws ProblemError `state_unusable`
  */
@@ -238,7 +238,7 @@ export async function recordFirstVersion(
   const { engine, current, versionsPath } = rollout;
   const serving = current === null ? await servingContainers(rollout) : [];
   if (serving.length === 0) return;
-  const commit = timeAsCommit(Math.max(...serving.map(({ container }) => container.createdAtMs)));
+  const commit = timeAsCommit(Date.now());
   for (const { service, container } of serving)
     if (service.isBuilt) await tagByCommit(engine, service.image, container.image, commit);
   const images = await servingImages({ ...rollout, commit });

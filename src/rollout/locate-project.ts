@@ -1,5 +1,5 @@
 import { constants, existsSync } from "node:fs";
-import { mkdir, readFile, stat, symlink } from "node:fs/promises";
+import { mkdir, readFile, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import {
   adminSocket,
@@ -12,7 +12,13 @@ import {
   serviceAlias,
   stateDirectoryOf,
 } from "#config/server";
-import { type ComposeModel, type ComposeTarget, loadModel } from "#platform/compose";
+import {
+  type ComposeModel,
+  type ComposeTarget,
+  composeFileNames,
+  loadModel,
+  namedFiles,
+} from "#platform/compose";
 import {
   type Container,
   type ContainerMount,
@@ -20,7 +26,9 @@ import {
   listContainers,
 } from "#platform/docker/containers";
 import { type Engine, filteredBy, getJson, nullIfMissing } from "#platform/docker/engine";
-import { isAllowed } from "#platform/files";
+import { withDotenv } from "#platform/env-file";
+import { isAllowed, statOf } from "#platform/files";
+import { readForeignFile } from "#platform/foreign-files";
 import { ProblemError } from "#problems";
 import type { LiveDirectory, RolloutRequest } from "./context.ts";
 
@@ -83,16 +91,12 @@ async function standIn(directory: string, hostDirectory: string): Promise<void> 
     await mkdir(dirname(hostDirectory), { recursive: true });
     await symlink(directory, hostDirectory);
   } catch (error) {
-    if (await areSame(directory, hostDirectory)) return;
+    // An earlier one has linked it, or the repository is mounted at both paths.
+    const [one, two] = [statOf(directory), statOf(hostDirectory)];
+    if (two !== null && one?.dev === two.dev && one.ino === two.ino) return;
     const detail = `The repository is ${hostDirectory} on the host, but ${directory} in this container, and no link to it can be made here. In the compose file, under Hotpush's volumes, write "${hostDirectory}:${hostDirectory}", and set REPO_PATH to ${hostDirectory}.`;
     throw new ProblemError({ code: "repository_not_mounted", detail }, error);
   }
-}
-
-/** Also true if the repository is mounted at both paths. */
-async function areSame(directory: string, other: string): Promise<boolean> {
-  const [one, two] = await Promise.all([stat(directory), stat(other).catch(() => null)]);
-  return one.dev === two?.dev && one.ino === two.ino;
 }
 
 /**
@@ -192,7 +196,7 @@ async function findServerState(engine: Engine): Promise<ServerState | null> {
 }
 
 /**
- * Finds the directory with the live files: the given one, else what is mounted at /run/live in this container, else,
+ * Finds the directory with the live files: HOTPUSH_LIVE_PATH of the environment, else what is mounted at /run/live in this container, else,
  * on the host, what the compose file mounts at /run/live in any service. For a project on the server it is the
  * project's own directory in what is mounted at /run/live in this container or, on the host, in the server's
  * Caddy.
@@ -203,14 +207,14 @@ async function findServerState(engine: Engine): Promise<ServerState | null> {
 export async function findLiveDirectory(
   engine: Engine,
   model: ComposeModel,
-  { livePath }: Pick<RolloutRequest, "livePath">,
+  { HOTPUSH_LIVE_PATH: given }: NodeJS.ProcessEnv,
 ): Promise<LiveDirectory | null> {
   const project = projectOnServer(model);
   const find = async () => {
     if (await isMountedHere()) return join(liveMount, project ?? "");
     return project === null ? ownDirectory(engine, model) : directoryOnServer(engine, project);
   };
-  const path = livePath || (await find());
+  const path = given || (await find());
   if (path === null) return null;
   if (isAllowed(path, constants.W_OK))
     return { path, adminSocket: join(project === null ? path : dirname(path), adminSocket), project };
@@ -242,4 +246,44 @@ async function isMountedHere(): Promise<boolean> {
   if (!existsSync("/.dockerenv")) return false;
   const mountInfo = await readFile("/proc/self/mountinfo", "utf8");
   return mountInfo.split("\n").some((line) => line.split(" ")[4] === liveMount);
+}
+
+/**
+ * Whether a project is rolled out by compose or as a stack of a Swarm: as such if the file says `x-hotpush: { engine: swarm }`.
+ *
+ * @throws ProblemError `compose_invalid` if another engine is named
+ */
+export async function chooseEngine({ target, env }: Pick<RolloutRequest, "target" | "env">) {
+  const { projectDirectory } = target;
+  const files = stackFiles(target, withDotenv(env, projectDirectory));
+  const engines = await Promise.all(files.map((file) => engineIn(resolve(projectDirectory, file))));
+  const named = engines.findLast(Boolean) ?? "compose";
+  if (named === "compose" || named === "swarm") return named;
+  const detail = `x-hotpush.engine is "${named}", neither compose nor swarm.`;
+  throw new ProblemError({ code: "compose_invalid", detail });
+}
+
+/** Reads the file itself, because compose would take longer than all else before a roll-out. */
+async function engineIn(path: string): Promise<unknown> {
+  try {
+    const text = readForeignFile(path, { mostBytes: 1024 ** 2 }).toString();
+    return text.includes("x-hotpush") && (await import("yaml")).parse(text)["x-hotpush"].engine;
+  } catch {
+    return null; // The roll-out itself reports a file that cannot be read, with compose's message.
+  }
+}
+
+const stackFileNames = ["stack.yaml", "stack.yml", "docker-stack.yaml", "docker-stack.yml"];
+
+/**
+ * The files of the stack, which `docker stack deploy` does not look for by itself: the given ones, else COMPOSE_FILE,
+ * else `stack.yaml`, `docker-stack.yaml` or the compose file in the project's directory. Files that only compose adds by
+ * itself (`compose.override.yaml`) do not belong to a stack.
+ */
+export function stackFiles(target: ComposeTarget, env: NodeJS.ProcessEnv): readonly string[] {
+  if (target.files.length > 0) return target.files;
+  const named = namedFiles(env);
+  if (named.length > 0) return named;
+  const isThere = (name: string) => existsSync(join(target.projectDirectory, name));
+  return [...stackFileNames, ...composeFileNames].filter(isThere).slice(0, 1);
 }

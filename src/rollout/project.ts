@@ -16,7 +16,7 @@ import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { hasEndedWell, isServing } from "#platform/docker/health";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
-import type { Version } from "./versions.ts";
+import type { Version } from "./state.ts";
 
 /** A compose project as a roll-out sees it. */
 export interface RolloutProject {
@@ -66,32 +66,25 @@ export interface Network {
 /** Makes the project from compose's own model. */
 export function readProject(model: ComposeModel): RolloutProject {
   const names = inDependencyOrder(model.services);
-  const awaited = namesRunToTheirEnd(model.services);
   const services = names.flatMap((name) => {
     const service = model.services[name];
-    return service && !service.provider ? [readService(model, name, service, awaited.has(name))] : [];
+    return service && !service.provider ? [readService(model, name, service)] : [];
   });
   const built = new Set(services.filter(({ hasBuild }) => hasBuild).map(({ image }) => image));
-  return {
-    name: model.name,
-    services: services.map((service) => ({ ...service, isBuilt: built.has(service.image) })),
-  };
+  for (const service of services) service.isBuilt = built.has(service.image);
+  return { name: model.name, services };
 }
 
-function readService(
-  model: ComposeModel,
-  name: string,
-  service: ComposeService,
-  isAwaited: boolean,
-): Omit<RolloutService, "isBuilt"> {
+function readService(model: ComposeModel, name: string, service: ComposeService) {
   return {
     name,
     image: service.image ?? `${model.name}-${name}`,
+    isBuilt: false,
     hasBuild: service.build !== undefined,
     networks: networksOf(model, service),
     dependsOn: dependenciesOf(model.services, name),
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
-    replacement: replacementOf(service, isAwaited),
+    replacement: replacementOf(service, namesRunToTheirEnd(model.services).has(name)),
     mayEnd: mayEnd(service),
     healthyTimeoutMs:
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
@@ -185,19 +178,11 @@ function durationLabelMs({ labels }: Pick<ComposeService, "labels">, label: stri
   throw new ProblemError({ code: "compose_invalid", detail });
 }
 
-const unitsMs: Readonly<Record<string, number>> = {
-  ns: 1e-6,
-  us: 1e-3,
-  µs: 1e-3,
-  ms: 1,
-  s: 1_000,
-  m: 60_000,
-  h: 3_600_000,
-};
+const unitsMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
 /** Reads a duration as Go writes it, and compose prints what it has checked: `1m30s`, `500ms`, `2h45m0.5s`. */
 export function goDurationMs(text: string): number {
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)/g)];
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
   return parts.reduce((sum, [, number, unit]) => sum + Number(number) * (unitsMs[unit ?? ""] ?? 0), 0);
 }
 

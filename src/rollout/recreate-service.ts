@@ -1,11 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/values";
-import { type ComposeHook, recreateCommand, runCompose, startFailure } from "#platform/compose";
+import { recreateCommand, runCompose, startFailure } from "#platform/compose";
 import {
   type Container,
   type ContainerSpec,
-  type Exec,
-  execIn,
   inspectContainer,
   namesOf,
   readContainerSpec,
@@ -15,12 +13,13 @@ import {
   stopContainer,
 } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
-import { isServing, lastLogLines, redactedLines } from "#platform/docker/health";
+import { isServing, lastLogLines } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
-import { type Containers, containersOf, type ServiceRollout } from "./context.ts";
+import type { Containers, ServiceRollout } from "./context.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
-import { checkNewVersion, patient, waitAllReady } from "./switch-traffic.ts";
+import { containersOf, runHooks, waitAllReady } from "./service-containers.ts";
+import { checkThroughProxy, patient } from "./switch-traffic.ts";
 
 const upOf = {
   /** Stopping the old one can take its whole stop grace period. */
@@ -52,12 +51,9 @@ export async function recreateService(
     const fresh = await containersOf(on);
     const ready = await waitAllReady(on, fresh, service.mayEnd && isFirst);
     const { healthyAfterMs } = ready;
-    // Compose decides whether something changed.
-    const isSame = old.map(({ id }) => id).join() === fresh.map(({ id }) => id).join();
     // A first start is checked at the end, when the live files are there.
-    if (!isFirst && !isSame) await checkNewVersion(on, fresh, patient);
+    if (!isFirst) await checkThroughProxy(on, fresh, patient);
     if (ready.haveEnded) return outcomeOf(service, "ran", { new: fresh });
-    if (isSame) return outcomeOf(service, "unchanged", { old, new: fresh });
     if (isFirst) return outcomeOf(service, "started", { new: fresh }, { healthyAfterMs, reason });
     const seen = { healthyAfterMs, downtimeMs: downMs(), reason };
     return outcomeOf(service, "recreated", { old, new: fresh }, seen);
@@ -240,66 +236,4 @@ async function stopRun(on: ServiceRollout): Promise<void> {
     const exitCode = (await inspectContainer(engine, container.id))?.exitCode;
     note(on, `${name} was stopped before its end, with exit code ${exitCode}`);
   }
-}
-
-/** Runs the `pre_stop` hooks of containers that will be stopped, in those that run. */
-export async function runStopHooks(on: ServiceRollout, containers: Containers): Promise<void> {
-  const running = containers.filter(({ status }) => status === "running");
-  await Promise.all(running.map((container) => runHooks(on, "pre_stop", container)));
-}
-
-/**
- * Runs hooks of the compose file in a running container, one after the other, within its stop grace period. Compose does the same
- * when it starts or stops a container itself. A hook that fails or hangs is reported, and ends them: it keeps no container
- * from being stopped, because another version serves by then.
- */
-async function runHooks(
-  on: ServiceRollout,
-  kind: "post_start" | "pre_stop",
-  container: Container,
-): Promise<void> {
-  const limitMs = container.stopGraceS * 1_000;
-  const over = new AbortController();
-  const late = sleep(limitMs, "late" as const, { signal: over.signal }).catch(() => "late" as const);
-  for (const hook of on.service.hooks[kind]) {
-    const fault = await Promise.race([late, faultOf(on, container, hook, limitMs)]);
-    const name = `${kind} of ${container.name} (${hook.command[0]})`;
-    if (fault === "late") note(on, `${name} did not end within ${container.stopGraceS} s, and was given up`);
-    else note(on, fault === null ? `${name} ended with exit code 0` : `${name} failed: ${fault}`);
-    if (fault !== null) break;
-  }
-  over.abort();
-}
-
-/** Why a hook failed; null if it ended with exit code 0. */
-async function faultOf(
-  { engine }: ServiceRollout,
-  container: Container,
-  hook: ComposeHook,
-  patienceMs: number,
-): Promise<string | null> {
-  const exec = execOf(hook);
-  try {
-    const { exitCode, output } = await execIn(engine, container.id, exec, patienceMs);
-    if (exitCode === 0) return null;
-    const secrets = { ...container, environment: [...container.environment, ...(exec.Env ?? [])] };
-    const last = redactedLines(secrets, output.trim()).at(-1);
-    return `exit code ${exitCode}${last ? `: ${last}` : ""}`;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}
-
-/** Compose keeps a `$` apart from its variables by doubling it, also in the model that it prints. */
-function execOf({ command, user, privileged, working_dir, environment = {} }: ComposeHook): Exec {
-  const plain = (text: string) => text.replaceAll("$$", () => "$");
-  return {
-    Cmd: command.map(plain),
-    Env: Object.entries(environment).flatMap(([name, value]) =>
-      value === null ? [] : [`${name}=${plain(value)}`],
-    ),
-    ...(user !== undefined && { User: plain(user) }),
-    ...(privileged !== undefined && { Privileged: privileged }),
-    ...(working_dir !== undefined && { WorkingDir: plain(working_dir) }),
-  };
 }

@@ -9,7 +9,8 @@ import { ProblemError } from "#problems";
 import type { SiteRequests } from "#site-requests";
 import type { Answered, Containers, Rollout, ServiceRollout } from "./context.ts";
 import { note, timed } from "./report.ts";
-import { askCaddy, requireStillServing } from "./switch-traffic.ts";
+import { requireStillServing } from "./service-containers.ts";
+import { askCaddy } from "./switch-traffic.ts";
 
 type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;
 type RequestCount = Rollout["requestCount"];

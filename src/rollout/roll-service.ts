@@ -1,24 +1,10 @@
 import { availableParallelism } from "node:os";
 import { runCompose, scaleUpCommand, startFailure } from "#platform/compose";
-import {
-  type Container,
-  discardContainers,
-  inspectImage,
-  namesOf,
-  removeContainer,
-  tagImage,
-} from "#platform/docker/containers";
+import { type Container, inspectImage, namesOf, tagImage } from "#platform/docker/containers";
 import { hasEndedWell, isServing, withOwnHealth } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
-import {
-  type Containers,
-  containersOf,
-  onService,
-  type Rollout,
-  type RunningContainers,
-  type ServiceRollout,
-} from "./context.ts";
+import type { Containers, Rollout, RunningContainers, ServiceRollout } from "./context.ts";
 import {
   type Action,
   anonymousVolume,
@@ -26,18 +12,17 @@ import {
   type RolloutService,
   refuseChangedNetworks,
 } from "./project.ts";
-import { endEarlierRun, recreateService, runService, runStopHooks } from "./recreate-service.ts";
+import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
+import { containersOf, requireStillServing, stopAndRemove, waitAllReady } from "./service-containers.ts";
 import {
-  checkNewVersion,
   checkThroughProxy,
   drainOld,
   namesReceiving,
-  requireStillServing,
+  onService,
   switchLiveFiles,
   switchTraffic,
-  waitAllReady,
 } from "./switch-traffic.ts";
 
 /**
@@ -121,7 +106,7 @@ async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Co
 
 /** @throws ProblemError `docker_refused`, with what to do, if one cannot be removed: compose would start it instead of a new one */
 async function discardLeftovers(on: ServiceRollout, leftover: Containers): Promise<void> {
-  const [kept] = await stopAndRemove(on, leftover);
+  const [kept] = await stopAndRemove(on, leftover, graceOf(on));
   if (kept === undefined) return;
   const { name } = kept.container;
   const detail = `${name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${name}), roll out again.`;
@@ -230,14 +215,12 @@ async function planUpdate(
   const configHash = (await on.configHashes).get(service.name);
   const action = planService(on, old, { imageId, configHash });
   if (action.kind !== "start") return { action, old };
-  // None of its containers ran when the roll-out began. One that was crashing may have recovered during the build.
-  const recovered = (await recoverService(on)).filter(({ status }) => status === "running");
-  const present = recovered.length > 0 ? recovered : await containersOf(on);
+  const present = await containersOf(on);
   const volume = anonymousVolume(service, present);
   if (volume !== null)
     return { action: { kind: "recreate", reason: `anonymous volume ${volume}` }, old: present };
-  if (recovered.length === 0) await removeLeftovers(on, present);
-  return { action: { kind: "roll" }, old: recovered };
+  await removeLeftovers(on, present);
+  return { action: { kind: "roll" }, old: [] };
 }
 
 const notStarted = { fresh: [], healthyAfterMs: null, isSwitched: false, hasFailed: false, drained: null };
@@ -300,7 +283,7 @@ async function replace(roll: Replacement, starting: Promise<void>, failed: Abort
     if (old.length === 0) return false;
     roll.drained = drainOld(on, old, roll.goesBack.signal);
     roll.drained.catch(() => {}); // It is awaited with the guard.
-    await checkNewVersion(on, fresh);
+    await checkThroughProxy(on, fresh);
     return false;
   } catch (error) {
     roll.hasFailed = !failed.aborted;
@@ -349,33 +332,39 @@ export async function guardReplacements(replacements: readonly Replacement[]): P
 /** Stops and removes the old containers: from here on, only a roll back brings the old version back. */
 export async function finishReplacement(roll: Replacement): Promise<ServiceOutcome> {
   const { on, old, fresh, healthyAfterMs, drained } = roll;
-  await removeOld(on, old);
+  await remove(on, "stop", old, graceOf(on));
   const outcome = old.length === 0 ? "started" : "rolled";
   return outcomeOf(on.service, outcome, { old, new: fresh }, { healthyAfterMs, drainedMs: await drained });
 }
 
 /**
- * Stops and removes old containers that get no more requests. The new ones serve by now: one that cannot be removed is reported, and
+ * Stops and removes containers that get no more requests. Others serve by now: one that cannot be removed is reported, and
  * left to the next roll-out.
  */
-async function removeOld(on: ServiceRollout, containers: Containers): Promise<void> {
+async function remove(
+  on: ServiceRollout,
+  step: "stop" | "abandon",
+  containers: Containers,
+  longestGraceS: number,
+): Promise<void> {
   if (containers.length === 0) return;
-  const again = "could not be removed, the next roll-out tries again";
-  const stop = () => stopAndRemove(on, containers);
-  await timed(on, "stop", stop, (kept) => {
-    const left = kept.map(({ container, reason }) => `${container.name} ${again}: ${reason}`);
-    return left.join("; ") || `${namesOf(containers)} stopped and removed`;
-  });
+  await timed(
+    on,
+    step,
+    () => stopAndRemove(on, containers, longestGraceS),
+    (kept) => {
+      const left = kept.map(
+        ({ container, reason }) =>
+          `${container.name} could not be removed, the next roll-out tries again: ${reason}`,
+      );
+      return left.join("; ") || `${namesOf(containers)} stopped and removed`;
+    },
+  );
 }
 
-/** A drained container has no requests left: it gets this long to exit, not its whole stop grace period. */
-const drainedGraceS = 10;
-
-/** @returns those that could not be removed. A container that was not drained may be in the middle of its work. */
-async function stopAndRemove(on: ServiceRollout, containers: Containers) {
-  await runStopHooks(on, containers);
-  const longestGraceS = on.liveDirectory === null ? Number.POSITIVE_INFINITY : drainedGraceS;
-  return discardContainers(on.engine, containers, longestGraceS);
+/** A drained container has no requests left: it gets 10 s to exit. One that was not drained may be in the middle of its work. */
+function graceOf({ liveDirectory }: ServiceRollout): number {
+  return liveDirectory === null ? Number.POSITIVE_INFINITY : 10;
 }
 
 /**
@@ -408,25 +397,11 @@ async function undoReplacement(roll: Replacement): Promise<void> {
         throw new Error("its live file cannot be written");
       await drainOld(on, roll.fresh);
     }
-    await abandon(on, roll.fresh);
+    await remove(on, "abandon", roll.fresh, 0);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     note(on, `could not go back: ${reason}`);
   }
-}
-
-/** Removes new containers that will not serve. The next roll-out removes what cannot be removed now. */
-async function abandon(on: ServiceRollout, containers: Containers): Promise<void> {
-  if (containers.length === 0) return;
-  const names = namesOf(containers);
-  const remove = async () => {
-    await runStopHooks(on, containers);
-    return Promise.allSettled(containers.map(({ id }) => removeContainer(on.engine, id)));
-  };
-  await timed(on, "abandon", remove, (results) => {
-    const areGone = results.every(({ status }) => status === "fulfilled");
-    return `${names} ${areGone ? "removed" : "could not be removed; the next roll-out will"}`;
-  });
 }
 
 /**
@@ -472,6 +447,6 @@ export async function removeService(on: ServiceRollout): Promise<ServiceOutcome>
   }
   const running = leaving.filter(({ status }) => status === "running");
   const drainedMs = await drainOld({ ...on, liveDirectory }, running);
-  await removeOld({ ...on, liveDirectory }, leaving);
+  await remove(on, "stop", leaving, graceOf({ ...on, liveDirectory }));
   return outcomeOf(service, "removed", { old: leaving }, { drainedMs });
 }

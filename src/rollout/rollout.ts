@@ -1,13 +1,7 @@
 import { type ComposeOptions, configHashes, loadImageNames, loadModel } from "#platform/compose";
 import { listContainers } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
-import {
-  type LockedContext,
-  onService,
-  type Rollout,
-  type RolloutRequest,
-  type RunningContainers,
-} from "./context.ts";
+import type { LockedContext, Rollout, RolloutRequest, RunningContainers } from "./context.ts";
 import {
   commitOf,
   nameImages,
@@ -16,9 +10,9 @@ import {
   recordVersion,
   servingImages,
 } from "./images.ts";
-import { findLiveDirectory } from "./locate-project.ts";
-import { lockRollout } from "./lock.ts";
+import { chooseEngine, findLiveDirectory } from "./locate-project.ts";
 import { oneShotsOf, readProjectAround, refuseOtherHome, selectServices } from "./project.ts";
+import { type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
 import { withRequestsCounted } from "./requests.ts";
 import {
@@ -31,15 +25,16 @@ import {
   updateWave,
   wavesOf,
 } from "./roll-service.ts";
-import { chooseEngine, loadStack, pruneStack, rollOutStack } from "./stack.ts";
+import { loadStack, pruneStack, rollOutStack } from "./stack.ts";
+import { lockRollout, noGoodVersion, previousVersion, readVersions } from "./state.ts";
 import {
   adoptLiveFiles,
   checkThroughProxy,
   liveFilesRead,
+  onService,
   patient,
   refuseForeignLiveFiles,
 } from "./switch-traffic.ts";
-import { goodVersion, type Pruned, type PruneRequest, prune, pruneBeside, readVersions } from "./versions.ts";
 
 /**
  * Rolls out a project, by compose on one machine or by Swarm as a stack. It holds the project's lock, and reports the outcomes as
@@ -55,7 +50,9 @@ export async function rollOut(request: RolloutRequest): Promise<void> {
     const startedMs = performance.now();
     // Before anything else: if they are damaged, this one could not be recorded either.
     const versions = await readVersions(versionsPath);
-    const version = back && goodVersion(versions, back.commit);
+    const version = back && previousVersion(versions, back.commit);
+    if (back && !version)
+      throw new ProblemError({ code: "no_previous_version", detail: noGoodVersion(versions, back.commit) });
     const commit = version?.commit ?? (await commitOf(target.projectDirectory, request.commit, env));
     const current = versions.at(-1) ?? null;
     const services = await work({ ...request, lockDescriptor: descriptor, commit, version, current });
@@ -126,7 +123,7 @@ async function readRollout(context: LockedContext): Promise<Omit<Rollout, "reque
     const containers = await listContainers(engine, model.name);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
     const around = await readProjectAround(engine, model);
-    const liveDirectory = await findLiveDirectory(engine, model, context);
+    const liveDirectory = await findLiveDirectory(engine, model, env);
     const hashes = configHashes(context, model);
     hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
     const rollout = {
@@ -176,7 +173,7 @@ async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
 async function checkFirstStarts(rollout: Rollout, outcomes: readonly ServiceOutcome[]): Promise<void> {
   const started = outcomes.filter(({ outcome }) => outcome === "started").map(({ service }) => service);
   for (const service of rollout.services.filter(({ name }) => started.includes(name)))
-    await checkThroughProxy({ ...rollout, service }, patient);
+    await checkThroughProxy({ ...rollout, service }, [], patient);
 }
 
 /** The one-shot services that ran at this commit, in this roll-out or before. */

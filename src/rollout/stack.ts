@@ -1,15 +1,10 @@
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/values";
 import {
   type ComposeModel,
   type ComposeOptions,
   type ComposeService,
-  type ComposeTarget,
-  composeFileNames,
   loadModel,
-  namedFiles,
   runCompose,
 } from "#platform/compose";
 import {
@@ -22,22 +17,16 @@ import {
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { evidenceOf } from "#platform/docker/health";
 import { withDotenv } from "#platform/env-file";
-import { readForeignFile } from "#platform/foreign-files";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { type Problem, ProblemError } from "#problems";
-import type { LockedContext, RolloutContext, RolloutRequest } from "./context.ts";
+import type { LockedContext, RolloutContext } from "./context.ts";
 import { prepareImages, recordVersion } from "./images.ts";
+import { stackFiles } from "./locate-project.ts";
 import { goDurationMs, mayGoBack, type RolloutProject, type RolloutService, readProject } from "./project.ts";
+import { type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
+import type { Version, VersionImage } from "./state.ts";
 import { checkThroughProxy } from "./switch-traffic.ts";
-import {
-  type Pruned,
-  type PruneRequest,
-  prune,
-  pruneBeside,
-  type Version,
-  type VersionImage,
-} from "./versions.ts";
 
 /** A stack as a roll-out sees it. */
 export interface Stack extends RolloutProject {
@@ -474,45 +463,6 @@ function hasFailed({ Status: { State } }: Task): boolean {
 /** Short, for a person: `app.2.x7f2a`, with its number within the service or its node. */
 function nameOf(service: string, { ID, Slot, NodeID = "" }: Task): string {
   return `${service}.${Slot ?? NodeID.slice(0, 5)}.${ID.slice(0, 5)}`;
-}
-
-/**
- * Whether a project is rolled out by compose or as a stack of a Swarm: as such if the file says `x-hotpush: { engine: swarm }`.
- *
- * @throws ProblemError `compose_invalid` if another engine is named
- */
-export async function chooseEngine({ target, env }: Pick<RolloutRequest, "target" | "env">) {
-  const { projectDirectory } = target;
-  const files = stackFiles(target, withDotenv(env, projectDirectory));
-  const engines = await Promise.all(files.map((file) => engineIn(resolve(projectDirectory, file))));
-  const named = engines.findLast(Boolean) ?? "compose";
-  if (named === "compose" || named === "swarm") return named;
-  throw invalid(`x-hotpush.engine is "${named}", neither compose nor swarm.`);
-}
-
-/** Reads the file itself, because compose would take longer than all else before a roll-out. */
-async function engineIn(path: string): Promise<unknown> {
-  try {
-    const text = readForeignFile(path, { mostBytes: 1024 ** 2 }).toString();
-    return text.includes("x-hotpush") && (await import("yaml")).parse(text)["x-hotpush"].engine;
-  } catch {
-    return null; // The roll-out itself reports a file that cannot be read, with compose's message.
-  }
-}
-
-const stackFileNames = ["stack.yaml", "stack.yml", "docker-stack.yaml", "docker-stack.yml"];
-
-/**
- * The files of the stack, which `docker stack deploy` does not look for by itself: the given ones, else COMPOSE_FILE,
- * else `stack.yaml`, `docker-stack.yaml` or the compose file in the project's directory. Files that only compose adds by
- * itself (`compose.override.yaml`) do not belong to a stack.
- */
-export function stackFiles(target: ComposeTarget, env: NodeJS.ProcessEnv): readonly string[] {
-  if (target.files.length > 0) return target.files;
-  const named = namedFiles(env);
-  if (named.length > 0) return named;
-  const isThere = (name: string) => existsSync(join(target.projectDirectory, name));
-  return [...stackFileNames, ...composeFileNames].filter(isThere).slice(0, 1);
 }
 
 /**

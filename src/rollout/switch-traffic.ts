@@ -4,23 +4,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { liveMount, serviceAlias } from "#config/server";
 import { formatDuration } from "#config/values";
 import { loadModel } from "#platform/compose";
-import { type Container, inspectContainer } from "#platform/docker/containers";
 import { getJson } from "#platform/docker/engine";
-import { diagnose, isServing, isStillReady, waitReady, withOwnHealth } from "#platform/docker/health";
+import { diagnose, isServing, withOwnHealth } from "#platform/docker/health";
 import { replaceFile } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { ProblemError } from "#problems";
-import {
-  type Containers,
-  containersOf,
-  type LiveDirectory,
-  onService,
-  type Rollout,
-  type ServiceRollout,
-} from "./context.ts";
+import type { Containers, LiveDirectory, Rollout, ServiceRollout } from "./context.ts";
 import { findLiveDirectory } from "./locate-project.ts";
 import type { RolloutService } from "./project.ts";
 import { timed } from "./report.ts";
+import { containersOf } from "./service-containers.ts";
+
+/** If the proxy does not report which live files it reads, one is written: it does no harm. */
+export function onService<Known extends Pick<Rollout, "liveDirectory" | "liveFilesRead">>(
+  rollout: Known,
+  service: RolloutService,
+): Known & Pick<ServiceRollout, "service"> {
+  const isRead = rollout.liveFilesRead?.has(service.name) ?? true;
+  return { ...rollout, service, liveDirectory: isRead ? rollout.liveDirectory : null };
+}
 
 /**
  * Reads the live files of a service. Each holds the name of one container that gets traffic; the proxy reads them on
@@ -98,68 +100,15 @@ function replicaOf(service: string, file: string): number {
 }
 
 /**
- * Waits until all of `containers` are ready.
- *
- * @param mayEnd whether exit code 0 is acceptable too: the service may be a one-shot one
- * @returns the milliseconds until the last one was ready, and whether all ran to their end instead, with exit code 0
- * @throws ProblemError `container_not_healthy` with the last health output and log lines of the first one that is not
- */
-export async function waitAllReady(on: ServiceRollout, containers: Containers, mayEnd: boolean = false) {
-  const { engine, service, signal } = on;
-  const waitFor = async (container: Container) => {
-    const options = { timeoutMs: service.healthyTimeoutMs, mayEnd, signal };
-    const readiness = await waitReady(engine, container.id, options);
-    if (typeof readiness === "string") return readiness;
-    throw await diagnose(engine, container, readiness.fault);
-  };
-  const areEnded = (states: readonly string[]) =>
-    states.length > 0 && states.every((state) => state === "ended");
-  const wait = () => Promise.all(containers.map(waitFor));
-  const { result, durationMs } = await timed(on, "healthy", wait, (states) => {
-    if (areEnded(states)) return "it ran to its end: exit code 0, and no restart policy";
-    return states.includes("steady") ? "it has no health check: it ran for 3 s without a restart" : "";
-  });
-  return { healthyAfterMs: durationMs, haveEnded: areEnded(result) };
-}
-
-const fell = "was healthy, but fell as soon as it got requests";
-
-/** @throws ProblemError `container_not_healthy` if one was restarted, is gone or is no longer healthy */
-export async function requireStillServing({ engine }: ServiceRollout, containers: Containers): Promise<void> {
-  for (const container of containers) {
-    const now = await inspectContainer(engine, container.id);
-    if (now && isStillReady(now)) continue;
-    throw await diagnose(engine, container, fell);
-  }
-}
-
-/**
- * Checks the service through the proxy.
- *
- * @throws ProblemError `proxy_check_failed` with the last log lines of the first of the new containers
- */
-export async function checkNewVersion(
-  on: ServiceRollout,
-  [fresh]: Containers,
-  mostBad?: number,
-): Promise<void> {
-  try {
-    await checkThroughProxy(on, mostBad);
-  } catch (error) {
-    if (!(error instanceof ProblemError) || error.problem.code !== "proxy_check_failed" || !fresh)
-      throw error;
-    const { evidence = [] } = (await diagnose(on.engine, fresh, fell)).problem;
-    throw new ProblemError({ ...error.problem, evidence }, error);
-  }
-}
-
-/**
  * Requests the service as its users do, if the label `hotpush.check` has a URL.
  *
+ * @param fresh its new containers: the log of the first one explains a failure
+ * @param mostBad so many bad answers in a row make it fail
  * @throws ProblemError `proxy_check_failed` with the last bad answer
  */
 export async function checkThroughProxy(
-  on: Pick<ServiceRollout, "report" | "service">,
+  on: Pick<ServiceRollout, "engine" | "report" | "service">,
+  [fresh]: Containers = [],
   mostBad?: number,
 ): Promise<void> {
   const { name, checkUrl } = on.service;
@@ -168,12 +117,11 @@ export async function checkThroughProxy(
     const lastAnswer = await pollUntilGood(checkUrl, mostBad);
     if (lastAnswer === null) return;
     const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${lastAnswer}).`;
-    throw new ProblemError({ code: "proxy_check_failed", detail });
+    const { evidence = [] } = fresh ? (await diagnose(on.engine, fresh, "answers badly")).problem : {};
+    throw new ProblemError({ code: "proxy_check_failed", detail, evidence });
   };
   await timed(on, "check", check, `${checkUrl} answers well`);
 }
-
-const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** Bad answers in a row that make it fail. */
 const tolerated = 5;
@@ -215,7 +163,7 @@ async function ask(url: string): Promise<string | null> {
 
 async function finalStatus(url: URL, signal: AbortSignal, redirectsLeft = 10): Promise<number> {
   const { status, headers } = await sendHttp(url, { signal });
-  if (!redirects.has(status) || !headers.location || redirectsLeft === 0) return status;
+  if (status < 300 || status > 399 || !headers.location || redirectsLeft === 0) return status;
   return finalStatus(new URL(headers.location, url), signal, redirectsLeft - 1);
 }
 
@@ -371,31 +319,18 @@ export async function drain(
 export async function adoptLiveFiles(rollout: Rollout): Promise<void> {
   const { engine } = rollout;
   const liveDirectory =
-    rollout.liveDirectory ?? (await findLiveDirectory(engine, await loadModel(rollout), rollout));
+    rollout.liveDirectory ?? (await findLiveDirectory(engine, await loadModel(rollout), rollout.env));
   if (liveDirectory === null) return;
   const now = { ...rollout, liveDirectory, liveFilesRead: await liveFilesRead(liveDirectory) };
   if (rollout.liveDirectory === null) await refuseForeignLiveFiles(now);
-  for (const service of rollout.project.services) {
+  for (const service of rollout.project.services)
     if (service.replacement.how === "roll") await adopt(onService(now, service));
-    else if (service.replicas > 0) await nameItself(liveDirectory, service.name);
-  }
 }
 
 async function adopt(on: ServiceRollout): Promise<void> {
   const serving = (await withOwnHealth(on.engine, await containersOf(on))).filter(isServing);
   const named = await namesReceiving(on);
   if (!serving.some(({ name }) => named.includes(name))) await switchTraffic(on, serving);
-}
-
-/**
- * On the server, the proxy reads live files of services that no roll-out switches as well: these lead to
- * whichever container the service has.
- */
-async function nameItself({ path, project }: LiveDirectory, service: string): Promise<void> {
-  if (project === null) return;
-  const alias = serviceAlias(service, project);
-  const named = await readLiveFiles(path, service);
-  if (named.some((name) => name !== alias)) await switchLiveFiles(path, service, [alias]);
 }
 
 /**

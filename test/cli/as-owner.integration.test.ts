@@ -14,7 +14,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { serverFilesAt } from "../../src/config/server.ts";
-import { rolloutState } from "../../src/rollout/lock.ts";
+import { rolloutState } from "../../src/rollout/state.ts";
 import { execute } from "../harness/hotpush.ts";
 import { listenAt } from "../harness/listen.ts";
 import { inOwnEtc } from "../harness/mounts.ts";

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { type TestContext, test } from "node:test";
-import { rolloutState } from "../../src/rollout/lock.ts";
+import { rolloutState } from "../../src/rollout/state.ts";
 import { makePlace, type Place, standInForDocker, startEngine } from "../harness/doctor.ts";
 import { launcher } from "../harness/hotpush.ts";
 

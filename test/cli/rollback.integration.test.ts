@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { StatusJson } from "../../src/calls/shapes.ts";
-import { rolloutState } from "../../src/rollout/lock.ts";
-import { type Version, writeVersions } from "../../src/rollout/versions.ts";
+import { rolloutState, type Version, writeVersions } from "../../src/rollout/state.ts";
 import { deliver, githubPush, randomCommit } from "../harness/delivery.ts";
 import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { startService } from "../harness/service.ts";

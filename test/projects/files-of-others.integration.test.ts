@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { credentialsPath } from "../../src/config/server.ts";
-import { rolloutState } from "../../src/rollout/lock.ts";
+import { rolloutState } from "../../src/rollout/state.ts";
 import { hotpush } from "../harness/hotpush.ts";
 import type { RunningRole } from "../harness/machine.ts";
 import { pushTo } from "../harness/machine.ts";

@@ -1,19 +1,20 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ComposeModel } from "../../src/platform/compose.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import {
+  chooseEngine,
   findLiveDirectory,
   findStatePath,
   hostPathOf,
   projectOnServer,
+  stackFiles,
 } from "../../src/rollout/locate-project.ts";
-import { adoptLiveFiles } from "../../src/rollout/switch-traffic.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { engineWith, liveDirectory as liveDirectoryOf, sampleRollout, sampleService } from "./sample.ts";
+import { engineWith } from "./sample.ts";
 
 test("the host's path is that of the innermost mount", () => {
   const mounts = [
@@ -77,30 +78,41 @@ test("a project is named by its external network, if it is its own and no reserv
 });
 
 const onMachine: ComposeModel = { name: "my_shop", services: {}, networks };
-const nothing = { livePath: undefined };
 
 test("without its server, or its directory there, a project is not rolled out", async (t) => {
   const livePath = join(temporaryDirectory(t), "none");
   const none = isProblem("live_file_not_writable", /^shop is on Hotpush's server .* has none/);
-  await assert.rejects(findLiveDirectory(engineOf(), onMachine, nothing), none);
+  await assert.rejects(findLiveDirectory(engineHaving(), onMachine, {}), none);
   const engine = engineWithServer("/nowhere", livePath);
   const missing = isProblem("live_file_not_writable", /none\/shop, .* docker start/);
-  await assert.rejects(findLiveDirectory(engine, onMachine, nothing), missing);
+  await assert.rejects(findLiveDirectory(engine, onMachine, {}), missing);
 });
 
-test("the live file of a service that is recreated leads to the service itself", async (t) => {
-  const liveDirectory = liveDirectoryOf(t, "shop");
-  const recreated = { how: "recreate", reason: "label" } as const;
-  const services = [
-    sampleService({ name: "admin", replacement: recreated }),
-    sampleService({ name: "db", replacement: recreated }),
-  ];
-  const file = join(liveDirectory.path, "admin");
-  writeFileSync(file, "shop-admin-7");
-  const project = { name: "shop", services };
-  await adoptLiveFiles(sampleRollout(temporaryDirectory(t), { liveDirectory, project }));
-  assert.equal(readFileSync(file, "utf8"), "admin.shop.containers.internal");
-  assert.deepEqual(readdirSync(liveDirectory.path), ["admin"]);
+test("x-hotpush in the file names the engine", async (t) => {
+  assert.equal(await engineOf(t, "services: { app: { image: swarm } }"), "compose");
+  assert.equal(await engineOf(t, "x-hotpush: { engine: swarm }"), "swarm");
+  assert.equal(await engineOf(t, "x-hotpush: { stack: shop }"), "compose");
+  await assert.rejects(engineOf(t, "x-hotpush: { engine: nomad }"), isProblem("compose_invalid", /"nomad"/));
+});
+
+/** The engine of a project with this compose file. */
+async function engineOf(t: TestContext, text: string): Promise<string> {
+  const projectDirectory = temporaryDirectory(t);
+  writeFileSync(join(projectDirectory, "compose.yaml"), text);
+  return chooseEngine({ target: { projectDirectory, files: [] }, env: {} });
+}
+
+test("uses the given files, else COMPOSE_FILE, else a stack file, else compose", (t) => {
+  const projectDirectory = temporaryDirectory(t);
+  const files = (given: readonly string[], env: NodeJS.ProcessEnv) =>
+    stackFiles({ projectDirectory, files: given }, env);
+  assert.deepEqual(files([], {}), []);
+  writeFileSync(join(projectDirectory, "compose.yaml"), "");
+  assert.deepEqual(files([], {}), ["compose.yaml"]);
+  writeFileSync(join(projectDirectory, "stack.yml"), "");
+  assert.deepEqual(files([], {}), ["stack.yml"]);
+  assert.deepEqual(files([], { COMPOSE_FILE: "a.yaml:b.yaml" }), ["a.yaml", "b.yaml"]);
+  assert.deepEqual(files(["c.yaml"], { COMPOSE_FILE: "a.yaml" }), ["c.yaml"]);
 });
 
 /** An engine with only the containers of a server: its state is at `statePath`, its live files at `livePath`. */
@@ -108,10 +120,10 @@ function engineWithServer(statePath: string, livePath: string): Engine {
   const named = (service: string) => ({ Labels: { "com.docker.compose.service": service } });
   const Mounts = [{ Type: "bind", Source: livePath, Destination: "/run/live" }];
   const Env = [`SERVER_STATE_PATH=${statePath}`];
-  return engineOf({ Config: named("caddy"), Mounts }, { Config: { ...named("run"), Env } });
+  return engineHaving({ Config: named("caddy"), Mounts }, { Config: { ...named("run"), Env } });
 }
 
-function engineOf(...containers: readonly object[]): Engine {
+function engineHaving(...containers: readonly object[]): Engine {
   return engineWith((path) => {
     const found = containers[Number(/\/containers\/(\d+)\/json/.exec(path)?.[1])];
     const listed = containers.map((_, index) => ({ Id: String(index) }));

@@ -1,12 +1,9 @@
 import "../harness/environment.ts";
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import type { ComposeService } from "../../src/platform/compose.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import {
-  chooseEngine,
   deployInput,
   judgeService,
   readStack,
@@ -14,39 +11,10 @@ import {
   rollOutStack,
   type StackRollout,
   type SwarmService,
-  stackFiles,
   undoStack,
 } from "../../src/rollout/stack.ts";
 import { isProblem } from "../harness/problems.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
 import { engineWith } from "./sample.ts";
-
-test("x-hotpush in the file names the engine", async (t) => {
-  assert.equal(await engineOf(t, "services: { app: { image: swarm } }"), "compose");
-  assert.equal(await engineOf(t, "x-hotpush: { engine: swarm }"), "swarm");
-  assert.equal(await engineOf(t, "x-hotpush: { stack: shop }"), "compose");
-  await assert.rejects(engineOf(t, "x-hotpush: { engine: nomad }"), isProblem("compose_invalid", /"nomad"/));
-});
-
-/** The engine of a project with this compose file. */
-async function engineOf(t: TestContext, text: string): Promise<string> {
-  const projectDirectory = temporaryDirectory(t);
-  writeFileSync(join(projectDirectory, "compose.yaml"), text);
-  return chooseEngine({ target: { projectDirectory, files: [] }, env: {} });
-}
-
-test("uses the given files, else COMPOSE_FILE, else a stack file, else compose", (t) => {
-  const projectDirectory = temporaryDirectory(t);
-  const files = (given: readonly string[], env: NodeJS.ProcessEnv) =>
-    stackFiles({ projectDirectory, files: given }, env);
-  assert.deepEqual(files([], {}), []);
-  writeFileSync(join(projectDirectory, "compose.yaml"), "");
-  assert.deepEqual(files([], {}), ["compose.yaml"]);
-  writeFileSync(join(projectDirectory, "stack.yml"), "");
-  assert.deepEqual(files([], {}), ["stack.yml"]);
-  assert.deepEqual(files([], { COMPOSE_FILE: "a.yaml:b.yaml" }), ["a.yaml", "b.yaml"]);
-  assert.deepEqual(files(["c.yaml"], { COMPOSE_FILE: "a.yaml" }), ["c.yaml"]);
-});
 
 function stackService(said: ComposeService) {
   const services = { app: { image: "app", build: {}, ...said } };

@@ -69,7 +69,6 @@ interface Inspected {
   readonly Name: string;
   readonly Image: string;
   readonly RestartCount: number;
-  readonly Created: string;
   readonly Mounts?: readonly {
     readonly Type: string;
     readonly Name?: string;
@@ -103,7 +102,7 @@ interface Inspected {
   };
 }
 
-function readContainer({ Id, Name, Image, RestartCount, Created, Config, State, Mounts = [] }: Inspected) {
+function readContainer({ Id, Name, Image, RestartCount, Config, State, Mounts = [] }: Inspected) {
   const labels = Config.Labels ?? {};
   const label = (name: string) => labels[`com.docker.compose.${name}`] ?? "";
   return {
@@ -124,7 +123,6 @@ function readContainer({ Id, Name, Image, RestartCount, Created, Config, State, 
     healthLog: (State.Health?.Log ?? []).map(({ Output }) => Output.trim()) as readonly string[],
     exitCode: State.ExitCode,
     restartCount: RestartCount,
-    createdAtMs: Date.parse(Created),
     /** Seconds between SIGTERM and SIGKILL, from the compose file. */
     stopGraceS: Config.StopTimeout ?? dockersGraceS,
     /** `name` is the volume's, `source` the path on the host, `target` the path in the container. */

@@ -5,8 +5,15 @@ import { chownSync, globSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { refuseOtherState } from "../../src/rollout/locate-project.ts";
-import { lockRollout, rolloutState } from "../../src/rollout/lock.ts";
-import { writeVersions } from "../../src/rollout/versions.ts";
+import {
+  lockRollout,
+  previousVersion,
+  rolloutState,
+  type Version,
+  withReturnTo,
+  withVersion,
+  writeVersions,
+} from "../../src/rollout/state.ts";
 import { makePlace, type Place, standInForDocker, startEngine } from "../harness/doctor.ts";
 import { type CommandResult, runCli } from "../harness/hotpush.ts";
 import { fillDisk, mountTmpfs } from "../harness/mounts.ts";
@@ -121,3 +128,37 @@ function rollOut(place: Place, engine: string): Promise<CommandResult> {
   const own = { STATE_PATH: place.statePath, DOCKER_HOST: `unix://${engine}` };
   return runCli(["rollout", "--no-build", "--json"], { cwd: place.repoPath, env: { ...own, ...env } });
 }
+
+function version(commit: string, id: string = commit): Version {
+  const app = { image: "shop-app", id: `sha256:${id}`, tag: `shop-app:${commit}` };
+  return { commit, finishedAt: "2026-11-21T00:00:00.000Z", images: { app } };
+}
+
+const [a, b, c] = [version("a"), version("b"), version("c")];
+
+test("a version with the same images takes the last one's place", () => {
+  assert.deepEqual(withVersion([a, b], version("later", "b")), [a, version("later", "b")]);
+});
+
+test("the previous version is the last with other images, or that of the first digits of a commit", () => {
+  assert.equal(previousVersion([a, b, c]), b);
+  assert.equal(previousVersion([a, b, version("same", "b")])?.commit, "a");
+  assert.equal(previousVersion([a]), null);
+  assert.equal(previousVersion([version("abc123"), b, c], "abc")?.commit, "abc123");
+  assert.equal(previousVersion([a, b, c], "d"), null);
+});
+
+test("going back twice goes two versions back, not to and fro; what was left can still be named", () => {
+  const ran = { ...b, ran: ["migrate"] };
+  // Read again from the file, it is another object.
+  const once = withReturnTo([a, ran, c], { ...ran }, "now");
+  assert.deepEqual(once, [a, { ...c, wasLeft: true }, { ...ran, finishedAt: "now" }]);
+  assert.equal(previousVersion(once), a);
+  assert.equal(previousVersion(once, "c")?.commit, "c");
+});
+
+test("of a commit whose images changed, the version is found that was not rolled back from", () => {
+  const [one, two, three] = [version("a", "one"), version("a", "two"), version("a", "three")];
+  const once = withReturnTo([one, two, three], two, "now");
+  assert.equal(previousVersion(once, "a"), one);
+});

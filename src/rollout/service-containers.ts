@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ComposeHook } from "#platform/compose";
+import {
+  type Container,
+  discardContainers,
+  type Exec,
+  execIn,
+  inspectContainer,
+  listContainers,
+} from "#platform/docker/containers";
+import { diagnose, isStillReady, redactedLines, waitReady } from "#platform/docker/health";
+import type { Containers, ServiceRollout } from "./context.ts";
+import { note, timed } from "./report.ts";
+
+/** All containers of the service, running or not, oldest first. */
+export function containersOf({ engine, project, service }: ServiceRollout): Promise<Containers> {
+  return listContainers(engine, project.name, service.name);
+}
+
+/**
+ * Waits until all of `containers` are ready.
+ *
+ * @param mayEnd whether exit code 0 is acceptable too: the service may be a one-shot one
+ * @returns the milliseconds until the last one was ready, and whether all ran to their end instead, with exit code 0
+ * @throws ProblemError `container_not_healthy` with the last health output and log lines of the first one that is not
+ */
+export async function waitAllReady(on: ServiceRollout, containers: Containers, mayEnd: boolean = false) {
+  const { engine, service, signal } = on;
+  const waitFor = async (container: Container) => {
+    const options = { timeoutMs: service.healthyTimeoutMs, mayEnd, signal };
+    const readiness = await waitReady(engine, container.id, options);
+    if (typeof readiness === "string") return readiness;
+    throw await diagnose(engine, container, readiness.fault);
+  };
+  const areEnded = (states: readonly string[]) =>
+    states.length > 0 && states.every((state) => state === "ended");
+  const wait = () => Promise.all(containers.map(waitFor));
+  const { result, durationMs } = await timed(on, "healthy", wait, (states) => {
+    if (areEnded(states)) return "it ran to its end: exit code 0, and no restart policy";
+    return states.includes("steady") ? "it has no health check: it ran for 3 s without a restart" : "";
+  });
+  return { healthyAfterMs: durationMs, haveEnded: areEnded(result) };
+}
+
+/** @throws ProblemError `container_not_healthy` if one was restarted, is gone or is no longer healthy */
+export async function requireStillServing({ engine }: ServiceRollout, containers: Containers): Promise<void> {
+  for (const container of containers) {
+    const now = await inspectContainer(engine, container.id);
+    if (now && isStillReady(now)) continue;
+    throw await diagnose(engine, container, "was healthy, but fell as soon as it got requests");
+  }
+}
+
+/**
+ * Stops and removes containers, after their `pre_stop` hooks.
+ *
+ * @param longestGraceS the most seconds between SIGTERM and SIGKILL
+ * @returns those that could not be removed, with the reason
+ */
+export async function stopAndRemove(on: ServiceRollout, containers: Containers, longestGraceS: number) {
+  const running = containers.filter(({ status }) => status === "running");
+  await Promise.all(running.map((container) => runHooks(on, "pre_stop", container)));
+  return discardContainers(on.engine, containers, longestGraceS);
+}
+
+/**
+ * Runs hooks of the compose file in a running container, one after the other, within its stop grace period. Compose does the same
+ * when it starts or stops a container itself. A hook that fails or hangs is reported, and ends them: it keeps no container
+ * from being stopped, because another version serves by then.
+ */
+export async function runHooks(
+  on: ServiceRollout,
+  kind: "post_start" | "pre_stop",
+  container: Container,
+): Promise<void> {
+  const limitMs = container.stopGraceS * 1_000;
+  const over = new AbortController();
+  const late = sleep(limitMs, "late" as const, { signal: over.signal }).catch(() => "late" as const);
+  for (const hook of on.service.hooks[kind]) {
+    const fault = await Promise.race([late, faultOf(on, container, hook, limitMs)]);
+    const name = `${kind} of ${container.name} (${hook.command[0]})`;
+    if (fault === "late") note(on, `${name} did not end within ${container.stopGraceS} s, and was given up`);
+    else note(on, fault === null ? `${name} ended with exit code 0` : `${name} failed: ${fault}`);
+    if (fault !== null) break;
+  }
+  over.abort();
+}
+
+/** Why a hook failed; null if it ended with exit code 0. */
+async function faultOf(
+  { engine }: ServiceRollout,
+  container: Container,
+  hook: ComposeHook,
+  patienceMs: number,
+): Promise<string | null> {
+  const exec = execOf(hook);
+  try {
+    const { exitCode, output } = await execIn(engine, container.id, exec, patienceMs);
+    if (exitCode === 0) return null;
+    const secrets = { ...container, environment: [...container.environment, ...(exec.Env ?? [])] };
+    const last = redactedLines(secrets, output.trim()).at(-1);
+    return `exit code ${exitCode}${last ? `: ${last}` : ""}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Compose keeps a `$` apart from its variables by doubling it, also in the model that it prints. */
+function execOf({ command, user, privileged, working_dir, environment = {} }: ComposeHook): Exec {
+  const plain = (text: string) => text.replaceAll("$$", () => "$");
+  return {
+    Cmd: command.map(plain),
+    Env: Object.entries(environment).flatMap(([name, value]) =>
+      value === null ? [] : [`${name}=${plain(value)}`],
+    ),
+    ...(user !== undefined && { User: plain(user) }),
+    ...(privileged !== undefined && { Privileged: privileged }),
+    ...(working_dir !== undefined && { WorkingDir: plain(working_dir) }),
+  };
+}
