@@ -197,15 +197,13 @@ export async function requireDiskSpace(on: Pick<RolloutContext, "engine" | "env"
 }
 
 /**
- * Records what serves now as a good version, for roll backs and for prune. `imagesNow` reads its images; `ran` are
- * the one-shot services that ran to their end at this commit.
+ * Records what serves now as a good version, for roll backs and for prune. `imagesNow` reads its images.
  *
  * @throws ProblemError `state_unusable`, which says that the version serves nevertheless
  */
 export async function recordVersion(
   recorded: Pick<RolloutContext, "version" | "versionsPath" | "commit" | "report">,
   imagesNow: () => Promise<Version["images"]>,
-  ran: readonly string[] = [],
 ): Promise<void> {
   const { version, versionsPath, commit, report } = recorded;
   const finishedAt = new Date().toISOString();
@@ -214,7 +212,7 @@ export async function recordVersion(
     const versions = await readVersions(versionsPath);
     const after = version
       ? withReturnTo(versions, version, finishedAt)
-      : withVersion(versions, { commit, finishedAt, images, ran });
+      : withVersion(versions, { commit, finishedAt, images });
     await writeVersions(versionsPath, after);
     const live = Object.entries(images).map(([service, { image, id }]) => ({ service, image, id }));
     report({ event: "version", images: live });

@@ -8,8 +8,8 @@ import {
   type ComposeOptions,
   type ComposeService,
   type ComposeVolume,
-  complaintOf,
   runCompose,
+  startFailure,
 } from "#platform/compose";
 import { type Container, type ContainerMount, findOwnService } from "#platform/docker/containers";
 import { type Engine, filteredBy, getJson } from "#platform/docker/engine";
@@ -252,16 +252,6 @@ function clashOfTwo(service: ComposeService): string | null {
   return address ? `fixed address ${address.ipv4_address ?? address.ipv6_address}` : null;
 }
 
-/** What a service's plan depends on. */
-interface Planned {
-  readonly service: RolloutService;
-  readonly commit: string;
-  /** The version to go back to; null to roll out the sources. */
-  readonly version: Version | null;
-  /** The last good version; null before the first one. */
-  readonly current: Version | null;
-}
-
 /** What a roll-out does with a service. */
 export type Action =
   | { readonly kind: "leave" }
@@ -284,25 +274,20 @@ export interface UpToDate {
  * are now.
  */
 export function planService(
-  on: Planned,
+  { service, version }: { readonly service: RolloutService; readonly version: Version | null },
   containers: readonly Container[],
   { imageId, configHash }: UpToDate,
 ): Action {
-  const { service } = on;
   const isCurrent = (container: Container) =>
     container.configHash === configHash && container.image === imageId;
-  const { name, replacement } = service;
-  // A one-shot service runs in each roll-out of a new commit, as with `docker compose up`: it may read files of the
-  // repository. If no other service waits for it, it is recognized by its earlier runs, and started like any other.
+  const { replacement } = service;
+  // A one-shot service runs in each roll-out, as with `docker compose up`: it may read files of the repository. If no other
+  // service waits for it, it is recognized by how it ended, and started like any other.
   const isAwaited = replacement.how === "run-once";
-  const isOver = containers.length > 0 && containers.every(hasEndedWell);
-  const { known, ranAtCommit } = oneShotsOf(on);
-  if (isAwaited || (isOver && known.includes(name))) {
-    // Their changes stay, and an earlier version of them may not know those.
-    if (on.version !== null) return { kind: "skip" };
-    if (isOver && ranAtCommit.includes(name) && containers.every(isCurrent)) return { kind: "leave" };
-    if (isAwaited) return { kind: "run" };
-  }
+  const isOver = service.mayEnd && containers.length > 0 && containers.every(hasEndedWell);
+  // Their changes stay, and an earlier version of them may not know those.
+  if (version !== null && (isAwaited || isOver)) return { kind: "skip" };
+  if (isAwaited) return { kind: "run" };
   const running = containers.filter(({ status }) => status === "running");
   const isComplete = running.length === service.replicas && running.every(isCurrent);
   if (replacement.how === "recreate")
@@ -330,14 +315,6 @@ export function anonymousVolume(
   // The engine generates the name of a volume that has none.
   const isAnonymous = ({ type, name }: ContainerMount) => type === "volume" && /^[0-9a-f]{64}$/.test(name);
   return only.mounts.find(isAnonymous)?.target ?? null;
-}
-
-/** The one-shot services that ran to their end at the commit of the last good version; none at this one if it is another. */
-export function oneShotsOf({ current, commit }: Pick<Planned, "current" | "commit">) {
-  const known = current?.ran ?? [];
-  // Compares the digits in image names: a given commit may be shortened to those.
-  const isSame = current?.commit.slice(0, 12) === commit.slice(0, 12);
-  return { known, ranAtCommit: isSame ? known : [] };
 }
 
 /** Whether a roll back changes the image of a service: not of a one-shot service or a database. */
@@ -383,8 +360,8 @@ const hashLabel = "com.docker.compose.config-hash";
 type Asking = ComposeOptions & { readonly engine: Engine; readonly project: { readonly name: string } };
 
 /**
- * Refuses to start containers of `service` if compose would recreate one of its networks. From 2.31 on, each `up`
- * does that, whatever its options: it stops all containers of the service, and then cannot remove the network,
+ * Refuses to start containers in `networks` if compose would recreate one of these. From 2.31 on, each `up`
+ * does that, whatever its options: it stops all containers of a service, and then cannot remove the network,
  * because other services use it. If the hash on the network differs from that of the file, a dry run of compose
  * decides, since other versions may compute the hash differently.
  *
@@ -393,19 +370,19 @@ type Asking = ComposeOptions & { readonly engine: Engine; readonly project: { re
  */
 export async function refuseChangedNetworks(
   rollout: Asking,
-  service: RolloutService,
+  networks: readonly Network[],
   argv: Argv,
 ): Promise<void> {
   const { engine, project } = rollout;
   const filter = filteredBy({ label: [`com.docker.compose.project=${project.name}`] });
   const present = await getJson<readonly Listed[]>(engine, `/networks?${filter}`);
-  for (const network of service.networks) {
+  for (const network of networks) {
     const found = present.filter(({ Labels }) => Labels?.[keyLabel] === network.key);
     const own = found.find(({ Name }) => Name === network.name);
     const hash = own?.Labels?.[hashLabel];
     const isRenamed = own === undefined && found.length > 0;
     const isDoubted = hash !== undefined && hash !== hashOf(network);
-    if (!isRenamed && !(isDoubted && (await wouldStop(rollout, service, argv)))) continue;
+    if (!isRenamed && !(isDoubted && (await wouldStop(rollout, argv)))) continue;
     const detail = `The network ${network.name} must be recreated, because its part of the compose file changed. All of its containers are down for some seconds meanwhile; no roll-out can avoid that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container was touched.`;
     throw new ProblemError({ code: "network_changed", detail });
   }
@@ -429,7 +406,7 @@ function hashOf({ definition }: Network): string {
  * New containers start beside the present ones: `DRY-RUN MODE -  Container shop-app-1  Stopping` means that one would
  * stop.
  */
-async function wouldStop(rollout: Asking, { name }: RolloutService, argv: Argv): Promise<boolean> {
+async function wouldStop(rollout: Asking, argv: Argv): Promise<boolean> {
   const [docker, plugin = "", ...rest] = argv;
   const rehearsal = [docker, plugin, "--dry-run", ...rest] as const;
   const lines: string[] = [];
@@ -437,11 +414,7 @@ async function wouldStop(rollout: Asking, { name }: RolloutService, argv: Argv):
   const ending = await runCompose(rollout, rehearsal, { timeoutMs: rehearsalTimeoutMs, onLine });
   if (lines.some((line) => /\bContainer\b.*\bStopp/.test(line))) return true;
   if (hasSucceeded(ending)) return false;
-  throw new ProblemError({
-    code: "container_start_failed",
-    detail: `${name} was not started: ${complaintOf("start", ending)} in a dry run.`,
-    evidence: ending.lastLines,
-  });
+  throw startFailure("One of the services", "dry run", ending);
 }
 
 /**

@@ -250,8 +250,8 @@ async function startContainers(rollout: Rollout, rolls: readonly Replacement[]):
     return { service: service.name, count: old.length + service.replicas };
   });
   const providers = [...new Set(rolls.flatMap(({ on }) => on.service.providers))];
-  for (const { on, old } of rolls)
-    if (old.length > 0) await refuseChangedNetworks(on, on.service, scaleUpCommand(rollout.target, scales));
+  const networks = rolls.flatMap(({ on, old }) => (old.length > 0 ? on.service.networks : []));
+  await refuseChangedNetworks(rollout, networks, scaleUpCommand(rollout.target, scales));
   const argv = scaleUpCommand(rollout.target, scales, providers);
   const ending = await runCompose(rollout, argv, { timeoutMs: startTimeoutMs });
   const names = scales.map(({ service }) => service).join(", ");

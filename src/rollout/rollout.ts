@@ -11,7 +11,7 @@ import {
   servingImages,
 } from "./images.ts";
 import { chooseEngine, findLiveDirectory } from "./locate-project.ts";
-import { oneShotsOf, readProjectAround, refuseOtherHome, selectServices } from "./project.ts";
+import { readProjectAround, refuseOtherHome, selectServices } from "./project.ts";
 import { type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
 import { withRequestsCounted } from "./requests.ts";
@@ -111,7 +111,7 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
     outcomes.push(await removeService(onService(rollout, service)));
   await adoptLiveFiles(rollout);
   await checkFirstStarts(rollout, outcomes);
-  await recordVersion(rollout, () => servingImages(rollout), ranToTheirEnd(rollout, outcomes));
+  await recordVersion(rollout, () => servingImages(rollout));
   // Services end in any order.
   return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));
 }
@@ -174,12 +174,6 @@ async function checkFirstStarts(rollout: Rollout, outcomes: readonly ServiceOutc
   const started = outcomes.filter(({ outcome }) => outcome === "started").map(({ service }) => service);
   for (const service of rollout.services.filter(({ name }) => started.includes(name)))
     await checkThroughProxy({ ...rollout, service }, [], patient);
-}
-
-/** The one-shot services that ran at this commit, in this roll-out or before. */
-function ranToTheirEnd(rollout: Rollout, outcomes: readonly ServiceOutcome[]): readonly string[] {
-  const ran = outcomes.filter(({ outcome }) => outcome === "ran").map(({ service }) => service);
-  return [...new Set([...oneShotsOf(rollout).ranAtCommit, ...ran])];
 }
 
 /** Removes old images of a project. The caller holds its lock. */

@@ -90,8 +90,6 @@ export interface Version {
   readonly commit: string;
   readonly finishedAt: string;
   readonly images: Readonly<Record<string, VersionImage>>;
-  /** The one-shot services that ran to their end at this commit. */
-  readonly ran?: readonly string[];
   /** It was rolled back from: a roll back without a commit skips it. */
   readonly wasLeft?: boolean;
 }

@@ -10,6 +10,7 @@ import {
   refuseOtherHome,
   replacementOf,
 } from "../../src/rollout/project.ts";
+import type { Version } from "../../src/rollout/state.ts";
 import { isProblem } from "../harness/problems.ts";
 import { sampleContainer, sampleService } from "./sample.ts";
 
@@ -95,21 +96,19 @@ const byLabel = { replacement: { how: "roll", isByLabel: true } } as const;
 const anonymous = [{ type: "volume", name: "a".repeat(64), source: "", target: "/data" }];
 const named = [{ type: "volume", name: "shop_data", source: "", target: "/data" }];
 const exited = { status: "exited", health: null } as const;
-type Past = Parameters<typeof planService>[0];
-const good = { commit: "1".repeat(40), finishedAt: "", images: {} };
-const nothingRan = { version: null, current: good, commit: "2".repeat(40) };
+const good: Version = { commit: "1".repeat(40), finishedAt: "", images: {} };
 
 type Case = readonly [
   kind: Action["kind"],
   containers: readonly Partial<Container>[],
   service?: Partial<RolloutService>,
-  past?: Omit<Past, "service">,
+  version?: Version | null,
 ];
 
 function assertPlans(cases: readonly Case[]): void {
-  for (const [kind, containers, service = {}, past = nothingRan] of cases) {
+  for (const [kind, containers, service = {}, version = null] of cases) {
     const found = containers.map((container) => sampleContainer(container));
-    const planned = planService({ ...past, service: sampleService(service) }, found, upToDate);
+    const planned = planService({ version, service: sampleService(service) }, found, upToDate);
     assert.equal(planned.kind, kind, JSON.stringify([service, containers]));
   }
 }
@@ -141,24 +140,17 @@ test("an only container with an anonymous volume is recreated, unless a label sa
   ]);
 });
 
-test("a one-shot service runs once for each commit, and not in a roll back", () => {
+test("a one-shot service runs in each roll-out, and not in a roll back", () => {
   const migration = { replacement: once };
   const seed = { mayEnd: true };
-  const ranBefore = { ...nothingRan, current: { ...good, ran: ["app"] } };
-  const ranNow = { ...ranBefore, commit: good.commit.slice(0, 12) };
-  const rollBack = { ...ranBefore, version: good };
-  const failed = { ...exited, exitCode: 1 };
+  const old = { ...exited, ...image };
   assertPlans([
     ["run", [], migration],
-    ["run", [exited], migration, ranBefore],
-    ["leave", [exited], migration, ranNow],
-    ["run", [failed], migration, ranNow],
-    ["run", [{ ...exited, ...image }], migration, ranNow],
-    ["skip", [{ ...exited, ...image }], migration, rollBack],
-    ["start", [exited], seed, ranBefore],
-    ["leave", [exited], seed, ranNow],
-    ["skip", [{ ...exited, ...image }], seed, rollBack],
-    ["start", [exited], seed, nothingRan],
+    ["run", [exited], migration],
+    ["skip", [old], migration, good],
+    ["start", [exited], seed],
+    ["skip", [old], seed, good],
+    ["start", [{ ...exited, exitCode: 1 }], seed, good],
   ]);
 });
 
