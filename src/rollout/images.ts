@@ -233,26 +233,20 @@ export async function recordVersion(
 export async function recordFirstVersion(
   rollout: Pick<Rollout, "engine" | "project" | "report" | "current" | "versionsPath">,
 ): Promise<void> {
-  const { engine, current, versionsPath } = rollout;
-  const serving = current === null ? await servingContainers(rollout) : [];
-  if (serving.length === 0) return;
+  const { engine, project, current, versionsPath } = rollout;
+  if (current !== null) return;
+  const containers = (await listContainers(engine, project.name)).filter((one) => !hasEndedWell(one));
+  const known = project.services.filter(mayGoBack).flatMap((service) => {
+    const mine = containers.filter((container) => container.service === service.name);
+    return mine.length > 0 ? [{ service, serving: mine.filter(isServing) }] : [];
+  });
+  if (known.length === 0 || known.some(({ serving }) => serving.length === 0)) return;
   const commit = timeAsCommit(Date.now());
-  for (const { service, container } of serving)
-    if (service.isBuilt) await tagByCommit(engine, service.image, container.image, commit);
+  for (const { service, serving } of known.filter((one) => one.service.isBuilt))
+    for (const container of serving) await tagByCommit(engine, service.image, container.image, commit);
   const images = await servingImages({ ...rollout, commit });
   await writeVersions(versionsPath, [{ commit, images, finishedAt: new Date().toISOString() }]);
   note(rollout, `what serves now is recorded as a good version, ${commit}: hotpush rollback brings it back`);
-}
-
-/** The serving containers of all services that a roll back would restore; none if one of these services is down. */
-async function servingContainers({ engine, project }: Pick<Rollout, "engine" | "project">) {
-  const all = await listContainers(engine, project.name);
-  const known = project.services.filter(mayGoBack).flatMap((service) => {
-    const mine = all.filter((container) => container.service === service.name);
-    return mine.every(hasEndedWell) ? [] : [{ service, containers: mine.filter(isServing) }];
-  });
-  if (known.some(({ containers }) => containers.length === 0)) return [];
-  return known.flatMap(({ service, containers }) => containers.map((container) => ({ service, container })));
 }
 
 /** The images that the services of a compose project run now, by service. */

@@ -21,11 +21,8 @@ import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { containersOf, runHooks, waitAllReady } from "./service-containers.ts";
 import { checkThroughProxy, patient } from "./switch-traffic.ts";
 
-const upOf = {
-  /** Stopping the old one can take its whole stop grace period. */
-  recreate: { timeoutMs: 300_000, options: [] },
-  run: { timeoutMs: 120_000, options: ["--force-recreate"] },
-} as const;
+/** Stopping the old one can take its whole stop grace period. */
+const upTimeoutMs = 300_000;
 
 /**
  * Replaces a service of which two cannot run: stops the old container, then starts the new one, and reports how long
@@ -41,8 +38,8 @@ export async function recreateService(
   const { service, engine } = on;
   const running = old.filter(({ status }) => status === "running");
   // Read before compose removes them.
-  const specs = await Promise.all(running.map(({ id }) => readContainerSpec(engine, id)));
-  const before = { containers: old, specs: specs.filter((spec) => spec !== null) };
+  const read = await Promise.all(running.map(({ id }) => readContainerSpec(engine, id)));
+  const specs = read.filter((spec) => spec !== null);
   const isFirst = running.length === 0;
   const startedMs = performance.now();
   const downMs = () => Math.round(performance.now() - startedMs);
@@ -58,23 +55,16 @@ export async function recreateService(
     const seen = { healthyAfterMs, downtimeMs: downMs(), reason };
     return outcomeOf(service, "recreated", { old, new: fresh }, seen);
   } catch (error) {
-    await undoRecreation(on, before, downMs);
+    await undoRecreation(on, old, specs, downMs);
     throw error;
   }
 }
 
-async function bringUp(on: ServiceRollout, step: "recreate" | "run"): Promise<void> {
+async function bringUp(on: ServiceRollout, step: string, options: readonly string[] = []): Promise<void> {
   const { target, service } = on;
-  const { timeoutMs, options } = upOf[step];
   const argv = [...recreateCommand(target, service.name, service.providers), ...options] as const;
-  const ending = await runCompose(on, argv, { timeoutMs });
+  const ending = await runCompose(on, argv, { timeoutMs: upTimeoutMs });
   if (!hasSucceeded(ending)) throw startFailure(service.name, step, ending);
-}
-
-/** The containers of a service before it is recreated, and the specs of those that ran. */
-interface OldContainers {
-  readonly containers: Containers;
-  readonly specs: readonly ContainerSpec[];
 }
 
 /**
@@ -82,15 +72,17 @@ interface OldContainers {
  * of those that failed, and waits until they are ready. Reports the result and never throws: the original failure is
  * the one to report. An interrupted roll-out only reports what it leaves.
  *
+ * @param specs of those of `old` that ran
  * @param downMs how long the service has been down
  */
 async function undoRecreation(
   on: ServiceRollout,
-  before: OldContainers,
+  old: Containers,
+  specs: readonly ContainerSpec[],
   downMs: () => number,
 ): Promise<void> {
   const { engine, service, signal } = on;
-  if (before.specs.length === 0) return;
+  if (specs.length === 0) return;
   if (signal.aborted) {
     note(on, `was interrupted while it was recreated. To finish it: hotpush rollout ${service.name}`);
     return;
@@ -98,8 +90,8 @@ async function undoRecreation(
   const rollBack = async () => {
     try {
       const present = await containersOf(on);
-      const wasLeft = before.specs.every(({ id }) => present.some((one) => one.id === id && isServing(one)));
-      const ids = await recreateOld(engine, before, present);
+      const wasLeft = specs.every(({ id }) => present.some((one) => one.id === id && isServing(one)));
+      const ids = await recreateOld(engine, old, specs, present);
       if (wasLeft) return "the old version was not touched and serves";
       const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
       for (const container of back) await runHooks(on, "post_start", container);
@@ -122,7 +114,8 @@ async function undoRecreation(
  */
 async function recreateOld(
   engine: Engine,
-  { containers, specs }: OldContainers,
+  old: Containers,
+  specs: readonly ContainerSpec[],
   present: Containers,
 ): Promise<readonly string[]> {
   const gone = specs.filter(({ id }) => !present.some((container) => container.id === id));
@@ -134,7 +127,7 @@ async function recreateOld(
     throw error;
   }
   for (const container of present) {
-    if (containers.some(({ id }) => id === container.id)) continue;
+    if (old.some(({ id }) => id === container.id)) continue;
     await stopContainer(engine, container, container.stopGraceS);
     await removeContainer(engine, container.id);
   }
@@ -181,7 +174,7 @@ export async function endEarlierRun(on: ServiceRollout): Promise<Containers> {
 
 async function startAndWait(on: ServiceRollout): Promise<Containers> {
   const { service, engine } = on;
-  await bringUp(on, "run");
+  await bringUp(on, "run", ["--force-recreate"]);
   const containers = await ended(on);
   const failed = containers.find(({ exitCode }) => exitCode !== 0);
   if (!failed && containers.length > 0) return containers;

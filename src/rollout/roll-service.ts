@@ -43,17 +43,8 @@ export async function recoverService(on: ServiceRollout): Promise<Containers> {
   // Stopped containers may be all there is: they are removed only when something can take their place.
   if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
   const isStale = liveDirectory !== null && named.join() !== live.map(({ name }) => name).join();
-  if (leftover.length > 0 || isStale)
-    await timed(on, "recover", () => clearLeftovers(on, live, leftover), recoveryText(live, leftover));
+  if (leftover.length > 0 || isStale) await clearLeftovers(on, live, leftover);
   return live;
-}
-
-/** Removes the containers of a service that is down, now that new ones can take their place. */
-async function removeLeftovers(on: ServiceRollout, leftover: Containers): Promise<void> {
-  if (leftover.length === 0) return;
-  const isOver = leftover.every(hasEndedWell);
-  const text = isOver ? `removed ${namesOf(leftover)}, which had ended` : recoveryText([], leftover);
-  await timed(on, "recover", () => discardLeftovers(on, leftover), text);
 }
 
 /**
@@ -93,29 +84,26 @@ async function keepProved(on: ServiceRollout, sorted: Sorted): Promise<Sorted> {
   }
 }
 
+/**
+ * Sends the requests to the containers in service, and removes the others.
+ *
+ * @throws ProblemError `docker_refused`, with what to do, if one cannot be removed: compose would start it instead of a new one
+ */
 async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Containers): Promise<void> {
-  const { liveDirectory, service } = on;
-  if (liveDirectory !== null) {
+  const serving = live.length === 0 ? [] : [`${namesOf(live)} serves`];
+  const removed = leftover.length === 0 ? [] : [`removed ${namesOf(leftover)}, left by an earlier roll-out`];
+  const clear = async () => {
     const names = live.map(({ name }) => name);
-    await switchLiveFiles(liveDirectory.path, service.name, names);
+    if (on.liveDirectory !== null) await switchLiveFiles(on.liveDirectory.path, on.service.name, names);
     const running = leftover.filter(({ status }) => status === "running");
     if (running.length > 0) await drainOld(on, running);
-  }
-  await discardLeftovers(on, leftover);
-}
-
-/** @throws ProblemError `docker_refused`, with what to do, if one cannot be removed: compose would start it instead of a new one */
-async function discardLeftovers(on: ServiceRollout, leftover: Containers): Promise<void> {
-  const [kept] = await stopAndRemove(on, leftover, graceOf(on));
-  if (kept === undefined) return;
-  const { name } = kept.container;
-  const detail = `${name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${name}), roll out again.`;
-  throw new ProblemError({ code: "docker_refused", detail });
-}
-
-function recoveryText(live: Containers, leftover: Containers): string {
-  const removed = leftover.length === 0 ? "" : `; removed ${namesOf(leftover)}, left by an earlier roll-out`;
-  return `${namesOf(live) || "nothing"} serves${removed}`;
+    const [kept] = await stopAndRemove(on, leftover, graceOf(on));
+    if (kept === undefined) return;
+    const { name } = kept.container;
+    const detail = `${name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${name}), roll out again.`;
+    throw new ProblemError({ code: "docker_refused", detail });
+  };
+  await timed(on, "recover", clear, [...serving, ...removed].join("; "));
 }
 
 /** New containers of a service beside its old ones. As long as these are there, it can be undone. */
@@ -219,7 +207,7 @@ async function planUpdate(
   const volume = anonymousVolume(service, present);
   if (volume !== null)
     return { action: { kind: "recreate", reason: `anonymous volume ${volume}` }, old: present };
-  await removeLeftovers(on, present);
+  if (present.length > 0) await clearLeftovers(on, [], present);
   return { action: { kind: "roll" }, old: [] };
 }
 
