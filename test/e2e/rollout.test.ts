@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { countingLines } from "../../src/rollout/requests.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { outputOf, readLive } from "../lab/project.ts";
+import { type Ending, makeProject, outputOf, readLive, type TestProject } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
 /** Calls the service `api` by its name, from the container of another service. @returns what ends it, and gives the answers */
@@ -51,11 +51,15 @@ process.exit();
 
 onEngine("a roll-out on a real engine, under load", (env) => {
   let project: RolledProject;
+  let second: TestProject;
 
   before(async () => {
     project = await makeRolledProject(env);
   });
-  after(() => project?.remove());
+  after(async () => {
+    await second?.remove();
+    await project?.remove();
+  });
 
   test("a good version takes over with no request failed, and unchanged services are untouched", async () => {
     const others = await untouched();
@@ -156,6 +160,45 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     assert.equal(code, 1);
     assert.match(output, /There is no service ap .* It has: app, caddy, single, other\./);
   });
+
+  test("a live file that names the other project's container is refused before any change", async () => {
+    second = await makeNeighbour();
+    const live = await readLive(project);
+    const { versions } = await project.underLoad(async () => refused(await rollOutSecond(), live));
+    assert.equal(versions.length, 1);
+    assert.equal(await readLive(project), live);
+  });
+
+  test("a live file is replaced once the other project is down, as the refusal advises", async () => {
+    const [, advice = ""] = /gone for good: docker (.+ down)\. /.exec((await rollOutSecond()).output) ?? [];
+    await project.docker(...advice.split(" "));
+    await outputOf(rollOutSecond());
+    const [name] = await second.containerNames("app");
+    assert.equal(await readLive(project), name);
+  });
+
+  /** A project with the same volume of live files and a service of the same name. This one's Caddy reads the files. */
+  async function makeNeighbour(): Promise<TestProject> {
+    const made = await makeProject(env);
+    await made.write("second", "graceful");
+    const volumes = { live: { name: `${project.name}_live`, external: true } };
+    const services = { app: { labels: { "hotpush.check": "" } }, caddy: { profiles: ["none"] } };
+    await writeFile(join(made.directory, "compose.override.yaml"), JSON.stringify({ services, volumes }));
+    return made;
+  }
+
+  /** The volume belongs to the first project, so Hotpush gets its path from the test. */
+  async function rollOutSecond(): Promise<Ending> {
+    return second.rollOut({ env: { HOTPUSH_LIVE_PATH: await project.livePath() } });
+  }
+
+  async function refused({ code, output }: Ending, name: string): Promise<void> {
+    assert.equal(code, 1, output);
+    const told = `FAILED: The live file \\S+/app of the project ${second.name} names ${name}, a container of the project ${project.name}`;
+    assert.match(output, new RegExp(told));
+    assert.doesNotMatch(output, / build /);
+    assert.deepEqual(await second.containers("app"), []);
+  }
 
   /** Adds a service that others call by its name; each version has its own image. */
   async function addApi(version: string): Promise<void> {
