@@ -197,7 +197,7 @@ onEngine("a version that fails, and a roll-out that is cut short, under load", (
     });
   });
 
-  test("when one service fails, those replaced before it go back, so that versions belong together", async () => {
+  test("when one service fails, those replaced before go back; a recreated one is named", async () => {
     await project.serving("known");
     const others = await project.containers("other");
     const override = join(project.directory, "compose.override.yaml");
@@ -207,8 +207,9 @@ onEngine("a version that fails, and a roll-out that is cut short, under load", (
       () => 'FROM debian:trixie-slim\nCMD ["false"]\n',
       async () => {
         const { versions } = await project.underLoad(async () => {
-          const output = await outputOf(project.deploy("half", "graceful"), 1);
+          const output = await outputOf(project.deploy("half", "graceful", { env: { SETTING: "2" } }), 1);
           assert.match(output, /app +note +goes back to the old version, because another service failed/);
+          assert.match(output, /single +note +stays at the new version, .* was recreated.*rollout single$/m);
         });
         assert.deepEqual(versions, ["known", "half"]);
       },

@@ -95,31 +95,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
       rollout.kill("SIGTERM"),
     );
     assert.notEqual(code, 0, output);
-    const left = /was interrupted while it was recreated\. To finish it: hotpush rollout cache/;
-    assert.match(output, left);
-    assert.match(output, /To finish it: hotpush rollout cache$/m);
-  });
-
-  test("a replaced service goes back, a recreated one is named, with what to do", async () => {
-    const healthcheck = { disable: true };
-    const others = (version: string) => ({
-      front: { image: image(version), healthcheck, labels: { "hotpush.rollout": "live" } },
-      worker: { image: image(version), healthcheck, labels: { "hotpush.rollout": "recreate" } },
-    });
-    await serving("1", {}, others("1"));
-    await compose("sick", {}, others("2"));
-    const output = await outputOf(project.rollOut(), 1);
-    assert.match(output, /front +note +goes back to the old version/);
-    const fronts = await project.docker(
-      "ps",
-      "--filter",
-      `label=com.docker.compose.project=${project.name}`,
-      "--format",
-      "{{.Image}}",
-    );
-    assert.deepEqual(fronts.split("\n").filter(Boolean).toSorted(), [image("1"), image("1"), image("2")]);
-    assert.match(output, /worker +note +stays at the new version, .*: it was recreated.*rollout worker$/m);
-    assert.equal(await answer(), "1 hello anonymous named");
+    assert.match(output, /was interrupted while it was recreated\. To finish it: hotpush rollout cache$/m);
   });
 
   function image(version: string): string {
@@ -136,7 +112,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
   }
 
   /** Writes the compose file: the service has everything that a recreated container could lose, and `more`. */
-  async function compose(version: string, more: Parts = {}, others: Parts = {}): Promise<void> {
+  async function compose(version: string, more: Parts = {}): Promise<void> {
     const healthcheck = { interval: "1s", start_period: "20s", start_interval: "200ms" };
     const cache = {
       image: image(version),
@@ -147,19 +123,18 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
       networks: { default: { aliases: ["store"] }, back: { aliases: ["data"] } },
       healthcheck: { test: ["CMD", "bash", "-c", cacheCheck], ...healthcheck },
       labels: { "hotpush.healthy-timeout": "5s" },
-      depends_on: Object.keys(others),
       restart: "unless-stopped",
       mem_limit: "256m",
       ...more,
     };
-    const file = { services: { ...others, cache }, volumes: { named: {} }, networks: { back: {} } };
+    const file = { services: { cache }, volumes: { named: {} }, networks: { back: {} } };
     await writeFile(join(project.directory, "compose.yaml"), JSON.stringify(file));
   }
 
   /** Recreates `version`, with a note in each of its volumes. */
-  async function serving(version: string, more: Parts = {}, others: Parts = {}): Promise<void> {
+  async function serving(version: string, more: Parts = {}): Promise<void> {
     await project.docker("compose", "down", "--volumes", "--remove-orphans");
-    await compose(version, more, others);
+    await compose(version, more);
     await outputOf(project.rollOut());
     const note = "echo anonymous > /anonymous/note; echo named > /named/note";
     await project.docker("compose", "exec", "--no-TTY", "cache", "sh", "-c", note);
