@@ -96,6 +96,7 @@ onEngine("services of other kinds, and side by side, on a real engine", (env) =>
       const lastBeginMs = Math.max(...starts.map(({ beginMs }) => beginMs));
       for (const { endMs } of starts) assert.ok(lastBeginMs < endMs, output);
       assert.ok(spanOf("late", "start").beginMs >= spanOf("api", "healthy").endMs, output);
+      assert.throws(() => spanOf("api", "drain"), "it is not behind the proxy");
     });
     assert.equal(await project.version(), "together");
   });

@@ -1,53 +1,12 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { countingLines } from "../../src/rollout/requests.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { type Ending, makeProject, outputOf, readLive, type TestProject } from "../lab/project.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
-
-/** Calls the service `api` by its name, from the container of another service. @returns what ends it, and gives the answers */
-async function callApi(project: RolledProject): Promise<() => Promise<readonly string[]>> {
-  const [name = ""] = await project.containerNames("app");
-  const args = ["exec", "--interactive", name, "node", "--input-type=module", "--eval", caller];
-  const child = spawn("docker", args, { env: project.env, stdio: ["pipe", "pipe", "inherit"] });
-  const answers = new Set<string>();
-  const closed = once(
-    createInterface({ input: child.stdout }).on("line", (line) => answers.add(line)),
-    "close",
-  );
-  await once(child.stdout, "data");
-  return async () => {
-    child.stdin.end();
-    await closed;
-    return [...answers];
-  };
-}
-
-/** Four requests at a time on connections of their own; one whose connection failed is retried for a second. */
-const caller = `
-let isOver = false;
-process.stdin.resume().on("end", () => { isOver = true; });
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const ask = async (left) => {
-  try {
-    const response = await fetch("http://api:8080/", { headers: { connection: "close" } });
-    return (await response.text()).split(" ")[0];
-  } catch (error) {
-    return left === 0 ? String(error) : pause(100).then(() => ask(left - 1));
-  }
-};
-const call = async () => {
-  for (; !isOver; await pause(10)) console.log(await ask(10));
-};
-await Promise.all([call(), call(), call(), call()]);
-process.exit();
-`;
 
 onEngine("a roll-out on a real engine, under load", (env) => {
   let project: RolledProject;
@@ -77,18 +36,6 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     assert.equal(now.length, 1);
     assert.notEqual(now[0], old);
     assert.equal(await readLive(project), now[0]?.split(" ")[0]);
-  });
-
-  test("a service not behind the proxy is not drained; a caller that retries loses nothing", async () => {
-    await addApi("api-1");
-    assert.equal((await project.rollOut({ args: ["api"] })).code, 0);
-    const end = await callApi(project);
-    await addApi("api-2");
-    const output = await outputOf(project.rollOut({ args: ["api"] }));
-    assert.match(output, /^ +api +rolled +\S+ → \S+, healthy after [\d.]+ m?s$/m);
-    assert.deepEqual(await end(), ["api-1", "api-2"]);
-    await project.docker("compose", "rm", "--stop", "--force", "api");
-    await rm(join(project.directory, "compose.override.yaml"));
   });
 
   test("plain compose finds nothing to do after a roll-out", async () => {
@@ -198,16 +145,6 @@ onEngine("a roll-out on a real engine, under load", (env) => {
     assert.match(output, new RegExp(told));
     assert.doesNotMatch(output, / build /);
     assert.deepEqual(await second.containers("app"), []);
-  }
-
-  /** Adds a service that others call by its name; each version has its own image. */
-  async function addApi(version: string): Promise<void> {
-    await project.write(version, "graceful");
-    const override = join(project.directory, "compose.override.yaml");
-    const labels = { "hotpush.healthy-timeout": "30s" };
-    const healthcheck = { test: ["CMD", "./healthcheck.sh"], start_period: "30s", start_interval: "500ms" };
-    const services = { api: { build: "app", healthcheck, labels } };
-    await writeFile(override, JSON.stringify({ services }));
   }
 
   async function untouched(): Promise<readonly string[]> {
