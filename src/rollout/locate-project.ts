@@ -138,7 +138,7 @@ export async function findStatePath(
   env: NodeJS.ProcessEnv,
 ): Promise<string> {
   // The server's own container has another STATE_PATH, that of the service.
-  if (env.STATE_PATH && !env.SERVER_STATE_PATH) return stateDirectoryOf(env);
+  if (env.STATE_PATH && !env.SERVER_STATE_PATH) return env.STATE_PATH;
   const machine = await findServerState(engine);
   if (machine === null) return stateDirectoryOf(env);
   const { signal } = new AbortController();
