@@ -11,8 +11,6 @@ import { keptByDefault } from "#rollout/prune";
 import { reportJson, reportText, reportToService } from "#rollout/report";
 import { pruneImages, rollOut } from "#rollout/rollout";
 import { lockRollout, rolloutState } from "#rollout/state";
-import { childEnvironment, ownerOf } from "#runner/script";
-import { findProjectAround, findServer } from "#setup/server";
 import { type CommandContext, newCommand, numberParser, print, untilLeft } from "./command.ts";
 
 export const commands = { rollout: makeRolloutCommand, prune: makePruneCommand };
@@ -163,6 +161,9 @@ async function runPrune({ keep, json, ...named }: PruneOptions, env: NodeJS.Proc
 async function runAsOwner(options: ProjectOptions, env: NodeJS.ProcessEnv): Promise<number | null> {
   // Who names a state directory, as a service does for its scripts, has decided.
   if (ownUid() !== 0 || namesState(env)) return null;
+  // A roll-out by a script needs neither.
+  const { childEnvironment, ownerOf } = await import("#runner/script");
+  const { findProjectAround, findServer } = await import("#setup/server");
   const server = findServer(env);
   const repoPath = resolve(options.directory ?? env.REPO_PATH ?? ".");
   const user = server && ownerOf(repoPath, env.DOCKER_HOST);
@@ -187,7 +188,7 @@ async function locateNamedProject({ directory }: ProjectOptions, env: NodeJS.Pro
   const target = await locateProject(engine, { projectDirectory, files: [] });
   await refuseOtherState(engine, target.projectDirectory, env);
   const statePath = await findStatePath(engine, target, env);
-  const owner = namesState(env) ? null : ownerOf(statePath, env.DOCKER_HOST);
+  const owner = namesState(env) ? null : (await import("#runner/script")).ownerOf(statePath, env.DOCKER_HOST);
   if (owner === null) return { engine, target, ...rolloutState(statePath, target.projectDirectory) };
   // Root finds the state of a server by its containers, but not its files.
   const detail = `The lock and the good versions of this project are in ${statePath}, which belongs to uid ${owner.uid}, so root does not use them. Run the command as that user; or name the directory of the server in SERVER_PATH. Nothing was changed.`;
