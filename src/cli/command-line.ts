@@ -1,8 +1,8 @@
-import { type Command, CommanderError } from "commander";
+import { Command, CommanderError } from "commander";
 import type { NotRunningError } from "#calls/client";
 import { CommandError, ProblemError, refuseOtherSystems } from "#problems";
-import { refuse } from "./command.ts";
-import { hasTrait, loadProgram } from "./commands.ts";
+import { readVersion } from "#version";
+import { type CommandContext, type MakeCommand, newCommand, refuse } from "./command.ts";
 
 /** The exit code of a wrong command line, as of every shell's built-in commands. */
 const usageExitCode = 2;
@@ -92,4 +92,110 @@ function configure(command: Command): void {
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "hotpush: ")) })
     .showHelpAfterError(`\nSee: ${command.parent ? "hotpush " : ""}${command.name()} --help`);
+}
+
+/** The makers of a file's commands, by their names. */
+type CommandFile = { readonly commands: Readonly<Record<string, MakeCommand>> };
+
+/** Its code is loaded only if it is called. */
+type CommandRow = readonly [summary: string, load: () => Promise<CommandFile>];
+
+/** Every command, in the groups and the order in which help shows them. */
+const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
+  "Set up:": {
+    up: ["Set up a bare server and a project from your own machine", () => import("./up.ts")],
+    init: ["Set up everything that a push needs to deploy this project", () => import("./init.ts")],
+    connect: ["Make the webhook and the deploy key at your git host", () => import("./connect.ts")],
+    clone: ["Clone a repository with a deploy key of its own", () => import("./up.ts")],
+    send: ["Send a signed test push; --dry-run runs nothing", () => import("./send.ts")],
+    doctor: [
+      "Find what would keep a push from being deployed, and how to fix it",
+      () => import("./doctor.ts"),
+    ],
+    notify: ["Send a test message to each target of notifications", () => import("./open.ts")],
+    secret: ["Replace the secret while the old one still works", () => import("./secret.ts")],
+    upgrade: ["Make this server run this version of Hotpush", () => import("./upgrade.ts")],
+    remove: ["Stop serving a project on this server", () => import("./remove.ts")],
+    completion: ["Print the completion script for bash, zsh or fish", () => import("./completion.ts")],
+  },
+  "Watch and act:": {
+    status: ["Show what is running, what is waiting, and the service's health", () => import("./status.ts")],
+    history: ["List the newest deployments", () => import("./history.ts")],
+    logs: ["Print the output of a deployment", () => import("./history.ts")],
+    receipt: ["Print the signed receipt of a deployment", () => import("./receipt.ts")],
+    verify: ["Verify a receipt", () => import("./receipt.ts")],
+    deploy: ["Deploy the branch without a push", () => import("./deploy.ts")],
+    cancel: ["Cancel a running or queued deployment", () => import("./deploy.ts")],
+    pause: ["Pause the deployments of a project", () => import("./deploy.ts")],
+    resume: ["Resume the deployments of a project", () => import("./deploy.ts")],
+  },
+  "The page:": {
+    open: ["Let people sign in to the page, and programs use its API", () => import("./open.ts")],
+  },
+  "Containers:": {
+    rollout: ["Replace containers without dropping a request", () => import("./rollout.ts")],
+    rollback: ["Roll back to an earlier version", () => import("./deploy.ts")],
+    prune: ["Remove old images of this project", () => import("./rollout.ts")],
+  },
+  "The service in several processes:": {
+    front: ["Take deliveries and show the page; listens on the ports", async () => halves],
+    run: ["Run the deployments; has no port", async () => halves],
+  },
+};
+
+/** main.ts starts these two; here they have their help. */
+const halves: CommandFile = {
+  commands: {
+    front: () =>
+      newCommand("front", "Verify and store deliveries, and serve the page (docs/projects.md).", [
+        "hotpush front   with PROJECTS_PATH and STATE_PATH in its environment",
+      ]),
+    run: () =>
+      newCommand("run", "Run the deployments of all projects in PROJECTS_PATH (docs/projects.md).", [
+        "hotpush run   with the same PROJECTS_PATH, and SPOOL_PATH of hotpush front",
+      ]),
+  },
+};
+
+/** Where a command runs and what its surroundings may do to it, by its name. */
+const traits = {
+  /** They change nothing: they end if the reader of their output goes away. */
+  onlyPrint: "doctor completion status history logs receipt verify",
+  /** They set a server up, or replace its containers. */
+  needServer: "init upgrade remove rollout prune",
+  /** They call a service, but not over its page. */
+  actThere: "connect doctor notify secret open",
+  /** They run on the server themselves if HOTPUSH_SERVER is an address of ssh. */
+  goBySsh: "status history logs deploy cancel pause resume rollback open doctor",
+  /** Their token is one of a git host, which is never sent to a page, nor one of a page to a git host. */
+  takeHostToken: "connect clone up",
+};
+
+/** Whether the command of this name has a trait. */
+function hasTrait(trait: keyof typeof traits, name = ""): boolean {
+  return traits[trait].split(" ").includes(name);
+}
+
+/**
+ * Builds the program. Commands that are not wanted are in it by name and summary only.
+ *
+ * @param isWanted all commands if it is omitted
+ */
+export async function loadProgram(
+  context: CommandContext,
+  isWanted: (name: string) => boolean = () => true,
+): Promise<Command> {
+  const program = new Command("hotpush")
+    .version(readVersion(), "-V, --version", "print the version")
+    .option("--server <url>", "act on another machine, by the address of its page (HOTPUSH_SERVER)")
+    .option("--token-file <path>", "the token for that (HOTPUSH_TOKEN_FILE)")
+    .description(
+      "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
+    );
+  for (const [group, rows] of Object.entries(groups))
+    for (const [name, [summary, load]] of Object.entries(rows)) {
+      const command = isWanted(name) ? (await load()).commands[name]?.(context) : null;
+      program.addCommand((command ?? new Command(name)).summary(summary).helpGroup(group));
+    }
+  return program;
 }

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { Command } from "commander";
-import { loadProgram } from "../../src/cli/commands.ts";
+import { loadProgram } from "../../src/cli/command-line.ts";
 
 const root = join(import.meta.dirname, "../..");
 

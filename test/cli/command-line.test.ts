@@ -4,7 +4,7 @@ import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { loadProgram } from "../../src/cli/commands.ts";
+import { loadProgram } from "../../src/cli/command-line.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { launcher, noServer, runCli } from "../harness/hotpush.ts";
 import { makeProject } from "../harness/repository.ts";

@@ -8,7 +8,7 @@ import type { Command } from "commander";
 import { families } from "../../src/calls/metrics.ts";
 import { apiCalls } from "../../src/calls/openapi.ts";
 import { type Call, placeOf } from "../../src/calls/table.ts";
-import { loadProgram } from "../../src/cli/commands.ts";
+import { loadProgram } from "../../src/cli/command-line.ts";
 import { type GitHost, gitHostNames, gitHosts } from "../../src/config/git-hosts.ts";
 import {
   projectVariables,
