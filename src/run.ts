@@ -11,7 +11,8 @@ import { createTurns } from "#deployments/queue";
 import { numberAfter, openDeployments } from "#deployments/store";
 import { createNotifications, senderTo } from "#notifications/notifications";
 import { atMost, checkAtMostEvery, keepTrying } from "#platform/async";
-import { type HeldLock, waitForLock } from "#platform/file-lock";
+import { openFile } from "#platform/files";
+import { flock } from "#platform/run-command";
 import { canWrite, type Store } from "#platform/sqlite";
 import { listStatePaths, ProjectRegistry, type Shared } from "#projects/project";
 import { takePushes } from "#projects/take-pushes";
@@ -128,14 +129,23 @@ export async function startRun(options: RunOptions) {
     return startReconciling({ files: serverFilesAt(path), livePath, projects: files, log, stopping, engine });
   }
 
-  /** @returns null if the service stopped first */
-  async function lockRunner(): Promise<HeldLock | null> {
-    const onWait = () => {
-      log.info({ event: "runner.waiting" }, "Another instance runs the deployments; this one records");
-      waiting.resolve();
-    };
+  /**
+   * Waits for the right to run deployments. The kernel gives it to another instance when its holder dies, however it dies.
+   *
+   * @returns null if the service stopped first
+   */
+  async function lockRunner(): Promise<DisposableStack | null> {
     const what = "This instance cannot find out whether it may run deployments";
-    const lockOnce = () => waitForLock(join(statePath, "runner.lock"), { signal: stopping, onWait });
+    const lockOnce = async () => {
+      using onFailure = new DisposableStack();
+      const { fd } = onFailure.use(openFile(join(statePath, "runner.lock"), "a"));
+      if (!(await flock(fd, { waitS: 0 }))) {
+        log.info({ event: "runner.waiting" }, "Another instance runs the deployments; this one records");
+        waiting.resolve();
+        await flock(fd, { waitS: null, signal: stopping });
+      }
+      return stopping.aborted ? null : onFailure.move();
+    };
     return await keepTrying(lockOnce, { what, signal: stopping, log });
   }
 
@@ -151,7 +161,7 @@ export async function startRun(options: RunOptions) {
     const leadership = await leading;
     await leadership?.taking.ended;
     for (const socket of leadership?.sockets ?? []) socket?.close();
-    leadership?.lock.release();
+    leadership?.lock.dispose();
     store.close();
   }
 }

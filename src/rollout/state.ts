@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { chown, type FileHandle, mkdir, open } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { flock } from "#platform/file-lock";
 import { inheritedOwner, nearestExisting, replaceFile } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
+import { flock } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { note, type Report, timed } from "./report.ts";
 

@@ -15,8 +15,7 @@ import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { flock } from "#platform/file-lock";
-import { isShortage } from "#platform/run-command";
+import { flock, isShortage } from "#platform/run-command";
 
 const supervisorPath = fileURLToPath(new URL("supervisor.sh", import.meta.url));
 
