@@ -5,7 +5,7 @@ import { inheritedOwner, replaceFile } from "#platform/files";
 import { readForeignFile, removeForeignFile } from "#platform/foreign-files";
 import { withoutSteering, wrapText } from "#platform/terminal";
 import type { ProblemCode } from "#problems";
-import { readSiteRequests, requestsText, type SiteRequests } from "#site-requests";
+import { requestsText, type SiteRequests, siteRequests } from "#site-requests";
 
 /** What a roll-out reports while it runs: lines for a person, or one JSON object per line (`--json`, a contract). */
 export type RolloutEvent =
@@ -243,7 +243,7 @@ const deploymentReport = v.object({
   /** When the last of its services got the requests of its users; null if none did, or the old version serves again. */
   liveAtMs: v.fallback(v.nullable(v.pipe(v.number(), v.safeInteger())), null),
   /** Null if they were not counted. */
-  requests: v.pipe(v.optional(v.unknown(), null), v.transform(readSiteRequests)),
+  requests: listOf(siteRequests),
   /** Whether a new version has the requests and is only watched. */
   isGuarding: v.fallback(v.boolean(), false),
   /** Whether the guard, or a person while it watched, has taken the new version back. */
@@ -293,7 +293,7 @@ function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentRepo
   }
   if (event.event === "version") return { ...known, images: [...event.images] };
   if (event.event === "pinned") return { ...known, pinned: [...event.images] };
-  if (event.event === "requests") return { ...known, requests: event.sites };
+  if (event.event === "requests") return { ...known, requests: event.sites && [...event.sites] };
   if (event.event !== "failed") return known;
   const isTakenBack = event.code === "version_worse" || event.code === "version_unwanted";
   return { ...known, liveAtMs: null, isTakenBack };
