@@ -40,6 +40,8 @@ export async function openLab(): Promise<Lab> {
     await until(`an answer of the Docker at ${DOCKER_HOST}`, () => answers(process.env), goneWithinMs);
   if (DOCKER_HOST || (await answers(process.env)))
     return { kind: "ready", env: process.env, wasStarted: false };
+  const own = { ...process.env, ...(await labVariables()) };
+  if (await answers(own)) return { kind: "ready", env: own, wasStarted: false };
   const obstacle = obstacleToLab();
   if (obstacle) return { kind: "unavailable", reason: `No Docker answers here, and ${obstacle}.` };
   try {
