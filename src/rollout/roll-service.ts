@@ -203,12 +203,14 @@ async function planUpdate(
   const configHash = (await on.configHashes).get(service.name);
   const action = planService(on, old, { imageId, configHash });
   if (action.kind !== "start") return { action, old };
-  const present = await containersOf(on);
+  // None of its containers ran when the roll-out began. One that was crashing may have recovered during the build.
+  const recovered = (await recoverService(on)).filter(({ status }) => status === "running");
+  const present = recovered.length > 0 ? recovered : await containersOf(on);
   const volume = anonymousVolume(service, present);
   if (volume !== null)
     return { action: { kind: "recreate", reason: `anonymous volume ${volume}` }, old: present };
-  if (present.length > 0) await clearLeftovers(on, [], present);
-  return { action: { kind: "roll" }, old: [] };
+  if (recovered.length === 0 && present.length > 0) await clearLeftovers(on, [], present);
+  return { action: { kind: "roll" }, old: recovered };
 }
 
 const notStarted = { fresh: [], healthyAfterMs: null, isSwitched: false, hasFailed: false, drained: null };
