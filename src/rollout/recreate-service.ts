@@ -48,9 +48,12 @@ export async function recreateService(
     const fresh = await containersOf(on);
     const ready = await waitAllReady(on, fresh, service.mayEnd && isFirst);
     const { healthyAfterMs } = ready;
+    // Compose decides whether something changed.
+    const isSame = old.map(({ id }) => id).join() === fresh.map(({ id }) => id).join();
     // A first start is checked at the end, when the live files are there.
-    if (!isFirst) await checkThroughProxy(on, fresh, patient);
+    if (!isFirst && !isSame) await checkThroughProxy(on, fresh, patient);
     if (ready.haveEnded) return outcomeOf(service, "ran", { new: fresh });
+    if (isSame) return outcomeOf(service, "unchanged", { old, new: fresh });
     if (isFirst) return outcomeOf(service, "started", { new: fresh }, { healthyAfterMs, reason });
     const seen = { healthyAfterMs, downtimeMs: downMs(), reason };
     return outcomeOf(service, "recreated", { old, new: fresh }, seen);
