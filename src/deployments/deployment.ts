@@ -156,7 +156,8 @@ export const soon: Rest = { leastMs: 2_000, mostMs: 2_000 };
 export type Adoption =
   | { readonly kind: "alive"; readonly run: Run }
   | { readonly kind: "ended"; readonly ending: Ending }
-  | { readonly kind: "gone" };
+  /** `hasBegun`: whether its script was started. */
+  | { readonly kind: "gone"; readonly hasBegun: boolean };
 
 /** What deployments need from the stage that runs scripts. */
 export interface Runner {

@@ -211,12 +211,14 @@ export function createQueue(options: QueueOptions): Queue {
     return [...rests.keys()];
   }
 
-  async function record(deployment: Deployment, ending: Ending): Promise<void> {
+  /** @param hasBegun whether its script was started; if not, that was no attempt */
+  async function record(deployment: Deployment, ending: Ending, hasBegun = true): Promise<void> {
     const { id } = deployment;
     const report = exchange.read(id);
     // One transaction: in between another instance may record a newer push, which supersedes an interrupted one.
     const recorded = await persist(() => {
       recordRollout(store, deployment, report);
+      if (!hasBegun) store.run("UPDATE deployments SET attempts = attempts - 1 WHERE id = ?", id);
       if (report.isTakenBack) takeBack(store, id);
       const settled = settle(store, deployment, ending);
       const ended = findDeployment(store, id);
@@ -263,7 +265,7 @@ export function createQueue(options: QueueOptions): Queue {
     const { cancelled } = begin(deployment);
     if (isCancelRequested(store, id)) cancelled.abort();
     if (adoption.kind === "alive") return await watch(deployment, adoption.run);
-    if (adoption.kind === "gone") return await record(deployment, diedWithService);
+    if (adoption.kind === "gone") return await record(deployment, diedWithService, adoption.hasBegun);
     await record(deployment, isCancelled() ? cancelledEnding : adoption.ending);
   }
 

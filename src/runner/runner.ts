@@ -223,7 +223,7 @@ async function adoptRun(context: RunContext): Promise<Adoption> {
   if (exitCode === null) {
     // What is left has closed the lock. It must not run beside the next attempt.
     await terminateGroup(group(), remainsGraceMs);
-    return { kind: "gone" };
+    return { kind: "gone", hasBegun: existsSync(join(directory, "pid")) };
   }
   const printed = await resumeOutput(context)();
   const ending = endedByItself(exitCode, printed, await findOtherCommit(context, exitCode));

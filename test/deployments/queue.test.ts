@@ -61,6 +61,15 @@ for (const state of ["running", "interrupted"] as const)
     assert.deepEqual([now, supersededBy], ["superseded", 2]);
   });
 
+test("what a killed service had claimed, and not started, was no attempt", async (t) => {
+  const store = temporaryStore(t);
+  record(store, pushOf());
+  store.transaction(() => claimNext(store));
+  queueOf(t, store, {});
+  await until("it has run", () => findDeployment(store, 1)?.state === "failed");
+  assert.equal(findDeployment(store, 1)?.attempts, 1);
+});
+
 test("an ending that the changed record does not allow blocks nothing", async (t) => {
   const { store, other } = openTwo(t);
   const { start, run, end } = await startOne(t, store);
@@ -163,7 +172,7 @@ test("a delivery that comes during a look is not lost", async (t) => {
 function queueOf(t: TestContext, store: Store, runner: Partial<Runner>, more: Partial<QueueOptions> = {}) {
   const whole: Runner = {
     start: async () => refused,
-    adopt: async () => ({ kind: "gone" }),
+    adopt: async () => ({ kind: "gone", hasBegun: false }),
     tidy: () => {},
     ...runner,
   };
