@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { writeScript } from "../harness/temporary.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { makeProject, outputOf, type TestProject } from "../lab/project.ts";
 
@@ -10,10 +11,12 @@ type Parts = Readonly<Record<string, unknown>>;
 onEngine("what a compose file has a service do when it starts and stops", (env) => {
   let project: TestProject;
   let events: string;
+  let bin: string;
 
   before(async () => {
     project = await makeProject(env);
     events = join(project.directory, "events");
+    bin = join(project.directory, "bin");
     await mkdir(events);
   });
   after(() => project?.remove());
@@ -58,7 +61,7 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
 
   test("a post_start that fails ends the roll-out, and the old container goes on", async () => {
     const old = await project.containers("worker");
-    const output = await outputOf(rollOut("unwanted", { post_start: [{ command: ["false"] }] }), 1);
+    const output = await worker("unwanted", { post_start: [{ command: ["false"] }] }, 1);
     assert.match(
       output,
       /FAILED: (?:worker|One of \S+, \S+) was not started: docker compose ended with exit code/,
@@ -70,22 +73,18 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
     const more = { post_start: [{ command: note("post_start") }], labels: { "hotpush.rollout": "recreate" } };
     await worker("6", more);
     const healthcheck = { test: ["CMD", "false"], interval: "200ms", retries: 1 };
-    const output = await outputOf(rollOut("7", { ...more, healthcheck }), 1);
+    const output = await worker("7", { ...more, healthcheck }, 1);
     assert.match(output, /worker +note +post_start of \S+-worker-\d+ \(sh\) ended with exit code 0$/m);
     assert.deepEqual(await happened(), ["SIGTERM", "post_start", "SIGTERM", "post_start"]);
   });
 
   test("a provider is left to compose, which passes what it says to the services", async () => {
-    const program = join(project.directory, "bin/cloud");
-    await mkdir(join(project.directory, "bin"));
-    await writeFile(program, '#!/bin/sh\necho \'{"type":"setenv","message":"URL=mysql://here"}\'\n', {
-      mode: 0o755,
-    });
-    const path = `${join(project.directory, "bin")}:${env.PATH}`;
-    const cloud = { provider: { type: "cloud" } };
-    const depending = { depends_on: ["database"] };
+    await mkdir(bin);
+    const says = '#!/bin/sh\necho \'{"type":"setenv","message":"URL=mysql://here"}\'\n';
+    writeScript(join(bin, "cloud"), says);
+    const database = { provider: { type: "cloud" } };
     for (const version of ["8", "9"]) {
-      const output = await outputOf(rollOut(version, depending, { database: cloud }, { PATH: path }));
+      const output = await worker(version, { depends_on: ["database"] }, 0, { database });
       assert.doesNotMatch(output, /^ +database/m);
       const inIt = ["compose", "exec", "--no-TTY", "worker", "sh", "-c", "echo $DATABASE_URL $APP"];
       assert.equal(await project.docker(...inIt), `mysql://here ${version}`);
@@ -98,16 +97,7 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
   }
 
   /** Rolls out another version of the worker. @returns the output */
-  function worker(version: string, hooks: Parts): Promise<string> {
-    return outputOf(rollOut(version, hooks));
-  }
-
-  async function rollOut(
-    version: string,
-    more: Parts,
-    others: Parts = {},
-    environment: NodeJS.ProcessEnv = {},
-  ) {
+  async function worker(version: string, more: Parts, code = 0, others: Parts = {}): Promise<string> {
     const service = {
       image: "debian:trixie-slim",
       command: ["sh", "-c", "trap 'echo SIGTERM >>/events/all; exit' TERM; sleep infinity & wait"],
@@ -123,7 +113,7 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
     );
     await writeFile(join(events, "all"), "");
     await chmod(join(events, "all"), 0o666);
-    return project.rollOut({ env: environment });
+    return outputOf(project.rollOut({ env: { PATH: `${bin}:${env.PATH}` } }), code);
   }
 
   /** What happened during the last roll-out. */
