@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { eventsIn, outputOf } from "../lab/project.ts";
+import { endOf, eventsIn, outputOf, type RolloutOptions, untilPrinted } from "../lab/project.ts";
 import { type Registry, startRegistry } from "../lab/registry.ts";
 import { makeRolledProject, type RolledProject } from "../lab/rolled-project.ts";
 
@@ -126,6 +127,90 @@ onEngine("services of other kinds, and side by side, on a real engine", (env) =>
     }
   });
 
+  test("a migration whose files lie in the repository runs in each roll-out", async () => {
+    await hasMigration("cat /sql/*", { volumes: ["./sql:/sql:ro"] });
+    await mkdir(join(project.directory, "sql"));
+    for (const [name, text] of [
+      ["1", "CREATE TABLE orders;"],
+      ["2", "CREATE INDEX;"],
+    ] as const) {
+      await writeFile(join(project.directory, "sql", `${name}.sql`), `${text}\n`);
+      const output = await outputOf(project.rollOut({ args: ["migrate"] }));
+      assert.match(output, /^ +migrate +ran +to its end/m);
+    }
+    const log = await project.docker("compose", "logs", "--no-log-prefix", "migrate");
+    assert.equal(log, "CREATE TABLE orders;\nCREATE INDEX;");
+  });
+
+  test("a service that nothing depends on succeeds with exit code 0", async () => {
+    const named = { container_name: `${project.name}-makes-buckets` };
+    await project.alsoHas({ seed: shell("echo seeded"), buckets: shell("echo made", named) });
+    for (let round = 1; round <= 2; round += 1) {
+      const output = await outputOf(project.rollOut({ args: ["seed", "buckets"] }));
+      assert.match(output, /seed +healthy .* it ran to its end: exit code 0, and no restart policy/);
+      assert.match(output, /^ +seed +ran +to its end/m);
+      assert.match(output, /^ +buckets +ran +to its end/m);
+    }
+  });
+
+  test("a server that exits with 0 does not replace one that runs", async () => {
+    await project.alsoHas({ server: shell("exec sleep infinity", { init: true }) });
+    await outputOf(project.rollOut({ args: ["server"] }));
+    const containers = await project.containers("server");
+    await project.alsoHas({ server: shell("echo nothing to do", { init: true }) });
+    const output = await outputOf(project.rollOut({ args: ["server"] }), 1);
+    assert.match(output, /FAILED: Container \S+ ended with exit code 0 before it was healthy/);
+    assert.deepEqual(await project.containers("server"), containers);
+    await project.docker("compose", "rm", "--stop", "--force", "server");
+  });
+
+  test("a roll-out that is stopped stops its migration and says so", async () => {
+    await hasMigration(`trap "exit 9" TERM; ${sleeping}`);
+    const output = await outputOf(stopInMigration("SIGTERM", { args: ["migrate"] }), 1);
+    assert.match(output, /migrate-\d+ must not go on unattended: stopping it, with 10 s to end/);
+    assert.match(output, /migrate-\d+ was stopped before its end, with exit code 9/);
+    assert.match(output, /FAILED: The roll-out was asked to stop/);
+    assert.deepEqual(await runsOf("migrate"), ["exited"]);
+  });
+
+  test("a roll-out waits for the migration of a killed one, and then runs its own", async () => {
+    const kept = { volumes: ["./kept:/kept"], init: true };
+    await mkdir(join(project.directory, "kept"));
+    const untilAllowed = "while [ ! -e /kept/allowed ]; do sleep 0.1; done";
+    await hasMigration(`echo begins >>/kept/log; ${untilAllowed}; echo ends >>/kept/log`, kept);
+    await stopInMigration("SIGKILL", { args: ["migrate"] });
+    await hasMigration("echo next >>/kept/log", kept);
+    const next = project.spawnRollout({ args: ["migrate"] });
+    const allow = () => writeFile(join(project.directory, "kept", "allowed"), "");
+    const output = await outputOf(untilPrinted(next, /still runs/, allow));
+    assert.match(
+      output,
+      /migrate-\d+, left by an earlier roll-out, still runs: waiting for its end, at most 6 h/,
+    );
+    assert.match(output, /migrate +run .* \S+-migrate-\d+ ended with exit code 0/);
+    const log = await readFile(join(project.directory, "kept", "log"), "utf8");
+    assert.deepEqual(log.trim().split("\n"), ["begins", "ends", "next"]);
+  });
+  function hasMigration(command: string, more?: Readonly<Record<string, unknown>>): Promise<void> {
+    const app = { depends_on: { migrate: { condition: "service_completed_successfully" } } };
+    return project.alsoHas({ migrate: shell(command, more), app });
+  }
+
+  async function stopInMigration(signal: NodeJS.Signals, options: RolloutOptions) {
+    const rollout = project.spawnRollout(options);
+    const ending = endOf(rollout);
+    await until("the migration", async () => (await runsOf("migrate")).includes("running"));
+    rollout.kill(signal);
+    return ending;
+  }
+
+  async function runsOf(service: string): Promise<readonly string[]> {
+    const labels = [`com.docker.compose.project=${project.name}`, `com.docker.compose.service=${service}`];
+    const filters = labels.flatMap((label) => ["--filter", `label=${label}`]);
+    const listed = await project.docker("ps", "--all", ...filters, "--format", "{{.State}}");
+    return listed.split("\n").filter(Boolean);
+  }
+
   /** Makes an image that differs by `content`, pushes it as `name`, and removes the local name. */
   async function push(name: string, content: string): Promise<void> {
     const directory = join(project.directory, "other");
@@ -142,6 +227,13 @@ onEngine("services of other kinds, and side by side, on a real engine", (env) =>
     return project.docker("image", "inspect", "--format", "{{.Id}}", `${project.name}-cache:${content}`);
   }
 });
+
+/** The shell handles a signal between two of them. */
+const sleeping = "while :; do sleep 0.1; done";
+
+function shell(command: string, more: Readonly<Record<string, unknown>> = {}) {
+  return { image: "debian:trixie-slim", command: ["sh", "-c", command], ...more };
+}
 
 /** A service from the app's sources that no proxy knows. */
 const twin = {
