@@ -199,10 +199,10 @@ async function watch(t: TestContext, { text, exitCode }: { text: string; exitCod
   await deliver(service.url, githubPush());
   // Each line has its time.
   const bytes = Buffer.byteLength(text) + 25 * text.split("\n").length - 25;
-  await until(
-    "the log",
-    async () => Number((await page.ask("GET /api/deployments/1")).json.logBytes) >= bytes,
-  );
+  const headers = { host: `localhost:${wire.port}` };
+  const isThere = async () =>
+    Number((await page.ask("GET /api/deployments/1", { headers })).json.logBytes) >= bytes;
+  await until("the log", isThere);
   if (exitCode !== undefined) await end(exitCode);
   const address = `http://localhost:${wire.port}/deployments/1`;
   await signInBrowser(tab, service, wire.port);
