@@ -27,17 +27,18 @@ export async function startPage(
   env: Readonly<Record<string, string>> = {},
 ) {
   const port = await freePort();
+  const pageUrl = env.PAGE_URL ?? `http://localhost:${port}`;
   const { child } = await makeMachine(scope).start("front", {
     MALLOC_ARENA_MAX: "1",
     NODE_OPTIONS: "--max-semi-space-size=4",
     PAGE_PORT: String(port),
-    PAGE_URL: `http://localhost:${port}`,
+    PAGE_URL: pageUrl,
     FRONT_SOCKET: join(service.statePath, "front.sock"),
     ...env,
   });
   const token = await makeToken(service, "operator");
   const ask = async (call: string, options: AskOptions = {}) => {
-    const headers = { host: `localhost:${port}`, ...options.headers };
+    const headers = { host: new URL(pageUrl).host, ...options.headers };
     const answer = await send(port, call, { token, ...options, headers });
     checkAnswer(call, answer);
     return answer;
