@@ -74,10 +74,8 @@ test("the step that failed is open, and a search finds what folded steps hide", 
   await tab.press("Enter");
   await tab.until(`document.getElementById("hits").textContent === "2 of 2"`);
   assert.deepEqual(await tab.read(open), [true, true, true]);
-  const { top, bottom } = await tab.read<{ top: number; bottom: number }>(
-    `document.getElementById("L3004").getBoundingClientRect().toJSON()`,
-  );
-  assert.ok(top > 100 && bottom < 800, `${top}`);
+  const place = `document.getElementById("L3004").getBoundingClientRect()`;
+  await tab.until(`${place}.top > 100 && ${place}.bottom < 800`);
 });
 
 test("a log is text, whatever it prints", { skip }, async (t) => {
