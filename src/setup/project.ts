@@ -108,10 +108,12 @@ export function parseRemoteUrl(url: string): GitRemote | null {
   return { hostname, path: plain, origin: `https://${hostname}` };
 }
 
-/** The branch that the HEAD of `origin` names; null if it is another one, or the remote does not answer. */
+/** The branch that the HEAD of `origin` names; if the remote does not answer, as to root in a user's checkout, the one that was cloned. */
 export async function readRemoteBranch(directory: string): Promise<Branch | null> {
   const answer = await git(directory, "ls-remote", "--symref", "--", "origin", "HEAD");
-  const [, head] = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(answer ?? "") ?? [];
+  const [, name] = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(answer ?? "") ?? [];
+  const cloned = name ?? (await git(directory, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"));
+  const head = cloned?.replace(/^refs\/remotes\/origin\//, "");
   return branches.find((branch) => branch === head) ?? null;
 }
 
