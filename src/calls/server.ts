@@ -49,10 +49,13 @@ export async function openSocket(
   server.timeout = idleSocketMs;
   server.on("clientError", (_error, socket) => socket.destroy());
   try {
-    return await listenOnSocket(path, options, (socket) => {
+    const listening = await listenOnSocket(path, options, (socket) => {
       server.emit("connection", socket);
       socket.resume();
     });
+    // So that neither a start waits for it, nor the first push. If it fails, the first call says why.
+    setTimeout(() => loadCalls().catch(() => {}), loadAfterMs).unref();
+    return listening;
   } catch (error) {
     const consequence = door === "operator" ? "Commands such as hotpush status" : "Calls of hotpush front";
     const text = `${consequence} cannot be answered: ${path} cannot be created`;
@@ -62,8 +65,8 @@ export async function openSocket(
 }
 
 const longestBodyBytes = 16 * 1024;
+const loadAfterMs = 100;
 
-/** Loaded when the first call comes: a start does not wait for it. */
 function loadCalls() {
   return Promise.all([import("./handlers.ts"), import("./table.ts")]);
 }

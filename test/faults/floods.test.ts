@@ -15,7 +15,7 @@ const mostMoreBytes = 128 * 1024 ** 2;
 /** Git hosts hang up after this time. */
 const senderPatienceMs = 10_000;
 /** With the flags of `npm start`. */
-const lean = { env: { NODE_OPTIONS: "--max-semi-space-size=4", MALLOC_ARENA_MAX: "1" } };
+const lean = { env: { NODE_OPTIONS: "--max-semi-space-size=2", MALLOC_ARENA_MAX: "1" } };
 
 /** Sends a push on a connection of its own. @returns how long it took */
 async function push({ url }: RunningService, padding = ""): Promise<number> {

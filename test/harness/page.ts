@@ -30,7 +30,7 @@ export async function startPage(
   const pageUrl = env.PAGE_URL ?? `http://localhost:${port}`;
   const { child } = await makeMachine(scope).start("front", {
     MALLOC_ARENA_MAX: "1",
-    NODE_OPTIONS: "--max-semi-space-size=4",
+    NODE_OPTIONS: "--max-semi-space-size=2",
     PAGE_PORT: String(port),
     PAGE_URL: pageUrl,
     FRONT_SOCKET: join(service.statePath, "front.sock"),
