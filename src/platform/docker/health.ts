@@ -150,7 +150,11 @@ export async function evidenceOf(
   container: SecretHolder & Pick<Container, "healthLog">,
   sources: readonly string[],
 ): Promise<readonly string[]> {
-  const health = redactedLines(container, container.healthLog.at(-1) ?? "").filter(Boolean);
+  // While a container is stopped, a check says nothing or cannot start; the one before it says why.
+  const said = container.healthLog.findLast(
+    (text) => text !== "" && !text.startsWith("OCI runtime exec failed"),
+  );
+  const health = redactedLines(container, said ?? container.healthLog.at(-1) ?? "").filter(Boolean);
   const log = await logLines(engine, container, sources, 20);
   return [...section("Last health check:", health), ...section("Last log lines:", log)];
 }

@@ -27,6 +27,17 @@ test("the log and health output of a failed container hide its secrets", async (
   assert.deepEqual([health, logLine], [`  sick: ${redactedLog}`, `  ${redactedLog}`]);
 });
 
+test("the last health check that said something is shown, or why none could run", async (t) => {
+  const cannotStart = "OCI runtime exec failed: exec failed";
+  for (const outputs of [["sick", ""], ["sick", cannotStart], [cannotStart]]) {
+    const engine = await engineWithContainer(t, outputs);
+    const container = await inspectContainer(engine, "abc");
+    assert.ok(container);
+    const { problem } = await diagnose(engine, container, "is unhealthy");
+    assert.deepEqual(problem.evidence?.slice(0, 2), ["Last health check:", `  ${outputs[0]}`]);
+  }
+});
+
 test("a task that waits for a node is named with the reason; a failed one's log hides its secrets", async () => {
   const engine = engineWith((path) => (path.startsWith("/tasks/") ? log : null));
   const task = {
@@ -49,7 +60,7 @@ test("a task that waits for a node is named with the reason; a failed one's log 
 });
 
 /** An engine that knows one container, which has a secret in each place. */
-async function engineWithContainer(t: TestContext): Promise<Engine> {
+async function engineWithContainer(t: TestContext, outputs = [`sick: ${log}`]): Promise<Engine> {
   const directory = temporaryDirectory(t);
   const mounts = Object.entries({
     "/run/secrets/key": "secret of a mount\n",
@@ -64,7 +75,7 @@ async function engineWithContainer(t: TestContext): Promise<Engine> {
     Name: "/shop-app-1",
     Mounts: mounts,
     Config: { Env: environment },
-    State: { Status: "running", Health: { Status: "unhealthy", Log: [{ Output: `sick: ${log}` }] } },
+    State: { Status: "running", Health: { Status: "unhealthy", Log: outputs.map((Output) => ({ Output })) } },
   };
   return engineWith((path) => (path.includes("/logs?") ? log : JSON.stringify(container)));
 }
