@@ -69,7 +69,7 @@ async function measureWith(services: number, env: NodeJS.ProcessEnv): Promise<re
     const projects: (readonly [string, PushedProject])[] = [];
     for (const { name, start } of peers) projects.push([name, await start(scope, env, services)]);
     const all: PushMeasurement[] = [];
-    for (const [name, project] of projects) all.push(await measure(name, project, "v0", "first"));
+    for (const [name, project] of projects) all.push(await measure(name, project, "first", "first"));
     for (let round = 1; round <= rounds; round += 1)
       for (const [name, project] of projects) all.push(await measure(name, project, `v${round}`));
     if (services === 1) for (const [name, project] of projects) all.push(await measureCrash(name, project));
