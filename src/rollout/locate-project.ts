@@ -196,10 +196,9 @@ async function findServerState(engine: Engine): Promise<ServerState | null> {
 }
 
 /**
- * Finds the directory with the live files: HOTPUSH_LIVE_PATH of the environment, else what is mounted at /run/live in this container, else,
- * on the host, what the compose file mounts at /run/live in any service. For a project on the server it is the
- * project's own directory in what is mounted at /run/live in this container or, on the host, in the server's
- * Caddy.
+ * Finds the directory with the live files: HOTPUSH_LIVE_PATH of the environment, else what is mounted at /run/live in this
+ * container, else, on the host, what the compose file mounts at /run/live in any service. For a project on the server it is
+ * the project's own directory in what is mounted at /run/live in this container or, on the host, in the server's Caddy.
  *
  * @returns null if the project has none, or not yet (a volume that was never used)
  * @throws ProblemError `live_file_not_writable` if this process cannot write to it
