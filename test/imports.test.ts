@@ -22,6 +22,7 @@ test("lint reports an import that runs upwards, crosses a part by path, or opens
     ["calls/a.ts", 'import * as fs from "node:fs/promises";', 1],
     ["calls/a.ts", 'import { existsSync, statSync } from "node:fs";', 0],
     ["runner/log-file.ts", read, 0],
+    ["rollout/report.ts", read, 1],
   ] as const)
     assert.equal(wrongImportsIn(path, text).length, count, `${path}: ${text}`);
 });
