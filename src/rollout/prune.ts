@@ -20,7 +20,7 @@ export async function pruneBeside(scope: ReportScope, work: () => Promise<Pruned
       return `${images} removed, ${formatSize(cacheBytes)} of build cache freed`;
     });
   } catch (error) {
-    note(scope, `old images stay: ${error instanceof Error ? error.message : error}`);
+    note(scope, `prune did not end: ${error instanceof Error ? error.message : error}`);
   }
 }
 
@@ -39,6 +39,8 @@ export interface PruneRequest {
   readonly keep?: number;
   /** Images in use that no container on this machine shows. */
   readonly inUse?: readonly Pick<VersionImage, "id" | "tag">[];
+  /** Aborted to leave the build cache, which can take minutes. */
+  readonly signal: AbortSignal;
 }
 
 export interface Pruned {
@@ -60,7 +62,7 @@ const cachePruneMs = 600_000;
  * and old build cache. Images of other projects are never touched; `docker image prune` would remove those.
  */
 export async function prune(request: PruneRequest): Promise<Pruned> {
-  const { engine, project, versionsPath, keep = keptByDefault, inUse = [] } = request;
+  const { engine, project, versionsPath, keep = keptByDefault, inUse = [], signal } = request;
   const versions = await readVersions(versionsPath);
   const kept = keptVersions(versions, keep);
   const images = await projectImages(engine, project, versions);
@@ -72,9 +74,8 @@ export async function prune(request: PruneRequest): Promise<Pruned> {
     for (const name of namesToRemove(image, project, keptIds, keptTags))
       if (await removeImage(engine, name)) removed.push(name);
   }
-  const cacheBytes = await pruneBuildCache(engine);
   if (versions.length > 0) await writeVersions(versionsPath, kept);
-  return { removed, cacheBytes };
+  return { removed, cacheBytes: await pruneBuildCache(engine, signal) };
 }
 
 /** Images that compose built for this project, and those that earlier versions of it ran. */
@@ -140,8 +141,8 @@ async function removeImage(engine: Engine, name: string): Promise<boolean> {
   }
 }
 
-async function pruneBuildCache(engine: Engine): Promise<number> {
+async function pruneBuildCache(engine: Engine, signal: AbortSignal): Promise<number> {
   const path = `/build/prune?${filteredBy({ until: [cacheAge] })}`;
-  const answer = await engine.post(path, undefined, cachePruneMs);
+  const answer = await engine.post(path, undefined, cachePruneMs, signal);
   return readJson<{ readonly SpaceReclaimed?: number }>(answer).SpaceReclaimed ?? 0;
 }

@@ -78,13 +78,15 @@ async function rollOutProject(context: LockedContext): Promise<readonly ServiceO
 }
 
 async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcome[]> {
-  const { services, commit, project, report, version, withPrune } = rollout;
+  const { services, commit, project, report, version, withPrune, signal } = rollout;
   const names = services.map(({ name }) => name);
   report({ event: "started", project: project.name, commit, services: names });
   await warnAboutOrphans(rollout);
   const progress: Progress = { running: await recoverAll(rollout), outcomes: [], replacements: [] };
   const { outcomes, replacements } = progress;
   await recordFirstVersion(rollout);
+  const failing = new AbortController();
+  let pruning: Promise<void> | null = null;
   try {
     if (version) await nameImages(rollout, services, version);
     else await prepareImages(rollout, services);
@@ -93,17 +95,19 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
     // The new version is not recorded yet, so this keeps one good version more than a prune afterwards.
     const pruneNow = async () => {
       const [images, serving] = await Promise.all([loadImageNames(rollout), servingImages(rollout)]);
-      return prune({ ...rollout, project: { name: project.name, images }, inUse: Object.values(serving) });
+      const pruned = { project: { name: project.name, images }, inUse: Object.values(serving) };
+      return prune({ ...rollout, ...pruned, signal: AbortSignal.any([signal, failing.signal]) });
     };
-    const pruning = withPrune ? pruneBeside(rollout, pruneNow) : null;
-    try {
-      await guardReplacements(replacements);
-    } finally {
-      await pruning; // It must not go on without the lock.
-    }
+    pruning = withPrune ? pruneBeside(rollout, pruneNow) : null;
+    await guardReplacements(replacements);
+    await pruning;
+    signal.throwIfAborted();
   } catch (error) {
+    failing.abort();
     await undo(rollout, progress);
     throw error;
+  } finally {
+    await pruning; // It must not go on without the lock.
   }
   outcomes.push(...(await Promise.all(replacements.map(finishReplacement))));
   // Last, because a failure before would have to undo it; in reverse, because their callers are up to date by now.

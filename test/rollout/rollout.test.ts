@@ -1,10 +1,12 @@
+import "../harness/environment.ts";
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { connectEngine } from "../../src/platform/docker/engine.ts";
+import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts";
 import { ProblemError } from "../../src/problems.ts";
+import type { RolloutRequest } from "../../src/rollout/context.ts";
 import { outcomeOf, type RolloutEvent } from "../../src/rollout/report.ts";
 import { sortContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { rollOut } from "../../src/rollout/rollout.ts";
@@ -13,7 +15,15 @@ import { listenAt } from "../harness/listen.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
-import { sampleContainer, sampleRequest, sampleService, watchedEngine } from "./sample.ts";
+import {
+  engineWith,
+  fakeCaddy,
+  liveDirectory,
+  sampleContainer,
+  sampleRequest,
+  sampleService,
+  watchedEngine,
+} from "./sample.ts";
 
 test("the error of compose for an unreadable file hides the project's secrets", async (t) => {
   const complaint = "app.env: no_secret, token-in-env_file, token-of-the-shell";
@@ -124,3 +134,88 @@ test("the running containers that the live files name stay, else the oldest that
     assert.equal(numbers.join(" | "), expected, claim);
   }
 });
+
+test("a version that must go loses its requests before prune has ended, and prune is given up", async (t) => {
+  for (const why of ["version_unwanted", "rollout_interrupted"] as const) {
+    const stop = new AbortController();
+    const rolling = await rollingShop(t, { signal: stop.signal, withPrune: true });
+    const env = { ...rolling.request.env, HOTPUSH_ORDERS: rolling.directory, DEPLOY_ID: "7" };
+    const post: Engine["post"] = async (path, _body, _patienceMs, signal) => {
+      if (!path.startsWith("/build/prune")) return Buffer.from("{}");
+      if (why === "version_unwanted") writeFileSync(join(rolling.directory, "7"), "back");
+      else stop.abort();
+      await until("the old version serves", () => rolling.live("app") === "shop-app-1");
+      await until("prune is given up", () => signal?.aborted);
+      throw new Error("given up");
+    };
+    const engine = { ...rolling.request.engine, post };
+    await assert.rejects(rollOut({ ...rolling.request, env, engine }), isProblem(why));
+    assert.deepEqual(rolling.containers(), ["shop-app-1"], why);
+  }
+});
+
+/** A roll-out of the project shop: its service app has a new version. Compose, engine and proxy do as little as it needs. */
+async function rollingShop(t: TestContext, differences: Partial<RolloutRequest> = {}) {
+  const directory = temporaryDirectory(t);
+  const live = liveDirectory(t);
+  writeFileSync(join(live.path, "app"), "shop-app-1");
+  // Caddy's configuration and its upstreams in one.
+  await fakeCaddy(t, live, () => [
+    { address: "{file./run/live/app}:80", num_requests: 0 },
+    { address: "/run/live/.requests.log", num_requests: 0 },
+  ]);
+  const model = JSON.stringify({ name: "shop", services: { app: { image: "shop-app" } } });
+  const started = join(directory, "started");
+  const compose = `#!/bin/sh
+case "$*" in
+  *--hash*) echo "app new" ;;
+  *--format*) echo '${model}' ;;
+  *" up "*) : >'${started}' ;;
+esac
+`;
+  writeScript(join(directory, "docker"), compose);
+  const removed = new Set<string>();
+  const names = ["shop-app-1", "shop-app-2"];
+  const present = () =>
+    names.filter((name) => !removed.has(name) && (name === "shop-app-1" || existsSync(started)));
+  const answer = (path: string) => {
+    const [, kind, id = ""] = /^\/(\w+)\/([^/]+)\/json/.exec(path) ?? [];
+    if (kind === "images") return { Id: id.startsWith("sha256") ? id : "sha256:new", RepoTags: [] };
+    if (kind === "containers") return inspected(decodeURIComponent(id));
+    return path.startsWith("/containers/json")
+      ? present().map((name) => ({ Id: name, Names: [`/${name}`] }))
+      : [];
+  };
+  const discard: Engine["delete"] = async (path) => {
+    removed.add(/^\/containers\/([^?]+)/.exec(path)?.[1] ?? "");
+    return Buffer.alloc(0);
+  };
+  const request = sampleRequest(directory, {
+    engine: { ...engineWith(answer), delete: discard },
+    env: { PATH: [directory, process.env.PATH].join(delimiter), HOTPUSH_LIVE_PATH: live.path },
+    ...differences,
+  });
+  return {
+    request,
+    directory,
+    containers: present,
+    live: (name: string) => readFileSync(join(live.path, name), "utf8"),
+  };
+}
+
+/** The healthy container of this name (`shop-app-2`), as the engine describes it. */
+function inspected(name: string) {
+  const [, service = "", number = ""] = name.split("-");
+  const labels = { service, "container-number": number, "config-hash": number === "1" ? "old" : "new" };
+  const Labels = Object.fromEntries(
+    Object.entries(labels).map(([label, value]) => [`com.docker.compose.${label}`, value]),
+  );
+  return {
+    Id: name,
+    Name: `/${name}`,
+    Image: number === "1" ? "sha256:old" : "sha256:new",
+    RestartCount: 0,
+    Config: { Image: "shop-app", Labels },
+    State: { Status: "running", ExitCode: 0, Health: { Status: "healthy", Log: [] } },
+  };
+}

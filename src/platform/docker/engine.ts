@@ -11,8 +11,11 @@ import { type HttpTarget, openHttp, sendHttp } from "../http.ts";
  */
 export interface Engine {
   readonly get: (path: string) => Promise<Buffer>;
-  /** @param patienceMs time that the work itself may take, on top of the usual time-out */
-  readonly post: (path: string, body?: unknown, patienceMs?: number) => Promise<Buffer>;
+  /**
+   * @param patienceMs time that the work itself may take, on top of the usual time-out
+   * @param signal aborted to give it up
+   */
+  readonly post: (path: string, body?: unknown, patienceMs?: number, signal?: AbortSignal) => Promise<Buffer>;
   readonly delete: (path: string) => Promise<Buffer>;
 }
 
@@ -72,17 +75,26 @@ export function connectEngine(
   answerTimeoutMs: number = usualAnswerTimeoutMs,
 ): Engine {
   const targetOf = readDockerHost(dockerHost);
-  const call = async (method: string, path: string, body?: unknown, patienceMs: number = 0) => {
+  const call = async (
+    method: string,
+    path: string,
+    body?: unknown,
+    patienceMs: number = 0,
+    signal?: AbortSignal,
+  ) => {
     const timeoutMs = answerTimeoutMs + patienceMs;
     const text = body === undefined ? "" : JSON.stringify(body);
-    const asked = sendHttp(targetOf(path), { method, headers, body: text, timeoutMs });
-    const { status, body: answer } = await asked.catch((error) => reportUnreachable(dockerHost, error));
+    const asked = sendHttp(targetOf(path), { method, headers, body: text, timeoutMs, signal });
+    const { status, body: answer } = await asked.catch((error) => {
+      signal?.throwIfAborted();
+      return reportUnreachable(dockerHost, error);
+    });
     if (status < 400) return answer;
     throw refusal(status, `${method} ${path}`, answer);
   };
   return {
     get: (path) => call("GET", path),
-    post: (path, body, patienceMs) => call("POST", path, body, patienceMs),
+    post: (path, body, patienceMs, signal) => call("POST", path, body, patienceMs, signal),
     delete: (path) => call("DELETE", path),
   };
 }
