@@ -313,7 +313,7 @@ export function createTally(isNew: (container: string) => boolean) {
   };
 }
 
-/** The guard ends after this share of its time if not a fifth of the requests it needs has come: they would stay too few. */
+/** After this share of its time, the guard ends as soon as the requests it needs would not come at their pace. */
 const earlyShare = 0.2;
 /** Docker is asked less often than the count. */
 const looksPerInspection = 5;
@@ -351,6 +351,7 @@ export async function guardNewVersion(
       const detail = `The new version of ${service.name} (${namesOf(fresh)}) is worse than the one before: ${text}. Its requests went back to the old version ${formatDuration(elapsedMs())} after the guard began.`;
       throw new ProblemError({ code: "version_worse", detail });
     };
+    const { requests: atStart } = now();
     let isEnded = false;
     for (let look = 1; elapsedMs() < service.guardMs && !isEnded; look += 1) {
       await sleep(pollMs);
@@ -365,8 +366,9 @@ export async function guardNewVersion(
         throw new ProblemError({ code: "version_unwanted", detail });
       }
       isEnded = order === "end";
-      const isEarly = elapsedMs() >= earlyShare * service.guardMs;
-      if (isEarly && now().requests < earlyShare * leastRequests) break;
+      const share = elapsedMs() / service.guardMs;
+      const expected = atStart + (now().requests - atStart) / share;
+      if (share >= earlyShare && expected < leastRequests) break;
     }
     const time = judgeTime(now(), before());
     goBackIfWorse(time);
