@@ -134,7 +134,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const options = {
     name: hostname,
     // Those of the command line count more.
-    places: [...placesIn(former, formerUrl?.hostname ?? hostname, hostname), ...(given.at ?? [])],
+    places: [...placesIn(former, formerUrl?.hostname ?? hostname, hostname, services), ...(given.at ?? [])],
     caddyPorts: Object.values(place.ports),
     answers: await askPublishedPorts(services),
   };

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { CommandError } from "#problems";
 import type { ServerPlace } from "./machine.ts";
 import { type Setting, self, type WantedFile } from "./planned-file.ts";
-import { type GivenPlace, readHost, type ServedPlan } from "./served.ts";
+import { type GivenPlace, readHost, type ServedPlan, type SetupServices } from "./served.ts";
 
 /**
  * Two sites of one address would make Caddy reject the files of all projects, and an app at the address of the page could act
@@ -126,12 +126,17 @@ function block(address: string, lines: readonly string[]): string {
 
 /**
  * The places of an earlier run, or as a person has changed them. Those that its host name then has decided are left out if it has
- * another one now.
+ * another one now, and those of a service that has left the compose file.
  *
  * @param former the project's host name at that run
  * @param name its host name now
  */
-export function placesIn(text: string, former: string, name: string): readonly GivenPlace[] {
+export function placesIn(
+  text: string,
+  former: string,
+  name: string,
+  services: SetupServices,
+): readonly GivenPlace[] {
   const isDerived = ({ host }: GivenPlace) => host === former || host.endsWith(`.${former}`);
   const served = readSite(text).flatMap(({ addresses: [address = ""], services: [one] }) => {
     const host = one && readHost(address);
@@ -142,7 +147,9 @@ export function placesIn(text: string, former: string, name: string): readonly G
     port: Number(port),
     host: "none",
   }));
-  return [...served, ...kept].filter((one) => former === name || !isDerived(one));
+  return [...served, ...kept]
+    .filter((one) => former === name || !isDerived(one))
+    .filter(({ service }) => Object.hasOwn(services, service));
 }
 
 type CaddyPorts = Pick<ServerPlace, "ports">;

@@ -39,10 +39,10 @@ test("without a page at the project's name, only its webhook is there", () => {
   assert.match(text, /^http:\/\/app\.example\.org \{\n\timport deliveries shop\n\thandle \{/m);
 });
 
-test("a new host name of the project drops the names that were below the former one", () => {
+test("the places of another run drop names below the former host name, and services that are gone", () => {
   const text =
-    "a.org {\n\timport service p web 80\n}\nx.a.org {\n\timport service p x 81\n}\nb.org, c.org {\n\timport service p y 82\n}\n";
-  const at = (now: string) => placesIn(text, "a.org", now).map(({ host }) => host);
+    "a.org {\n\timport service p web 80\n}\nx.a.org {\n\timport service p x 81\n}\nb.org, c.org {\n\timport service p y 82\n}\nd.org {\n\timport service p gone 83\n}\n# old:84 stays published\n";
+  const at = (now: string) => placesIn(text, "a.org", now, { web: {}, x: {}, y: {} }).map(({ host }) => host);
   assert.deepEqual(at("a.org"), ["a.org", "x.a.org", "b.org"]);
   assert.deepEqual(at("new.org"), ["b.org"]);
 });
