@@ -103,7 +103,9 @@ pointers() {
     sed -n '1,3s|^\./||p' | tr '\n' ' '
 }
 
-in_each_repository() { sh -c "$1" && git submodule --quiet foreach --recursive "$1"; }
+in_each_repository() {
+  sh -c "$1" && { [[ ! -e .gitmodules ]] || git submodule --quiet foreach --recursive "$1"; }
+}
 
 # A git that was killed (a power cut, a killed container) leaves its locks, and every later git stops at them. Hotpush
 # runs one deployment at a time and waits for the processes of the one before, so nothing holds these locks. If a person
