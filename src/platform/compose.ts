@@ -193,6 +193,9 @@ export interface ComposeTarget {
   readonly projectName?: string;
 }
 
+/** With the images that are here: `pull_policy` would take their names from those that a roll back or a pin has chosen. */
+const upAsPrepared = ["up", "--detach", "--no-deps", "--no-build", "--pull", "missing"];
+
 /**
  * Starts more containers of services and leaves the present ones as they are (see rollout/project.ts).
  *
@@ -205,8 +208,7 @@ export function scaleUpCommand(
 ): Argv {
   const options = scales.flatMap(({ service, count }) => ["--scale", `${service}=${count}`]);
   const services = scales.map(({ service }) => service);
-  const up = ["up", "--detach", "--no-deps", "--no-build", "--no-recreate"];
-  return [...composeCommand(target), ...up, ...options, ...services, ...providers];
+  return [...composeCommand(target), ...upAsPrepared, "--no-recreate", ...options, ...services, ...providers];
 }
 
 /** Replaces the containers of one service. The service is down in between. */
@@ -215,7 +217,7 @@ export function recreateCommand(
   service: string,
   providers: readonly string[] = [],
 ): Argv {
-  return [...composeCommand(target), "up", "--detach", "--no-deps", "--no-build", service, ...providers];
+  return [...composeCommand(target), ...upAsPrepared, service, ...providers];
 }
 
 /** The beginning of each command about a project. */
@@ -277,6 +279,7 @@ export interface ComposeModel {
 export interface ComposeService {
   readonly image?: string;
   readonly build?: unknown;
+  readonly pull_policy?: string;
   readonly container_name?: string;
   readonly depends_on?: Readonly<Record<string, { readonly condition?: string }>>;
   readonly deploy?: {

@@ -92,7 +92,7 @@ async function pinImages(
   return watched;
 }
 
-/** Missing images are always pulled before anything is touched; the others only with `withPull`. */
+/** Missing images are always pulled before anything is touched; the others with `withPull`, and with `pull_policy: always`. */
 async function toPull(
   { engine, withBuild, withPull }: RolloutContext,
   services: readonly RolloutService[],
@@ -101,7 +101,8 @@ async function toPull(
   // Without a build, a service that shares another's image can pull a missing one for both.
   const pullable = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !hasBuild));
   const images = await Promise.all(pullable.map(({ image }) => inspectImage(engine, image)));
-  const isAsked = ({ isBuilt, image }: RolloutService) => withPull && !isBuilt && !watched.includes(image);
+  const isAsked = ({ isBuilt, isAlwaysPulled, image }: RolloutService) =>
+    (withPull || isAlwaysPulled) && !isBuilt && !watched.includes(image);
   return pullable.filter((service, index) => isAsked(service) || images[index] === null);
 }
 

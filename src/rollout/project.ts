@@ -33,6 +33,8 @@ export interface RolloutService {
   readonly isBuilt: boolean;
   /** Whether it has a `build` of its own. */
   readonly hasBuild: boolean;
+  /** Whether each roll-out asks the registry for a newer image. */
+  readonly isAlwaysPulled: boolean;
   /** Those that compose creates for the project. */
   readonly networks: readonly Network[];
   /** The services that it must wait for, also those that they wait for. */
@@ -81,6 +83,7 @@ function readService(model: ComposeModel, name: string, service: ComposeService)
     image: service.image ?? `${model.name}-${name}`,
     isBuilt: false,
     hasBuild: service.build !== undefined,
+    isAlwaysPulled: service.pull_policy === "always",
     networks: networksOf(model, service),
     dependsOn: dependenciesOf(model.services, name),
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),

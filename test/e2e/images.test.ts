@@ -52,7 +52,10 @@ onEngine("images that CI builds, from a private registry, on a real engine", (en
     ci = dockerIn(directory, { ...project.env, PATH, DOCKER_CONFIG: configOf("ci") });
     await logIn("ci");
     const model = await readFile(join(directory, "compose.yaml"), "utf8");
-    const pulled = model.replace("build: app", `image: ${registry.host}/team/app:main`);
+    const pulled = model.replace(
+      "build: app",
+      `image: ${registry.host}/team/app:main\n    pull_policy: always`,
+    );
     await writeFile(join(directory, "compose.yaml"), pulled.replace(/^ {2}other:\n(?:.+\n)+/m, ""));
     writeScript(join(directory, "deploy.sh"), script);
     // Nobody is there, so pushes are found by catch-up.

@@ -41,6 +41,7 @@ export function sampleService(differences: Partial<RolloutService> = {}): Rollou
     image: "shop-app",
     isBuilt: true,
     hasBuild: true,
+    isAlwaysPulled: false,
     networks: [],
     dependsOn: [],
     replicas: 1,
