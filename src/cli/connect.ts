@@ -24,7 +24,7 @@ interface Options extends ConnectOptions {
 /** `hotpush connect`: the webhook and the deploy key at the git host, by its API. */
 function makeConnectCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Make the webhook of this project at its git host (GitHub, Gitea, Forgejo, GitLab, Bitbucket Cloud), and a deploy key with which the checkout is read, if its remote is an ssh address; then test them. Run again, it repairs both. The token is used for this and stored nowhere: that of --token-file, else of the program gh, else the one that you type. Without a token, it prints the values of the webhook's form.";
+    "Make the webhook of this project at its git host (GitHub, Gitea, Forgejo, GitLab, Bitbucket Cloud), and a deploy key with which the checkout is read, if its remote is an ssh address; then test them. Run again, it repairs both. The token is used for this and stored nowhere: that of --token-file, else of the program gh, else the one that you type. Without a token, it prints the values of the webhook's form, and exits with 75; so it does if the webhook is there and pushes do not arrive yet.";
   return newCommand("connect", description, [
     "hotpush connect   asks for the token",
     "hotpush connect --repository gitea+https://git.example.org/octo/shop",

@@ -33,8 +33,8 @@ export interface CloneOptions {
 /** Addresses of a git host, without what git would take for an option or another program. */
 const remotePattern = /^(?:(?:ssh|https):\/\/|[\w.+-]+@)[\w.:@/~+%[\]-]+$/;
 const fetchTimeoutMs = 600_000;
-/** The exit code that says: a person adds the deploy key, then the same command goes on. */
-export const needsKey = 75;
+/** The exit code that says: a person does something at the git host, or waits for it; then the same command goes on. */
+export const unfinished = 75;
 /** A host may need a moment until a new key counts. */
 const keyCountsWithinMs = 5_000;
 const pauseMs = 1_000;
@@ -48,14 +48,14 @@ export function isRemote(text: string): boolean {
  * Clones a repository with a deploy key of its own. Where an earlier run was interrupted, this one goes on; a checkout of the same
  * repository is left as it is.
  *
- * @returns the exit code: `needsKey` if there is no token, and the key was shown instead
+ * @returns the exit code: `unfinished` if there is no token, and the key was shown instead
  * @throws CommandError if something else is in the directory, or git cannot clone it
  */
 export async function clone(options: CloneOptions, screen: AccessScreen): Promise<number> {
   const { remote, directory } = options;
   await prepare(directory, remote);
   const isSsh = parseGitRemoteUrl(remote).scheme === "ssh";
-  if (isSsh && !(await giveAccess(options, screen))) return needsKey;
+  if (isSsh && !(await giveAccess(options, screen))) return unfinished;
   if ((await gitAsOwner(directory, "rev-parse", "--verify", "--quiet", "HEAD")) !== null) {
     screen.say(`${directory} is a checkout of this repository.`);
     return 0;

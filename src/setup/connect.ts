@@ -18,6 +18,7 @@ import {
   giveDeployKey,
   readDeployKey,
   removeDeployKey,
+  unfinished,
 } from "./clone.ts";
 import {
   deliveryText,
@@ -68,7 +69,8 @@ export interface ConnectScreen extends AccessScreen {
  * Makes the webhook of the project at its git host, and a deploy key with which its checkout is read; or compares and repairs both,
  * or takes them away, or has the host send again what failed. The token is used for these calls only.
  *
- * @returns the exit code: 1 if the webhook is there but does not reach this service, or nothing could be done without a token
+ * @returns the exit code: `unfinished` if the webhook is there but does not reach this service, or is to be made with the form, without a
+ * token; 1 if nothing could be done without one
  * @throws CommandError if the host refuses; the next run goes on from there
  */
 export async function connect(
@@ -83,9 +85,10 @@ export async function connect(
   const token = repository && (await screen.readToken(repository, hostApis[repository.host].token));
   if (repository === null || token === null) {
     const byHand = `Without one, do it in the webhook's settings at the git host: ${connection.url.href}`;
-    if (!options.remove && !options.redeliver) screen.showForm(connection);
+    const isForm = !options.remove && !options.redeliver;
+    if (isForm) screen.showForm(connection);
     else screen.say(`This takes a token (--token-file <path>). ${byHand}`);
-    return 1;
+    return isForm ? unfinished : 1;
   }
   const host = openRepository({ ...repository, token }, connection.secret);
   if (options.remove) return await disconnect(connection, host, options, screen);
@@ -203,7 +206,7 @@ async function tryIt(
   if (host.api.pings !== true) {
     const { isGood, text } = await send({ ...connection, isDryRun: true });
     say(isGood ? text : `The webhook is there, and a test push to ${connection.url.href} failed. ${text}`);
-    return isGood ? 0 : 1;
+    return isGood ? 0 : unfinished;
   }
   const before = await host.listDeliveries(hook);
   await host.ping(hook);
@@ -223,7 +226,7 @@ async function tryIt(
     say(
       `The webhook is there, and ${name}'s ping ${answered}. To see why: hotpush send --dry-run, hotpush doctor, and whether DNS and firewall let ${name} in.`,
     );
-    return 1;
+    return unfinished;
   }
   return 0;
 }

@@ -9,7 +9,7 @@ import { openSsh, remoteCommandLine, type SshConnection, sshFailed } from "#plat
 import { CommandError } from "#problems";
 import type { SignedRequest } from "#send/send";
 import { readVersion } from "#version";
-import { type AccessScreen, needsKey } from "./clone.ts";
+import { type AccessScreen, unfinished } from "./clone.ts";
 import { hostApis } from "./host-apis.ts";
 import { askFromOutside } from "./outside.ts";
 import { findOwnImage, ownImage, ownRoot, sources, sourcesDigest, sourcesLabel } from "./start.ts";
@@ -146,7 +146,7 @@ async function run(
   throw new CommandError(
     isLost
       ? `The connection to ${server} was lost. Run the same command again: it goes on from there.`
-      : `This failed on ${server} (exit code ${code}), for the reason above: ${argv.slice(0, 3).join(" ")} … When that is fixed, run the same command again.`,
+      : `This failed on ${server} (exit code ${code}), for the reason above. When that is fixed, run the same command again.`,
   );
 }
 
@@ -338,7 +338,7 @@ async function cloneRepository(context: Context): Promise<void> {
     await run(context, ["sh", "-c", learn, "sh", gitServer.name], { input: gitServer.keys });
   const options = ["--url", url.href, ...hostOptions(context)];
   const clone: Argv = ["hotpush", "clone", remote, checkoutOf(name), ...options];
-  while ((await run(context, clone, { input: token, other: needsKey })) === needsKey)
+  while ((await run(context, clone, { input: token, other: unfinished })) === unfinished)
     if (!(await screen.hasDone("the key is added")))
       throw new CommandError("Add that key at the git host, and run the same command again.");
 }
@@ -351,11 +351,11 @@ async function initProject(context: Context): Promise<void> {
   await run(context, ["env", "-C", checkoutOf(name), "hotpush", "init", ...options]);
 }
 
-/** Its exit code is 1 if the webhook is there but cannot be reached yet, which is asked from outside at the end. */
+/** Whether the webhook can be reached is asked from outside at the end. */
 async function connectProject(context: Context): Promise<void> {
   const { plan, screen, facts, token, ssh } = context;
   const connect = ["hotpush", "connect", ...hostOptions(context)];
-  await run(context, ["env", "-C", checkoutOf(plan.name), ...connect], { input: token, other: 1 });
+  await run(context, ["env", "-C", checkoutOf(plan.name), ...connect], { input: token, other: unfinished });
   if (token !== "" || ssh === null) return;
   const show = asRoot(facts, ["grep", "^WEBHOOK_SECRET=", `/etc/hotpush/projects/${plan.name}.env`]);
   screen.say(`To see the secret: ssh ${plan.server} ${show.join(" ")}`);

@@ -109,7 +109,7 @@ test("a token file that others can read is refused, and HOTPUSH_TOKEN_FILE is no
   });
   // Without a terminal nobody is asked: the form is printed.
   assert.match(other.stdout, /^The webhook at Gitea:$/m);
-  assert.equal(other.code, 1);
+  assert.equal(other.code, 75);
   assert.deepEqual(host.calls, []);
 });
 

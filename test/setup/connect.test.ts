@@ -121,7 +121,7 @@ test("GitHub's ping that got no answer is told, and the hook stays", async (t) =
   const project = await makeConnectedProject(t, "github");
   project.host.answeredStatus = 502;
   const { code, said } = await project.connect();
-  assert.equal(code, 1);
+  assert.equal(code, 75);
   assert.match(said.at(-1) ?? "", /ping was answered with 502.+hotpush doctor/);
   assert.equal(project.host.hooks.length, 1);
 });
@@ -160,7 +160,7 @@ for (const name of ["github", "gitlab"] as const)
 test("without a token the form is shown, and nothing is asked", async (t) => {
   const project = await makeConnectedProject(t, "gitea");
   assert.deepEqual(await project.connect({}, null), {
-    code: 1,
+    code: 75,
     said: ["the form"],
     refusal: null,
     fault: null,

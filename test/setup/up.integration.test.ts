@@ -99,6 +99,16 @@ test("the token goes to the server as input, and what it runs is printed", async
   assert.equal(statSync(join(laptop.home, ".config/hotpush/client.env")).mode & 0o777, 0o600);
 });
 
+test("up goes on without an answer to the webhook, but not without a webhook", async (t) => {
+  const isRefused = await start(t, {}, '*"hotpush connect"*) code=1 ;;');
+  const refused = await isRefused.up();
+  assert.equal(refused.code, 1);
+  assert.match(isRefused.commands().at(-1) ?? "", /hotpush connect/, refused.output);
+  const isThere = await start(t, {}, '*"hotpush connect"*) code=75 ;;');
+  const { output } = await isThere.up();
+  assert.match(isThere.commands().at(-1) ?? "", /hotpush deploy/, output);
+});
+
 test("an image of this Docker for another processor stays here, and is built there", async (t) => {
   const { up, laptop, commands } = await start(t, { hotpush: "" });
   writeScript(join(laptop.home, "bin/docker"), `#!/bin/sh\necho "arm64 ${sourcesDigest()}"\n`);
