@@ -78,14 +78,10 @@ export function refuse(text: string, evidence: readonly string[] = []): number {
   return 1;
 }
 
-/**
- * Asks whether a command may do `what` ("change x as shown"). Without a terminal nobody can be asked, and it may not.
- *
- * @param command the command line that agrees
- */
-export async function isAgreed(what: string, command: string): Promise<boolean> {
+/** Asks whether a command may do `what` ("change x as shown"). Without a terminal nobody can be asked, and it may not. */
+export async function isAgreed(what: string): Promise<boolean> {
   if (!canAsk()) {
-    refuse(`This would ${what}. Nothing was changed; to agree: ${command}`);
+    refuse(`This would ${what}. Nothing was changed; to agree: the same command with --yes`);
     return false;
   }
   if (await confirm(`${what[0]?.toUpperCase()}${what.slice(1)}?`)) return true;

@@ -150,7 +150,7 @@ async function mayChange(files: readonly PlannedFile[], isYes: boolean): Promise
   );
   if (isYes || isOnlyAdded) return true;
   const names = changed.map(({ name }) => name).join(", ");
-  return await isAgreed(`change ${names} as shown`, "hotpush init --yes");
+  return await isAgreed(`change ${names} as shown`);
 }
 
 /** Says what a person still has to do. */

@@ -33,7 +33,7 @@ async function remove(
   if (server === null) return refuse("This server is not set up, so there is nothing to remove.");
   const plan = await planRemoval(server, name);
   printPlan(server, plan);
-  if (!(yes || (await isAgreed(`remove ${plan.project.name} as shown`, "hotpush remove --yes")))) return 1;
+  if (!(yes || (await isAgreed(`remove ${plan.project.name} as shown`)))) return 1;
   // Before, because its address and secret are still there.
   const isDisconnected = !yes && (await offerDisconnecting(plan.project.name, env));
   const { isNetworkLeft } = await removeProject(server, connectEngine(env.DOCKER_HOST), plan, () =>

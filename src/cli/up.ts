@@ -60,7 +60,7 @@ function makeUpCommand({ env, finish }: CommandContext): Command {
         ...connectScreen(env, options.tokenFile),
         // Its lines are commands, which must stay whole.
         say: (text: string) => print(text),
-        mayDo: async (what: string) => yes || (await isAgreed(what, `hotpush up ${server} --yes`)),
+        mayDo: async (what: string) => yes || (await isAgreed(what)),
         hasDone: async (what: string) =>
           canAsk() && (await prompt(`Press Enter when ${what}`, "", () => true)),
         saveServer: (address: string) => saveServer(env, address),

@@ -39,7 +39,7 @@ async function upgrade(yes: boolean, env: NodeJS.ProcessEnv) {
     print("Everything is up to date.");
     return 0;
   }
-  if (!(yes || (await isAgreed("upgrade this server as shown", "hotpush upgrade --yes")))) return 1;
+  if (!(yes || (await isAgreed("upgrade this server as shown")))) return 1;
   const wentBack = await upgradeServer(context, plan, events);
   if (wentBack !== null) return refuse(wentBackText(context, wentBack), wentBack.reason);
   print(`This server runs ${plan.image}.`);
