@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseEnv } from "node:util";
@@ -7,6 +6,7 @@ import { secretFault } from "#config/secret";
 import { asWritten, rawValue, withoutVariable, withVariable } from "#platform/env-file";
 import { ownUid, rewriteFile, statOf } from "#platform/files";
 import { CommandError } from "#problems";
+import { newSecret } from "#setup/project";
 import { chooseProject, findServer } from "#setup/server";
 import { type CommandContext, newCommand, print, projectOption, refuse } from "./command.ts";
 import { accessService } from "./service-access.ts";
@@ -15,7 +15,6 @@ export const commands = { secret: makeSecretCommand };
 
 const current = "WEBHOOK_SECRET";
 const previous = "WEBHOOK_SECRET_PREVIOUS";
-const secretBytes = 32;
 
 interface SecretOptions {
   readonly envFile?: string;
@@ -49,12 +48,14 @@ function makeSecretCommand({ env, finish }: CommandContext): Command {
 function rotateSecret(options: SecretOptions, env: NodeJS.ProcessEnv): number {
   const { path, isReadAgain, option } = chooseFile(options, env);
   const text = readSettings(path);
-  const { [current]: old, [previous]: unfinished } = parseEnv(text);
+  const { [current]: old = "", [previous]: unfinished, HOTPUSH_GIT_HOST: host } = parseEnv(text);
   if (unfinished)
     throw new CommandError(
       `${path} has a previous secret already, so an earlier rotation is not finished. Finish it with: hotpush secret drop-previous`,
     );
-  const secret = options.stdin ? readFileSync(0, "utf8").trim() : randomBytes(secretBytes).toString("hex");
+  // What was set up by hand names no host.
+  const isGitLab = host === "gitlab" || old.startsWith("whsec_");
+  const secret = options.stdin ? readFileSync(0, "utf8").trim() : newSecret(isGitLab);
   const raw = asWritten(secret);
   const fault = secretFault(current, secret);
   if (fault) throw new CommandError(fault);
@@ -63,7 +64,7 @@ function rotateSecret(options: SecretOptions, env: NodeJS.ProcessEnv): number {
       "The new secret has an apostrophe or a line end, or is the old one. Make another one at the git host. Nothing was changed.",
     );
   // A placeholder is not kept.
-  const isKept = secretFault(current, old ?? "") === null;
+  const isKept = secretFault(current, old) === null;
   const kept = isKept ? withVariable(text, previous, rawValue(text, current) ?? "") : text;
   rewriteFile(path, withVariable(kept, current, raw), path);
   const shown = process.stdout.isTTY ? secret : `what is in ${path} now`;
@@ -77,7 +78,7 @@ function rotateSecret(options: SecretOptions, env: NodeJS.ProcessEnv): number {
     ...(isReadAgain ? [] : ["  docker compose up -d hotpush, or systemctl restart hotpush (docs/swarm.md)"]),
     ...(options.stdin
       ? []
-      : ["Then, at the git host, set the field Secret of the webhook to:", `  ${shown}`]),
+      : ["Then, at the git host, set the secret of the webhook (GitLab: Signing token) to:", `  ${shown}`]),
     "Then push. When hotpush status says that the previous one is safe to drop:",
     `  hotpush secret drop-previous${option}`,
   );

@@ -278,11 +278,16 @@ export function projectFile(options: ProjectFileOptions): WantedFile {
   };
 }
 
-/** The present secret if it is valid, else 32 random bytes; for GitLab in the form of Standard Webhooks, as it requires. */
+/** The present secret if it is valid, else a new one. */
 function goodSecret({ WEBHOOK_SECRET: known }: Environment, host: GitHost | null): string {
   if (known !== undefined && secretFault("WEBHOOK_SECRET", known) === null) return known;
+  return newSecret(host === "gitlab");
+}
+
+/** 32 random bytes in hex; for GitLab in the form of Standard Webhooks, as it requires. */
+export function newSecret(isGitLab: boolean): string {
   const bytes = randomBytes(32);
-  return host === "gitlab" ? `whsec_${bytes.toString("base64")}` : bytes.toString("hex");
+  return isGitLab ? `whsec_${bytes.toString("base64")}` : bytes.toString("hex");
 }
 
 /**

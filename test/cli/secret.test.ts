@@ -45,6 +45,15 @@ test("a rotation keeps the old secret as previous one, all other lines, and the 
   assert.equal(read(), `${settings.replace(/WEBHOOK_SECRET=(.*)/, `WEBHOOK_SECRET=${secret}`)}\n`);
 });
 
+test("a rotation makes a secret that GitLab takes, if it is GitLab's", async (t) => {
+  const token = `whsec_${Buffer.alloc(32, "k").toString("base64")}`;
+  for (const content of [`${settings}\nHOTPUSH_GIT_HOST=gitlab\n`, `WEBHOOK_SECRET=${token}\n`]) {
+    const { target, read } = envFile(t, content);
+    assert.equal((await hotpush(target, "secret", "rotate")).code, 0);
+    assert.match(parseEnv(read()).WEBHOOK_SECRET ?? "", /^whsec_[\w+/]{43}=$/);
+  }
+});
+
 for (const [what, content, args = []] of [
   ["no secret", "REPO_PATH=/srv/app\n"],
   ["no such file", settings, ["--env-file", "no.env"]],
