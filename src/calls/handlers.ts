@@ -99,8 +99,8 @@ export const handlers: Handlers = {
   }),
 
   /**
-   * Goes to the good version of a deployment or a commit, else to the previous one. While a new version is guarded, the
-   * previous one still runs: then that deployment goes back itself.
+   * Goes to the good version of a deployment or a commit, else to the one before what is live. While a new version is guarded,
+   * that one still runs: then the deployment goes back itself.
    */
   rollback: inProject(async (project, { version: wanted }, { name: requestedBy }, { log }) => {
     mustBeServed(project);
@@ -112,15 +112,19 @@ export const handlers: Handlers = {
     const rolloutStatePath = stateDirectoryOf(project.script().environment);
     const versions = await readVersions(rolloutState(rolloutStatePath, directory).versionsPath);
     const guarded = queue.findGuarded();
-    // While a version is guarded, the present one is the one before it.
-    const isMeant = versions.at(-1)?.commit.startsWith(commit ?? "") ?? false;
+    // Until the version of a running deployment is recorded, the newest one is the one before it.
+    const newest = versions.at(-1);
+    const isMeant = newest?.commit.startsWith(commit ?? "") ?? false;
     if (guarded !== null && isMeant) {
       queue.goBack(guarded.id);
       const text = `Deployment ${guarded.id} was guarded, and goes back to the version before`;
       log.info({ event: "control.rollback", deployment: guarded.id, requestedBy }, text);
       return requestedJson(store, guarded);
     }
-    const version = previousVersion(versions, commit);
+    const running = findRunning(store);
+    const liveAtMs = (running?.trigger !== "rollback" && running?.liveAtMs) || 0;
+    const isRecorded = newest === undefined || Date.parse(newest.finishedAt) >= liveAtMs;
+    const version = isMeant && !isRecorded ? newest : previousVersion(versions, commit);
     if (!version) return refuse("not_possible", noGoodVersion(versions, commit));
     // BRANCH may name a branch that was never deployed.
     const ref = findLastGood(store, refs)?.ref ?? String(refs[0]);

@@ -244,7 +244,7 @@ const deploymentReport = v.object({
   liveAtMs: v.fallback(v.nullable(v.pipe(v.number(), v.safeInteger())), null),
   /** Null if they were not counted. */
   requests: listOf(siteRequests),
-  /** Whether a new version has the requests and is only watched. */
+  /** Whether a new version has the requests and is only watched: until the guard of its last service ends. */
   isGuarding: v.fallback(v.boolean(), false),
   /** Whether the guard, or a person while it watched, has taken the new version back. */
   isTakenBack: v.fallback(v.boolean(), false),
@@ -276,8 +276,11 @@ export function reportToService(report: Report, statePath: string, deploymentId:
   const id = Number(deploymentId);
   if (!Number.isSafeInteger(id) || id < 1) return report;
   let known: DeploymentReport = { ...noReport, guard: [] };
+  const guarding = new Set<string>();
   return (event) => {
-    known = withEvent(known, event);
+    if (event.event === "guarding") guarding.add(event.service);
+    if (event.event === "step" && event.step === "guard") guarding.delete(event.service ?? "");
+    known = { ...withEvent(known, event), isGuarding: guarding.size > 0 };
     // First: who reads the event may ask the service.
     if (isWritten(event)) write(reportPath(statePath, id), known);
     report(event);
@@ -286,10 +289,9 @@ export function reportToService(report: Report, statePath: string, deploymentId:
 
 function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentReport {
   if (event.event === "step" && event.step === "switch") return { ...known, liveAtMs: Date.now() };
-  if (event.event === "guarding") return { ...known, isGuarding: true };
   if (event.event === "step" && event.step === "guard") {
     const verdict = { service: event.service ?? "", verdict: event.detail };
-    return { ...known, isGuarding: false, guard: [...(known.guard ?? []), verdict] };
+    return { ...known, guard: [...(known.guard ?? []), verdict] };
   }
   if (event.event === "version") return { ...known, images: [...event.images] };
   if (event.event === "pinned") return { ...known, pinned: [...event.images] };

@@ -65,3 +65,29 @@ test("hotpush rollback ends a guarded deployment, which goes back itself", async
   const { last, waiting } = await hotpushJson<StatusJson>(service, "status");
   assert.deepEqual([last[0]?.id, last[0]?.state, waiting], [1, "failed", []], "no deployment was added");
 });
+
+/** Its version goes live; the test says when it is a good one. */
+const settling = `#!/bin/sh
+mkdir -p "$STATE_PATH/rollout"
+echo "{\\"liveAtMs\\":$(date +%s000)}" >"$STATE_PATH/rollout/deployment-$DEPLOY_ID.json"
+while [ -d "$STATE_PATH" ]; do sleep 0.02; done
+`;
+
+test("hotpush rollback takes back what is live, also before that is a good version", async (t) => {
+  const service = await startService(t, { script: settling });
+  const { versionsPath } = rolloutState(service.statePath, service.repoPath);
+  const versions = ["2026-01-01", "2026-01-02"].map((day) => ({
+    ...version(randomCommit()),
+    finishedAt: day,
+  }));
+  const [, before, live] = [...versions, version(randomCommit())];
+  await writeVersions(versionsPath, versions);
+  await deliver(service.url, githubPush());
+  const liveAt = async () => (await hotpushJson<StatusJson>(service, "status")).running?.deployment.liveAt;
+  await until("it is live", liveAt);
+  assert.ok(before && live);
+  const back = () => hotpush(service, "rollback", "--detach");
+  assert.match((await back()).stdout, new RegExp(`to ${before.commit}\\.`));
+  await writeVersions(versionsPath, [...versions, live]);
+  assert.match((await back()).stdout, new RegExp(`to ${before.commit}\\.`), "it is recorded by now");
+});

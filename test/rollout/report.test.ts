@@ -77,8 +77,12 @@ test("the service takes what the roll-out of its deployment reported, also while
   report({ event: "guarding", service: "app", guardMs: 10_000 });
   const during = readDeploymentReport(statePath, 7);
   assert.ok(during.isGuarding && Number(during.liveAtMs) >= startedMs);
-  report({ ...switched, step: "guard", detail: "0 of 80 requests went wrong" });
-  const guard = [{ service: "app", verdict: "0 of 80 requests went wrong" }];
+  const guard = ["quiet", "app"].map((service) => ({ service, verdict: "0 of 80 requests went wrong" }));
+  report({ event: "guarding", service: "quiet", guardMs: 10_000 });
+  for (const { service, verdict } of guard) {
+    assert.ok(readDeploymentReport(statePath, 7).isGuarding, "until the last one's guard ends");
+    report({ ...switched, service, step: "guard", detail: verdict });
+  }
   for (const event of [version, counted, finished]) report(event);
   const expected = { ...during, isGuarding: false, guard, requests: [site], images: [live] };
   assert.deepEqual(readDeploymentReport(statePath, 7), expected);
