@@ -68,8 +68,8 @@ interface Look extends Readonly<ReturnType<typeof lookUp>> {
   readonly containsPushed: boolean;
   /** Whether what was deployed last of this branch already contains the head. */
   readonly isBehindLast: () => Promise<boolean>;
-  /** Whether the remote has reported this older head before, long enough ago. */
-  readonly isConfirmed: () => boolean;
+  /** Whether the remote has reported this head before, long enough ago. The first call notes that it is reported. */
+  readonly isReportedAgain: () => boolean;
   /** Why the head says that it need not be deployed, or null. */
   readonly findSkip: () => Promise<string | null>;
   /** What speaks against the head at the git host, or null. */
@@ -80,23 +80,20 @@ interface Look extends Readonly<ReturnType<typeof lookUp>> {
 type Rule = (look: Look) => Decision | null | Promise<Decision | null>;
 
 /**
- * The rules on what to deploy, in the order in which they are asked: the first that has an answer decides. A push only says
- * that its branch moved, so all of them are about the head of the branch. Rule 4, for a remote that is silent, comes
- * before them: without a head there is nothing to ask.
+ * The rules on what to deploy, in the order in which they are asked, and with the numbers of docs/how-it-works.md: the first that
+ * has an answer decides. A push only says that its branch moved, so all of them are about the head of the branch. Rule 1, for a
+ * remote that is silent, comes before them: without a head there is nothing to ask.
  */
 const rules: readonly Rule[] = [
-  // 7. What a person asks for always runs.
+  // 2. What a person asks for always runs.
   (look) => (look.isAsked ? deploy(look) : null),
 
-  // 5a. Catch-up deploys nothing before a first deployment.
+  // 3. Catch-up deploys nothing before a first deployment.
   ({ trigger, live }) => (trigger === "catch-up" && live === null ? skip("Nothing was deployed yet.") : null),
 
-  // 2. A head that may be an old one counts if it is reported twice. So a host that lags rolls nothing back.
+  // 4. A head that may be an old one counts if it is reported twice. So a host that lags rolls nothing back.
   async (look) => {
-    const isDeployed = isHeadDeployed(look);
-    const isSeen = look.wasSeen && (look.trigger === "catch-up" || !look.containsPushed);
-    const isOld = isDeployed ? look.isUnsure || !look.containsPushed : isSeen || (await look.isBehindLast());
-    if (!isOld || look.isConfirmed()) return null;
+    if (!(await mayBeOld(look)) || look.isReportedAgain()) return null;
     const { ref, head, pushed } = look;
     const what = look.containsPushed
       ? "an older commit than what was deployed or tried last"
@@ -107,7 +104,7 @@ const rules: readonly Rule[] = [
     };
   },
 
-  // 3. A head that is live is not deployed again, unless a later script failed: it may have changed what is live.
+  // 5. A head that is live is not deployed again, unless a later script failed: it may have changed what is live.
   (look) => {
     const { live, last, head, pushed, ref, containsPushed } = look;
     if (last === null || !isHeadDeployed(look) || look.isUnsure) return null;
@@ -117,7 +114,7 @@ const rules: readonly Rule[] = [
     return skip(`${shortCommit(head)}, the head of ${branchOf(ref)}, ${is}.${gone}`);
   },
 
-  // 5b. After a roll back, a head that was seen before waits for a person.
+  // 6. After a roll back, a head that was seen before waits for a person.
   (look) => {
     const { last, head, ref, wasSeenBeforeLast } = look;
     if (last?.trigger !== "rollback" || !wasSeenBeforeLast || isHeadDeployed(look)) return null;
@@ -126,25 +123,32 @@ const rules: readonly Rule[] = [
     );
   },
 
-  // 5c. A commit that failed is not retried by itself.
+  // 7. A commit that failed is not retried by itself.
   ({ failed, head, ref }) =>
     failed &&
     skip(
       `${shortCommit(head)}, the head of ${branchOf(ref)}, was deployed by deployment ${failed.id}, which ${stateTexts[failed.state]}. To try again: hotpush deploy ${branchOf(ref)}`,
     ),
 
-  // 6. [skip deploy] and DEPLOY_PATHS.
+  // 8. [skip deploy] and DEPLOY_PATHS.
   async (look) => {
     const reason = isHeadDeployed(look) ? null : await look.findSkip();
     return reason === null ? null : skip(reason);
   },
 
-  // 8. With DEPLOY_AFTER, a head waits for its checks.
+  // 9. With DEPLOY_AFTER, a head waits for its checks.
   ({ judgeChecks }) => judgeChecks(),
 
-  // 1. The head of the branch is deployed.
+  // Else the head is deployed.
   deploy,
 ];
+
+/** Whether a host that lags behind its own push could report this head. */
+async function mayBeOld(look: Look): Promise<boolean> {
+  if (isHeadDeployed(look)) return look.isUnsure || !look.containsPushed;
+  const isUnproven = look.trigger === "catch-up" || !look.containsPushed;
+  return (look.wasSeen && isUnproven) || (await look.isBehindLast());
+}
 
 /** What the record knows of a head. @param id of the deployment that is decided about; null: of none */
 function lookUp(store: Store, ref: string, head: string, id: number | null) {
@@ -196,18 +200,18 @@ export function createResolver(options: ResolverOptions): Resolver {
   /** The older heads that the remote has reported, by branch. */
   const reported = new Map<string, { readonly head: string; readonly sinceMs: number }>();
 
-  function isConfirmed(ref: string, head: string): boolean {
+  function isReportedAgain(ref: string, head: string): boolean {
     const before = reported.get(ref);
     if (before?.head === head) return clock() - before.sinceMs >= options.confirmMs;
     reported.set(ref, { head, sinceMs: clock() });
     return false;
   }
 
-  async function decide(look: Omit<Look, "isConfirmed">): Promise<Decision> {
+  async function decide(look: Omit<Look, "isReportedAgain">): Promise<Decision> {
     const { ref, head } = look;
     if (reported.get(ref)?.head !== head) reported.delete(ref);
     for (const rule of rules) {
-      const decision = await rule({ ...look, isConfirmed: () => isConfirmed(ref, head) });
+      const decision = await rule({ ...look, isReportedAgain: () => isReportedAgain(ref, head) });
       if (decision !== null) return decision;
     }
     throw new Error("no rule has decided");
@@ -229,7 +233,7 @@ export function createResolver(options: ResolverOptions): Resolver {
         : await findHead(checkout, deployment, { isFirst: !heardAtMs.has(id), signal });
     if (signal.aborted) return ended;
     if (found.kind === "unknown") {
-      // Rule 4: while the remote is silent, a push waits.
+      // Rule 1: while the remote is silent, a push waits.
       const nowMs = clock();
       if (nowMs - (heardAtMs.get(id) ?? nowMs) >= patienceMs) return refuse(found.detail);
       return { kind: "wait", reason: `The remote does not say where the branch is: ${found.detail}` };

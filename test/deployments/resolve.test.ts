@@ -28,9 +28,7 @@ function makeWithGit(t: TestContext) {
   return { ...resolving, directory, onGit };
 }
 
-// 1
-
-test("1: the head is deployed, whichever of its commits was pushed", async (t) => {
+test("the head is deployed, whichever of its commits was pushed", async (t) => {
   const { project, deliver, deploys, read, resolver } = makeResolving(t);
   const older = project.commit();
   const head = project.push("The head");
@@ -41,7 +39,7 @@ test("1: the head is deployed, whichever of its commits was pushed", async (t) =
   assert.equal(await resolver.judgeHead(ref, head), "skipped");
 });
 
-test("1: a commit that is not there yet is looked for again", async (t) => {
+test("a commit that is not there yet is looked for again", async (t) => {
   const { project, deliver, deploys, moveTo, onGit } = makeWithGit(t);
   const before = git(project.remotePath, "rev-parse", "main");
   const head = project.commit();
@@ -51,7 +49,7 @@ test("1: a commit that is not there yet is looked for again", async (t) => {
   assert.equal(await deploys(), head);
 });
 
-test("1: a head that the remote names but does not hand over is not deployed", async (t) => {
+test("a head that the remote names but does not hand over is not deployed", async (t) => {
   const { deliver, next, onGit } = makeWithGit(t);
   const named = commitOf("only a name");
   onGit("ls-remote", `printf '${named}\\t${ref}\\n'; exit`);
@@ -59,34 +57,9 @@ test("1: a head that the remote names but does not hand over is not deployed", a
   assert.equal((await next()).kind, "wait");
 });
 
-// 2
+// Rule 1
 
-test("2: a late push of an old commit does not roll back while the host lags", async (t) => {
-  const { project, deliver, next, moveTo, deployNew } = makeResolving(t, { confirmMs: 60_000 });
-  const old = project.commit();
-  const live = await deployNew();
-  moveTo(old);
-  deliver(old);
-  assert.equal((await next()).kind, "wait");
-  moveTo(live);
-  assert.equal((await next()).kind, "skipped");
-});
-
-// 3
-
-test("3: a push whose head is live is skipped, and names the deployment that made it live", async (t) => {
-  const { project, deliver, next, deployNew } = makeResolving(t);
-  const older = project.commit();
-  const head = await deployNew();
-  for (const commit of [head, older]) {
-    deliver(commit);
-    assert.match(reasonOf(await next()), /is live since deployment 1\.$/);
-  }
-});
-
-// 4
-
-test("4: while the remote is silent, a push waits with the reason, and is deployed when it answers", async (t) => {
+test("1: while the remote is silent, a push waits with the reason, and is deployed when it answers", async (t) => {
   const { project, deliver, deploys, next, read } = makeResolving(t);
   const head = project.commit();
   renameSync(project.remotePath, `${project.remotePath}.away`);
@@ -97,7 +70,7 @@ test("4: while the remote is silent, a push waits with the reason, and is deploy
   assert.equal(await deploys(), head);
 });
 
-test("4: a push that has waited too long for its remote fails, and catch-up may deploy it", async (t) => {
+test("1: a push that has waited too long for its remote fails, and catch-up may deploy it", async (t) => {
   const { project, deliver, next, read, resolver, deployNew } = makeResolving(t, { patienceMs: 0 });
   await deployNew();
   const head = project.commit();
@@ -109,7 +82,7 @@ test("4: a push that has waited too long for its remote fails, and catch-up may 
   await until("catch-up would", async () => (await resolver.judgeHead(ref, head)) === "deploy");
 });
 
-test("4: what has only a name that ends like the branch's is not deployed", async (t) => {
+test("1: what has only a name that ends like the branch's is not deployed", async (t) => {
   const { project, deliver, deploys, next } = makeResolving(t);
   const main = git(project.remotePath, "rev-parse", "main");
   const stranger = git(project.remotePath, "commit-tree", "main^{tree}", "-p", "main", "-m", "not main");
@@ -122,7 +95,7 @@ test("4: what has only a name that ends like the branch's is not deployed", asyn
   assert.match(reasonOf(await next()), /has no refs\/heads\/master/);
 });
 
-test("4: only without a remote the pushed commit is deployed unseen, if it need not be signed", async (t) => {
+test("1: only without a remote the pushed commit is deployed unseen, if it need not be signed", async (t) => {
   for (const [checkSigned, kind] of [
     [null, "deploy"],
     [async () => null, "refused"],
@@ -176,137 +149,9 @@ test("a verification that is ended half-way leaves the push in the queue", async
   assert.equal((await resolver.resolve(claimed, unwanted.signal)).kind, "wait");
 });
 
-// 5
+// Rule 2
 
-test("5: after a roll back, only a new head or a person ends it", async (t) => {
-  const { project, deliver, request, deploys, next, resolver, deployNew } = makeResolving(t);
-  const good = project.commit();
-  const bad = await deployNew();
-  request("rollback", good);
-  assert.equal(await deploys(), good);
-  assert.equal(await resolver.judgeHead(ref, bad), "wait");
-  await until("it is sure", async () => (await resolver.judgeHead(ref, bad)) === "skipped");
-  deliver(bad);
-  const late = await next();
-  assert.equal(late.kind, "skipped");
-  assert.match(reasonOf(late), /Deployment 2 has rolled back/);
-  request("manual", bad);
-  assert.equal(await deploys(), bad);
-  request("rollback", good);
-  await deploys();
-  await deployNew();
-});
-
-test("5: a commit that failed or was cancelled is not retried by itself", async (t) => {
-  const { deliver, next, resolver, deployNew } = makeResolving(t);
-  await deployNew();
-  for (const state of ["failed", "cancelled"] as const) {
-    const head = await deployNew(state);
-    deliver(head);
-    const second = await next();
-    assert.equal(second.kind, "skipped");
-    assert.match(reasonOf(second), /was deployed by deployment \d, which (failed|was cancelled)/);
-    await until("catch-up is sure", async () => (await resolver.judgeHead(ref, head)) === "skipped");
-  }
-  await deployNew();
-});
-
-test("5: catch-up deploys nothing before a first deployment", async (t) => {
-  const { project, resolver, deployNew } = makeResolving(t);
-  assert.equal(await resolver.judgeHead(ref, project.commit()), "skipped");
-  await deployNew("failed");
-  assert.equal(await resolver.judgeHead(ref, project.commit()), "skipped");
-});
-
-// 6
-
-test("6: [skip deploy] covers its own push", async (t) => {
-  const { project, deliver, deploys, next, read, resolver, deployNew } = makeResolving(t);
-  const live = await deployNew();
-  project.push("One of two");
-  const marked = project.push("Notes [Skip Deploy]");
-  deliver(marked, { before: live as never });
-  const decision = await next();
-  assert.equal(decision.kind, "skipped");
-  assert.match(reasonOf(decision), /has \[skip deploy\]/);
-  assert.equal(read(2).subject, "Notes [Skip Deploy]");
-  await until("catch-up is sure", async () => (await resolver.judgeHead(ref, marked)) === "skipped");
-  const again = project.push("[skip deploy] more");
-  deliver(again, { before: marked as never });
-  assert.equal((await next()).kind, "skipped", "what was skipped before does not count");
-  const told = project.push("Explain the mark\n\nIt is [skip deploy].");
-  deliver(told, { before: again as never });
-  assert.equal(await deploys(), told);
-});
-
-test("6: [skip deploy] hides nothing that precedes it: a lost, a failed or a superseded push", async (t) => {
-  const { project, deliver, deploys, deployNew } = makeResolving(t);
-  await deployNew();
-  const lost = project.commit();
-  let marked = project.push("a [skip deploy]");
-  deliver(marked, { before: lost as never });
-  assert.equal(await deploys(), marked);
-  const failed = await deployNew("failed");
-  marked = project.push("b [skip deploy]");
-  deliver(marked, { before: failed as never });
-  assert.equal(await deploys(), marked);
-  const superseded = project.commit();
-  deliver(superseded);
-  marked = project.push("c [skip deploy]");
-  deliver(marked, { before: superseded as never });
-  assert.equal(await deploys(), marked);
-});
-
-test("6: the mark skips no first deployment, and speaks for one commit if none is known before", async (t) => {
-  const { project, deliver, deploys, next } = makeResolving(t, { paths: ["app"] });
-  const first = project.push("[skip deploy]");
-  deliver(first);
-  assert.equal(await deploys(), first);
-  deliver(project.push("a [skip deploy]"));
-  assert.equal((await next()).kind, "skipped");
-  project.push("app", { app: "1" });
-  const marked = project.push("b [skip deploy]");
-  deliver(marked);
-  assert.equal(await deploys(), marked);
-});
-
-test("6: DEPLOY_PATHS compares with what is live, and skips nothing after a failure", async (t) => {
-  const { project, deliver, deploys, next, request } = makeResolving(t, { paths: ["app"] });
-  deliver(project.push("app", { app: "1" }));
-  await deploys();
-  const notes = project.push("notes", { notes: "1" });
-  deliver(notes);
-  assert.equal((await next()).kind, "skipped");
-  deliver(project.push("app", { app: "2" }));
-  await deploys("failed");
-  const back = project.push("back", { app: "1" });
-  deliver(back);
-  assert.equal(await deploys(), back);
-  request("manual", notes);
-  assert.equal(await deploys(), back);
-});
-
-test("6: DEPLOY_PATHS are patterns of paths from the root, and those with ! are left out", async (t) => {
-  const paths = ["apps/shop/**", "packages/*/src", "!**/*.md"];
-  const { project, deliver, next } = makeResolving(t, { paths });
-  deliver(project.push("first"));
-  await next();
-  for (const [file, kind] of [
-    ["apps/blog/a.ts", "skipped"],
-    ["apps/shop/src/a.ts", "deploy"],
-    ["apps/shop/README.md", "skipped"],
-    ["shop.ts", "skipped"],
-    ["packages/ui/src/a.ts", "deploy"],
-    ["packages/ui/test.ts", "skipped"],
-  ] as const) {
-    deliver(project.push(file, { [file]: file }));
-    assert.equal((await next()).kind, kind, file);
-  }
-});
-
-// 7
-
-test("7: Redeliver of a failed one runs the head, until a newer one has succeeded", async (t) => {
+test("2: Redeliver of a failed one runs the head, until a newer one has succeeded", async (t) => {
   const { project, store, deploys, deployNew } = makeResolving(t);
   const old = project.commit();
   const delivery = pushOf({ commit: old as never });
@@ -318,7 +163,7 @@ test("7: Redeliver of a failed one runs the head, until a newer one has succeede
   assert.equal(record(store, delivery).kind, "duplicate");
 });
 
-test("7: a roll back that ran while a delivery was sent again is not undone by it", async (t) => {
+test("2: a roll back that ran while a delivery was sent again is not undone by it", async (t) => {
   const { project, store, request, deploys, next, deployNew } = makeResolving(t);
   const good = await deployNew();
   const bad = project.commit();
@@ -343,4 +188,161 @@ test("a roll back records the commit that it goes back to, and asks no remote", 
   const id = request("rollback", good);
   assert.equal(await deploys(), good);
   assert.deepEqual([read(id).checkedOutCommit, read(id).subject], [null, "The good one"]);
+});
+
+// Rule 3
+
+test("3: catch-up deploys nothing before a first deployment", async (t) => {
+  const { project, resolver, deployNew } = makeResolving(t);
+  assert.equal(await resolver.judgeHead(ref, project.commit()), "skipped");
+  await deployNew("failed");
+  assert.equal(await resolver.judgeHead(ref, project.commit()), "skipped");
+});
+
+// Rule 4
+
+test("4: a late push of an old commit does not roll back while the host lags", async (t) => {
+  const { project, deliver, next, moveTo, deployNew } = makeResolving(t, { confirmMs: 60_000 });
+  const old = project.commit();
+  const live = await deployNew();
+  moveTo(old);
+  deliver(old);
+  assert.equal((await next()).kind, "wait");
+  moveTo(live);
+  assert.equal((await next()).kind, "skipped");
+});
+
+// Rule 5
+
+test("5: a push whose head is live is skipped, and names the deployment that made it live", async (t) => {
+  const { project, deliver, next, deployNew } = makeResolving(t);
+  const older = project.commit();
+  const head = await deployNew();
+  for (const commit of [head, older]) {
+    deliver(commit);
+    assert.match(reasonOf(await next()), /is live since deployment 1\.$/);
+  }
+});
+
+// Rule 6
+
+test("6: after a roll back, only a new head or a person ends it", async (t) => {
+  const { project, deliver, request, deploys, next, resolver, deployNew } = makeResolving(t);
+  const good = project.commit();
+  const bad = await deployNew();
+  request("rollback", good);
+  assert.equal(await deploys(), good);
+  assert.equal(await resolver.judgeHead(ref, bad), "wait");
+  await until("it is sure", async () => (await resolver.judgeHead(ref, bad)) === "skipped");
+  deliver(bad);
+  const late = await next();
+  assert.equal(late.kind, "skipped");
+  assert.match(reasonOf(late), /Deployment 2 has rolled back/);
+  request("manual", bad);
+  assert.equal(await deploys(), bad);
+  request("rollback", good);
+  await deploys();
+  await deployNew();
+});
+
+// Rule 7
+
+test("7: a commit that failed or was cancelled is not retried by itself", async (t) => {
+  const { deliver, next, resolver, deployNew } = makeResolving(t);
+  await deployNew();
+  for (const state of ["failed", "cancelled"] as const) {
+    const head = await deployNew(state);
+    deliver(head);
+    const second = await next();
+    assert.equal(second.kind, "skipped");
+    assert.match(reasonOf(second), /was deployed by deployment \d, which (failed|was cancelled)/);
+    await until("catch-up is sure", async () => (await resolver.judgeHead(ref, head)) === "skipped");
+  }
+  await deployNew();
+});
+
+// Rule 8
+
+test("8: [skip deploy] covers its own push", async (t) => {
+  const { project, deliver, deploys, next, read, resolver, deployNew } = makeResolving(t);
+  const live = await deployNew();
+  project.push("One of two");
+  const marked = project.push("Notes [Skip Deploy]");
+  deliver(marked, { before: live as never });
+  const decision = await next();
+  assert.equal(decision.kind, "skipped");
+  assert.match(reasonOf(decision), /has \[skip deploy\]/);
+  assert.equal(read(2).subject, "Notes [Skip Deploy]");
+  await until("catch-up is sure", async () => (await resolver.judgeHead(ref, marked)) === "skipped");
+  const again = project.push("[skip deploy] more");
+  deliver(again, { before: marked as never });
+  assert.equal((await next()).kind, "skipped", "what was skipped before does not count");
+  const told = project.push("Explain the mark\n\nIt is [skip deploy].");
+  deliver(told, { before: again as never });
+  assert.equal(await deploys(), told);
+});
+
+test("8: [skip deploy] hides nothing that precedes it: a lost, a failed or a superseded push", async (t) => {
+  const { project, deliver, deploys, deployNew } = makeResolving(t);
+  await deployNew();
+  const lost = project.commit();
+  let marked = project.push("a [skip deploy]");
+  deliver(marked, { before: lost as never });
+  assert.equal(await deploys(), marked);
+  const failed = await deployNew("failed");
+  marked = project.push("b [skip deploy]");
+  deliver(marked, { before: failed as never });
+  assert.equal(await deploys(), marked);
+  const superseded = project.commit();
+  deliver(superseded);
+  marked = project.push("c [skip deploy]");
+  deliver(marked, { before: superseded as never });
+  assert.equal(await deploys(), marked);
+});
+
+test("8: the mark skips no first deployment, and speaks for one commit if none is known before", async (t) => {
+  const { project, deliver, deploys, next } = makeResolving(t, { paths: ["app"] });
+  const first = project.push("[skip deploy]");
+  deliver(first);
+  assert.equal(await deploys(), first);
+  deliver(project.push("a [skip deploy]"));
+  assert.equal((await next()).kind, "skipped");
+  project.push("app", { app: "1" });
+  const marked = project.push("b [skip deploy]");
+  deliver(marked);
+  assert.equal(await deploys(), marked);
+});
+
+test("8: DEPLOY_PATHS compares with what is live, and skips nothing after a failure", async (t) => {
+  const { project, deliver, deploys, next, request } = makeResolving(t, { paths: ["app"] });
+  deliver(project.push("app", { app: "1" }));
+  await deploys();
+  const notes = project.push("notes", { notes: "1" });
+  deliver(notes);
+  assert.equal((await next()).kind, "skipped");
+  deliver(project.push("app", { app: "2" }));
+  await deploys("failed");
+  const back = project.push("back", { app: "1" });
+  deliver(back);
+  assert.equal(await deploys(), back);
+  request("manual", notes);
+  assert.equal(await deploys(), back);
+});
+
+test("8: DEPLOY_PATHS are patterns of paths from the root, and those with ! are left out", async (t) => {
+  const paths = ["apps/shop/**", "packages/*/src", "!**/*.md"];
+  const { project, deliver, next } = makeResolving(t, { paths });
+  deliver(project.push("first"));
+  await next();
+  for (const [file, kind] of [
+    ["apps/blog/a.ts", "skipped"],
+    ["apps/shop/src/a.ts", "deploy"],
+    ["apps/shop/README.md", "skipped"],
+    ["shop.ts", "skipped"],
+    ["packages/ui/src/a.ts", "deploy"],
+    ["packages/ui/test.ts", "skipped"],
+  ] as const) {
+    deliver(project.push(file, { [file]: file }));
+    assert.equal((await next()).kind, kind, file);
+  }
 });

@@ -161,7 +161,7 @@ test("new images go out with the commit that is live, and leave the rules about 
   await resolving.deploys();
   resolving.request("image", first);
   assert.equal(await resolving.deploys(), first);
-  // Rule 5: what was rolled back stays back.
+  // Rule 6: what was rolled back stays back.
   for (const state of ["succeeded", "failed"] as const) {
     resolving.request("image", first);
     assert.equal(await resolving.deploys(state), first);
