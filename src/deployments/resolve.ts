@@ -38,20 +38,19 @@ export interface Resolver {
   readonly judgeHead: (ref: string, head: string) => Promise<Decision["kind"]>;
 }
 
-/** A setting that can change is read when it is needed. */
+/** A setting is asked for when it is needed: it may have changed. */
 export interface ResolverOptions {
   readonly store: Store;
   readonly checkout: () => Checkout;
   /** DEPLOY_PATHS; none: every push is deployed. */
-  readonly paths?: readonly string[];
-  /** Why a commit must not be deployed, or null. Without it, commits need no signature. */
-  readonly checkSigned?:
+  readonly paths: () => readonly string[];
+  /** Gives what finds why a commit must not be deployed, or null: commits need no signature. */
+  readonly checkSigned: () =>
     | ((deployment: Deployment, commit: string, signal: AbortSignal) => Promise<Problem | null>)
     | null;
-  /** Without them, no check at the git host is waited for. */
-  readonly checks?: Checks;
+  readonly checks: Checks;
   /** An older head counts if the remote reports it twice, so far apart. */
-  readonly confirmMs: number;
+  readonly confirmMs: () => number;
   /** How long a push waits for a remote that does not answer. The default is an hour. */
   readonly patienceMs?: number;
   /** A clock that never jumps, in milliseconds. */
@@ -193,8 +192,7 @@ const longestLookMs = 30_000;
 
 /** Makes the resolver of a project: it decides what a deployment deploys. */
 export function createResolver(options: ResolverOptions): Resolver {
-  const { store, checkout: present, patienceMs = usualPatienceMs } = options;
-  const { clock = () => performance.now() } = options;
+  const { store, checks, paths, patienceMs = usualPatienceMs, clock = () => performance.now() } = options;
   /** When the remote was heard last, or asked first, about a deployment that waits. */
   const heardAtMs = new Map<number, number>();
   /** The older heads that the remote has reported, by branch. */
@@ -202,7 +200,7 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   function isReportedAgain(ref: string, head: string): boolean {
     const before = reported.get(ref);
-    if (before?.head === head) return clock() - before.sinceMs >= options.confirmMs;
+    if (before?.head === head) return clock() - before.sinceMs >= options.confirmMs();
     reported.set(ref, { head, sinceMs: clock() });
     return false;
   }
@@ -219,8 +217,8 @@ export function createResolver(options: ResolverOptions): Resolver {
 
   async function resolve(deployment: Deployment, signal: AbortSignal): Promise<Decision> {
     const { id, ref, trigger, commit: pushed } = deployment;
-    const checkout = present();
-    const { checkSigned = null } = options;
+    const checkout = options.checkout();
+    const checkSigned = options.checkSigned();
     const reader = { env: withoutReplacements(checkout.environment), user: checkout.user };
     const read = (commit: string) => readCommit(checkout.repoPath, commit, reader);
     const liveNow = trigger === "image" ? findLastGood(store) : null;
@@ -259,13 +257,13 @@ export function createResolver(options: ResolverOptions): Resolver {
       isBehindLast: async () =>
         last !== null && (await isAncestor(checkout.repoPath, head, liveCommit(last), reader)),
       async findSkip() {
-        const reason = commit && live && (await findSkip({ ...options, checkout, deployment, live, commit }));
+        const reason =
+          commit && live && (await findSkip({ store, checkout, paths: paths(), deployment, live, commit }));
         if (reason) note(store, deployment, commit, head, false);
         return reason;
       },
       async judgeChecks() {
-        const judged =
-          (await options.checks?.judge(ref, head, signal, waitsSinceMs(store, ref, head, last))) ?? null;
+        const judged = await checks.judge(ref, head, signal, waitsSinceMs(store, ref, head, last));
         // Not the head itself: one that is skipped now may be deployed later.
         if (judged !== null) note(store, deployment, commit, null, false);
         return judged;
@@ -304,12 +302,7 @@ export function createResolver(options: ResolverOptions): Resolver {
           live && listSkipped(store, ref, live).includes(head) ? "It was skipped." : null,
         async judgeChecks() {
           const { signal } = new AbortController();
-          const judged = await options.checks?.judge(
-            ref,
-            head,
-            signal,
-            waitsSinceMs(store, ref, head, look.last),
-          );
+          const judged = await checks.judge(ref, head, signal, waitsSinceMs(store, ref, head, look.last));
           // One that was not given up waits as a deployment, so that people see it.
           return judged?.kind === "skipped" ? judged : null;
         },
@@ -408,7 +401,9 @@ function listSkipped(store: Store, ref: string, live: Deployment): readonly stri
   return store.all(sql, ref, live.id).map(({ id }) => String(id));
 }
 
-interface SkipOptions extends Pick<ResolverOptions, "store" | "paths"> {
+interface SkipOptions {
+  readonly store: Store;
+  readonly paths: readonly string[];
   readonly checkout: Checkout;
   readonly deployment: Deployment;
   readonly live: Deployment;
@@ -417,7 +412,7 @@ interface SkipOptions extends Pick<ResolverOptions, "store" | "paths"> {
 
 /** Why the head need not be deployed, or null. If git cannot tell, it is deployed. */
 async function findSkip(options: SkipOptions): Promise<string | null> {
-  const { store, paths = [], checkout, live, commit } = options;
+  const { store, paths, checkout, live, commit } = options;
   if (/\[skip deploy\]/i.test(commit.subject) && (await speaksForAll(options)))
     return `The subject of ${shortCommit(commit.id)} has [skip deploy].`;
   const from = liveCommit(live);

@@ -95,7 +95,6 @@ export class Project {
     // Of the only project each line is.
     this.log = this.name === onlyProjectName ? shared.log : shared.log.child({ project: this.name });
     const { store, log, statePath } = this;
-    const project = this;
     this.#checks = createChecks({
       deployAfter: () => this.settings.deployAfter,
       pollMs: () => askEvery(this.settings, mostPollMs),
@@ -112,15 +111,11 @@ export class Project {
       store,
       checks: this.#checks,
       checkout: () => this.script(),
-      get paths() {
-        return project.settings.deployPaths;
-      },
-      get confirmMs() {
-        return askEvery(project.settings);
-      },
-      get checkSigned() {
-        const { allowedSigners } = project.settings;
-        return allowedSigners === null ? null : project.#checkSignedBy(allowedSigners);
+      paths: () => this.settings.deployPaths,
+      confirmMs: () => askEvery(this.settings),
+      checkSigned: () => {
+        const { allowedSigners } = this.settings;
+        return allowedSigners === null ? null : this.#checkSignedBy(allowedSigners);
       },
     });
     const runner = createRunner(() => ({

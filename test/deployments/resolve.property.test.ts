@@ -210,7 +210,8 @@ async function live(scope: Scope, history: readonly Happening[], doesWait: boole
     const checkout = () => checkoutOf(repoPath);
     rests.clear();
     caughtUp.clear();
-    return { checks, resolver: createResolver({ store, checkout, confirmMs, clock, checks }) };
+    const settings = { paths: () => [], confirmMs: () => confirmMs, checkSigned: () => null };
+    return { checks, resolver: createResolver({ store, checkout, clock, checks, ...settings }) };
   }
   let service = start();
 

@@ -177,19 +177,6 @@ test("2: a roll back that ran while a delivery was sent again is not undone by i
   assert.equal((await next()).kind, "skipped");
 });
 
-// What is recorded
-
-test("a roll back records the commit that it goes back to, and asks no remote", async (t) => {
-  const { project, deliver, request, deploys, read } = makeResolving(t);
-  const good = project.push("The good one");
-  deliver(good);
-  await deploys();
-  renameSync(project.remotePath, `${project.remotePath}.away`);
-  const id = request("rollback", good);
-  assert.equal(await deploys(), good);
-  assert.deepEqual([read(id).checkedOutCommit, read(id).subject], [null, "The good one"]);
-});
-
 // Rule 3
 
 test("3: catch-up deploys nothing before a first deployment", async (t) => {
@@ -345,4 +332,17 @@ test("8: DEPLOY_PATHS are patterns of paths from the root, and those with ! are 
     deliver(project.push(file, { [file]: file }));
     assert.equal((await next()).kind, kind, file);
   }
+});
+
+// What is recorded
+
+test("a roll back records the commit that it goes back to, and asks no remote", async (t) => {
+  const { project, deliver, request, deploys, read } = makeResolving(t);
+  const good = project.push("The good one");
+  deliver(good);
+  await deploys();
+  renameSync(project.remotePath, `${project.remotePath}.away`);
+  const id = request("rollback", good);
+  assert.equal(await deploys(), good);
+  assert.deepEqual([read(id).checkedOutCommit, read(id).subject], [null, "The good one"]);
 });

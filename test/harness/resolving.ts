@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import type { Checks } from "../../src/deployments/checks.ts";
 import type { Deployment, Ending } from "../../src/deployments/deployment.ts";
 import type { CommitId, Push } from "../../src/deployments/push.ts";
 import { recordRequest, settle } from "../../src/deployments/record.ts";
@@ -66,16 +67,27 @@ export async function liveThrough<Happening>(
   await fc.assert(property, { numRuns: histories, examples: known.map((history) => [[...history]]) });
 }
 
+/** The settings as they stay. */
+interface ResolvingOptions extends Partial<Pick<ResolverOptions, "checks" | "patienceMs">> {
+  readonly searchPath?: string;
+  readonly paths?: readonly string[];
+  readonly confirmMs?: number;
+  readonly checkSigned?: ReturnType<ResolverOptions["checkSigned"]>;
+}
+
+const noChecks: Checks = { judge: async () => null, givenUp: () => [] };
+
 /** A resolver with a real remote and a real database, without scripts: each deployment ends as the test says. */
 export function makeResolving(
   scope: Scope,
-  { searchPath, ...options }: Partial<ResolverOptions> & { readonly searchPath?: string } = {},
+  { searchPath, paths = [], confirmMs = 50, checkSigned = null, ...options }: ResolvingOptions = {},
 ) {
   const project = makeProject(scope);
   const store = temporaryStore(scope);
   const { signal } = new AbortController();
   const checkout = () => checkoutOf(project.repoPath, searchPath);
-  const resolver = createResolver({ store, checkout, confirmMs: 50, ...options });
+  const settings = { paths: () => paths, confirmMs: () => confirmMs, checkSigned: () => checkSigned };
+  const resolver = createResolver({ store, checkout, checks: noChecks, ...settings, ...options });
 
   async function next(state: "succeeded" | "failed" | "cancelled" = "succeeded"): Promise<Decision> {
     const claimed = store.transaction(() => claimNext(store));
