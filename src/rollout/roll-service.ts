@@ -271,9 +271,9 @@ async function replace(roll: Replacement, starting: Promise<void>, failed: Abort
     await switchTraffic(on, fresh);
     // After a first start there is nothing to go back to, and the proxy may not run yet: its check comes at the end.
     if (old.length === 0) return false;
-    roll.drained = drainOld(on, old, roll.goesBack.signal);
+    roll.drained = drainOld(on, old, AbortSignal.any([on.signal, roll.goesBack.signal]));
     roll.drained.catch(() => {}); // It is awaited with the guard.
-    await checkThroughProxy(on, fresh);
+    await checkThroughProxy({ ...on, signal }, fresh);
     return false;
   } catch (error) {
     roll.hasFailed = !failed.aborted;
@@ -309,6 +309,7 @@ export async function guardReplacements(replacements: readonly Replacement[]): P
       const { on, old, fresh, drained } = roll;
       try {
         await Promise.all([drained, guardNewVersion(on, old, fresh, failed)]);
+        on.signal.throwIfAborted();
         await requireStillServing(on, fresh);
       } catch (error) {
         roll.hasFailed = !failed.aborted;

@@ -92,6 +92,7 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
     else await prepareImages(rollout, services);
     for (const wave of wavesOf(services.filter(({ replicas }) => replicas > 0)))
       await updateWave(rollout, wave, progress);
+    await checkFirstStarts(rollout, progress);
     // The new version is not recorded yet, so this keeps one good version more than a prune afterwards.
     const pruneNow = async () => {
       const [images, serving] = await Promise.all([loadImageNames(rollout), servingImages(rollout)]);
@@ -113,8 +114,7 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
   // Last, because a failure before would have to undo it; in reverse, because their callers are up to date by now.
   for (const service of services.filter(({ replicas }) => replicas === 0).toReversed())
     outcomes.push(await removeService(onService(rollout, service)));
-  await adoptLiveFiles(rollout);
-  await checkFirstStarts(rollout, outcomes);
+  await adoptLiveFiles(rollout, project.services);
   await recordVersion(rollout, () => servingImages(rollout));
   // Services end in any order.
   return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));
@@ -171,13 +171,18 @@ async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
 }
 
 /**
- * There is no old version to go back to: new containers stay, so that an operator can look at them. The proxy itself may have
- * started just now.
+ * Checks the services that had no old version, while those of the others still run. There is nothing to go back to: their new
+ * containers stay, so that an operator can look at them. The proxy itself may have started just now.
  */
-async function checkFirstStarts(rollout: Rollout, outcomes: readonly ServiceOutcome[]): Promise<void> {
-  const started = outcomes.filter(({ outcome }) => outcome === "started").map(({ service }) => service);
-  for (const service of rollout.services.filter(({ name }) => started.includes(name)))
-    await checkThroughProxy({ ...rollout, service }, [], patient);
+async function checkFirstStarts(rollout: Rollout, { outcomes, replacements }: Progress): Promise<void> {
+  const started = new Set([
+    ...outcomes.filter(({ outcome }) => outcome === "started").map(({ service }) => service),
+    ...replacements.filter(({ old }) => old.length === 0).map(({ on }) => on.service.name),
+  ]);
+  const services = rollout.services.filter(({ name }) => started.has(name));
+  if (services.length === 0) return;
+  await adoptLiveFiles(rollout, services);
+  for (const service of services) await checkThroughProxy({ ...rollout, service }, [], patient);
 }
 
 /** Removes old images of a project. The caller holds its lock. */

@@ -107,14 +107,14 @@ function replicaOf(service: string, file: string): number {
  * @throws ProblemError `proxy_check_failed` with the last bad answer
  */
 export async function checkThroughProxy(
-  on: Pick<ServiceRollout, "engine" | "report" | "service">,
+  on: Pick<ServiceRollout, "engine" | "report" | "service" | "signal">,
   [fresh]: Containers = [],
   mostBad?: number,
 ): Promise<void> {
   const { name, checkUrl } = on.service;
   if (checkUrl === null) return;
   const check = async () => {
-    const lastAnswer = await pollUntilGood(checkUrl, mostBad);
+    const lastAnswer = await pollUntilGood(checkUrl, on.signal, mostBad);
     if (lastAnswer === null) return;
     const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${lastAnswer}).`;
     const { evidence = [] } = fresh ? (await diagnose(on.engine, fresh, "answers badly")).problem : {};
@@ -137,9 +137,14 @@ const goodAnswers = 6;
 /**
  * Requests `url`, through the proxy, until it has given a few good answers in a row (2xx, redirects followed).
  *
+ * @param signal ends it, and is thrown
  * @returns the last bad answer if it does not, else null
  */
-export async function pollUntilGood(url: string, mostBad: number = tolerated): Promise<string | null> {
+export async function pollUntilGood(
+  url: string,
+  signal: AbortSignal,
+  mostBad: number = tolerated,
+): Promise<string | null> {
   const deadlineMs = performance.now() + checkTimeoutMs;
   for (let good = 0, bad = 0; ; ) {
     const answer = await ask(url);
@@ -147,7 +152,7 @@ export async function pollUntilGood(url: string, mostBad: number = tolerated): P
     bad = answer === null ? 0 : bad + 1;
     if (good === goodAnswers) return null;
     if (answer !== null && (bad >= mostBad || performance.now() > deadlineMs)) return answer;
-    await sleep(checkPollMs);
+    await sleep(checkPollMs, undefined, { signal });
   }
 }
 
@@ -313,17 +318,17 @@ export async function drain(
 }
 
 /**
- * Writes live files that are missing or name nothing that serves. On the first roll-out, their volume is created with
+ * Writes live files of `services` that are missing or name nothing that serves. On the first roll-out, their volume is created with
  * the proxy, which may start after the services behind it.
  */
-export async function adoptLiveFiles(rollout: Rollout): Promise<void> {
+export async function adoptLiveFiles(rollout: Rollout, services: readonly RolloutService[]): Promise<void> {
   const { engine } = rollout;
   const liveDirectory =
     rollout.liveDirectory ?? (await findLiveDirectory(engine, await loadModel(rollout), rollout.env));
   if (liveDirectory === null) return;
   const now = { ...rollout, liveDirectory, liveFilesRead: await liveFilesRead(liveDirectory) };
   if (rollout.liveDirectory === null) await refuseForeignLiveFiles(now);
-  for (const service of rollout.project.services)
+  for (const service of services)
     if (service.replacement.how === "roll") await adopt(onService(now, service));
 }
 

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
+import type { ComposeModel } from "../../src/platform/compose.ts";
 import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts";
 import { ProblemError } from "../../src/problems.ts";
 import type { RolloutRequest } from "../../src/rollout/context.ts";
@@ -11,7 +12,7 @@ import { outcomeOf, type RolloutEvent } from "../../src/rollout/report.ts";
 import { sortContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { rollOut } from "../../src/rollout/rollout.ts";
 import { lockRollout, type Version, writeVersions } from "../../src/rollout/state.ts";
-import { listenAt } from "../harness/listen.ts";
+import { listenAt, listenHere } from "../harness/listen.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
@@ -154,36 +155,80 @@ test("a version that must go loses its requests before prune has ended, and prun
   }
 });
 
-/** A roll-out of the project shop: its service app has a new version. Compose, engine and proxy do as little as it needs. */
-async function rollingShop(t: TestContext, differences: Partial<RolloutRequest> = {}) {
+test("a stop is seen while the old container drains, however long it may, and it serves again", async (t) => {
+  const stop = new AbortController();
+  const app = { image: "shop-app", labels: { "hotpush.drain-timeout": "9h", "hotpush.guard": "0" } };
+  const rolling = await rollingShop(t, { signal: stop.signal }, { app }, (upstream) => {
+    if (rolling.live("app") === "shop-app-2") stop.abort();
+    return [upstream("shop-app-1", 1)];
+  });
+  await assert.rejects(rollOut(rolling.request), isProblem("rollout_interrupted"));
+  assert.deepEqual([rolling.live("app"), rolling.containers()], ["shop-app-1", ["shop-app-1"]]);
+});
+
+test("a new service whose check fails stays, and those that were replaced beside it go back", async (t) => {
+  const server = createServer((_, response) => response.writeHead(500).end());
+  const url = `http://127.0.0.1:${await listenHere(t, server)}/`;
+  const guardless = { "hotpush.guard": "0" };
+  const rolling = await rollingShop(
+    t,
+    {},
+    {
+      app: { image: "shop-app", labels: guardless },
+      api: { image: "shop-api", labels: { ...guardless, "hotpush.check": url } },
+    },
+  );
+  let nowMs = 0;
+  t.mock.method(performance, "now", () => (nowMs += 500));
+  await assert.rejects(rollOut(rolling.request), isProblem("proxy_check_failed"));
+  assert.deepEqual([rolling.live("app"), rolling.live("api")], ["shop-app-1", "shop-api-1"]);
+  assert.deepEqual(rolling.containers(), ["shop-app-1", "shop-api-1"]);
+});
+
+const changedApp: ComposeModel["services"] = { app: { image: "shop-app" } };
+type Upstream = (address: string, requests: number) => unknown;
+
+/**
+ * A roll-out of the project shop: its service app has a new version, the others are new. Compose, engine and proxy do as little as
+ * it needs; `inFlight` says what the proxy counts.
+ */
+async function rollingShop(
+  t: TestContext,
+  differences: Partial<RolloutRequest> = {},
+  services = changedApp,
+  inFlight: (upstream: Upstream) => readonly unknown[] = () => [],
+) {
   const directory = temporaryDirectory(t);
   const live = liveDirectory(t);
   writeFileSync(join(live.path, "app"), "shop-app-1");
+  const upstream: Upstream = (address, num_requests) => ({ address, num_requests });
+  const files = Object.keys(services).map((name) => `{file./run/live/${name}}:80`);
   // Caddy's configuration and its upstreams in one.
-  await fakeCaddy(t, live, () => [
-    { address: "{file./run/live/app}:80", num_requests: 0 },
-    { address: "/run/live/.requests.log", num_requests: 0 },
-  ]);
-  const model = JSON.stringify({ name: "shop", services: { app: { image: "shop-app" } } });
+  const read = [...files, "/run/live/.requests.log"].map((address) => upstream(address, 0));
+  await fakeCaddy(t, live, () => [...read, ...inFlight(upstream)]);
+  const model = JSON.stringify({ name: "shop", services });
   const started = join(directory, "started");
   const compose = `#!/bin/sh
 case "$*" in
-  *--hash*) echo "app new" ;;
+  *--hash*) echo "app new
+api new" ;;
   *--format*) echo '${model}' ;;
   *" up "*) : >'${started}' ;;
 esac
 `;
   writeScript(join(directory, "docker"), compose);
   const removed = new Set<string>();
-  const names = ["shop-app-1", "shop-app-2"];
+  const fresh = Object.keys(services).map((name) => (name === "app" ? "shop-app-2" : `shop-${name}-1`));
   const present = () =>
-    names.filter((name) => !removed.has(name) && (name === "shop-app-1" || existsSync(started)));
+    ["shop-app-1", ...(existsSync(started) ? fresh : [])].filter((name) => !removed.has(name));
   const answer = (path: string) => {
     const [, kind, id = ""] = /^\/(\w+)\/([^/]+)\/json/.exec(path) ?? [];
     if (kind === "images") return { Id: id.startsWith("sha256") ? id : "sha256:new", RepoTags: [] };
     if (kind === "containers") return inspected(decodeURIComponent(id));
+    const service = /service=(\w+)/.exec(decodeURIComponent(path))?.[1] ?? "";
+    const listed = present().filter((name) => name.startsWith(`shop-${service}`));
     return path.startsWith("/containers/json")
-      ? present().map((name) => ({ Id: name, Names: [`/${name}`] }))
+      ? listed.map((name) => ({ Id: name, Names: [`/${name}`] }))
       : [];
   };
   const discard: Engine["delete"] = async (path) => {
@@ -206,16 +251,17 @@ esac
 /** The healthy container of this name (`shop-app-2`), as the engine describes it. */
 function inspected(name: string) {
   const [, service = "", number = ""] = name.split("-");
-  const labels = { service, "container-number": number, "config-hash": number === "1" ? "old" : "new" };
+  const isOld = name === "shop-app-1";
+  const labels = { service, "container-number": number, "config-hash": isOld ? "old" : "new" };
   const Labels = Object.fromEntries(
     Object.entries(labels).map(([label, value]) => [`com.docker.compose.${label}`, value]),
   );
   return {
     Id: name,
     Name: `/${name}`,
-    Image: number === "1" ? "sha256:old" : "sha256:new",
+    Image: isOld ? "sha256:old" : "sha256:new",
     RestartCount: 0,
-    Config: { Image: "shop-app", Labels },
+    Config: { Image: `shop-${service}`, Labels },
     State: { Status: "running", ExitCode: 0, Health: { Status: "healthy", Log: [] } },
   };
 }

@@ -66,10 +66,13 @@ async function site(t: TestContext, statuses: readonly number[]): Promise<string
 }
 
 test("a site is good after six good answers in a row, and bad after five bad ones", async (t) => {
-  assert.equal(await pollUntilGood(await site(t, [200, 503, 200, 200, 503, 200])), null);
-  assert.equal(await pollUntilGood(await site(t, [500])), "status 500");
+  const { signal } = new AbortController();
+  assert.equal(await pollUntilGood(await site(t, [200, 503, 200, 200, 503, 200]), signal), null);
+  assert.equal(await pollUntilGood(await site(t, [500]), signal), "status 500");
+  const stopped = pollUntilGood(await site(t, [500]), AbortSignal.abort(), Number.POSITIVE_INFINITY);
+  await assert.rejects(stopped, { name: "AbortError" });
   const unheard = (await site(t, [200])).replace(/\d+\/$/, "1/");
-  assert.match(String(await pollUntilGood(unheard)), /ECONNREFUSED/);
+  assert.match(String(await pollUntilGood(unheard, signal)), /ECONNREFUSED/);
 });
 
 /** What a drain of shop-app-1 ends with if Caddy gives these counts in turn; the last one for ever. */
