@@ -166,7 +166,7 @@ const traits = {
   /** They call a service, but not over its page. */
   actThere: "connect doctor notify secret open",
   /** They run on the server themselves if HOTPUSH_SERVER is an address of ssh. */
-  goBySsh: "status history logs deploy cancel pause resume rollback open doctor",
+  goBySsh: "status history logs receipt deploy cancel pause resume rollback open doctor notify",
   /** Their token is one of a git host, which is never sent to a page, nor one of a page to a git host. */
   takeHostToken: "connect clone up",
 };

@@ -99,6 +99,19 @@ test("the token goes to the server as input, and what it runs is printed", async
   assert.equal(statSync(join(laptop.home, ".config/hotpush/client.env")).mode & 0o777, 0o600);
 });
 
+test("after up, commands about the server run there, also those about receipts and messages", async (t) => {
+  const { laptop, server, commands } = await start(t);
+  for (const args of [
+    ["status", "--json"],
+    ["receipt", "7"],
+    ["notify", "--test"],
+  ]) {
+    const { code, output } = await laptop.hotpush([...args, "--server", server]);
+    assert.equal(code, 0, output);
+    assert.match(commands().at(-1) ?? "", new RegExp(` sh ${args.join(" ")}$`));
+  }
+});
+
 test("up goes on without an answer to the webhook, but not without a webhook", async (t) => {
   const isRefused = await start(t, {}, '*"hotpush connect"*) code=1 ;;');
   const refused = await isRefused.up();
