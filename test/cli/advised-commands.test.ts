@@ -7,9 +7,9 @@ import { loadProgram } from "../../src/cli/command-line.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-test("each command that a text of the code names exists, with the options that it names", async () => {
+test("each command that a text of the code or the docs names exists, with its options", async () => {
   const program = await loadProgram({ env: {}, finish() {} });
-  const unknown = textsInCode().flatMap(({ path, text }) =>
+  const unknown = textsInFiles().flatMap(({ path, text }) =>
     commandsIn(text)
       .filter((words) => !exists(program, words))
       .map((words) => `${path}: hotpush ${words.join(" ")}`),
@@ -17,11 +17,14 @@ test("each command that a text of the code names exists, with the options that i
   assert.deepEqual([...new Set(unknown)], []);
 });
 
-/** All lines of code; an expression in a template is `…`. */
-function textsInCode(): readonly { readonly path: string; readonly text: string }[] {
-  return globSync("src/**/*.ts", { cwd: root, exclude: ["src/cli/completion.ts"] }).flatMap((path) => {
+/** All lines of code and of the docs; an expression in a template is `…`. */
+function textsInFiles(): readonly { readonly path: string; readonly text: string }[] {
+  return globSync(["src/**/*.ts", "docs/*.md", "README.md"], {
+    cwd: root,
+    exclude: ["src/cli/completion.ts"],
+  }).flatMap((path) => {
     const lines = readFileSync(join(root, path), "utf8").split("\n");
-    const code = lines.filter((line) => !/^\s*(?:\*|\/\*|\/\/)/.test(line));
+    const code = lines.filter((line) => !/^\s*(?:\*|\/\*|\/\/|<!--)/.test(line));
     return code.map((line) => ({ path, text: line.replace(/\$\{[^}]*\}/g, "…") }));
   });
 }
