@@ -109,10 +109,10 @@ function supersedeWaiting(store: Store, newest: Deployment): void {
   const waits = `WHERE state IN ('queued', 'interrupted') AND project = $project AND ref = ? AND id <> ?
     ${isByPerson ? "" : `AND ${isUnasked}`}`;
   for (const waiting of selectDeployments(store, waits, newest.ref, newest.id)) {
-    transition(store, waiting, "superseded", { supersededBy: newest.id });
     const sql = `UPDATE deployments SET queue_order =
       min(queue_order, (SELECT queue_order FROM deployments WHERE id = ?)) WHERE id = ?`;
     store.run(sql, waiting.id, newest.id);
+    transition(store, waiting, "superseded", { supersededBy: newest.id });
   }
 }
 

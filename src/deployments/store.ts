@@ -29,7 +29,7 @@ const deploymentsSchema: Schema = {
       delivery_id    TEXT,                -- the host's own, unsigned
       state          TEXT NOT NULL CHECK (state IN ('queued', 'running', 'succeeded', 'failed', 'timed_out',
                                                     'cancelled', 'superseded', 'interrupted', 'skipped')),
-      queue_order    INTEGER NOT NULL,    -- the lowest queued one of a project is next; of others, the order of their starts
+      queue_order    INTEGER NOT NULL,    -- the lowest queued one of a project is next; of others, the order in which they started or left it
       attempts       INTEGER NOT NULL DEFAULT 0,
       superseded_by  INTEGER,
       exit_code      INTEGER,
@@ -260,7 +260,9 @@ export function transition(
   const finishedAtMs = isFinished(to) ? Date.now() : null;
   const { changes } = store.run(sql, to, finishedAtMs, JSON.stringify(details), id, from);
   if (changes !== 1) throw new IllegalTransition(`deployment ${id} is not ${from} any more`);
-  if (to === "queued") store.run(`UPDATE deployments SET queue_order = ${lastInQueue} WHERE id = ?`, id);
+  // Also what ends in the queue: one that was put back stood before the last success, and counted as older than that.
+  if (to === "queued" || from === "queued")
+    store.run(`UPDATE deployments SET queue_order = ${lastInQueue} WHERE id = ?`, id);
   const ended = isFinished(to) ? findDeployment(store, id) : null;
   if (ended === null) return;
   reportEnding(store, ended);

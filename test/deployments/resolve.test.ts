@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { existsSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { settle } from "../../src/deployments/record.ts";
+import { cancelQueued, resume, settle } from "../../src/deployments/record.ts";
 import type { Decision } from "../../src/deployments/resolve.ts";
-import { claimNext } from "../../src/deployments/store.ts";
+import { claimNext, putBack } from "../../src/deployments/store.ts";
 import { git } from "../harness/repository.ts";
 import { makeResolving } from "../harness/resolving.ts";
 import { commitOf, pushOf, record } from "../harness/store.ts";
@@ -211,6 +211,23 @@ test("5: a push whose head is live is skipped, and names the deployment that mad
   }
 });
 
+test("5: a live head is deployed again if a script has begun since, waited and was superseded", async (t) => {
+  const { project, store, resolver, deliver, deployNew, next, moveTo, read } = makeResolving(t);
+  const before = await deployNew();
+  const id = deliver(project.commit());
+  const begun = store.transaction(() => claimNext(store)) ?? assert.fail();
+  assert.equal((await resolver.resolve(begun, new AbortController().signal)).kind, "deploy");
+  store.transaction(() => {
+    settle(store, begun, { state: "interrupted", exitCode: null, problem: null });
+    resume(store, id);
+    putBack(store, claimNext(store) ?? assert.fail(), "The remote is silent.");
+  });
+  moveTo(before);
+  deliver(before);
+  await until("the host is believed", async () => (await next()).kind !== "wait");
+  assert.equal(read(3).state, "succeeded");
+});
+
 // Rule 6
 
 test("6: after a roll back, only a new head or a person ends it", async (t) => {
@@ -246,6 +263,21 @@ test("7: a commit that failed or was cancelled is not retried by itself", async 
     await until("catch-up is sure", async () => (await resolver.judgeHead(ref, head)) === "skipped");
   }
   await deployNew();
+});
+
+test("7: a push that is cancelled while it waits is deployed only if it is sent again", async (t) => {
+  const { project, store, resolver, deploys, deployNew } = makeResolving(t);
+  await deployNew();
+  const head = project.commit();
+  const delivery = pushOf({ commit: head as never });
+  const { id } = record(store, delivery).deployment;
+  store.transaction(() => {
+    putBack(store, claimNext(store) ?? assert.fail(), "Its checks have not ended.");
+    cancelQueued(store, id, null);
+  });
+  await until("catch-up is sure", async () => (await resolver.judgeHead(ref, head)) === "skipped");
+  assert.equal(record(store, delivery).kind, "accepted");
+  assert.equal(await deploys(), head);
 });
 
 // Rule 8
