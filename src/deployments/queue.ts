@@ -131,7 +131,8 @@ export function createQueue(options: QueueOptions): Queue {
   /** Waits for its turn, if something is queued that may start. */
   function wake(): void {
     if (mode !== "idle" || isHeld()) return;
-    if (!read(() => hasDeployment(store, isReady, JSON.stringify(listResting())))) return;
+    const isDue = `${isReady} OR project = $project AND state = 'running'`;
+    if (!read(() => hasDeployment(store, isDue, JSON.stringify(listResting())))) return;
     mode = "waiting";
     work = inTurn(takeTurn);
   }
@@ -139,8 +140,15 @@ export function createQueue(options: QueueOptions): Queue {
   async function takeTurn(): Promise<void> {
     if (mode !== "waiting") return;
     mode = "idle";
-    const claimed = isHeld() ? null : read(() => store.transaction(() => claimNext(store, listResting())));
+    const claimed = isHeld() ? null : read(() => store.transaction(claim));
     if (claimed) await occupy(() => execute(claimed));
+  }
+
+  /** Nothing runs here. So a running one is a claim of ours whose commit failed, and that the disk has all the same. */
+  function claim(): Deployment | null {
+    const unstarted = findRunning(store);
+    if (unstarted !== null) putBack(store, unstarted);
+    return claimNext(store, listResting());
   }
 
   function read<Found>(find: () => Found): Found | null {

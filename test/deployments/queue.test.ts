@@ -70,6 +70,20 @@ test("what a killed service had claimed, and not started, was no attempt", async
   assert.equal(findDeployment(store, 1)?.attempts, 1);
 });
 
+test("a claim whose commit failed, and is on disk all the same, blocks nothing", async (t) => {
+  const store = temporaryStore(t);
+  const { transaction } = store;
+  record(store, pushOf());
+  const commitAndFail = (work: () => unknown) => {
+    transaction(work);
+    throw new Error("disk I/O error");
+  };
+  t.mock.method(store, "transaction", commitAndFail, { times: 1 });
+  queueOf(t, store, {});
+  await until("it has run", () => findDeployment(store, 1)?.state === "failed");
+  assert.equal(findDeployment(store, 1)?.attempts, 1);
+});
+
 test("an ending that the changed record does not allow blocks nothing", async (t) => {
   const { store, other } = openTwo(t);
   const { start, run, end } = await startOne(t, store);
