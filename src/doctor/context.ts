@@ -90,8 +90,8 @@ export interface Settings {
   readonly file: string;
   /** Why the file cannot be read, or null. */
   readonly fault: string | null;
-  /** Gives variable `name` the value `text`, which a shell expands if it is in double quotes; null: its default. */
-  readonly set: (name: string, text: string | null) => Fix;
+  /** Gives variable `name` the value `text`, which a shell expands if it is in double quotes. */
+  readonly set: (name: string, text: string) => Fix;
 }
 
 /**
@@ -109,12 +109,11 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
     fault,
     set(name, text) {
       // A unit, a compose file or a shell has set it: the process cannot know which.
-      const wanted = `${text === null ? `no ${name}` : `${name}=${text}`} in the environment of the service`;
-      if (env[name] !== undefined) return { change: `${wanted}, which wins over its file` };
+      if (env[name] !== undefined)
+        return { change: `${name}=${text} in the environment of the service, which wins over its file` };
       const path = quote(file);
-      const remove = `sed -i '/^${name}=/d' ${path}`;
-      const add = `printf '${name}=%s\\n' ${text} >> ${path}`;
-      return text === null ? remove : `touch ${path} && chmod 600 ${path} && ${remove} && ${add}`;
+      // A file that is there keeps its mode: `hotpush front` reads that of a project by its group.
+      return `(umask 077; touch ${path}) && sed -i '/^${name}=/d' ${path} && printf '${name}=%s\\n' ${text} >> ${path}`;
     },
   };
 }

@@ -25,10 +25,10 @@ export const configurationChecks: readonly Check[] = [
     id: "configuration",
     about: "both",
     claim: "every setting has a usable value",
-    fix: "makes a secret of 32 bytes, or removes the line so that the default applies. Enter the same secret in the form of your git host",
+    fix: "makes a secret of 32 bytes, to enter in the form of your git host too. What another setting was meant to be, only you know",
     probe({ settings, faults, warnings }) {
       const { file, fault } = settings;
-      const readable = `chown ${ownUid()} ${quote(file)} && chmod 600 ${quote(file)}`;
+      const readable = `chown ${ownUid()} ${quote(file)} && chmod u+rw ${quote(file)}`;
       const found = [
         ...(fault === null ? [] : [problem(fault, readable)]),
         ...faults.map((text) => problem(text, fixOfSetting(text, settings))),
@@ -65,12 +65,11 @@ export const configurationChecks: readonly Check[] = [
   },
 ];
 
-/** Every sentence of the configuration begins with the name of the variable. The git host needs the same new secret. */
-function fixOfSetting(text: string, { env, set }: Settings): Fix {
-  const name = /^[A-Z_]+/.exec(text)?.[0] ?? "";
-  if (!/^WEBHOOK_SECRET(_FILE)?$/.test(name) || text.includes("both set")) return set(name, null);
+/** Every sentence of the configuration begins with the name of the variable. Without its line, many a setting protects nothing. */
+function fixOfSetting(text: string, { env, set }: Settings): Fix | undefined {
+  if (!/^WEBHOOK_SECRET(?:_FILE:| is (?:empty|still)| has )/.test(text)) return undefined;
   if (!env.WEBHOOK_SECRET_FILE) return set("WEBHOOK_SECRET", `"$(${newSecretCommand})"`);
-  return `${newSecretCommand} | install -m 600 /dev/stdin ${quote(env.WEBHOOK_SECRET_FILE)}`;
+  return `(umask 077; ${newSecretCommand} > ${quote(env.WEBHOOK_SECRET_FILE)})`;
 }
 
 function scriptSecrets(directory: string): readonly string[] {

@@ -29,19 +29,33 @@ testBroken([
   },
 ]);
 
-test("all faults of the settings are reported together", async (t) => {
+test("all faults of the settings are reported together, and no command takes a setting away", async (t) => {
   const place = makePlace(t);
-  setSettings(place, { WEBHOOK_SECRET: "", WEBHOOK_PORT: "70000", DEPLOY_TIMEOUT: "30", LOG_LEVEL: "loud" });
+  const faulty = {
+    ALLOWED_SIGNERS: "signers",
+    DEPLOY_TIMEOUT: "30",
+    REPOSITORY: "shop",
+    WEBHOOK_PORT: "70000",
+  };
+  setSettings(place, { ...faulty, WEBHOOK_SECRET: "" });
   const { faults } = await probe(place, "configuration");
-  const names = faults.map(({ text }) => text.split(" ")[0]);
-  assert.deepEqual(names.sort(), ["DEPLOY_TIMEOUT", "LOG_LEVEL", "WEBHOOK_PORT", "WEBHOOK_SECRET"]);
+  const found = faults.map(({ text, command }) => [/^\w+/.exec(text)?.[0], command !== null]);
+  assert.deepEqual(found.sort(), [
+    ...["ALLOWED_SIGNERS", "DEPLOY_TIMEOUT", "REPOSITORY", "WEBHOOK_PORT"].map((name) => [name, false]),
+    ["WEBHOOK_SECRET", true],
+  ]);
 });
 
 test("a value in the environment wins over the file, and no command claims to change it", async (t) => {
   const place = makePlace(t);
-  const found = await probe(place, "configuration", { env: { WEBHOOK_PORT: "none" } });
+  const found = await probe(place, "configuration", { env: { WEBHOOK_SECRET: "hunter2" } });
   assert.deepEqual(
     found.faults.map(({ command, change }) => [command, change]),
-    [[null, "no WEBHOOK_PORT in the environment of the service, which wins over its file"]],
+    [
+      [
+        null,
+        'WEBHOOK_SECRET="$(openssl rand -hex 32)" in the environment of the service, which wins over its file',
+      ],
+    ],
   );
 });

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { chmodSync, chownSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { testSecret } from "../harness/delivery.ts";
 import { type DoctorCheck, type DoctorOptions, makePlace, runCommand, runDoctor } from "../harness/doctor.ts";
 import { makeMachine } from "../harness/machine.ts";
 import { needs } from "../harness/requirements.ts";
@@ -56,19 +57,26 @@ test("projects: the service is checked once, and each project with its settings"
 test("projects: what is wrong with a file is found by the project's name, and fixed there", async (t) => {
   const { machine, places, check } = makeProjects(t);
   const file = join(machine.projectsPath, "shop.env");
-  writeFileSync(file, `REPO_PATH=${places.shop.repoPath}\nWEBHOOK_SECRET=\nBRUNCH=main\n`, { mode: 0o644 });
-  chmodSync(file, 0o644);
-  const found = await check({ args: ["configuration", "secret-files"] });
+  writeFileSync(file, `REPO_PATH=${places.shop.repoPath}\nWEBHOOK_SECRET=\n`);
+  for (const [id, mode] of [
+    ["configuration", 0o640],
+    ["secret-files", 0o644],
+  ] as const) {
+    chmodSync(file, mode);
+    const { faults } = await check({ args: ["configuration", "secret-files"] });
+    assert.deepEqual(
+      faults.map((fault) => [fault.id, fault.project]),
+      [[id, "shop"]],
+    );
+    for (const fault of faults) await runCommand(places.shop, fault);
+    assert.equal(statSync(file).mode & 0o777, 0o640, "hotpush front reads it by its group");
+  }
+  writeFileSync(file, `REPO_PATH=${places.shop.repoPath}\nWEBHOOK_SECRET=${testSecret}\nBRUNCH=main\n`);
+  const { faults } = await check({ args: ["configuration", "secret-files"] });
   assert.deepEqual(
-    found.faults.map(({ id, project }) => [id, project]),
-    [
-      ["configuration", "shop"],
-      ["configuration", "shop"],
-      ["secret-files", "shop"],
-    ],
+    faults.map(({ id, project, command }) => [id, project, command]),
+    [["configuration", "shop", null]],
   );
-  for (const fault of found.faults) await runCommand(places.shop, fault);
-  assert.deepEqual((await check({ args: ["configuration", "secret-files"] })).faults, []);
 });
 
 test(
