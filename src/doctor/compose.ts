@@ -17,29 +17,30 @@ import {
 import { upstreamsOf } from "./server.ts";
 
 const noFile = skip("the repository has no compose file");
+/** What the packages of a distribution are called, and how old they are, differs. */
+const installPage = "https://docs.docker.com/engine/install/";
 
 export const dockerChecks: readonly Check[] = [
   {
     id: "docker",
     about: "both",
     claim: "this user may use the Docker engine, and it is new enough",
-    fix: "starts or installs the engine, or adds this user to the group of its socket",
+    fix: "restarts the engine, names the page with the steps that install it, or adds this user to the group of its socket",
     probe: checkDocker,
   },
   {
     id: "compose",
     about: "project",
     claim: "docker compose is new enough, and can read its file",
-    fix: "installs the plugin, under the name that your packages have, or shows the error of compose",
+    fix: "names the page with the steps that install it, or shows the error of compose",
     async probe({ compose, repoPath }) {
       const answer = await compose();
       if (answer.kind === "no-file") return noFile;
-      const install = "apt-get install -y docker-compose-plugin || apt-get install -y docker-compose";
       const { version } = answer;
-      if (version === null)
-        return problem("The compose file needs docker compose, which does not work. As root:", install);
-      const old = `docker compose is ${version}; hotpush rollout needs ${neededCompose}.`;
-      if (compareVersions(version, neededCompose) < 0) return problem(old, install);
+      if (version === null || compareVersions(version, neededCompose) < 0)
+        return problem(
+          `docker compose is ${version ?? "missing"}; ${neededCompose} or newer is needed. Install it: ${installPage}`,
+        );
       if (answer.kind === "swarm") return ok("a stack of a Swarm");
       if (answer.kind === "model") return ok(Object.keys(answer.model.services).join(", "));
       const command = `docker compose --project-directory ${quote(repoPath)} config --quiet`;
@@ -64,11 +65,10 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
   if (answer.kind === "answers") {
     const { version, apiVersion } = answer;
     if (compareVersions(apiVersion, neededApi) >= 0) return ok(`Docker ${version}, API ${apiVersion}`);
-    const text = `Docker ${version} has API ${apiVersion}; hotpush rollout needs ${neededApi} (Docker 25).`;
-    return problem(text, "apt-get install --only-upgrade -y docker-ce || apt-get install -y docker.io");
+    return problem(`Docker is ${version}; 25 or newer is needed. Install it: ${installPage}`);
   }
   const { code, socketPath, text } = answer;
-  if (socketPath === null) return problem(text, settings.set("DOCKER_HOST", null));
+  if (socketPath === null) return problem(text);
   if (code === "EACCES") {
     const refused = `This user (uid ${ownUid()}) may not open ${socketPath}; its group may. Then restart the service. As root:`;
     const group = `$(stat --format %G ${quote(socketPath)})`;
@@ -77,11 +77,8 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
       `usermod --append --groups "${group}" ${quote(readUser(ownUid(), 0).name ?? "")}`,
     );
   }
-  const install = "apt-get install -y docker.io docker-compose && systemctl enable --now docker";
-  return problem(
-    `The Docker engine does not answer: ${text}`,
-    code === "ENOENT" ? install : "systemctl restart docker",
-  );
+  const missing = `If it is not installed: ${installPage} If it is:`;
+  return problem(`The Docker engine does not answer: ${text} ${missing}`, "systemctl restart docker");
 }
 
 /** Looks at the services that run on, as compose resolves its file. */
