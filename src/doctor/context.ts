@@ -168,6 +168,9 @@ export function makeDoctorContext(
     statePath,
     scriptEnv,
     user,
+    /** Has the user of the scripts run `command`: root has another home, and git does not trust it in their checkout. */
+    asUser: (command: string) =>
+      user === null ? command : `runuser --pty ${user.name ?? user.uid} -s /bin/sh -c ${quote(command)}`,
     value,
     secret,
     faults,

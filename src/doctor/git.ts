@@ -39,7 +39,7 @@ export const gitChecks: readonly Check[] = [
       const owner = fault === null ? await checkOwnership({ repoPath, environment, user }) : null;
       if (owner !== null) {
         const text = `${firstSentence(owner.detail)} If that is the wrong user, run as root instead: ${take}. To trust that user:`;
-        return problem(text, `git config --global --add safe.directory ${path}`);
+        return problem(text, context.asUser(`git config --global --add safe.directory ${path}`));
       }
       const root = fault === null ? await context.readGit("rev-parse", "--show-toplevel") : null;
       if (root === null) {
@@ -63,8 +63,9 @@ export const gitChecks: readonly Check[] = [
       if (answer.kind === "unasked") return skip("git does not work in the repository yet");
       if (answer.kind === "refs") return ok(answer.url.text);
       if (answer.kind === "failed") return await remoteFault(answer, context);
-      const change = `git -C ${quote(context.repoPath)} remote add origin <address of your repository>`;
-      return problem('The repository has no remote named "origin", so nothing can be pulled.', { change });
+      const add = `git -C ${quote(context.repoPath)} remote add origin <address of your repository>`;
+      const text = 'The repository has no remote named "origin", so nothing can be pulled.';
+      return problem(text, { change: context.asUser(add) });
     },
   },
   {
@@ -72,7 +73,7 @@ export const gitChecks: readonly Check[] = [
     about: "project",
     claim: "BRANCH is set, and the remote has that branch",
     fix: "sets BRANCH, or pushes what is checked out as `main`",
-    async probe({ remote, repoPath, value, settings }) {
+    async probe({ remote, repoPath, value, settings, asUser }) {
       const answer = await remote();
       if (answer.kind !== "refs") return skip("the remote does not answer");
       const { refs } = answer;
@@ -80,9 +81,9 @@ export const gitChecks: readonly Check[] = [
       const found = branches.filter((name) => commitOf(name) !== undefined);
       const head = found.find((name) => commitOf(name) === refs.get("HEAD")) ?? found[0];
       if (head === undefined) {
-        const git = `git -C ${quote(repoPath)}`;
+        const push = `git -C ${quote(repoPath)} push origin HEAD:refs/heads/main`;
         const text = "The remote has neither main nor master, and a push of any other branch is ignored.";
-        return problem(text, `${git} push origin HEAD:refs/heads/main`);
+        return problem(text, asUser(push));
       }
       const branch = value("BRANCH") || null;
       if (branch !== null && found.includes(branch))
@@ -100,7 +101,7 @@ export const gitChecks: readonly Check[] = [
     claim:
       "submodules are at the commits that the repository names, and git-lfs is there if it has files in Git LFS",
     fix: "updates the submodules. Git LFS: apt-get install git-lfs; the next deployment fetches the files",
-    async probe({ repoPath, readGit }) {
+    async probe({ repoPath, readGit, asUser }) {
       const large = await readGit("ls-files", "--", ":(attr:filter=lfs)");
       const modules = await readGit("ls-files", "--", ".gitmodules");
       if (large === null) return skip("git does not work in the repository yet");
@@ -113,7 +114,7 @@ export const gitChecks: readonly Check[] = [
       if (other.length === 0) return ok("all of it is checked out");
       const text = `Submodules are not at the commits that the repository names: ${other.join("; ")}. An older deploy.sh does not update them: take update_submodules from examples/deploy.sh.`;
       const git = `git -C ${quote(repoPath)} submodule`;
-      return warning(text, `${git} sync --recursive && ${git} update --init --recursive`);
+      return warning(text, asUser(`${git} sync --recursive && ${git} update --init --recursive`));
     },
   },
   {
@@ -184,16 +185,17 @@ export const scriptChecks: readonly Check[] = [
     about: "project",
     claim: "deploy.sh can be started, and is committed with its execute bit",
     fix: "puts an example there, sets the execute bit, the first line or the line endings. Then commit and push",
-    async probe({ repoPath, scriptEnv: environment, user, readGit, server }) {
+    async probe(context) {
+      const { repoPath, scriptEnv: environment, user, readGit, server } = context;
       const found = await checkScript({ repoPath, environment, user });
       if (found?.code.startsWith("repository_")) return skip("the repository comes first");
-      const fix = found && scriptCommand(found.code, repoPath);
+      const fix = found && scriptCommand(found.code, context);
       if (found !== null) return fix ? problem(firstSentence(found.detail), fix) : problem(found.detail);
       const staged = await readGit("ls-files", "--stage", "--", "deploy.sh");
       if (staged === null || staged.startsWith("100755")) return ok("it can be started");
       if (staged === "" && server !== null)
         return ok("not in git: `hotpush init` writes it to each checkout");
-      const add = `git -C ${quote(repoPath)} add --chmod=+x deploy.sh`;
+      const add = context.asUser(`git -C ${quote(repoPath)} add --chmod=+x deploy.sh`);
       if (staged === "") return warning("deploy.sh is not in git. Add, commit and push it.", add);
       const text =
         "deploy.sh is in git without its execute bit, so the next pull removes it here too. Then commit and push.";
@@ -231,10 +233,9 @@ async function remoteFault(failure: RemoteFailure, context: DoctorContext): Prom
     return url.scheme === "ssh" ? await explainKey(failure, context) : explainToken(failure, context);
   // Git hosts do not say whether a repository does not exist, or this user's key or token may not read it.
   const reason = lines.trim().split("\n").at(-1) || "git gave no reason";
-  const change = `git -C ${quote(context.repoPath)} remote set-url origin <the right address>`;
-  return problem(`git cannot read ${url.text}: ${reason}. Is it spelt right, and may this user read it?`, {
-    change,
-  });
+  const text = `git cannot read ${url.text}: ${reason}. Is it spelt right, and may this user read it?`;
+  const set = `git -C ${quote(context.repoPath)} remote set-url origin <the right address>`;
+  return problem(text, { change: context.asUser(set) });
 }
 
 /** By its key ssh recognizes the host. For an unknown key it would ask a person, but here there is none. */
@@ -245,9 +246,10 @@ async function explainHostKey({ url, lines }: RemoteFailure, context: DoctorCont
   const scan = `ssh-keyscan -p ${port} ${quote(hostname)} | tee -a ${file} | ssh-keygen -lf -`;
   const learn = `mkdir -p -m 700 ${quote(dirname(knownHosts))} && ${scan}`;
   const compare = "Compare the fingerprint that this prints with the one that the git host publishes:";
-  if (!/has changed/i.test(lines)) return problem(`${knownHosts} has no key of ${name}. ${compare}`, learn);
+  if (!/has changed/i.test(lines))
+    return problem(`${knownHosts} has no key of ${name}. ${compare}`, context.asUser(learn));
   const text = `The key of ${name} has changed. If the git host has not announced that, somebody may intercept the connection. ${compare}`;
-  return problem(text, `ssh-keygen -R ${name} -f ${file} && ${learn}`);
+  return problem(text, context.asUser(`ssh-keygen -R ${name} -f ${file} && ${learn}`));
 }
 
 /** The git host needs the public half of a key, in a form. */
@@ -257,13 +259,13 @@ async function explainKey({ url }: RemoteFailure, context: DoctorContext): Promi
   const own = keys.find((one) => existsSync(one)) ?? keys.find((one) => one.endsWith("ed25519")) ?? keys[0];
   const key = quote(own ?? "id_ed25519");
   const make = `mkdir -p -m 700 "$(dirname ${key})" && ssh-keygen -q -t ed25519 -N '' -f ${key}`;
-  return problem(text, `test -e ${key} || { ${make}; }; ssh-keygen -y -f ${key}`);
+  return problem(text, context.asUser(`test -e ${key} || { ${make}; }; ssh-keygen -y -f ${key}`));
 }
 
-function explainToken({ url }: RemoteFailure, { repoPath }: DoctorContext): Finding {
+function explainToken({ url }: RemoteFailure, { repoPath, asUser }: DoctorContext): Finding {
   const text = `${url.text} asks for a name and a token, or refuses those that this user has. Make a token with read access there; this command asks for it once and stores it:`;
   const git = `git -C ${quote(repoPath)}`;
-  return problem(text, `${git} config credential.helper store && ${git} ls-remote origin HEAD`);
+  return problem(text, asUser(`${git} config credential.helper store && ${git} ls-remote origin HEAD`));
 }
 
 /** How ssh would reach the remote, by its own account (`ssh -G`). Quotes in GIT_SSH_COMMAND are not understood. */
@@ -318,7 +320,9 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
 const example = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.url));
 
 /** The command that fixes what `checkScript` has found, by its code. */
-function scriptCommand(code: string, repoPath: string): string | undefined {
+function scriptCommand(code: string, { repoPath, user, asUser }: DoctorContext): string | undefined {
+  // Only root may remove what another user has put into the temporary directory.
+  if (code === "temporary_directory_unusable") return `rm -rf ${quote(deployLogDirectory(user))}`;
   const file = quote(join(repoPath, "deploy.sh"));
   const install = `install -m 755 ${quote(example)} ${file} && git -C ${quote(repoPath)} add --chmod=+x deploy.sh`;
   const attributes = quote(join(repoPath, ".gitattributes"));
@@ -328,7 +332,7 @@ function scriptCommand(code: string, repoPath: string): string | undefined {
     script_not_readable: `chmod a+rx ${file}`,
     script_without_interpreter: `printf '%s\\n' '#!/usr/bin/env bash' "$(cat ${file})" > ${file}`,
     script_crlf: `sed -i 's/\\r$//' ${file} && echo 'deploy.sh text eol=lf' >> ${attributes}`,
-    temporary_directory_unusable: `rm -rf ${quote(deployLogDirectory(null))}`,
   };
-  return commands[code];
+  const command = commands[code];
+  return command && asUser(command);
 }

@@ -1,10 +1,15 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { makePlace, type Place, probe, runInShell } from "../harness/doctor.ts";
+import { type DoctorCheck, makePlace, type Place, probe, runInShell } from "../harness/doctor.ts";
+import { execute, noServer } from "../harness/hotpush.ts";
+import { inOwnEtc } from "../harness/mounts.ts";
+import { giveTo, makeSharedMachine } from "../harness/owners.ts";
 import { needs } from "../harness/requirements.ts";
-import { makeKey, type Sshd, startSshd } from "../harness/sshd.ts";
+import { mainPath } from "../harness/service.ts";
+import { makeKey, type Sshd, sshUrl, startSshd, startSshServer } from "../harness/sshd.ts";
 import type { Scope } from "../harness/temporary.ts";
 
 const withSshd = needs("sshd", "root");
@@ -61,3 +66,46 @@ for (const [what, [breakIt, says]] of Object.entries(broken))
     if (says === null) writeFileSync(sshd.authorizedKeys, stdout);
     assert.deepEqual(await outcomes(place), ["ok", "ok"]);
   });
+
+test(
+  "remote: root fixes the access of another user, whose files stay that user's",
+  needs("sshd", "mount"),
+  async (t) => {
+    const { root, projectsPath, addOwner } = makeSharedMachine(t);
+    const { name, uid, home, repoPath } = addOwner("ada", "true");
+    const { remotePath } = makePlace(t);
+    const sshd = await startSshServer(t, join(root, "ssh"));
+    giveTo({ uid: 0 }, repoPath);
+    execFileSync("git", ["init", "--quiet", repoPath]);
+    execFileSync("git", ["-C", repoPath, "remote", "add", "origin", sshUrl(sshd, remotePath)]);
+    giveTo({ uid }, repoPath);
+    const known = `echo ${name}:x:${uid}:${uid}::${home}:/usr/sbin/nologin >>/etc/passwd`;
+    const asRoot = async (...argv: readonly string[]) => {
+      const [program = "", ...args] = [...inOwnEtc(t, [known]), ...argv];
+      const env = {
+        PATH: process.env.PATH,
+        HOME: join(root, "home"),
+        ...noServer,
+        PROJECTS_PATH: projectsPath,
+      };
+      return await execute(program, args, { cwd: "/", env });
+    };
+    const faultOf = async (id: string) => {
+      const { stdout } = await asRoot(process.execPath, mainPath, "doctor", id, "--json");
+      const { checks }: { readonly checks: readonly DoctorCheck[] } = JSON.parse(stdout);
+      return checks[0]?.faults[0] ?? null;
+    };
+    const fix = async (id: string, says: RegExp) => {
+      const { code, stdout } = await asRoot("sh", "-c", (await faultOf(id))?.command ?? "false");
+      assert.equal(code, 0, stdout);
+      return says.exec(stdout)?.[0] ?? assert.fail(stdout);
+    };
+    await fix("remote", /^256 SHA256:/m);
+    writeFileSync(sshd.authorizedKeys, await fix("remote", /^ssh-ed25519 \S+/m));
+    await fix("deploy-script", /^/);
+    for (const id of ["remote", "deploy-script"]) assert.equal(await faultOf(id), null);
+    assert.deepEqual(readdirSync(join(home, ".ssh")), ["id_ed25519", "id_ed25519.pub", "known_hosts"]);
+    const foreign = [home, repoPath, "!", "-user", String(uid)];
+    assert.equal(execFileSync("find", foreign, { encoding: "utf8" }), "");
+  },
+);
