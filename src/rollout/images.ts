@@ -198,7 +198,8 @@ export async function requireDiskSpace(on: Pick<RolloutContext, "engine" | "env"
 }
 
 /**
- * Records what serves now as a good version, for roll backs and for prune. `imagesNow` reads its images.
+ * Records what serves now as a good version, for roll backs and for prune. `imagesNow` reads its images, which are reported:
+ * in a roll back, some services have others than the version.
  *
  * @throws ProblemError `state_unusable`, which says that the version serves nevertheless
  */
@@ -208,7 +209,7 @@ export async function recordVersion(
 ): Promise<void> {
   const { version, versionsPath, commit, report } = recorded;
   const finishedAt = new Date().toISOString();
-  const images = version?.images ?? (await imagesNow());
+  const images = await imagesNow();
   try {
     const versions = await readVersions(versionsPath);
     const after = version

@@ -3,8 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { resolveDigests } from "../../src/platform/compose.ts";
-import { commitOf, nameImages, requireDiskSpace, watchedImages } from "../../src/rollout/images.ts";
+import {
+  commitOf,
+  nameImages,
+  recordVersion,
+  requireDiskSpace,
+  watchedImages,
+} from "../../src/rollout/images.ts";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
+import { readVersions } from "../../src/rollout/state.ts";
 import { randomCommit } from "../harness/delivery.ts";
 import { isProblem } from "../harness/problems.ts";
 import { makeRepository } from "../harness/repository.ts";
@@ -38,6 +45,19 @@ test("a roll back renames images, but not of databases, migrations or those name
     "/images/sha256:web:1.2/tag?repo=web&tag=1.3",
   ]);
   assert.deepEqual(told, ["web", "pinned"]);
+});
+
+test("a roll back reports the images that serve, and records the version that it went to", async (t) => {
+  const versionsPath = join(temporaryDirectory(t), "versions.json");
+  const version = { commit: "0a1b", finishedAt: "", images };
+  const serving = { ...images, db: image("postgres:18") };
+  const events: RolloutEvent[] = [];
+  const report = (event: RolloutEvent) => events.push(event);
+  await recordVersion({ version, versionsPath, commit: "0a1b", report }, async () => serving);
+  const [event] = events;
+  const db = event?.event === "version" && event.images.find(({ service }) => service === "db");
+  assert.deepEqual(db, { service: "db", image: "postgres:18", id: "sha256:postgres:18" });
+  assert.deepEqual((await readVersions(versionsPath)).at(-1)?.images, images);
 });
 
 test("HOTPUSH_MIN_FREE says how much disk space is needed, and a wrong one is refused", async () => {
