@@ -118,6 +118,9 @@ export function note({ report, service }: ReportScope, text: string): void {
   report({ event: "note", service: service?.name ?? null, text });
 }
 
+/** What a step that failed has in the place of its result. */
+const failedDetail = "FAILED";
+
 /** Does `work` and reports it as `step` with its duration; `detail` describes the result, which else is the text itself. */
 export async function timed<Result>(
   { report, service }: ReportScope,
@@ -135,7 +138,7 @@ export async function timed<Result>(
     const result = await work();
     return { result, durationMs: reportStep(typeof detail === "string" ? detail : detail(result)) };
   } catch (error) {
-    reportStep("FAILED");
+    reportStep(failedDetail);
     throw error;
   }
 }
@@ -288,7 +291,10 @@ export function reportToService(report: Report, statePath: string, deploymentId:
 }
 
 function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentReport {
-  if (event.event === "step" && event.step === "switch") return { ...known, liveAtMs: Date.now() };
+  if (event.event === "step" && event.detail !== failedDetail) {
+    if (event.step === "switch") return { ...known, liveAtMs: Date.now() };
+    if (event.step === "roll back") return { ...known, liveAtMs: null };
+  }
   if (event.event === "step" && event.step === "guard") {
     const verdict = { service: event.service ?? "", verdict: event.detail };
     return { ...known, guard: [...(known.guard ?? []), verdict] };
@@ -303,7 +309,7 @@ function withEvent(known: DeploymentReport, event: RolloutEvent): DeploymentRepo
 
 /** At the switch the service already knows that the new version is live. */
 function isWritten(event: RolloutEvent): boolean {
-  if (event.event === "step") return event.step === "switch" || event.step === "guard";
+  if (event.event === "step") return ["switch", "roll back", "guard"].includes(event.step);
   return ["pinned", "guarding", "finished", "failed"].includes(event.event);
 }
 

@@ -381,7 +381,7 @@ async function undoReplacement(roll: Replacement): Promise<void> {
   if (!hasFailed && !on.signal.aborted) note(on, `${step}, because another service failed`);
   try {
     if (isSwitched) {
-      await switchTraffic(on, old).catch(() => {});
+      await switchTraffic(on, old, "roll back").catch(() => {});
       const named = await namesReceiving(on);
       // The next roll-out recovers.
       if (roll.fresh.some(({ name }) => named.includes(name)))

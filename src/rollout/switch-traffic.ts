@@ -78,12 +78,16 @@ export async function switchLiveFiles(
  *
  * @throws ProblemError `live_file_not_writable`
  */
-export async function switchTraffic(on: ServiceRollout, containers: Containers): Promise<void> {
+export async function switchTraffic(
+  on: ServiceRollout,
+  containers: Containers,
+  step: "switch" | "roll back" = "switch",
+): Promise<void> {
   const { liveDirectory, service } = on;
   if (liveDirectory === null || containers.length === 0) return;
   const names = containers.map(({ name }) => name);
   const write = () => switchLiveFiles(liveDirectory.path, service.name, names);
-  await timed(on, "switch", write, `requests now go to ${names.join(", ")}`);
+  await timed(on, step, write, `requests now go to ${names.join(", ")}`);
 }
 
 /** The live files of `service` that are there, in the order of its replicas. */

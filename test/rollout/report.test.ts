@@ -94,6 +94,12 @@ test("the service takes what the roll-out of its deployment reported, also while
 test("a version that does not serve any more was never live; who took it back is told", (t) => {
   const { statePath, report } = stateOf(t);
   for (const code of ["proxy_check_failed", "version_worse", "version_unwanted"] as const) {
+    report(switched);
+    const back = { ...switched, step: "roll back" } as const;
+    for (const event of [back, { ...switched, detail: "FAILED" }]) {
+      report(event);
+      assert.equal(readDeploymentReport(statePath, 7).liveAtMs, null, "also while it goes back");
+    }
     for (const event of [switched, { ...failed, code }]) report(event);
     const { liveAtMs, isTakenBack } = readDeploymentReport(statePath, 7);
     assert.deepEqual([liveAtMs, isTakenBack], [null, code !== "proxy_check_failed"]);
