@@ -17,8 +17,8 @@ export interface CatchUpOptions {
   readonly refs: readonly string[];
   readonly readRemoteHead: (ref: string) => Promise<RemoteHead>;
   readonly judgeHead: Resolver["judgeHead"];
-  /** With DEPLOY_IMAGES: asks the registries. */
-  readonly readNewImages?: (() => Promise<NewImages>) | null;
+  /** Asks the registries, with DEPLOY_IMAGES. */
+  readonly readNewImages: (() => Promise<NewImages>) | null;
   readonly request: Queue["request"];
   readonly log: Log;
   /** 0: the remote is asked only if a push gives a reason to. */
@@ -58,7 +58,7 @@ const busyMs = 1_000;
  */
 export function createCatchUp(options: CatchUpOptions): CatchUp {
   const { store, refs, readRemoteHead, judgeHead, request, log, intervalMs, askEveryMs, inTurn } = options;
-  const { readNewImages = null } = options;
+  const { readNewImages } = options;
   /** The branches to ask about. */
   const wanted = new Set<string>();
   let askedAtMs = Number.NEGATIVE_INFINITY;

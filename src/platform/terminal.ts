@@ -18,7 +18,6 @@ export function openTerminal(stream: NodeJS.WriteStream, env: NodeJS.ProcessEnv)
   const isInteractive = stream.isTTY === true && env.TERM !== "dumb";
   const hasColour = isInteractive && !env.NO_COLOR;
   return {
-    isInteractive,
     columns: isInteractive ? stream.columns || usualColumns : usualColumns,
     paint(colour: Colour, text: string): string {
       const [begin, end] = colours[colour];

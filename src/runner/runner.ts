@@ -54,15 +54,15 @@ export interface RunnerOptions {
   readonly deployTimeoutMs: number;
   /** A warning is logged after this much silence; 0: never. */
   readonly deploySilenceMs: number;
-  /** Decides what a deployment deploys. Without it, that is the commit that it was asked for. */
-  readonly resolve?: (deployment: Deployment, signal: AbortSignal) => Promise<Decision>;
+  /** Decides what a deployment deploys. */
+  readonly resolve: (deployment: Deployment, signal: AbortSignal) => Promise<Decision>;
   /** What its roll-out is told of images in registries; null: nothing. */
-  readonly imagesFor?: (deployment: Deployment) => string | null;
+  readonly imagesFor: (deployment: Deployment) => string | null;
   readonly log: Log;
   /** Called at each step that a script begins. */
   readonly onStep: (deployment: Deployment, name: string) => void;
   /** Called after each line that a script prints; the log has it. */
-  readonly onLine?: (deployment: Deployment) => void;
+  readonly onLine: (deployment: Deployment) => void;
 }
 
 /**
@@ -108,8 +108,7 @@ async function startRun(options: RunnerOptions, deployment: Deployment, signal: 
       return { kind: "wait", reason, rest: soon };
     }
     makeScriptState(options.script);
-    const asAsked: Decision = { kind: "deploy", commit: deployment.commit, isSigned: false };
-    const decision = (await options.resolve?.(deployment, signal)) ?? asAsked;
+    const decision = await options.resolve(deployment, signal);
     if (decision.kind !== "deploy") return decision;
     const secrets = await printSecrets(options.script, signal);
     if (secrets.kind !== "printed") return secrets;
@@ -151,7 +150,7 @@ function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
   const { statePath, script, log } = options;
   const { id } = deployment;
   const directory = runDirectory(statePath, id);
-  const images = options.imagesFor?.(deployment) ?? null;
+  const images = options.imagesFor(deployment);
   return {
     deployment,
     repoPath: script.repoPath,
@@ -164,7 +163,7 @@ function contextOf(options: RunnerOptions, deployment: Deployment): RunContext {
     timeoutMs: options.deployTimeoutMs,
     onLine(line) {
       log.info({ event: "deployment.output", deployment: id }, printable(line, longestLine));
-      options.onLine?.(deployment);
+      options.onLine(deployment);
     },
     onStep: (name) => options.onStep(deployment, printable(name)),
     silenceMs: options.deploySilenceMs,

@@ -39,7 +39,10 @@ export function createTestRunner(scope: Scope, options: Partial<RunnerOptions & 
     deployTimeoutMs: 60_000,
     deploySilenceMs: 0,
     log: pino({ base: null }, { write }),
+    resolve: async ({ commit }) => ({ kind: "deploy", commit, isSigned: false }),
+    imagesFor: () => null,
     onStep: (_deployment, name) => steps.push(name),
+    onLine: () => {},
     ...options,
   }));
   let last = 0;
