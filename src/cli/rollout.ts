@@ -105,8 +105,7 @@ function runRollout(
 /** Prints each as `name@digest`. */
 async function listNewImages(options: ProjectOptions, env: NodeJS.ProcessEnv): Promise<number> {
   const { engine, target } = await locateNamedProject(options, env);
-  const { signal } = new AbortController();
-  print(...(await findNewImages({ engine, target, env, signal, lockDescriptor: undefined })));
+  print(...(await findNewImages({ engine, target, env })));
   return 0;
 }
 
@@ -137,8 +136,7 @@ async function runPrune({ keep, json, ...named }: PruneOptions, env: NodeJS.Proc
   const { engine, target, lockPath, versionsPath } = await locateNamedProject(named, env);
   const lock = await lockRollout(lockPath, lockWaitS);
   try {
-    const { signal } = new AbortController();
-    const options = { env, signal, lockDescriptor: lock.descriptor, target };
+    const options = { env, lockDescriptor: lock.descriptor, target };
     const pruned = await pruneImages({ ...options, engine, versionsPath, keep });
     if (json) print(JSON.stringify(pruned));
     else {

@@ -7,7 +7,7 @@ import { serverCommands, serverServices } from "#config/server";
 import { loadConfig } from "#config/service";
 import { type Environment, readVariables, variables } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
-import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
+import { composeVersion, loadModel } from "#platform/compose";
 import {
   connectEngine,
   defaultDockerHost,
@@ -260,7 +260,7 @@ export async function probeCompose(
   const timeoutMs = 10_000;
   const target = { projectDirectory: repoPath, files: [] };
   const signal = AbortSignal.timeout(timeoutMs);
-  const options: ComposeOptions = { env, user, target, signal, lockDescriptor: undefined };
+  const options = { env, user, target, signal };
   const version = await composeVersion(options, timeoutMs);
   if (version === null) return { kind: "no-compose", version } as const;
   try {

@@ -11,9 +11,9 @@ export interface ComposeOptions {
   readonly env: NodeJS.ProcessEnv;
   /** The user to run compose as, whose plugins it may be; null or absent: the user of this process. */
   readonly user?: SystemUser | null;
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** A lock that the command holds too, so that the lock lasts until the command has ended. */
-  readonly lockDescriptor: number | undefined;
+  readonly lockDescriptor?: number;
 }
 
 /** What one compose command gets beside its arguments. */

@@ -1,4 +1,4 @@
-import type { ComposeOptions, ComposeTarget } from "#platform/compose";
+import type { ComposeTarget } from "#platform/compose";
 import type { Container } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
 import type { RolloutProject, RolloutService } from "./project.ts";
@@ -27,7 +27,7 @@ export interface RolloutRequest extends RolloutState {
 }
 
 /** What the steps of every roll-out work with, by compose or by Swarm. */
-export interface RolloutContext extends RolloutRequest, ComposeOptions {
+export interface RolloutContext extends RolloutRequest {
   readonly project: RolloutProject;
   /** Images and the version are named after it. */
   readonly commit: string;

@@ -141,9 +141,8 @@ export async function findStatePath(
   if (env.STATE_PATH && !env.SERVER_STATE_PATH) return env.STATE_PATH;
   const machine = await findServerState(engine);
   if (machine === null) return stateDirectoryOf(env);
-  const { signal } = new AbortController();
   // If compose cannot read the project, the roll-out reports that, with compose's message.
-  const model = await loadModel({ target, env, signal, lockDescriptor: undefined }).catch(() => null);
+  const model = await loadModel({ target, env }).catch(() => null);
   const project = model && projectOnServer(model);
   if (project === null) return stateDirectoryOf(env);
   const path = join(machine.projects, project);

@@ -40,7 +40,7 @@ export interface PruneRequest {
   /** Images in use that no container on this machine shows. */
   readonly inUse?: readonly Pick<VersionImage, "id" | "tag">[];
   /** Aborted to leave the build cache, which can take minutes. */
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface Pruned {
@@ -141,7 +141,7 @@ async function removeImage(engine: Engine, name: string): Promise<boolean> {
   }
 }
 
-async function pruneBuildCache(engine: Engine, signal: AbortSignal): Promise<number> {
+async function pruneBuildCache(engine: Engine, signal: AbortSignal | undefined): Promise<number> {
   const path = `/build/prune?${filteredBy({ until: [cacheAge] })}`;
   const answer = await engine.post(path, undefined, cachePruneMs, signal);
   return readJson<{ readonly SpaceReclaimed?: number }>(answer).SpaceReclaimed ?? 0;

@@ -184,8 +184,7 @@ export async function readServices(
       `Docker Compose is ${version} here; ${neededCompose} or newer is needed. Install a newer one: https://docs.docker.com/compose/install/`,
     );
   const target = { projectDirectory: root, files: composeFiles };
-  const { signal } = new AbortController();
-  const { services } = await loadModel({ env, target, signal, lockDescriptor: undefined });
+  const { services } = await loadModel({ env, target });
   if (!Object.hasOwn(services, "hotpush")) return services;
   throw new CommandError(
     "Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service and its proxy, if it has one, and run this again; to check the project as it is: hotpush doctor",

@@ -144,7 +144,7 @@ export async function holdDeployments(
 
 /** The person's shell may have values for variables of the server's `.env`; those of the file count. */
 function compose(
-  { server, env, signal = new AbortController().signal }: ServerContext,
+  { server, env, signal }: ServerContext,
   args: readonly string[],
   { variables, ...run }: ComposeRun & { readonly variables?: Readonly<Record<string, string>> },
 ): Promise<CommandEnding> {
@@ -152,7 +152,7 @@ function compose(
   const { path: projectDirectory, composeFile } = server.files;
   const files = [run.input === undefined ? composeFile : "-"];
   const target = { projectDirectory, projectName: serverComposeProject, files };
-  const options = { target, env: { ...env, ...own, ...variables }, signal, lockDescriptor: undefined };
+  const options = { target, env: { ...env, ...own, ...variables }, signal };
   return runCompose(options, [...composeCommand(target), ...args], run);
 }
 

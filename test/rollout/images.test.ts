@@ -109,7 +109,7 @@ test("a registry that does not answer within a minute is given up", async (t) =>
   const directory = temporaryDirectory(t);
   writeScript(join(directory, "docker"), "#!/bin/sh\nsleep 600\n");
   const env = { PATH: `${directory}:${process.env.PATH}` };
-  const options = { target: { projectDirectory: directory, files: [] }, env, lockDescriptor: undefined };
+  const options = { target: { projectDirectory: directory, files: [] }, env };
   const { signal } = new AbortController();
   const resolving = resolveDigests({ ...options, signal }, ["team/app:main"]);
   await assert.rejects(resolving, isProblem("image_pull_failed", /no answer within 60 s/));
