@@ -437,23 +437,28 @@ const longestWaitMs = 500;
  * Stops listening and gives open requests `lastAnswersMs` to be answered.
  *
  * When a listening socket is closed, the kernel resets the connections that it has taken and that nobody has accepted
- * yet, and git hosts do not retry. So it is closed at the end of a turn of the event loop that did little but accept.
+ * yet, and git hosts do not retry. A turn of the event loop accepts one at most. So the socket is closed at the end of a
+ * short turn that had none to accept, or after half a second without such a turn.
  */
 export async function closeServer(server: Server, lastAnswersMs: number): Promise<void> {
-  await quietTurn();
+  await quietTurn(server);
   const closed = new Promise((resolve) => server.close(resolve));
   await Promise.race([closed, pause(lastAnswersMs, null, { ref: false })]);
   server.closeAllConnections();
   await closed;
 }
 
-async function quietTurn(): Promise<void> {
+async function quietTurn(server: Server): Promise<void> {
   const startMs = performance.now();
+  let isQuiet = false;
+  server.on("connection", () => {
+    isQuiet = false;
+  });
   for (let turnMs = startMs; ; turnMs = performance.now()) {
     await new Promise(setImmediate);
     const nowMs = performance.now();
-    const isWholeTurn = turnMs !== startMs;
-    if ((isWholeTurn && nowMs - turnMs < quietTurnMs) || nowMs - startMs > longestWaitMs) return;
+    if ((isQuiet && nowMs - turnMs < quietTurnMs) || nowMs - startMs > longestWaitMs) return;
+    isQuiet = true;
   }
 }
 

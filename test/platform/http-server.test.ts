@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { createHttpServer, type HandleRequest } from "../../src/platform/http-server.ts";
+import { closeServer, createHttpServer, type HandleRequest } from "../../src/platform/http-server.ts";
 import { listenHere } from "../harness/listen.ts";
 import { exchange } from "../harness/raw-http.ts";
 
@@ -43,8 +43,24 @@ test("a flood of faults is logged in few lines", async (t) => {
   assert.equal(logged.length, 20);
 });
 
+test("a stop answers those whose connection the kernel has taken", async (t) => {
+  const { server, port } = await serve(t, async (_, response) => {
+    response.end("answered");
+  });
+  // All come at once, before the server accepts the first; and no turn is long, as busy as the machine may be.
+  let nowMs = 0;
+  t.mock.method(performance, "now", () => (nowMs += 0.01));
+  const replies = Array.from({ length: 10 }, () => exchange(port, get));
+  await closeServer(server, 5_000);
+  const bodies = (await Promise.allSettled(replies)).map((one) =>
+    one.status === "fulfilled" ? one.value.replies[0]?.body : one.reason.code,
+  );
+  assert.deepEqual(bodies, Array(10).fill("answered"));
+});
+
 async function serve(t: TestContext, handle: HandleRequest) {
   const logged: Record<string, unknown>[] = [];
   const log = pino({}, { write: (line: string) => logged.push(JSON.parse(line)) });
-  return { port: await listenHere(t, createHttpServer({}, log, handle)), logged };
+  const server = createHttpServer({}, log, handle);
+  return { server, port: await listenHere(t, server), logged };
 }
