@@ -38,7 +38,7 @@ export async function recoverService(on: ServiceRollout): Promise<Containers> {
   const { how } = service.replacement;
   if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
   const named = await namesReceiving(on);
-  const sorted = sortContainers(containers, named, service.replicas);
+  const sorted = sortContainers(containers, named);
   const { live, leftover } = await keepProved(on, sorted);
   // Stopped containers may be all there is: they are removed only when something can take their place.
   if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
@@ -49,15 +49,18 @@ export async function recoverService(on: ServiceRollout): Promise<Containers> {
 
 /**
  * Separates the containers that serve from the leftovers. Running containers that the live files name stay, unless
- * none of them is healthy and another one is. If the files name nothing that runs, the first serving ones stay: lower
- * numbers are older, and verified.
+ * none of them is healthy and another one is. If the files name nothing that runs, the first serving one stays, and those of
+ * the same version: lower numbers are older, and verified. Their number may differ from the compose file's, because its build may yet fail.
  */
-export function sortContainers(containers: Containers, named: readonly string[], replicas: number) {
+export function sortContainers(containers: Containers, named: readonly string[]) {
   const running = containers.filter(({ status }) => status === "running");
   const byName = named.flatMap((name) => running.filter((container) => container.name === name));
   const isBest = byName.some(isServing) || !running.some(isServing);
   const serving = running.filter(isServing);
-  const oldest = (serving.length > 0 ? serving : running).slice(0, replicas);
+  const [first, ...rest] = serving.length > 0 ? serving : running;
+  const isSame = ({ image, configHash }: Container) =>
+    image === first?.image && configHash === first.configHash;
+  const oldest = first ? [first, ...rest.filter(isSame)] : [];
   const live = byName.length > 0 && isBest ? byName : oldest;
   return { live, leftover: containers.filter((container) => !live.includes(container)) };
 }
