@@ -356,9 +356,12 @@ async function remove(
   );
 }
 
-/** A drained container has no requests left: it gets 10 s to exit. One that was not drained may be in the middle of its work. */
-function graceOf({ liveDirectory }: ServiceRollout): number {
-  return liveDirectory === null ? Number.POSITIVE_INFINITY : 10;
+/**
+ * A drained container has no requests left: it gets 10 s to exit. One that was not drained may be in the middle of its work. If the
+ * proxy does not say which live files it reads, that could be any.
+ */
+function graceOf({ liveDirectory, liveFilesRead, service }: ServiceRollout): number {
+  return liveDirectory !== null && liveFilesRead?.has(service.name) ? 10 : Number.POSITIVE_INFINITY;
 }
 
 /**
@@ -422,7 +425,10 @@ export async function undoImageNames(
   }
 }
 
-/** Never resolves (RFC 2606), so the proxy refuses new requests while the old container finishes its own. */
+/**
+ * Never resolves (RFC 2606), so the proxy refuses new requests while the old container finishes its own. On a server it sends
+ * them on to the service's name, until no container has that.
+ */
 const nobody = "nobody.invalid";
 
 /**
@@ -437,7 +443,7 @@ export async function removeService(on: ServiceRollout): Promise<ServiceOutcome>
   const liveDirectory = (await namesReceiving(on)).length > 0 ? on.liveDirectory : null;
   if (liveDirectory !== null) {
     const write = () => switchLiveFiles(liveDirectory.path, service.name, [nobody]);
-    await timed(on, "switch", write, "no replicas any more: the proxy refuses its requests from now on");
+    await timed(on, "switch", write, "no replicas any more: its live file names nobody");
   }
   const running = leaving.filter(({ status }) => status === "running");
   const drainedMs = await drainOld({ ...on, liveDirectory }, running);

@@ -1,6 +1,6 @@
 import "../harness/environment.ts";
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -8,7 +8,7 @@ import type { ComposeModel } from "../../src/platform/compose.ts";
 import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts";
 import { ProblemError } from "../../src/problems.ts";
 import type { RolloutRequest } from "../../src/rollout/context.ts";
-import { outcomeOf, type RolloutEvent } from "../../src/rollout/report.ts";
+import { outcomeOf, type RolloutEvent, type RolloutStep } from "../../src/rollout/report.ts";
 import { sortContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { rollOut } from "../../src/rollout/rollout.ts";
 import { lockRollout, type Version, writeVersions } from "../../src/rollout/state.ts";
@@ -143,7 +143,9 @@ test("the running containers that the live files name stay, else the oldest that
 test("a version that must go loses its requests before prune has ended, and prune is given up", async (t) => {
   for (const why of ["version_unwanted", "rollout_interrupted"] as const) {
     const stop = new AbortController();
-    const rolling = await rollingShop(t, { signal: stop.signal, withPrune: true });
+    const steps: RolloutStep[] = [];
+    const report = (event: RolloutEvent) => event.event === "step" && steps.push(event.step);
+    const rolling = await rollingShop(t, { signal: stop.signal, withPrune: true, report });
     const env = { ...rolling.request.env, HOTPUSH_ORDERS: rolling.directory, DEPLOY_ID: "7" };
     const post: Engine["post"] = async (path, _body, _patienceMs, signal) => {
       if (!path.startsWith("/build/prune")) return Buffer.from("{}");
@@ -156,6 +158,8 @@ test("a version that must go loses its requests before prune has ended, and prun
     const engine = { ...rolling.request.engine, post };
     await assert.rejects(rollOut({ ...rolling.request, env, engine }), isProblem(why));
     assert.deepEqual(rolling.containers(), ["shop-app-1"], why);
+    const switches = steps.filter((step) => step === "switch" || step === "roll back");
+    assert.deepEqual(switches, ["switch", "roll back"]);
   }
 });
 
@@ -187,6 +191,21 @@ test("a new service whose check fails stays, and those that were replaced beside
   await assert.rejects(rollOut(rolling.request), isProblem("proxy_check_failed"));
   assert.deepEqual([rolling.live("app"), rolling.live("api")], ["shop-app-1", "shop-api-1"]);
   assert.deepEqual(rolling.containers(), ["shop-app-1", "shop-api-1"]);
+});
+
+test("only a service that the proxy directs is killed 10 s after its drain: others may be at work", async (t) => {
+  for (const graceS of [10, 300]) {
+    const labels = { "hotpush.drain-timeout": "1s", "hotpush.guard": "0" };
+    const { request } = await rollingShop(t, {}, { app: { image: "shop-app", labels } });
+    if (graceS === 300) rmSync(join(String(request.env.HOTPUSH_LIVE_PATH), "admin.sock"));
+    const posted: string[] = [];
+    const post: Engine["post"] = async (path) => {
+      posted.push(path);
+      return Buffer.alloc(0);
+    };
+    await rollOut({ ...request, engine: { ...request.engine, post } });
+    assert.deepEqual(posted, [`/containers/shop-app-1/stop?t=${graceS}`]);
+  }
 });
 
 const changedApp: ComposeModel["services"] = { app: { image: "shop-app" } };
@@ -265,7 +284,7 @@ function inspected(name: string) {
     Name: `/${name}`,
     Image: isOld ? "sha256:old" : "sha256:new",
     RestartCount: 0,
-    Config: { Image: `shop-${service}`, Labels },
+    Config: { Image: `shop-${service}`, Labels, StopTimeout: 300 },
     State: { Status: "running", ExitCode: 0, Health: { Status: "healthy", Log: [] } },
   };
 }
