@@ -15,7 +15,7 @@ const noticedMs = 1_000;
  */
 export function chartOf(measurements: readonly PushMeasurement[]): string {
   const groups = [
-    ...Map.groupBy(summarize(measurements.filter(({ kind }) => kind !== "first")), titleOf),
+    ...Map.groupBy(summarize(measurements.filter(({ kind }) => kind !== "first push")), titleOf),
   ].toSorted(byKind);
   let top = headHeight;
   const parts = groups.flatMap(([title, rows]) => {

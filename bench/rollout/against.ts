@@ -69,7 +69,7 @@ async function measureWith(services: number, env: NodeJS.ProcessEnv): Promise<re
     const projects: (readonly [string, PushedProject])[] = [];
     for (const { name, start } of peers) projects.push([name, await start(scope, env, services)]);
     const all: PushMeasurement[] = [];
-    for (const [name, project] of projects) all.push(await measure(name, project, "first", "first"));
+    for (const [name, project] of projects) all.push(await measure(name, project, "first", "first push"));
     for (let round = 1; round <= rounds; round += 1)
       for (const [name, project] of projects) all.push(await measure(name, project, `v${round}`));
     if (services === 1) for (const [name, project] of projects) all.push(await measureCrash(name, project));
@@ -81,10 +81,10 @@ async function measure(
   peer: string,
   project: PushedProject,
   version: string,
-  kind: "first" | "good" = "good",
+  kind: "first push" | "good" = "good",
 ): Promise<PushMeasurement> {
   await project.commit(version, "graceful");
-  const loads = kind === "first" ? [] : await startLoads(project);
+  const loads = kind === "first push" ? [] : await startLoads(project);
   const startMs = Date.now();
   await project.send();
   const since = () => Date.now() - startMs;

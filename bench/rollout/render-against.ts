@@ -6,7 +6,7 @@ import { median } from "../statistics.ts";
 export interface PushMeasurement {
   readonly peer: string;
   readonly services: number;
-  readonly kind: "first" | "good" | "crashes";
+  readonly kind: "first push" | "good" | "crashes";
   readonly liveMs: number | null;
   readonly doneMs: number | null;
   readonly requests: number;
@@ -70,9 +70,9 @@ const text = `The same small project, or one with six such services, is deployed
 load of 21 clients for each service. A version is pushed to a real remote, and its delivery sent to each as a git host
 does. Hotpush runs \`examples/deploy.sh\`, with the guard and the count of requests that \`init\` sets up. Live means
 that all services answer with the new version through Caddy, asked every 20 ms; done, that the script has ended.
-Medians; the longest wait is that of any request to which the app answers at once. Before the first version nothing
-answers, so nobody asks for it but the poll. The version that crashes ends at its start: requests count for 30 s after
-its push. docker-rollout is version 0.13, with a time-out of 20 s. To repeat it alone:
+Medians; the longest wait is that of any request to which the app answers at once. The first push goes over
+what \`docker compose up\` has started, and nobody but the poll asks meanwhile. The version that crashes ends at its
+start: requests count for 30 s after its push. docker-rollout is version 0.13, with a time-out of 20 s. To repeat it alone:
 \`node bench/rollout/against.ts --docker-rollout <its script>\`.`;
 
 function rowOf(one: Summary): readonly string[] {
