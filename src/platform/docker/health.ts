@@ -8,7 +8,8 @@ import { type Engine, EngineRefusal } from "./engine.ts";
 /** `steady` has no health check; `ended` did so with exit code 0, and may. `fault` is the end of a sentence on the container. */
 export type Readiness = "healthy" | "steady" | "ended" | { readonly fault: string };
 
-const pollMs = 50;
+/** Each look costs the engine some milliseconds, while many containers start. */
+const pollMs = 200;
 
 /** A container without a health check counts as ready when it has run this long without a restart. */
 const steadyMs = 3_000;
@@ -31,7 +32,7 @@ export async function waitReady(
       const waitedMs = performance.now() - startedMs;
       const readiness = readinessOf(container, { waitedMs, timeoutMs, mayEnd, hasPassed });
       if (readiness) return readiness;
-      await sleep(pollMs, undefined, { signal });
+      await Promise.race([sleep(pollMs, undefined, { signal }), ...(hasPassed ? [] : [probing.passed])]);
     }
   } finally {
     probing.end();
@@ -83,10 +84,11 @@ export function isStillReady({ status, health, restartCount }: Container): boole
  * Runs the health check of a container again and again until it passes. Docker runs it in the container in the same way, but
  * not before its interval is over, which is 30 s by default.
  *
- * @returns `hasPassed`: whether the check has ended with exit code 0; `end` starts no other one
+ * @returns `hasPassed`: whether the check has ended with exit code 0; `passed` resolves then, and only then; `end` starts no other one
  */
 export function startProbing(engine: Engine, id: string) {
   const over = new AbortController();
+  const { promise: passed, resolve: pass } = Promise.withResolvers<void>();
   let hasPassed = false;
   const probe = async () => {
     const container = await inspectContainer(engine, id);
@@ -94,7 +96,7 @@ export function startProbing(engine: Engine, id: string) {
     while (container?.healthCommand && !over.signal.aborted) {
       const startedMs = performance.now();
       hasPassed = await passes(engine, container);
-      if (hasPassed) return;
+      if (hasPassed) return pass();
       const nowMs = performance.now();
       // A check gets a third of the time, because many containers may start at once, and less the longer an app takes.
       const pauseMs = Math.max(100, Math.min(2 * (nowMs - startedMs), 400), (nowMs - firstMs) / 5);
@@ -102,7 +104,7 @@ export function startProbing(engine: Engine, id: string) {
     }
   };
   probe().catch(() => {}); // The caller asks Docker as well, and sees why.
-  return { hasPassed: () => hasPassed, end: () => over.abort() };
+  return { hasPassed: () => hasPassed, passed, end: () => over.abort() };
 }
 
 /** Runs the health checks of those that Docker has not checked yet. @returns them all; those that pass are healthy */
