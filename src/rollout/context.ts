@@ -48,6 +48,8 @@ export interface Rollout extends RolloutContext {
   readonly own: string | null;
   /** Those to roll out. */
   readonly services: readonly RolloutService[];
+  /** Of the whole project, before the roll-out changes any. */
+  readonly containers: Containers;
   /** Of the project's services; compose is asked for them while images are built. */
   readonly configHashes: Promise<ReadonlyMap<string, string>>;
   /** Null if the project has no live files. */

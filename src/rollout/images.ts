@@ -260,8 +260,9 @@ export async function servingImages(on: Pick<Rollout, "engine" | "project" | "co
   const containers = (await listContainers(engine, project.name)).toSorted(
     (one, other) => Number(isServing(other)) - Number(isServing(one)) || other.number - one.number,
   );
-  for (const { service, image: imageId, imageName } of containers) {
-    const image = await inspectImage(engine, imageId);
+  const found = await Promise.all(containers.map((container) => inspectImage(engine, container.image)));
+  for (const [index, { service, imageName }] of containers.entries()) {
+    const image = found[index];
     if (!image || images[service]) continue;
     const byCommit = image.tags.filter(isNamedByCommit);
     const isOfCommit = (name: string) => splitReference(name).tag.startsWith(commit.slice(0, 12));

@@ -4,7 +4,7 @@ import { dirname, join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { serviceAlias } from "#config/server";
 import { formatDuration } from "#config/values";
-import { listContainers, namesOf } from "#platform/docker/containers";
+import { namesOf } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
 import type { SiteRequests } from "#site-requests";
 import type { Answered, Containers, Rollout, ServiceRollout } from "./context.ts";
@@ -12,7 +12,7 @@ import { note, timed } from "./report.ts";
 import { requireStillServing } from "./service-containers.ts";
 import { askCaddy } from "./switch-traffic.ts";
 
-type Counted = Pick<Rollout, "engine" | "project" | "liveDirectory" | "liveFilesRead" | "report">;
+type Counted = Pick<Rollout, "project" | "containers" | "liveDirectory" | "liveFilesRead" | "report">;
 type RequestCount = Rollout["requestCount"];
 
 /** The guard sees what went wrong this much later. */
@@ -44,7 +44,7 @@ export async function withRequestsCounted<Result>(
 
 /** @returns the count, null if Caddy does not log requests, and what ends and reports it; null without a proxy */
 async function startCounting(rollout: Counted) {
-  const { engine, project, liveDirectory: live, liveFilesRead, report } = rollout;
+  const { project, containers, liveDirectory: live, liveFilesRead, report } = rollout;
   if (live === null || liveFilesRead === null || liveFilesRead.size === 0) return null;
   // Under whatever path Caddy sees the live files.
   const isLogged = (await askCaddy(live, "/config/"))?.includes(`${requestsLog("/", live.project)}"`);
@@ -53,7 +53,7 @@ async function startCounting(rollout: Counted) {
     const missingLines = live.project === null ? countingLines("/run/live", null) : [];
     return { count: null, end: async () => report({ event: "requests", sites: null, missingLines }) };
   }
-  const running = new Set((await listContainers(engine, project.name)).map(({ name }) => name));
+  const running = new Set(containers.map(({ name }) => name));
   const tally = createTally((name) => name.startsWith(`${project.name}-`) && !running.has(name));
   const log = await followLog(
     requestsLog(live.project === null ? live.path : dirname(live.path), live.project),

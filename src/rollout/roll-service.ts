@@ -30,11 +30,12 @@ import {
  * removes all others of the service. Leaves alone services that compose recreates, services without replicas, and
  * one-shot services that succeeded.
  *
- * @returns the containers of the service that stay
+ * @param present all containers of the service
+ * @returns those that stay
  */
-export async function recoverService(on: ServiceRollout): Promise<Containers> {
+export async function recoverService(on: ServiceRollout, present: Containers): Promise<Containers> {
   const { service, liveDirectory } = on;
-  const containers = await withOwnHealth(on.engine, await containersOf(on));
+  const containers = await withOwnHealth(on.engine, present);
   const { how } = service.replacement;
   if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
   const named = await namesReceiving(on);
@@ -167,10 +168,11 @@ export async function updateWave(
   const recreations: (() => Promise<ServiceOutcome>)[] = [];
   const runs: ServiceRollout[] = [];
   const rolls: Replacement[] = [];
-  for (const service of wave) {
+  const images = await Promise.all(wave.map(({ image }) => inspectImage(rollout.engine, image)));
+  for (const [index, service] of wave.entries()) {
     const on = onService(rollout, service);
     on.signal.throwIfAborted();
-    const { action, old } = await planUpdate(on, running.get(service.name) ?? []);
+    const { action, old } = await planUpdate(on, running.get(service.name) ?? [], images[index]?.id ?? null);
     if (action.kind === "leave") outcomes.push(outcomeOf(service, "unchanged", { old, new: old }));
     if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action.reason));
     if (action.kind === "run") runs.push(on);
@@ -199,15 +201,17 @@ export async function updateWave(
 async function planUpdate(
   on: ServiceRollout,
   found: Containers,
+  imageId: string | null,
 ): Promise<{ action: Action; old: Containers }> {
-  const { service, engine } = on;
+  const { service } = on;
   const old = service.replacement.how === "run-once" ? await endEarlierRun(on) : found;
-  const imageId = (await inspectImage(engine, service.image))?.id ?? null;
   const configHash = (await on.configHashes).get(service.name);
   const action = planService(on, old, { imageId, configHash });
   if (action.kind !== "start") return { action, old };
   // None of its containers ran when the roll-out began. One that was crashing may have recovered during the build.
-  const recovered = (await recoverService(on)).filter(({ status }) => status === "running");
+  const recovered = (await recoverService(on, await containersOf(on))).filter(
+    ({ status }) => status === "running",
+  );
   const present = recovered.length > 0 ? recovered : await containersOf(on);
   const volume = anonymousVolume(service, present);
   if (volume !== null)

@@ -81,7 +81,7 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
   const { services, commit, project, report, version, withPrune, signal } = rollout;
   const names = services.map(({ name }) => name);
   report({ event: "started", project: project.name, commit, services: names });
-  await warnAboutOrphans(rollout);
+  warnAboutOrphans(rollout);
   const progress: Progress = { running: await recoverAll(rollout), outcomes: [], replacements: [] };
   const { outcomes, replacements } = progress;
   await recordFirstVersion(rollout);
@@ -124,15 +124,16 @@ async function readRollout(context: LockedContext): Promise<Omit<Rollout, "reque
   const { engine, target, env, names } = context;
   const read = async () => {
     const model = await loadModel(context);
+    const hashes = configHashes(context, model);
+    hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
     const containers = await listContainers(engine, model.name);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
     const around = await readProjectAround(engine, model);
     const liveDirectory = await findLiveDirectory(engine, model, env);
-    const hashes = configHashes(context, model);
-    hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
     const rollout = {
       ...context,
       ...around,
+      containers,
       liveDirectory,
       configHashes: hashes,
       liveFilesRead: liveDirectory && (await liveFilesRead(liveDirectory)),
@@ -152,20 +153,21 @@ async function readRollout(context: LockedContext): Promise<Omit<Rollout, "reque
  * Warns about containers whose service is no longer in the compose file. They are left alone: another compose file,
  * or a profile, may still have it.
  */
-async function warnAboutOrphans({ engine, project, own, report }: Rollout): Promise<void> {
+function warnAboutOrphans({ containers, project, own, report }: Rollout): void {
   const known = new Set([...project.services.map(({ name }) => name), own]);
-  const orphans = (await listContainers(engine, project.name)).filter(({ service }) => !known.has(service));
-  for (const [name, containers] of Map.groupBy(orphans, ({ service }) => service)) {
-    const names = containers.map((container) => container.name).join(" ");
+  const orphans = containers.filter(({ service }) => !known.has(service));
+  for (const [name, left] of Map.groupBy(orphans, ({ service }) => service)) {
+    const names = left.map((container) => container.name).join(" ");
     const text = `is not in the compose file, but has containers. If it is gone for good: docker rm --force ${names}`;
     note({ report, service: { name } }, text);
   }
 }
 
 async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
-  const recovering = rollout.services.map(
-    async (service) => [service.name, await recoverService(onService(rollout, service))] as const,
-  );
+  const recovering = rollout.services.map(async (service) => {
+    const present = rollout.containers.filter((container) => container.service === service.name);
+    return [service.name, await recoverService(onService(rollout, service), present)] as const;
+  });
   await Promise.allSettled(recovering); // The lock is not released while one is still at work.
   return new Map(await Promise.all(recovering));
 }

@@ -85,6 +85,7 @@ export function sampleRollout(directory: string, differences: Partial<Rollout> =
     ...sampleRequest(directory, differences),
     project: { name: "shop", services: [] },
     own: null,
+    containers: [],
     commit: "1".repeat(40),
     version: null,
     current: null,
