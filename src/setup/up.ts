@@ -48,7 +48,7 @@ type Facts = Readonly<Record<(typeof factNames)[number], string>>;
 
 const factNames = [
   ...(["system", "distribution", "codename", "user", "sudo", "freeKiB", "address"] as const),
-  ...(["architecture", "missing", "docker", "compose", "hotpush"] as const),
+  ...(["architecture", "missing", "docker", "compose", "hotpush", "digest"] as const),
 ] as const;
 
 /** What a step works with. */
@@ -162,6 +162,9 @@ function asRoot({ user }: Facts, argv: Argv): Argv {
 const neededPackages = ["ca-certificates", "git", "openssh-client", "libatomic1", "libstdc++6"];
 const neededDocker = "25";
 const neededMiB = 4 * 1024;
+const home = "/opt/hotpush";
+/** In it, the digest of the sources that an earlier run has sent. */
+const digestFile = "sources.sha256";
 
 /** One round trip. What it prints is the content of an env file. */
 const lookScript = `
@@ -182,6 +185,7 @@ echo "missing='$missing'"
 echo "docker='$($sudo docker version --format '{{.Server.Version}}' 2>/dev/null)'"
 echo "compose='$($sudo docker compose version --short 2>/dev/null)'"
 echo "hotpush='$($sudo hotpush --version 2>/dev/null)'"
+echo "digest='$($sudo cat ${home}/${digestFile} 2>/dev/null)'"
 `;
 
 /** @throws CommandError if the server cannot be used */
@@ -289,7 +293,6 @@ function isOffered(policy: string | null, name: string, needed: string): boolean
   return version !== undefined && compareVersions(version, needed) >= 0;
 }
 
-const home = "/opt/hotpush";
 const fresh = "/opt/hotpush.new";
 
 /**
@@ -300,7 +303,9 @@ async function installHotpush(context: Context): Promise<void> {
   const { facts, plan, env } = context;
   const { hotpush } = facts;
   const order = hotpush === "" ? -1 : compareVersions(hotpush, readVersion());
-  if (order === 0) return;
+  const digest = sourcesDigest();
+  // Without a digest, a person has installed it there.
+  if (order === 0 && ["", digest].includes(facts.digest)) return;
   if (order > 0)
     throw new CommandError(
       `${plan.server} has Hotpush ${hotpush}, and this is ${readVersion()}. Update the one here first.`,
@@ -311,18 +316,20 @@ async function installHotpush(context: Context): Promise<void> {
   // On macOS, tar would add files of its own.
   const pack: Argv = ["env", "COPYFILE_DISABLE=1", "tar", "-cf", "-", "-C", ownRoot, ...names];
   await run(context, ["tar", "-xf", "-", "-C", fresh], { input: pack });
-  const label = `${sourcesLabel}=${sourcesDigest()}`;
+  const label = `${sourcesLabel}=${digest}`;
   const image = await findOwnImage(env);
   if (image?.isOfTheseSources && image.architecture === facts.architecture)
     await run(context, ["docker", "load", "--quiet"], { input: ["docker", "save", ownImage] });
   else await run(context, ["docker", "build", "--tag", ownImage, "--label", label, fresh]);
   const take =
-    'id=$(docker create "$1"); docker cp -q "$id:/usr/local/lib/hotpush/node_modules" "$2/"; mkdir -p "$2/node_modules/.bin"; docker cp -q "$id:/usr/local/bin/node" "$2/node_modules/.bin/node"; docker rm "$id" >/dev/null';
-  await run(context, ["sh", "-ec", take, "sh", ownImage, fresh]);
+    'id=$(docker create "$1"); docker cp -q "$id:/usr/local/lib/hotpush/node_modules" "$2/"; mkdir -p "$2/node_modules/.bin"; docker cp -q "$id:/usr/local/bin/node" "$2/node_modules/.bin/node"; docker rm "$id" >/dev/null; echo "$3" >"$2/$4"';
+  await run(context, ["sh", "-ec", take, "sh", ownImage, fresh, digest, digestFile]);
+  const upgrade = '[ ! -e /etc/hotpush/compose.yaml ] || "$1/bin/hotpush" upgrade --yes';
+  // Before it takes its place: from then on this step is done.
+  if (hotpush !== "") await run(context, ["sh", "-ec", upgrade, "sh", fresh]);
   const put =
     'rm -rf "$1.old"; [ ! -e "$1" ] || mv "$1" "$1.old"; mv "$2" "$1"; ln -sfn "$1/bin/hotpush" /usr/local/bin/hotpush';
   await run(context, ["sh", "-ec", put, "sh", home, fresh]);
-  if (hotpush !== "") await run(context, ["hotpush", "upgrade", "--yes"]);
 }
 
 function checkoutOf(name: string): string {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -74,8 +74,13 @@ test("from nothing to a pushed-to project with one command, and again", {
 
   const connected = () => [host.api.hooks.map(({ url }) => url), host.api.keys.map((key) => key.isReadOnly)];
   assert.deepEqual(connected(), [[`http://${name}/webhook`], [true]]);
+  // As if other sources of this version had been sent before.
+  const digest = server.file("/opt/hotpush/sources.sha256");
+  const sent = readFileSync(digest, "utf8");
+  writeFileSync(digest, "that of other sources\n");
   const again = await laptop.hotpush(args);
   assert.equal(again.code, 0, again.output);
+  assert.equal(readFileSync(digest, "utf8"), sent);
   assert.deepEqual(connected(), [[`http://${name}/webhook`], [true]]);
   assert.equal(await versionAt(server), "2");
   assert.deepEqual(host.api.faults, []);

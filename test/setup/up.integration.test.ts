@@ -22,6 +22,7 @@ const good = {
   docker: "26.1.5",
   compose: "2.26.1",
   hotpush: readVersion(),
+  digest: sourcesDigest(),
 };
 const remote = "git@git.example.org:octo/shop.git";
 
@@ -128,6 +129,13 @@ test("an image of this Docker for another processor stays here, and is built the
   const { output } = await up();
   const seen = commands().map((line) => /^(?:tar|docker (?:load|build))/.exec(line)?.[0]);
   assert.deepEqual(seen.filter(Boolean), ["tar", "docker build"], output);
+});
+
+test("other sources of the same version upgrade the server, and then take their place", async (t) => {
+  const { up, commands } = await start(t, { digest: "that of other sources" });
+  const { output } = await up();
+  const seen = commands().map((line) => /^(?:tar|docker build)|upgrade|ln -sfn/.exec(line)?.[0]);
+  assert.deepEqual(seen.filter(Boolean), ["tar", "docker build", "upgrade", "ln -sfn"], output);
 });
 
 /** What Debian 12 offers. */
