@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
-import type { ServerContext } from "#calls/context";
-import { openSocket } from "#calls/server";
+import type { ServiceContext } from "#calls/context";
+import { openSocket } from "#calls/sockets";
 import type { ProjectFiles } from "#config/project-files";
 import { liveMount, operatorSocketPath, serverFilesAt } from "#config/server";
 import type { ServiceSettings } from "#config/service";
@@ -102,7 +102,7 @@ export async function startRun(options: RunOptions) {
     notifications.wake();
     const keeping = isSplit && serverPath !== null ? await keepServer(serverPath) : null;
     const taking = takePushes(shared, projects, isSplit);
-    const sources: ServerContext = {
+    const sources: ServiceContext = {
       ...shared,
       projects,
       turns,

@@ -5,7 +5,7 @@ import type { ProjectRegistry, Shared } from "#projects/project";
 import type { Taking } from "#projects/take-pushes";
 
 /** What the handlers of calls need of the service. */
-export interface ServerContext extends Pick<Shared, "service" | "store" | "events" | "log"> {
+export interface ServiceContext extends Pick<Shared, "service" | "store" | "events" | "log"> {
   /** What is wrong with the service, or null. */
   readonly findFault: () => string | null;
   /** What is wrong with the server; nothing without one. */

@@ -22,7 +22,7 @@ import { sendTestMessages } from "#notifications/targets";
 import type { Store } from "#platform/sqlite";
 import type { Project } from "#projects/project";
 import { logBytes, logPath, readLog } from "#runner/log-file";
-import type { Caller, ServerContext, Stream } from "./context.ts";
+import type { Caller, ServiceContext, Stream } from "./context.ts";
 import { metricsText } from "./metrics.ts";
 import type * as shapes from "./shapes.ts";
 import { deploymentJson, instant, pauseJson, stepJson, withInstants } from "./shapes.ts";
@@ -39,7 +39,7 @@ interface Whose {
 type Reply<Name extends CallName> = (typeof calls)[Name]["gives"] extends string ? Stream : GivenBy<Name>;
 type Handlers = {
   readonly [Name in CallName]: (
-    server: ServerContext,
+    run: ServiceContext,
     asked: TakenBy<Name>,
     caller: Caller,
   ) => Reply<Name> | Promise<Reply<Name>>;
@@ -50,15 +50,15 @@ const usualEntries = 50;
 
 /** What `run` does for each call of table.ts. Its right was checked, and what it takes was read by the row. */
 export const handlers: Handlers = {
-  projects: (server) => ({ projects: listProjects(server) }),
+  projects: (run) => ({ projects: listProjects(run) }),
 
-  async status(server, asked) {
-    const found = await findProject(server, asked);
-    return found === null ? wholeStatus(server) : projectStatus(server, found);
+  async status(run, asked) {
+    const found = await findProject(run, asked);
+    return found === null ? wholeStatus(run) : projectStatus(run, found);
   },
 
-  async history(server, { limit = usualLimit, before, state, ...whose }) {
-    const { store } = (await findProject(server, whose)) ?? server;
+  async history(run, { limit = usualLimit, before, state, ...whose }) {
+    const { store } = (await findProject(run, whose)) ?? run;
     const listed = listDeployments(store, { limit: limit + 1, before, ...(state && { state }) });
     const deployments = listed.slice(0, limit).map(deploymentJson);
     return { deployments, next: listed.length > limit ? (deployments.at(-1)?.id ?? null) : null };
@@ -183,11 +183,11 @@ export const handlers: Handlers = {
     return await openServiceLog(project, asked, log);
   }),
 
-  metrics: (server) => ({
+  metrics: (run) => ({
     kind: "stream",
     type: "text/plain; version=0.0.4; charset=utf-8",
     write(response) {
-      response.end(metricsText(server));
+      response.end(metricsText(run));
     },
   }),
 
@@ -293,16 +293,16 @@ function badgeCounts(project: Project): RequestCounts {
 
 /** Finds the project that a call is about, for a handler. */
 function inProject<Asked extends Whose, Given>(
-  handle: (project: Project, asked: Asked, caller: Caller, server: ServerContext) => Given | Promise<Given>,
+  handle: (project: Project, asked: Asked, caller: Caller, run: ServiceContext) => Given | Promise<Given>,
 ) {
-  return async (server: ServerContext, asked: Asked, caller: Caller): Promise<Given> => {
+  return async (run: ServiceContext, asked: Asked, caller: Caller): Promise<Given> => {
     const advice = "Which project? Run this in its checkout, or add --project <name>.";
-    const found = await findProject(server, asked);
+    const found = await findProject(run, asked);
     return await handle(
-      found ?? refuse("input_invalid", `${advice} ${knownProjects(server)}`),
+      found ?? refuse("input_invalid", `${advice} ${knownProjects(run)}`),
       asked,
       caller,
-      server,
+      run,
     );
   };
 }
@@ -315,26 +315,26 @@ function inProject<Asked extends Whose, Given>(
  * @returns null if it is about none of them alone
  * @throws ProblemError if there is none
  */
-async function findProject(server: ServerContext, whose: Whose): Promise<Project | null> {
-  return await lookUp(server, whose).catch(() => {
-    server.projects.refresh();
-    return lookUp(server, whose);
+async function findProject(run: ServiceContext, whose: Whose): Promise<Project | null> {
+  return await lookUp(run, whose).catch(() => {
+    run.projects.refresh();
+    return lookUp(run, whose);
   });
 }
 
-async function lookUp(server: ServerContext, whose: Whose): Promise<Project | null> {
+async function lookUp(run: ServiceContext, whose: Whose): Promise<Project | null> {
   const { id = "latest", within } = whose;
   const named = whose.project === "_" ? undefined : whose.project;
-  const deployment = id === "latest" ? null : findDeployment(server.store, id);
+  const deployment = id === "latest" ? null : findDeployment(run.store, id);
   if (deployment !== null && named !== undefined && named !== deployment.project)
     refuse("not_found", `Deployment ${id} is one of the project ${deployment.project}, not of ${named}.`);
-  const name = deployment?.project ?? named ?? (await usualProject(server, within));
+  const name = deployment?.project ?? named ?? (await usualProject(run, within));
   if (name === null) return id === "latest" ? null : noDeployment(id);
-  const found = server.projects.find(name);
+  const found = run.projects.find(name);
   if (found !== null) return found;
-  const fault = server.projects.faults().get(name);
+  const fault = run.projects.faults().get(name);
   const absent = fault ? `Project ${name} has faulty settings: ${fault}` : `There is no project ${name}.`;
-  return refuse("not_found", `${absent} ${knownProjects(server)}`);
+  return refuse("not_found", `${absent} ${knownProjects(run)}`);
 }
 
 function noDeployment(id: number | "latest"): never {
@@ -346,13 +346,13 @@ function noDeployment(id: number | "latest"): never {
   );
 }
 
-function knownProjects(server: ServerContext): string {
-  const names = projectNames(server);
+function knownProjects(run: ServiceContext): string {
+  const names = projectNames(run);
   return names.length === 0 ? "There are no projects yet." : `The projects are: ${names.join(", ")}.`;
 }
 
 /** All but those that were removed while the service runs. */
-function projectNames({ projects }: ServerContext): readonly string[] {
+function projectNames({ projects }: ServiceContext): readonly string[] {
   const served = projects.list().filter(({ isServed }) => isServed);
   return [...new Set([...served.map(({ name }) => name), ...projects.faults().keys()])].sort();
 }
@@ -361,10 +361,10 @@ function projectNames({ projects }: ServerContext): readonly string[] {
  * The only project, else the one whose checkout is one of the directories in `within`, the innermost first. They are compared
  * by device and inode: a path may lead elsewhere in a container, and through links.
  */
-async function usualProject(server: ServerContext, within: string | undefined): Promise<string | null> {
-  const [first = null, ...others] = projectNames(server);
+async function usualProject(run: ServiceContext, within: string | undefined): Promise<string | null> {
+  const [first = null, ...others] = projectNames(run);
   if (others.length === 0 || within === undefined) return others.length === 0 ? first : null;
-  const checkouts = server.projects.list().map(async ({ name, settings }) => {
+  const checkouts = run.projects.list().map(async ({ name, settings }) => {
     const stats = await stat(settings.repoPath, { bigint: true }).catch(() => null);
     return [stats && `${stats.dev}.${stats.ino}`, name] as const;
   });
@@ -398,14 +398,14 @@ function ofDeployment<Asked extends Whose & { readonly id: number | "latest" }, 
     path: string,
     project: Project,
     asked: Asked,
-    server: ServerContext,
+    run: ServiceContext,
   ) => Given | Promise<Given>,
 ) {
-  return inProject((project, asked: Asked, _caller, server) => {
+  return inProject((project, asked: Asked, _caller, run) => {
     const { store, statePath } = project;
     const found = asked.id === "latest" ? findLatest(store) : findDeployment(store, asked.id);
     if (found === null) return noDeployment(asked.id);
-    return handle(found, logPath(statePath, found.id), project, asked, server);
+    return handle(found, logPath(statePath, found.id), project, asked, run);
   });
 }
 

@@ -1,5 +1,5 @@
 import { listTotals } from "#deployments/store";
-import type { ServerContext } from "./context.ts";
+import type { ServiceContext } from "./context.ts";
 import type { ProjectJson } from "./shapes.ts";
 import { listProjects } from "./status.ts";
 
@@ -10,7 +10,7 @@ interface Family {
   /** For each project; null: not known. */
   readonly of?: ((project: ProjectJson) => number | null) | undefined;
   /** For the service. */
-  readonly value?: ((server: ServerContext) => number) | undefined;
+  readonly value?: ((run: ServiceContext) => number) | undefined;
 }
 
 const counter = (help: string): Family => ({ type: "counter", help });
@@ -51,13 +51,13 @@ const zeros = [
  * What Prometheus scrapes, in its text format. The labels are bounded: projects, results and codes of problems, never the
  * number of a deployment. https://prometheus.io/docs/instrumenting/exposition_formats/
  */
-export function metricsText(server: ServerContext): string {
-  const projects = listProjects(server);
+export function metricsText(run: ServiceContext): string {
+  const projects = listProjects(run);
   const totals = [
-    ...server.projects
+    ...run.projects
       .list()
       .flatMap(({ name: project }) => zeros.map(([name, labels]) => ({ project, name, labels, value: 0 }))),
-    ...listTotals(server.store),
+    ...listTotals(run.store),
   ].map(({ project, name, labels, value }) => {
     const all = [`cicd_pipeline_name="${project}"`, labels].filter(Boolean).join();
     return { name, sample: `${name}{${all}}`, value };
@@ -70,7 +70,7 @@ export function metricsText(server: ServerContext): string {
     );
     for (const project of of ? projects : [])
       samples.set(`${name}{cicd_pipeline_name="${project.name}"}`, of?.(project) ?? Number.NaN);
-    if (value) samples.set(name, value(server));
+    if (value) samples.set(name, value(run));
     const lines = [...samples].filter(([, known]) => !Number.isNaN(known)).map((sample) => sample.join(" "));
     return [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines].join("\n");
   });

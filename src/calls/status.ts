@@ -11,7 +11,7 @@ import { findPause, listSteps, type SecretUse } from "#deployments/store";
 import type { Store } from "#platform/sqlite";
 import type { Project } from "#projects/project";
 import { readVersion } from "#version";
-import type { ServerContext } from "./context.ts";
+import type { ServiceContext } from "./context.ts";
 import {
   deploymentJson,
   holdJson,
@@ -27,19 +27,19 @@ import {
 import { webAddress } from "./web-address.ts";
 
 /** What runs and waits of all projects, and how the service is. */
-export function wholeStatus(server: ServerContext): WholeStatusJson {
-  const { store } = server;
+export function wholeStatus(run: ServiceContext): WholeStatusJson {
+  const { store } = run;
   const running = listRunning(store).map((deployment) => runningJson(store, deployment));
-  return { ...commonStatus(server, store), running, projects: listProjects(server) };
+  return { ...commonStatus(run, store), running, projects: listProjects(run) };
 }
 
 /** The same of one project. */
-export function projectStatus(server: ServerContext, project: Project): StatusJson {
+export function projectStatus(run: ServiceContext, project: Project): StatusJson {
   const { name, store, refs, catchUp, settings } = project;
   const running = findRunning(store);
   const { lookedAtMs, intervalMs, failure } = catchUp.report();
   return {
-    ...commonStatus(server, store),
+    ...commonStatus(run, store),
     project: name,
     repoPath: settings.repoPath,
     branches: branchesOf(refs),
@@ -47,28 +47,28 @@ export function projectStatus(server: ServerContext, project: Project): StatusJs
     catchUp: { intervalMs, lookedAt: instantOrNull(lookedAtMs), failure },
     secrets: judgeSecrets(project.secretUses(), Date.now()),
     paused: pauseJson(findPause(store)),
-    fault: server.projects.faults().get(name) ?? null,
+    fault: run.projects.faults().get(name) ?? null,
   };
 }
 
-function commonStatus(server: ServerContext, store: Store) {
-  const { startedAtMs, turns, taking, isSplit } = server;
-  const address = server.address();
+function commonStatus(run: ServiceContext, store: Store) {
+  const { startedAtMs, turns, taking, isSplit } = run;
+  const address = run.address();
   const { reachedAtMs, failure } = taking.report();
   const isReached = !isSplit || (reachedAtMs !== null && failure === null);
   const unreached = "No pushes come: front does not call, or its spool cannot be read.";
   // A restart helps against less than that, so Docker asks the call `health`.
-  const detail = server.findFault() ?? (isReached ? null : unreached);
+  const detail = run.findFault() ?? (isReached ? null : unreached);
   return {
     version: readVersion(),
     startedAt: instant(startedAtMs),
-    statePath: server.service.statePath,
+    statePath: run.service.statePath,
     address: address?.address ?? null,
     port: address?.port ?? null,
     waiting: listWaiting(store).map(deploymentJson),
     last: listLastOfBranches(store).map(deploymentJson),
     health: { isHealthy: detail === null, detail },
-    serverFaults: server.findServerFaults(),
+    serverFaults: run.findServerFaults(),
     hold: holdJson(turns.holds()),
     inbox: isSplit ? { reachedAt: instantOrNull(reachedAtMs), failure } : null,
   };
@@ -80,7 +80,7 @@ function runningJson(store: Store, deployment: Deployment): NonNullable<StatusJs
 }
 
 /** All projects by name, also those whose settings were never good; one that was removed only as long as it is deployed. */
-export function listProjects({ projects }: ServerContext): readonly ProjectJson[] {
+export function listProjects({ projects }: ServiceContext): readonly ProjectJson[] {
   const faults = projects.faults();
   const served = projects
     .list()

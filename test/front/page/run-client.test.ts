@@ -11,7 +11,7 @@ import { until } from "../../harness/until.ts";
 const visit = { credential: "hps_x", address: "192.0.2.1", agent: "" };
 /** The streams that all visitors may have open at `run`. */
 const mostStreams = 432;
-/** What `run` accepts at its socket for the page (src/calls/server.ts). */
+/** What `run` accepts at its socket for the page (src/calls/sockets.ts). */
 const mostConnections = 512;
 const look = { method: "GET", path: "/projects" } as const;
 

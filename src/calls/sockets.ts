@@ -13,7 +13,7 @@ import {
 } from "#platform/http-server";
 import { printable } from "#platform/terminal";
 import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
-import type { Caller, ServerContext, Stream } from "./context.ts";
+import type { Caller, ServiceContext, Stream } from "./context.ts";
 import type { Call, FoundCall } from "./table.ts";
 
 /** A person has a terminal or two; more at once is a mistake, and must not cost the service its descriptors. */
@@ -31,7 +31,7 @@ const idleSocketMs = 30_000;
  * @returns null if it could not be made: then the service runs without it
  */
 export async function openSocket(
-  context: ServerContext,
+  context: ServiceContext,
   door: "operator" | "front",
   path: string,
 ): Promise<UnixSocket | null> {
@@ -76,7 +76,7 @@ function loadCalls() {
  * the credential of a visitor. The right comes first: nothing of the request is read for somebody without it.
  */
 async function answerRequest(
-  context: ServerContext,
+  context: ServiceContext,
   door: "operator" | "front",
   request: IncomingMessage,
   response: ServerResponse,
@@ -98,7 +98,7 @@ async function answerRequest(
     if (body === null) throw new ProblemError(tooLarge);
     const note = (reply: object, status: number) =>
       door === "front" && noteInAudit(context, caller, found, query, reply, status);
-    const handle = handlers[found.name] as (server: ServerContext, asked: object, caller: Caller) => object;
+    const handle = handlers[found.name] as (run: ServiceContext, asked: object, caller: Caller) => object;
     const answering = (async () => handle(context, readAsked(found, query, body), caller))();
     const reply = await answering.catch((error: unknown) => {
       if (error instanceof ProblemError) note({}, problems[refusalOf(error).code].status);
@@ -162,7 +162,7 @@ function operator(request: IncomingMessage): Caller {
 }
 
 /** The name for the record is that of the credential, with what proves it; the rest is as the page reports it. */
-function visitor(request: IncomingMessage, { store }: ServerContext, credential: string): Caller {
+function visitor(request: IncomingMessage, { store }: ServiceContext, credential: string): Caller {
   const known = credential === "" ? null : findVisitor(store, credential, Date.now());
   return {
     visitor: known,
@@ -191,7 +191,7 @@ function refusalOf({ problem: { code, detail } }: ProblemError): Problem<HttpPro
 
 /** What visitors do, not what they see. The audit log must not keep anybody from acting: the health check reports a full disk. */
 function noteInAudit(
-  { store, log }: ServerContext,
+  { store, log }: ServiceContext,
   caller: Caller,
   { name: action, row, parameters }: FoundCall,
   query: URLSearchParams,
@@ -217,7 +217,7 @@ function noteInAudit(
 const recheckMs = 5_000;
 
 /** A stream goes on for hours: it ends when the session that it was opened with is revoked. */
-function endWhenRevoked(response: ServerResponse, { store }: ServerContext, credential: string): void {
+function endWhenRevoked(response: ServerResponse, { store }: ServiceContext, credential: string): void {
   const timer = setInterval(() => {
     try {
       if (!response.destroyed && findVisitor(store, credential, Date.now()) !== null) return;
