@@ -44,7 +44,11 @@ export function readForeignFile(
   path: string,
   { mostBytes, isCut = false, followsLinks = true, namedBy }: ReadOptions,
 ): Buffer {
-  using found = find(path, namedBy === undefined ? [] : [namedBy], true, followsLinks);
+  using found = find(path, {
+    namers: namedBy === undefined ? [] : [namedBy],
+    followsForeign: true,
+    followsLast: followsLinks,
+  });
   if (found.stats.isDirectory()) throw refusal("EISDIR", path, "is a directory");
   if (!found.stats.isFile()) throw refusal("EINVAL", path, "is no plain file");
   if (found.stats.size > mostBytes && !isCut) throw refusal("EFBIG", path, `is over ${mostBytes} bytes`);
@@ -85,7 +89,7 @@ export function removeForeignFile(path: string): void {
 /** The status of what is in such a directory, or null. No link of another user is followed. @throws as above */
 export function statForeignFile(path: string): Stats | null {
   try {
-    using found = find(path, [], false);
+    using found = find(path, { followsForeign: false });
     return found.stats;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
@@ -117,13 +121,13 @@ export function controllerOf(path: string): Stats | null {
     if (stats.uid !== 0) controller = stats;
   };
   // If it throws, who has been met so far decides what can come there.
-  attempt(() => find(path, [], true, true, note)[Symbol.dispose](), null);
+  attempt(() => find(path, { followsForeign: true, onVisit: note })[Symbol.dispose](), null);
   return controller;
 }
 
 /** Does `work` with a path of the directory that leads to the same one, whatever is renamed meanwhile. */
 function withForeignDirectory<Result>(path: string, work: (shortPath: string) => Result): Result {
-  using found = find(path, [], false);
+  using found = find(path, { followsForeign: false });
   if (!found.stats.isDirectory()) throw refusal("ENOTDIR", path, "is no directory");
   return work(at(found));
 }
@@ -134,13 +138,21 @@ function at({ fd }: Found): string {
   return `/proc/self/fd/${fd}`;
 }
 
+interface FindOptions {
+  /** Users who chose the path: only what they all can reach is found. */
+  readonly namers?: readonly number[];
+  /** Whether root follows links of other users, to what those can reach. */
+  readonly followsForeign: boolean;
+  /** Whether `path` itself may be a link. Default: yes. */
+  readonly followsLast?: boolean;
+  /** Gets each file, directory and link on the way. */
+  readonly onVisit?: (stats: Stats) => void;
+}
+
 /** Finds what is at `path`, one name after the other, so that nothing on the way can be exchanged unseen. */
 function find(
   path: string,
-  namers: readonly number[],
-  followsForeign: boolean,
-  followsLast = true,
-  onVisit: (stats: Stats) => void = () => {},
+  { namers = [], followsForeign, followsLast = true, onVisit = () => {} }: FindOptions,
 ): Found {
   const isRoot = process.getuid?.() === 0;
   const owners = new Set(namers);
