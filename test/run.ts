@@ -27,7 +27,7 @@ interface FileResult {
   readonly failed: number;
   readonly skipped: number;
   readonly durationMs: number;
-  /** Failed requests must not happen even once; what reached a time-out would only take as long again. */
+  /** Nothing may be lost even once; what reached a time-out would only take as long again. */
   readonly mayTryAgain: boolean;
 }
 
@@ -144,8 +144,8 @@ async function runFile(file: string, signal: AbortSignal): Promise<FileResult> {
   tests.on("test:fail", (data) => {
     failures.write({ type: "test:fail", data });
     const error: Error & { failureType?: string } = data.details.error;
-    const hasLostRequests = /requests? failed/.test(String(error.cause ?? error));
-    if (hasLostRequests || error.failureType === "testTimeoutFailure") mayTryAgain = false;
+    const hasLost = /(?:requests?|pushes) (?:failed|were lost)/.test(String(error.cause ?? error));
+    if (hasLost || error.failureType === "testTimeoutFailure") mayTryAgain = false;
   });
   tests.on("test:summary", (summary) => {
     if (summary.file !== undefined) counts = countsOf(summary);

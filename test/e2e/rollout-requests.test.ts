@@ -6,7 +6,14 @@ import { after, before, test } from "node:test";
 import type { GuardOrder } from "../../src/deployments/deployment.ts";
 import { giveGuardOrder, removeGuardOrder } from "../../src/projects/project.ts";
 import { readDeploymentReport } from "../../src/rollout/report.ts";
-import { type Answer, fastMixture, type LoadResult, startLoad, underLoad } from "../lab/load.ts";
+import {
+  type Answer,
+  assertNoneFailed,
+  fastMixture,
+  type LoadResult,
+  startLoad,
+  underLoad,
+} from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import {
   type Behaviour,
@@ -109,7 +116,7 @@ onEngine("the requests of a roll-out, and the guard of a new version", (env) => 
     const { code, output, load } = await rollOut({ slowMs: 1_000 }, "12s");
     assert.equal(code, 1, output);
     assert.match(failureIn(output), /19 of 20 answers came within .+ before within \d+ ms/);
-    assert.deepEqual(load.failures, []);
+    assertNoneFailed([load]);
     assert.equal(await readLive(project), old);
   });
 

@@ -198,7 +198,7 @@ onEngine(
         names.push(readFileSync(blog.liveFile, "utf8"));
         await blog.compose("down", "--timeout", "1");
       });
-      assert.deepEqual(lost, []);
+      assert.deepEqual(lost.slice(0, 3), [], `${lost.length} requests failed`);
       assert.equal(new Set(names).size, 3);
     });
 

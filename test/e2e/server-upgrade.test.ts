@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { readDeployments, recordedDeliveryCount } from "../harness/records.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
-import { startLoad, startPushes } from "../lab/load.ts";
+import { assertNoneFailed, startLoad, startPushes } from "../lab/load.ts";
 import { onOwnEngine } from "../lab/on-engine.ts";
 import { removeImage, untilPrinted } from "../lab/project.ts";
 import { makeServer, type ServedProject, type Server } from "../lab/server.ts";
@@ -48,16 +48,18 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     const soFar = load.answers.length;
     await until("answers after it", () => load.answers.length > soFar + 60);
     const results = await pushes.stop();
-    const { answers, failures } = await load.stop();
+    const answered = await load.stop();
     assert.equal(code, 0, output);
     assert.match(output, /Replaced front\.\nReplaced run\.\nThis server runs hotpush:\d/);
-    assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${answers.length} requests failed`);
+    assertNoneFailed([answered]);
     const refused = results.filter(({ status }) => status !== 202);
-    assert.deepEqual(refused.slice(0, 3), []);
+    assert.deepEqual(refused.slice(0, 3), [], `${refused.length} of ${results.length} pushes failed`);
     await until("run has all pushes", () => recordedDeliveryCount(server.state.run) === results.length);
     const slowestMs = Math.max(...results.map(({ tookMs }) => tookMs));
     assert.ok(slowestMs < hostPatienceMs, `a push waited ${slowestMs} ms`);
-    t.diagnostic(`${results.length} pushes, the slowest took ${slowestMs} ms; ${answers.length} requests`);
+    t.diagnostic(
+      `${results.length} pushes, the slowest took ${slowestMs} ms; ${answered.answers.length} requests`,
+    );
     assert.match(
       (await containers()).join("\n"),
       /-caddy-1 .+\n.+-front-1 hotpush:\d.+\n.+-run-1 hotpush:\d/,

@@ -53,7 +53,7 @@ test("a full disk refuses pushes, loses none, and recovers when there is space a
   const last = Math.max(...accepted.values());
   assert.equal((await service.log.waitForEnding(last)).event, "deployment.succeeded");
   assert.equal(new Set(linesOf(begun)).size, linesOf(begun).length, "a script ran twice");
-  assert.deepEqual(findLost(service.statePath, accepted), []);
+  assert.deepEqual(findLost(service.statePath, accepted), [], "accepted pushes were lost");
   assert.equal(service.child.exitCode, null, "the process is still the one that was started");
 });
 

@@ -35,7 +35,7 @@ test(
         { statePath, fault: `fsync,fdatasync:error=EIO:when=${call}`, tally },
         (accepted) => {
           const lost = cutPower(disk, (path) => findLost(join(path, `state-${call}`), accepted));
-          assert.deepEqual(lost, [], `accepted pushes lost when sync ${call} failed`);
+          assert.deepEqual(lost, [], `accepted pushes were lost when sync ${call} failed`);
         },
       );
     }
@@ -52,7 +52,11 @@ test(
     for (const call of triedCalls(writeCalls)) {
       const statePath = join(temporaryDirectory(t), "state");
       await runWithFault(t, { statePath, fault: `pwrite64:error=ENOSPC:when=${call}`, tally }, (accepted) => {
-        assert.deepEqual(findLost(statePath, accepted), [], `accepted pushes lost when write ${call} failed`);
+        assert.deepEqual(
+          findLost(statePath, accepted),
+          [],
+          `accepted pushes were lost when write ${call} failed`,
+        );
       });
     }
     t.diagnostic(JSON.stringify(tally));

@@ -75,7 +75,7 @@ for (const [what, roles] of [
       if (role === "run" && kill % 3 === 0) for (const path of checkouts.values()) await killScript(path);
       running.set(role, await start(role));
       if (role !== "front") beginLife(site, `${kill + 1}`);
-      assert.deepEqual(unseen.findLost(), [], "accepted pushes that are on no disk");
+      assert.deepEqual(unseen.findLost(), [], "accepted pushes were lost");
       assert.deepEqual(
         scriptLines(site, "overlaps"),
         [],
@@ -95,8 +95,8 @@ for (const [what, roles] of [
     await until("everything accepted is recorded", () => unseen.countInSpool() === 0, patienceMs);
     await until("everything recorded has ended", () => unfinished(site) === 0, patienceMs);
 
-    assert.deepEqual(unseen.findLost(), [], "accepted pushes that are on no disk");
-    assert.equal(unseen.size(), 0, "accepted pushes that are not recorded");
+    assert.deepEqual(unseen.findLost(), [], "accepted pushes were lost");
+    assert.equal(unseen.size(), 0, "accepted pushes were lost before they were recorded");
     assert.deepEqual(load.contradictions, [], "deliveries that were answered with two ids");
     assert.deepEqual(
       scriptLines(site, "overlaps"),

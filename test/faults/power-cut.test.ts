@@ -59,7 +59,7 @@ for (const roles of [["all"], ["front", "run"]] as const)
       `${cuts} cuts, ${countPromised()} pushes accepted, ${removed} had left the spool, ${losing.length} cuts lost any`,
     );
     assert.notEqual(removed, 0);
-    assert.deepEqual(losing, []);
+    assert.deepEqual(losing, [], "accepted pushes were lost");
   });
 
 /** @param promised with the ids in their answers; 0: there was none. @returns also how many had left the spool */

@@ -127,10 +127,15 @@ export async function underLoad(origin: string, work: () => Promise<void>): Prom
 /** Does `work` under each load, and ends them. @returns the answers of each; a failed request is an error */
 export async function during(loads: readonly Load[], work: () => Promise<void>) {
   const results = await measured(loads, work);
+  assertNoneFailed(results);
+  return results;
+}
+
+/** A test that fails by this is not tried again (test/run.ts). */
+export function assertNoneFailed(results: readonly LoadResult[]): void {
   const failures = results.flatMap((result) => result.failures);
   const count = results.reduce((sum, { answers }) => sum + answers.length, 0);
   assert.deepEqual(failures.slice(0, 3), [], `${failures.length} of ${count} requests failed`);
-  return results;
 }
 
 /** The same where requests may fail. Each load has so many answers before the work, and after it. */

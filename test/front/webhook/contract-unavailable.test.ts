@@ -57,5 +57,9 @@ test("no accepted push is lost when the service stops under load", async (t) => 
     [],
   );
   const stored = [...load.stored].map((digest) => [digest, 0] as const);
-  assert.deepEqual(findLost(service.statePath, [...load.accepted, ...stored]), []);
+  assert.deepEqual(
+    findLost(service.statePath, [...load.accepted, ...stored]),
+    [],
+    "accepted pushes were lost",
+  );
 });
