@@ -93,7 +93,7 @@ async function openEngine(): Promise<() => Promise<void>> {
   };
 }
 
-/** The files in turn beside the others; those that must be alone after all. */
+/** The files in turn beside the others, whose lane then helps with the others; those that must be alone after all. */
 async function runLanes(
   files: readonly string[],
   suite: Suite,
@@ -104,16 +104,21 @@ async function runLanes(
   const alone = files.filter(isOf(suite.alone));
   const inTurn = files.filter((file) => !alone.includes(file) && isOf(suite.inTurn)(file));
   const others = files.filter((file) => !alone.includes(file) && !inTurn.includes(file));
-  const lanes = [runFiles(others, suite.filesAtATime, signal), runFiles(inTurn, 1, signal)];
+  const inTurnAndHelp = async () => [
+    ...(await runFiles(inTurn, 1, signal)),
+    ...(await runFiles(suite.inTurn ? others : [], 1, signal)),
+  ];
+  const lanes = [runFiles(others, suite.filesAtATime, signal), inTurnAndHelp()];
   return [...(await Promise.all(lanes)).flat(), ...(await runFiles(alone, 1, signal))];
 }
 
+/** @param waiting gets empty; several calls may take from one list */
 async function runFiles(
-  files: readonly string[],
+  waiting: string[],
   filesAtATime: number,
   signal: AbortSignal,
 ): Promise<readonly FileResult[]> {
-  const [waiting, results]: [string[], FileResult[]] = [[...files], []];
+  const results: FileResult[] = [];
   const worker = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
       const result = await runFile(file, signal);

@@ -36,7 +36,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     // They mostly wait, for health checks and requests that end.
     filesAtATime: 3,
     first:
-      "swarm-nodes clean-server rollout-swarm. e2e/story rollout-migration rollout-recreate-failures rollout-services rollout-failures",
+      "clean-server e2e/up. rollout-swarm. rollout-services swarm-nodes e2e/rollout.test rollout-failures rollout-requests e2e/images e2e/story rollout-recreate-failures",
     // An engine has only one server.
     inTurn: "e2e/server advice converge",
     // They kill the engine, or measure how long an app is away.
