@@ -222,36 +222,34 @@ const mostLooks = 64;
 /**
  * Closes a connection for each new one when `server` comes near its limit; else anybody who keeps enough of them open locks
  * out every delivery. Of those without news for longest, the first without a request is closed, else the first whose body has
- * not come whole. A request that has come whole is never cut.
+ * not come whole, or whose answers nobody reads. A request that has come whole is not cut before its answer.
  *
  * @returns the latest response of each connection, whose request's head has arrived whole; earlier ones are answered before it
  */
 function limitConnections(server: Server): WeakMap<Socket, ServerResponse<IncomingMessage>> {
   const latest = new WeakMap<Socket, ServerResponse<IncomingMessage>>();
-  const most = server.maxConnections - Math.max(leastFree, Math.floor(server.maxConnections * freeShare));
+  /** Those without news for longest first. */
   const open = new Set<Socket>();
-  /** Those that wait for the other side, the longest first. */
-  const waiting = new Map<Socket, "request" | "body">();
+  const moveToEnd = (socket: Socket) => open.delete(socket) && open.add(socket);
+  const isIdle = (socket: Socket) => latest.get(socket)?.writableFinished ?? true;
+  const isHeldUp = (socket: Socket) =>
+    closingSockets.has(socket) || socket.writableLength > 0 || !latest.get(socket)?.req.complete;
   server.on("connection", (socket: Socket) => {
     open.add(socket);
-    waiting.set(socket, "request");
-    socket.once("close", () => {
-      open.delete(socket);
-      waiting.delete(socket);
-    });
+    socket.once("close", () => open.delete(socket));
+    const { maxConnections } = server;
+    const most = maxConnections - Math.max(leastFree, Math.floor(maxConnections * freeShare));
     if (open.size <= most) return;
-    const oldest = [...waiting.keys().take(mostLooks)];
-    (oldest.find((one) => waiting.get(one) === "request") ?? oldest[0])?.destroy();
+    // Not the newer half: the new one has no request yet either.
+    const oldest = [...open.values().take(Math.min(mostLooks, most / 2))];
+    (oldest.find(isIdle) ?? oldest.find(isHeldUp))?.destroy();
+    // What works on an answer, maybe for hours, must not hide the others.
+    for (const one of oldest) if (!isIdle(one) && !isHeldUp(one)) moveToEnd(one);
   });
-  server.prependListener("request", (request: IncomingMessage, response: ServerResponse) => {
-    const { socket } = request;
+  server.prependListener("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
     latest.set(socket, response);
-    waiting.delete(socket);
-    waiting.set(socket, "body");
-    request.once("close", () => waiting.get(socket) === "body" && waiting.delete(socket));
-    response.once("close", () => {
-      if (!socket.destroyed && latest.get(socket) === response) waiting.set(socket, "request");
-    });
+    moveToEnd(socket);
+    response.once("close", () => latest.get(socket) === response && moveToEnd(socket));
   });
   return latest;
 }

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { closeServer, createHttpServer, type HandleRequest } from "../../src/platform/http-server.ts";
+import {
+  closeServer,
+  createHttpServer,
+  createPublicServer,
+  type HandleRequest,
+} from "../../src/platform/http-server.ts";
 import { listenHere } from "../harness/listen.ts";
 import { exchange } from "../harness/raw-http.ts";
 
@@ -56,6 +63,25 @@ test("a stop answers those whose connection the kernel has taken", async (t) => 
     one.status === "fulfilled" ? one.value.replies[0]?.body : one.reason.code,
   );
   assert.deepEqual(bodies, Array(10).fill("answered"));
+});
+
+test("connections whose answers nobody reads lock nobody out", async (t) => {
+  const large = Buffer.alloc(16 * 1024 ** 2);
+  const server = createPublicServer({}, pino({ enabled: false }), async (request, response) => {
+    for await (const _ of request);
+    response.end(request.method === "POST" ? large : "");
+  });
+  server.maxConnections = 32;
+  const port = await listenHere(t, server);
+  const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n1";
+  for (let count = 0; count < 64; count += 1) {
+    const socket = connect({ port, host: "127.0.0.1" });
+    socket.on("error", () => {}).write(post);
+    await Promise.race([once(socket, "data"), once(socket, "close")]);
+    socket.pause();
+  }
+  const { replies } = await exchange(port, get);
+  assert.equal(replies[0]?.status, 200);
 });
 
 async function serve(t: TestContext, handle: HandleRequest) {
