@@ -240,6 +240,8 @@ export function createQueue(options: QueueOptions): Queue {
     const told = recorded?.ending ?? ending;
     logState(log, recorded?.ended ?? deployment, told.state, told);
     onChange(id, false);
+    // What is left of the run tells the next service how it ended.
+    if (recorded === null && stopping.aborted) return;
     tidy(id);
     await persist(() => pruneHistory(store));
   }

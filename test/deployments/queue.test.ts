@@ -41,6 +41,19 @@ test("a running deployment is cancelled even if the disk fails", async (t) => {
   await untilState("cancelled");
 });
 
+test("of a run whose ending the disk does not take before the stop, all is left to the next service", async (t) => {
+  const { queue, start, run, end, store, tidied } = await startOne(t);
+  start({ kind: "started", run });
+  const fail = () => {
+    throw new Error("database or disk is full");
+  };
+  const { mock } = t.mock.method(store, "transaction", fail);
+  end(endingWith("failed"));
+  await until("the disk has refused it", () => mock.callCount() > 0);
+  await queue.stop(0);
+  assert.deepEqual(tidied, []);
+});
+
 // Other instances
 
 for (const state of ["running", "interrupted"] as const)
@@ -220,6 +233,8 @@ async function startOne(t: TestContext, store = temporaryStore(t)) {
   let reported = noReport;
   const orders: GuardOrder[] = [];
   const changes: number[] = [];
+  const tidied: number[] = [];
+  const tidy = (id: number) => void tidied.push(id);
   const start: Runner["start"] = async ({ id }, given) => {
     signal = given;
     return id === 1 ? await started.promise : refused;
@@ -229,7 +244,7 @@ async function startOne(t: TestContext, store = temporaryStore(t)) {
     order: (_: number, order: GuardOrder) => void orders.push(order),
     tidy: () => {},
   };
-  const queue = queueOf(t, store, { start }, { exchange, onChange: (id) => void changes.push(id) });
+  const queue = queueOf(t, store, { start, tidy }, { exchange, onChange: (id) => void changes.push(id) });
   const push = pushOf();
   record(store, push);
   queue.wake();
@@ -243,6 +258,7 @@ async function startOne(t: TestContext, store = temporaryStore(t)) {
     run,
     orders,
     changes,
+    tidied,
     untilState,
     start: started.resolve,
     end: ended.resolve,
