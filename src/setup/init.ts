@@ -28,7 +28,7 @@ import {
   readRemoteBranch,
   readServices,
 } from "./project.ts";
-import { findRemovedProject } from "./remove.ts";
+import { listRemovedProjects } from "./remove.ts";
 import {
   askPublishedPorts,
   type GivenPlace,
@@ -108,9 +108,11 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
 
   const projects = listServerProjects(place);
   const present = projects.find((one) => one.env.REPO_PATH === root);
-  const removed = present ? null : findRemovedProject(place, root);
+  const allRemoved = listRemovedProjects(place);
+  const removed = (!present && allRemoved.find((one) => one.env.REPO_PATH === root)) || null;
   const known = (present ?? removed)?.env ?? {};
-  const others = projects.filter((one) => one !== present);
+  // The history of a removed one stays under its name.
+  const others = [...allRemoved, ...projects].filter((one) => one.env.REPO_PATH !== root);
   const name = chooseProjectName({
     path: remote?.path ?? root,
     given: given.project ?? null,

@@ -173,8 +173,7 @@ function isRunning(project: ProjectJson | null): boolean {
   return project?.last?.state === "running";
 }
 
-/** The project of the checkout `root` if the server had it before, or null. */
-export function findRemovedProject(server: Server, root: string): ServerProject | null {
-  const removed = { ...server, files: removedFiles(server.files) };
-  return listServerProjects(removed).find(({ env }) => env.REPO_PATH === root) ?? null;
+/** The projects that the server had before. */
+export function listRemovedProjects(server: Server): readonly ServerProject[] {
+  return listServerProjects({ ...server, files: removedFiles(server.files) });
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { openTestTerminal, runCli } from "../harness/hotpush.ts";
@@ -150,6 +150,24 @@ for (const [what, reason, change] of refusals)
     assert.deepEqual([code, reason.test(stderr.replace(/\s+/g, " "))], [1, true], stderr);
     assert.equal(status(), before);
   });
+
+test("a removed project's name, and so its history, and its secret are only for its checkout", async (t) => {
+  const secret = "5".repeat(64);
+  for (const [checkout, name] of [
+    ["/srv/other", "octo-shop"],
+    [null, "shop"],
+  ] as const) {
+    const { repository, env, init } = makeProject(t);
+    const at = (file: string) => join(env.SERVER_PATH, file);
+    mkdirSync(at("removed/projects"), { recursive: true });
+    const settings = `REPO_PATH=${checkout ?? repository.directory}\nWEBHOOK_SECRET=${secret}\n`;
+    writeFileSync(at("removed/projects/shop.env"), settings);
+    await init(...url);
+    assert.deepEqual(readdirSync(at("projects")), [`${name}.env`]);
+    const hasSecret = readFileSync(at(`projects/${name}.env`), "utf8").includes(secret);
+    assert.equal(hasSecret, checkout === null);
+  }
+});
 
 test("init needs an address, a checkout, and values that it knows", async (t) => {
   const { init } = makeProject(t);

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { writePlanned } from "../../src/setup/planned-file.ts";
-import { findRemovedProject, planEnv } from "../../src/setup/remove.ts";
-import { findServer, type Server } from "../../src/setup/server.ts";
-import { makeServer } from "../harness/machine.ts";
+import { planEnv } from "../../src/setup/remove.ts";
 import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 
 test("the other lines of .env stay, and so do its mode and further compose files", (t) => {
@@ -27,16 +25,6 @@ test("compose finds its usual files without COMPOSE_FILE, an override of the pro
   writeFileSync(at(".env"), `TITLE=The shop\nCOMPOSE_FILE=${files}\n`);
   writePlanned(planEnv(root));
   assert.equal(readFileSync(at(".env"), "utf8"), "TITLE=The shop\n");
-});
-
-test("only the checkout of a removed project gets its secret again", (t) => {
-  const { path, env } = makeServer(t);
-  mkdirSync(join(path, "removed/projects"), { recursive: true });
-  writeFileSync(join(path, "removed/projects/shop.env"), "REPO_PATH=/srv/shop\nWEBHOOK_SECRET=the old one\n");
-  const server = findServer(env) as Server;
-  const found = findRemovedProject(server, "/srv/shop");
-  assert.deepEqual([found?.name, found?.env.WEBHOOK_SECRET], ["shop", "the old one"]);
-  assert.equal(findRemovedProject(server, "/srv/other"), null);
 });
 
 function makeCheckout(scope: Scope, files: Readonly<Record<string, string>>) {
