@@ -42,6 +42,8 @@ pull() {
     # Hotpush has fetched the head of the branch, and decided on exactly this commit.
     tip=$commit
     git update-ref "refs/remotes/$remote/$branch" "$tip"
+    # It leaves git's housekeeping to this script, which does it in the foreground: see below.
+    git -c gc.autoDetach=false gc --auto --quiet || true
   else
     # A host may report a push before all of its servers have it, and networks fail: retry for a while.
     for pause in ${DEPLOY_RETRY_PAUSES:-1 2 3 3} none; do

@@ -63,14 +63,22 @@ test("a commit that the remote does not have yet is waited for", async (t) => {
   assert.equal(example.read("page.txt"), "second\n");
 });
 
-test("Hotpush's commit is deployed without a fetch, though the branch has moved on", async (t) => {
+test("Hotpush's commit is deployed without a fetch, though the branch has moved on, and packed", async (t) => {
   const example = makeRecorded(t);
+  for (const [name, count] of [
+    ["fetch.unpackLimit", "1"],
+    ["gc.autoPackLimit", "1"],
+  ] as const)
+    git(example.repoPath, "config", name, count);
+  const fetch = ["-c", "gc.auto=0", "fetch", "--quiet", "--no-write-fetch-head", "--refmap=", "origin"];
   const verified = example.push({ "page.txt": "verified\n" });
+  git(example.repoPath, ...fetch, "main");
   example.push({ "page.txt": "not verified\n" });
-  git(example.repoPath, "fetch", "--quiet", "--no-write-fetch-head", "--refmap=", "origin", "main");
+  git(example.repoPath, ...fetch, "main");
   await example.deployed([main, verified], { DEPLOY_ID: "7" });
   assert.equal(fetchesOf(example).length, 0);
   assert.deepEqual([example.read("page.txt"), example.head()], ["verified\n", verified]);
+  assert.match(git(example.repoPath, "count-objects", "-v"), /^packs: 1$/m);
 });
 
 test("a commit that a force push replaced fails, says so, and changes nothing", async (t) => {
