@@ -65,7 +65,7 @@ function printPlan(server: Server, { project, moved, removed, changed }: Planned
   ];
   print(`Project   ${name}, in ${env.REPO_PATH}`, `Server    ${server.files.path}`, "", ...lines, "");
   say(
-    `- ${name} gets no more pushes, and Caddy no longer serves it. The moved files have its webhook secret and the secrets of deploy.sh: they are kept in ${removedFiles(server.files).path}.`,
+    `- ${name} gets no more pushes, what waits is cancelled, and Caddy no longer serves it. The moved files have its webhook secret and the secrets of deploy.sh: they are kept in ${removedFiles(server.files).path}.`,
     "  ",
   );
   print("- The checkout, deploy.sh, containers, volumes, images and the history stay.", "");

@@ -96,8 +96,8 @@ const networkWithinMs = 5_000;
 const pollMs = 200;
 
 /**
- * Takes a project off the server: it gets no more pushes, and its site, its network and its live files are removed. The files with
- * its secrets are kept aside. If this fails or is interrupted, it can be repeated: the site goes last.
+ * Takes a project off the server: it gets no more pushes, what waits is cancelled, and its site, its network and its live files
+ * are removed. The files with its secrets are kept aside. If this fails or is interrupted, it can be repeated: the site goes last.
  *
  * @param onWaiting a deployment that has begun in this moment is waited for
  * @returns whether the network is there still, because containers are on it
@@ -120,6 +120,8 @@ export async function removeProject(
     if (isFirst) onWaiting();
     await sleep(pollMs);
   }
+  // If `run` is not there, or does not know the project any more, it stays.
+  await cancelWaiting(server, name).catch(() => {});
   removed.forEach(removeForeignFile);
   if (changed !== null) writePlanned(changed);
   keepAside(server, secrets);
@@ -140,6 +142,11 @@ export async function removeProject(
     { withinMs: networkWithinMs, pauseMs: pollMs },
   );
   return { isNetworkLeft: present !== null };
+}
+
+async function cancelWaiting({ state }: Server, name: string): Promise<void> {
+  const { waiting } = await callRun(state.run, "status", { project: name });
+  for (const { id } of waiting) await callRun(state.run, "cancel", { id });
 }
 
 /** A file that is not there was never there, or is kept already. */

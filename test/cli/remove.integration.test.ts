@@ -49,6 +49,15 @@ test("a project whose deployment runs is not removed", async (t) => {
   writeFileSync(join(checkout, "go"), "");
 });
 
+test("what waits of a project that is removed is cancelled", async (t) => {
+  const { server, checkout, remove, service } = await startPart(t, "true");
+  assert.equal((await runCli(["pause"], { cwd: checkout, env: server.env })).code, 0);
+  await pushTo(service, "shop");
+  await until("it is recorded", () => readDeployments(server.runStatePath)[0]?.state === "queued");
+  assert.equal((await remove("--yes")).code, 0);
+  assert.equal(readDeployments(server.runStatePath)[0]?.state, "cancelled");
+});
+
 /** A server with one project, whose service is one process that also receives. */
 async function startPart(scope: Scope, script: string) {
   const server = makeServer(scope);
