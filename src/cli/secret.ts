@@ -78,7 +78,7 @@ function rotateSecret(options: SecretOptions, env: NodeJS.ProcessEnv): number {
     ...(isReadAgain ? [] : ["  docker compose up -d hotpush, or systemctl restart hotpush (docs/swarm.md)"]),
     ...(options.stdin
       ? []
-      : ["Then, at the git host, set the secret of the webhook (GitLab: Signing token) to:", `  ${shown}`]),
+      : ["Then set the Secret (GitLab: Signing token) of the git host's webhook to:", `  ${shown}`]),
     "Then push. When hotpush status says that the previous one is safe to drop:",
     `  hotpush secret drop-previous${option}`,
   );
