@@ -33,7 +33,7 @@ export const dockerChecks: readonly Check[] = [
     about: "project",
     claim: "docker compose is new enough, and can read its file",
     fix: "names the page with the steps that install it, or shows the error of compose",
-    async probe({ compose, repoPath }) {
+    async probe({ compose }) {
       const answer = await compose();
       if (answer.kind === "no-file") return noFile;
       const { version } = answer;
@@ -43,8 +43,7 @@ export const dockerChecks: readonly Check[] = [
         );
       if (answer.kind === "swarm") return ok("a stack of a Swarm");
       if (answer.kind === "model") return ok(Object.keys(answer.model.services).join(", "));
-      const command = `docker compose --project-directory ${quote(repoPath)} config --quiet`;
-      return problem(`docker compose cannot read the project: ${answer.lines.join(" ")}`, command);
+      return problem(`docker compose cannot read the project: ${answer.lines.join(" ")}`);
     },
   },
   {

@@ -146,7 +146,9 @@ export function makeDoctorContext(
 ) {
   const { env } = settings;
   const project = reading?.name ?? null;
-  const value = <Name extends keyof typeof variables>(name: Name) => lenient(env, name);
+  const values = readVariables(variables, env, []);
+  const value = <Name extends keyof typeof variables>(name: Name) =>
+    values[name] ?? readVariables(variables, { ...env, [name]: "" }, [])[name];
   const repoPath = value("REPO_PATH");
   const statePath = value("STATE_PATH");
   const { secret, faults, warnings } = readConfig(env, reading);
@@ -204,13 +206,6 @@ function readConfig(env: Environment, reading: ProjectReading | null): ReadConfi
     if (!(error instanceof ProblemError)) throw error;
     return { secret: null, faults: error.problem.detail.split("\n"), warnings: [] };
   }
-}
-
-/** The value of a variable, or its default if the value cannot be used. */
-function lenient<Name extends keyof typeof variables>(env: Environment, name: Name) {
-  const table = { [name]: variables[name] } as Pick<typeof variables, Name>;
-  const { [name]: value } = readVariables(table, env, []);
-  return value ?? readVariables(table, { ...env, [name]: "" }, [])[name];
 }
 
 function once<Value>(probe: () => Promise<Value>): () => Promise<Value> {

@@ -4,12 +4,11 @@ import { newSecretCommand } from "#config/secret";
 import { serverCommands, stateDirectoryOf } from "#config/server";
 import { formatSize } from "#config/values";
 import { isInContainer } from "#platform/docker/engine";
-import { isAllowed, kindOf, nearestExisting, ownUid, statOf } from "#platform/files";
+import { isAllowed, nearestExisting, ownUid, statOf } from "#platform/files";
 import { quote } from "#platform/ssh";
 import type { Server } from "#setup/server";
 import {
   type Check,
-  type DoctorContext,
   type Finding,
   type Fix,
   ok,
@@ -43,9 +42,15 @@ export const configurationChecks: readonly Check[] = [
     claim: "only those who need the secrets can read their files",
     fix: "takes the rights away from other users. The file of a project may have mode 0640: `hotpush front` reads it by its group",
     probe(context) {
-      const { project, projectsPath, statePath, settings } = context;
+      const { project, projectsPath, statePath, settings, repoPath } = context;
       const isService = project === null && projectsPath !== null;
-      const files = isService ? scriptSecrets(context.value("SECRETS_PATH") ?? "") : settingsFiles(context);
+      const secretsPath = context.value("SECRETS_PATH") ?? "";
+      // In a container the service does not read `.env`, but the repository still has it.
+      const ofSettings = [settings.file, join(repoPath, ".env")]
+        .filter((path) => existsSync(path))
+        .slice(0, 1);
+      const secrets = isService ? globSync("*.env", { cwd: secretsPath }) : [];
+      const files = isService ? secrets.map((name) => join(secretsPath, name)) : ofSettings;
       if (files.length === 0) return skip("there is no file with secrets");
       const [forbidden, mode] = project === null ? [0o077, "600"] : [0o037, "640"];
       // `hotpush front` owns its spool.
@@ -70,16 +75,6 @@ function fixOfSetting(text: string, { env, set }: Settings): Fix | undefined {
   if (!/^WEBHOOK_SECRET(?:_FILE:| is (?:empty|still)| has )/.test(text)) return undefined;
   if (!env.WEBHOOK_SECRET_FILE) return set("WEBHOOK_SECRET", `"$(${newSecretCommand})"`);
   return `(umask 077; ${newSecretCommand} > ${quote(env.WEBHOOK_SECRET_FILE)})`;
-}
-
-function scriptSecrets(directory: string): readonly string[] {
-  if (kindOf(directory) !== "directory") return [];
-  return globSync("*.env", { cwd: directory }).map((name) => join(directory, name));
-}
-
-/** The file with the settings. In a container the service does not read `.env`, but the repository still has it. */
-function settingsFiles({ settings: { file }, repoPath }: DoctorContext): readonly string[] {
-  return [file, join(repoPath, ".env")].filter((path) => existsSync(path)).slice(0, 1);
 }
 
 export const diskChecks: readonly Check[] = [
