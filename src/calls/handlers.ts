@@ -123,8 +123,8 @@ export const handlers: Handlers = {
     }
     const running = findRunning(store);
     const liveAtMs = (running?.trigger !== "rollback" && running?.liveAtMs) || 0;
-    const isRecorded = newest === undefined || Date.parse(newest.finishedAt) >= liveAtMs;
-    const version = isMeant && !isRecorded ? newest : previousVersion(versions, commit);
+    const isUnrecorded = newest !== undefined && Date.parse(newest.finishedAt) < liveAtMs;
+    const version = isMeant && isUnrecorded ? newest : previousVersion(versions, commit);
     if (!version) return refuse("not_possible", noGoodVersion(versions, commit));
     // BRANCH may name a branch that was never deployed.
     const ref = findLastGood(store, refs)?.ref ?? String(refs[0]);
