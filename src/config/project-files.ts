@@ -191,7 +191,7 @@ function readScriptSecrets(text: string, faults: string[]) {
     if (!value.startsWith("!") || !isCommand) continue;
     delete scriptSecrets[name];
     const argv = splitCommand(value.slice(1));
-    if (typeof argv === "string") faults.push(`The command of ${name} in the secrets file ${argv}.`);
+    if ("flaw" in argv) faults.push(`The command of ${name} in the secrets file ${argv.flaw}.`);
     else secretCommands[name] = argv;
   }
   return { scriptSecrets, secretCommands };
@@ -200,13 +200,14 @@ function readScriptSecrets(text: string, faults: string[]) {
 /**
  * Splits a command at blanks. What is between two quotes of a kind is taken as it is, blanks included; nothing else has a meaning.
  *
- * @returns the end of a sentence, if it is no command
+ * @returns `flaw` ends a sentence, if it is no command
  */
-function splitCommand(text: string): Argv | string {
+function splitCommand(text: string): Argv | { readonly flaw: string } {
   const words = [...text.matchAll(/(?:[^\s"']|"[^"]*"|'[^']*')+/g)].map(([word]) => word);
-  if (words.join("") !== text.replace(/("[^"]*"|'[^']*')|\s/g, "$1")) return "has a quote without an end";
+  if (words.join("") !== text.replace(/("[^"]*"|'[^']*')|\s/g, "$1"))
+    return { flaw: "has a quote without an end" };
   const [program, ...args] = words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, "$1$2"));
-  return program ? [program, ...args] : "names no program";
+  return program ? [program, ...args] : { flaw: "names no program" };
 }
 
 /** A misspelt name would be without effect, and nobody would know. `hotpush send` and `init` use two more. */

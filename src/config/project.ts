@@ -4,6 +4,7 @@ import { resolve, sep } from "node:path";
 import { attempt } from "#platform/files";
 import { type HostedRepository, statusHosts } from "./git-hosts.ts";
 import {
+  type Fault,
   makeSecret,
   readNamedFile,
   readSecretText,
@@ -38,14 +39,15 @@ export function readProjectSettings(
   const previous = takeSecret(env, "WEBHOOK_SECRET_PREVIOUS", faults);
   if (values.ALLOWED_SIGNERS && readsFiles) {
     const signers = readSigners(values.ALLOWED_SIGNERS, values.REPO_PATH ?? "/app");
-    if (typeof signers === "string") faults.push(signers);
+    if ("fault" in signers) faults.push(signers.fault);
   }
   const targets = values.NOTIFY_FILE && readsFiles ? readNotifyFile(values.NOTIFY_FILE) : [];
   const { COMMIT_STATUS_URL: repository, COMMIT_STATUS_TOKEN_FILE: tokenPath } = values;
   const status = readsFiles ? readCommitStatus(repository, tokenPath) : null;
+  const statusFault = status !== null && "fault" in status ? status.fault : null;
   if (values.DEPLOY_AFTER !== null) {
     if (repository === null || tokenPath === null) faults.push(noChecks);
-    else if (typeof status === "string") faults.push(`${status} DEPLOY_AFTER needs it to read checks.`);
+    else if (statusFault !== null) faults.push(`${statusFault} DEPLOY_AFTER needs it to read checks.`);
   }
   if (values.DEPLOY_IMAGES !== null && values.ALLOWED_SIGNERS !== null) faults.push(unsignedImages);
   const settings = Object.freeze({
@@ -60,8 +62,8 @@ export function readProjectSettings(
     deployAfter: values.DEPLOY_AFTER,
     deployImages: values.DEPLOY_IMAGES,
     catchUpIntervalMs: values.CATCH_UP_INTERVAL,
-    notify: Object.freeze({ targets: typeof targets === "string" ? [] : targets, on: values.NOTIFY_ON }),
-    commitStatus: typeof status === "string" ? null : status,
+    notify: Object.freeze({ targets: "fault" in targets ? [] : targets, on: values.NOTIFY_ON }),
+    commitStatus: status === null || "fault" in status ? null : status,
     secrets: Object.freeze({
       current: makeSecret(current),
       previous: previous === "" ? null : makeSecret(previous),
@@ -69,8 +71,8 @@ export function readProjectSettings(
   });
   // A project is deployed even if nobody can be sent its results.
   const unsent = [
-    ...(typeof targets === "string" ? [`${targets} Nobody is notified.`] : []),
-    ...(typeof status === "string" ? [`${status} No result is shown on a commit.`] : []),
+    ...("fault" in targets ? [`${targets.fault} Nobody is notified.`] : []),
+    ...(statusFault === null ? [] : [`${statusFault} No result is shown on a commit.`]),
   ];
   return { settings, warnings: [...secretWarnings(current), ...unsent] };
 }
@@ -93,20 +95,20 @@ export type CommitStatus = HostedRepository & { readonly token: Secret };
 /**
  * Reads the token with which results are shown on commits.
  *
- * @returns a sentence if it cannot be used; null if no results are wanted
+ * @returns null if no results are wanted
  */
 export function readCommitStatus(
   repository: HostedRepository | null,
   tokenPath: string | null,
-): CommitStatus | string | null {
+): CommitStatus | Fault | null {
   if (repository === null && tokenPath === null) return null;
-  if (tokenPath === null) return "COMMIT_STATUS_URL is set, and COMMIT_STATUS_TOKEN_FILE is not.";
-  if (repository === null) return "COMMIT_STATUS_TOKEN_FILE is set, and COMMIT_STATUS_URL is not.";
+  if (tokenPath === null) return { fault: "COMMIT_STATUS_URL is set, and COMMIT_STATUS_TOKEN_FILE is not." };
+  if (repository === null) return { fault: "COMMIT_STATUS_TOKEN_FILE is set, and COMMIT_STATUS_URL is not." };
   const text = readNamedFile("COMMIT_STATUS_TOKEN_FILE", tokenPath, true);
-  if (typeof text !== "string") return text.fault;
+  if (typeof text !== "string") return text;
   const token = text.trim();
   if (!/^[\x21-\x7e]{8,}$/.test(token))
-    return `COMMIT_STATUS_TOKEN_FILE names ${tokenPath}, which is not one token on one line.`;
+    return { fault: `COMMIT_STATUS_TOKEN_FILE names ${tokenPath}, which is not one token on one line.` };
   return Object.freeze({ ...repository, token: makeSecret(token) });
 }
 
@@ -126,35 +128,34 @@ export interface NotifyTarget {
 const leastKeyBytes = 16;
 const lineForm = `a kind (${targetKinds.join(", ")}), an http or https URL, and for a webhook its key, separated by spaces`;
 
-/**
- * Reads the file with the targets of notifications.
- *
- * @returns the targets, or a sentence on what is wrong with the file, which begins with NOTIFY_FILE
- */
-export function readNotifyFile(path: string): readonly NotifyTarget[] | string {
+/** Reads the file with the targets of notifications. */
+export function readNotifyFile(path: string): readonly NotifyTarget[] | Fault {
   const text = readNamedFile("NOTIFY_FILE", path, true);
-  if (typeof text !== "string") return text.fault;
+  if (typeof text !== "string") return text;
   const lines = text.split("\n").map((line) => line.trim());
   const targets: NotifyTarget[] = [];
   for (const [index, line] of lines.entries()) {
     if (line === "" || line.startsWith("#")) continue;
     const target = parseTarget(line);
     const place = `NOTIFY_FILE names ${path}, whose line ${index + 1}`;
-    if (typeof target === "string") return `${place} ${target}`;
-    if (targets.some(({ name }) => name === target.name)) return `${place} repeats an earlier one.`;
+    if ("flaw" in target) return { fault: `${place} ${target.flaw}` };
+    if (targets.some(({ name }) => name === target.name))
+      return { fault: `${place} repeats an earlier one.` };
     targets.push(target);
   }
   return Object.freeze(targets);
 }
 
-/** A fault does not repeat the line: it may be a secret in the wrong place. */
-function parseTarget(line: string): NotifyTarget | string {
+/** A flaw does not repeat the line: it may be a secret in the wrong place. */
+function parseTarget(line: string): NotifyTarget | { readonly flaw: string } {
   const [word = "", address = "", key, ...rest] = line.split(/\s+/);
   const kind = targetKinds.find((one) => one === word);
   const url = /^https?:\/\//i.test(address) && URL.canParse(address) ? new URL(address) : null;
-  if (kind === undefined || url === null || rest.length > 0) return `is not ${lineForm}.`;
+  if (kind === undefined || url === null || rest.length > 0) return { flaw: `is not ${lineForm}.` };
   if (kind === "webhook" && keyBytes(key ?? "").length < leastKeyBytes)
-    return `has no key of at least ${leastKeyBytes} bytes. Make one with: echo whsec_$(openssl rand -base64 32)`;
+    return {
+      flaw: `has no key of at least ${leastKeyBytes} bytes. Make one with: echo whsec_$(openssl rand -base64 32)`,
+    };
   const hash = createHash("sha256").update(`${kind} ${url.href}`).digest("hex").slice(0, 4);
   const name = `${kind} at ${url.host} (${hash})`;
   return { kind, name, url: makeSecret(url.href), key: key === undefined ? null : makeSecret(key) };
@@ -177,21 +178,20 @@ type SshSigner = Readonly<NonNullable<ReturnType<typeof parseSigner>>>;
 
 const pgpBlock = /-----BEGIN PGP PUBLIC KEY BLOCK-----[\s\S]*?-----END PGP PUBLIC KEY BLOCK-----/g;
 
-/**
- * Reads the file with the keys that may sign commits.
- *
- * @returns the keys, or a sentence on what is wrong with the file, which begins with ALLOWED_SIGNERS
- */
-export function readSigners(path: string, repoPath: string): Signers | string {
+/** Reads the file with the keys that may sign commits. */
+export function readSigners(path: string, repoPath: string): Signers | Fault {
   const named = `ALLOWED_SIGNERS is ${JSON.stringify(path)}`;
   try {
     const text = readFileSync(path, "utf8");
     if (isWithin(path, repoPath))
-      return `${named}, which is inside the repository: anyone who can push could add a key. Move it out of REPO_PATH.`;
+      return {
+        fault: `${named}, which is inside the repository: anyone who can push could add a key. Move it out of REPO_PATH.`,
+      };
     const signers = parseSigners(text);
-    return typeof signers === "string" ? `${named}, ${signers}` : signers;
+    return "flaw" in signers ? { fault: `${named}, ${signers.flaw}` } : signers;
   } catch (error) {
-    return `${named}, which cannot be read (${(error as NodeJS.ErrnoException).code ?? "unknown error"}).`;
+    const { code = "unknown error" } = error as NodeJS.ErrnoException;
+    return { fault: `${named}, which cannot be read (${code}).` };
   }
 }
 
@@ -202,7 +202,7 @@ function isWithin(path: string, repoPath: string): boolean {
   return [resolve(path), real(path)].some((one) => roots.some((root) => (one + sep).startsWith(root)));
 }
 
-function parseSigners(text: string): Signers | string {
+function parseSigners(text: string): Signers | { readonly flaw: string } {
   const pgp = text.match(pgpBlock) ?? [];
   const rest = text.replace(pgpBlock, (block) => block.replace(/.+/g, "")).split("\n");
   const ssh: SshSigner[] = [];
@@ -210,10 +210,13 @@ function parseSigners(text: string): Signers | string {
     if (/^\s*(?:#|$)/.test(line)) continue;
     const signer = parseSigner(line.trim());
     if (signer === null)
-      return `whose line ${index + 1} is neither "principals [options] keytype key" of allowed_signers nor part of a PGP public key block.`;
+      return {
+        flaw: `whose line ${index + 1} is neither "principals [options] keytype key" of allowed_signers nor part of a PGP public key block.`,
+      };
     ssh.push(signer);
   }
-  return ssh.length + pgp.length === 0 ? "which has no key: nothing could be deployed." : { ssh, pgp };
+  if (ssh.length + pgp.length === 0) return { flaw: "which has no key: nothing could be deployed." };
+  return { ssh, pgp };
 }
 
 /**

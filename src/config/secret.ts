@@ -109,16 +109,17 @@ export function readSmallFile(path: string, isPrivate: boolean): string {
   }
 }
 
+/** Why a setting cannot be used: a sentence that begins with its name. */
+export interface Fault {
+  readonly fault: string;
+}
+
 /**
  * Reads the small file that a setting names.
  *
  * @param isPrivate refuses a file that other users can read
  */
-export function readNamedFile(
-  variable: string,
-  path: string,
-  isPrivate = false,
-): string | { readonly fault: string } {
+export function readNamedFile(variable: string, path: string, isPrivate = false): string | Fault {
   try {
     return readSmallFile(path, isPrivate);
   } catch (error) {

@@ -110,7 +110,7 @@ export const gitChecks: readonly Check[] = [
     async probe(context) {
       const status = commitStatusOf(context);
       if (status === null) return skip("COMMIT_STATUS_URL is not set: no results are shown on commits");
-      if (typeof status === "string") return warning(status);
+      if ("fault" in status) return warning(status.fault);
       const { href } = status.url;
       const unasked = ({ code }: NodeJS.ErrnoException) =>
         `the host cannot be asked (${code ?? "unknown error"})`;
@@ -133,7 +133,7 @@ export const gitChecks: readonly Check[] = [
     async probe(context) {
       const { webhook: url, secret, project } = context;
       const status = commitStatusOf(context);
-      if (status === null || typeof status === "string" || url === null || secret === null)
+      if (status === null || "fault" in status || url === null || secret === null)
         return skip("to ask the host, it takes COMMIT_STATUS_TOKEN_FILE and WEBHOOK_URL");
       const host = openRepository(status, secret);
       const { name } = host;
@@ -275,7 +275,7 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
   const signersPath = value("ALLOWED_SIGNERS") || null;
   if (signersPath === null) return skip("ALLOWED_SIGNERS is not set: commits need no signature");
   const signers = readSigners(signersPath, repoPath);
-  if (typeof signers === "string") return problem(signers);
+  if ("fault" in signers) return problem(signers.fault);
   const isOpen = ((statOf(signersPath)?.mode ?? 0) & 0o022) !== 0;
   const open = `Other users of this machine can write to ${signersPath}, and could allow their own keys.`;
   if (isOpen) return warning(open, `chmod go-w ${quote(signersPath)}`);

@@ -35,7 +35,7 @@ export async function checkSigned(
   const { signersPath, script, statePath, signal } = options;
   const { repoPath, environment: env, user } = script;
   const signers = readSigners(signersPath, repoPath);
-  if (typeof signers === "string") return { code: "signers_unusable", detail: `${signers} Nothing was run.` };
+  if ("fault" in signers) return { code: "signers_unusable", detail: `${signers.fault} Nothing was run.` };
   // Any branch: another one may be older. The replacements of commits that a repository may have do not count.
   const last = deployment.trigger === "manual" ? null : options.findLastDeployed();
   const inRepository = { env: withoutReplacements(env), user };

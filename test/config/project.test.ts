@@ -28,11 +28,12 @@ test("the address of a repository names its host, or is refused", () => {
 test("the token is read without its line end and cannot be printed, and other text is refused", (t) => {
   const repository = parseHostedRepository("https://github.com/o/r");
   const status = readCommitStatus(repository, fileWith(t, "github_pat_1\n"));
-  assert.ok(status !== null && typeof status !== "string");
+  assert.ok(status !== null && !("fault" in status));
   assert.equal(status.token.reveal(), "github_pat_1");
   assert.doesNotMatch(inspect(status) + JSON.stringify(status), /github_pat_1/);
   const refused = readCommitStatus(repository, fileWith(t, "first\nsecond\n"));
-  assert.match(String(refused), /which is not one token on one line\.$/);
+  assert.ok(refused !== null && "fault" in refused);
+  assert.match(refused.fault, /which is not one token on one line\.$/);
 });
 
 test("with half of the settings or a broken file the project is served, and warnings say why", () => {
@@ -55,7 +56,7 @@ const key = `whsec_${"k".repeat(32)}`;
 test("each line of NOTIFY_FILE is a target, but for comments and empty lines", (t) => {
   const text = `# people\nslack https://hooks.slack.com/services/T0/B0/x\n\nwebhook http://ci:8000/hook ${key}\n`;
   const targets = readNotifyFile(fileWith(t, text));
-  assert.ok(typeof targets !== "string");
+  assert.ok(!("fault" in targets));
   assert.deepEqual(
     targets.map(({ kind, url, key: own }) => [kind, url.reveal(), own?.reveal()]),
     [
@@ -76,9 +77,10 @@ test("a line that is no target is refused without being repeated", (t) => {
     "webhook https://example.com/secret whsec_c2hvcnQ=",
     "slack https://example.com/secret a b",
   ]) {
-    const fault = String(readNotifyFile(fileWith(t, `${line}\n`)));
-    assert.match(fault, /^NOTIFY_FILE names .*, whose line 1 /, line);
-    assert.doesNotMatch(fault, /example\.com/);
+    const read = readNotifyFile(fileWith(t, `${line}\n`));
+    assert.ok("fault" in read, line);
+    assert.match(read.fault, /^NOTIFY_FILE names .*, whose line 1 /, line);
+    assert.doesNotMatch(read.fault, /example\.com/);
   }
 });
 
