@@ -128,7 +128,7 @@ test("a secret of a command is in no log, no record and no answer", async (t) =>
   const commands = [
     ["status", "--json"],
     ["history", "--json"],
-    ["log", "1"],
+    ["logs", "1"],
   ];
   const answers = await Promise.all(commands.map((args) => hotpush(service, ...args, "--project", "shop")));
   const texts = [
@@ -136,6 +136,10 @@ test("a secret of a command is in no log, no record and no answer", async (t) =>
     ...answers.map(({ stdout, stderr }) => stdout + stderr),
     ...contentsOf(service.statePath),
   ];
+  assert.deepEqual(
+    answers.map(({ code }) => code),
+    [0, 0, 0],
+  );
   assert.match(answers[0]?.stdout ?? "", /it is \*\*\*/);
   assert.deepEqual(
     texts.filter((text) => text.includes(value)),

@@ -93,7 +93,7 @@ test("a checkout of root that another user could exchange is never run as root",
   writeScript(join(repoPath, "deploy.sh"), `#!/bin/sh\nid -u >>${ranPath}\n`);
   machine.addProject("shop", repoPath);
   const service = await machine.start();
-  await deployedBy(service, 1, "shop");
+  assert.equal(await deployedBy(service, 1, "shop"), "deployment.succeeded");
   assert.equal(existsSync(ranPath) ? readFileSync(ranPath, "utf8") : `${alice.uid}\n`, `${alice.uid}\n`);
 });
 
