@@ -23,7 +23,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   integration: {
     patterns: ["test/**/*.integration.test.ts"],
     filesAtATime: 4,
-    first: "log.browser deployments/recovery package demo output deployments/stop log-lines catch-up nginx",
+    first: "log.browser deployments/recovery package demo output deployments/stop log-lines catch-up",
   },
   faults: {
     patterns: ["test/faults/**/*.test.ts", "test/fuzz/**/*.test.ts"],
