@@ -201,7 +201,9 @@ function noteInAudit(
   const atMs = Date.now();
   const session = "session" in reply ? findVisitor(store, String(reply.session), atMs) : null;
   const signedIn = session && `${session.name} (session ${session.id})`;
-  const isDone = (row.right === "operator" && row.method === "POST") || action === "signOut";
+  // A token cannot sign out: its attempts would push out what was done.
+  const isSignOut = action === "signOut" && caller.visitor?.kind === "session";
+  const isDone = isSignOut || (row.right === "operator" && row.method === "POST");
   const visitor = isDone ? caller.name : signedIn;
   if (visitor === null) return;
   const { id, project: named = query.get("project") } = parameters;
