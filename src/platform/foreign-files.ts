@@ -18,7 +18,8 @@ import { type Access, attempt, openFile, readUser, replaceFile } from "./files.t
 /** Opens nothing, so that a pipe or a device does not notice (open(2)). Node has no name for it. */
 export const O_PATH = 0o10000000;
 const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
-const mostLinks = 40;
+/** How many names a path may lead through, with those of its links: each is opened while the process waits. */
+const mostPathNames = 256;
 /** Nobody has so many files side by side by hand, and listing more would hold up the process. */
 const mostNames = 10_000;
 
@@ -155,30 +156,33 @@ function find(
   { namers = [], followsForeign, followsLast = true, onVisit = () => {} }: FindOptions,
 ): Found {
   const isRoot = process.getuid?.() === 0;
-  const owners = new Set(namers);
+  const groupsOf = new Map<number, readonly number[]>();
+  const addOwner = (uid: number) =>
+    uid === 0 || groupsOf.has(uid) || groupsOf.set(uid, readUser(uid, -1).groups);
+  if (isRoot) namers.forEach(addOwner);
   let names = namesIn(resolve(path));
-  let links = 0;
+  let visited = 0;
   let here = openPath("/");
   try {
     for (let name = names.shift(); name !== undefined; name = names.shift()) {
+      visited += 1;
+      if (visited > mostPathNames) throw refusal("ELOOP", path, "leads through too many names");
       const next = openPath(`${at(here)}/${name}`);
       onVisit(next.stats);
       if (!next.stats.isSymbolicLink()) {
         closeSync(here.fd);
         here = next;
-        if (isRoot && !isReachable(here.stats, owners)) throw refusal("EPERM", path, "is of another user");
+        if (isRoot && !isReachable(here.stats, groupsOf)) throw refusal("EPERM", path, "is of another user");
         continue;
       }
       closeSync(next.fd);
       if (!followsLast && names.length === 0) throw refusal("ELOOP", path, "is a link");
-      links += 1;
-      if (links > mostLinks) throw refusal("ELOOP", path, "has too many links");
       // Who may have chosen where the link leads, if it is not root: its owner, else that of its directory.
       const owner = isRoot ? next.stats.uid || here.stats.uid : 0;
       if (owner !== 0 && !followsForeign) throw refusal("EPERM", path, "leads through a link");
-      if (owner !== 0) owners.add(owner);
+      addOwner(owner);
       const target = readlinkSync(`${at(here)}/${name}`);
-      names = [...namesIn(target), ...names];
+      names = [...namesIn(target), ...names].slice(0, mostPathNames);
       if (isAbsolute(target)) {
         closeSync(here.fd);
         here = openPath("/");
@@ -200,12 +204,11 @@ function openPath(path: string) {
   return { ...file, stats: fstatSync(file.fd) };
 }
 
-/** Whether all these users could go on here: through a directory, or read a file. */
-function isReachable(stats: Stats, owners: ReadonlySet<number>): boolean {
+/** Whether all these users, by their groups, could go on here: through a directory, or read a file. */
+function isReachable(stats: Stats, groupsOf: ReadonlyMap<number, readonly number[]>): boolean {
   const forAll = stats.isDirectory() ? 0o001 : 0o004;
-  return [...owners].every((owner) => {
-    if (owner === 0 || stats.uid === owner) return true;
-    return (stats.mode & (readUser(owner, -1).groups.includes(stats.gid) ? forAll << 3 : forAll)) !== 0;
+  return [...groupsOf].every(([user, groups]) => {
+    return stats.uid === user || (stats.mode & (groups.includes(stats.gid) ? forAll << 3 : forAll)) !== 0;
   });
 }
 

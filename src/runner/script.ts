@@ -99,6 +99,9 @@ export function ownerOf(repoPath: string, dockerHost = defaultDockerHost): Syste
   return socket === null ? user : withGroup(user, socket.gid);
 }
 
+/** More of them would hold up the process: nobody has so many by hand. */
+const mostSecretFiles = 100;
+
 /**
  * The secrets that a deploy script may print: those of the settings, of its environment, of the repository's environment
  * files, of Docker and of git.
@@ -111,9 +114,10 @@ function findSecrets(
   namedBy: number | undefined,
 ): readonly string[] {
   const home = environment.HOME ?? "/";
+  let leftFiles = mostSecretFiles;
   const inVariable = (name: string, value: string, by?: number) => [
     ...secretsInVariable(name, value),
-    ...(looksLikeSecretFile(name) ? [readSecretFile(resolve(repoPath, value), by)] : []),
+    ...(looksLikeSecretFile(name) && leftFiles-- > 0 ? [readSecretFile(resolve(repoPath, value), by)] : []),
   ];
   const targets = notify?.targets ?? [];
   const settings = [

@@ -97,6 +97,18 @@ test("root follows a link of another user only to what that user can reach", asR
   assert.equal(read(join(ours, "link")), "of root\n");
   linkOf(join(theirs, "a"), "b");
   assert.throws(() => read(linkOf(join(theirs, "b"), "a")), { code: "ELOOP" });
+  // Few links of many names each, which would take long.
+  const around = "/usr/..".repeat(40);
+  for (let link = 0; link < 9; link += 1)
+    linkOf(
+      join(theirs, `long-${link}`),
+      `${around}${join(theirs, link === 0 ? "file" : `long-${link - 1}`)}`,
+    );
+  assert.equal(read(join(theirs, "long-0")), "theirs\n");
+  assert.throws(() => read(join(theirs, "long-8")), { code: "ELOOP" });
+  const deep = join(theirs, "deep/".repeat(300));
+  mkdirSync(deep, { recursive: true });
+  assert.throws(() => read(join(deep, "file")), { code: "ELOOP" });
 });
 
 test("who could exchange what is at a path decides about it, also if nothing is there", asRoot, (t) => {

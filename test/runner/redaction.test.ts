@@ -116,6 +116,17 @@ test("secrets of settings, environment, .env, git and Docker are redacted, as th
   for (const text of ["the script never sees it", "no secret", "staging-1"]) assert.equal(redact(text), text);
 });
 
+test("thousands of files that an owner names as secrets are not all read", (t) => {
+  const repoPath = temporaryDirectory(t);
+  writeFileSync(join(repoPath, "first"), "from the first");
+  writeFileSync(join(repoPath, "last"), "from the last");
+  const lines = Array.from({ length: 1_000 }, (_, number) => `B${number}_SECRET_FILE=none\n`).join("");
+  writeFileSync(join(repoPath, ".env"), `A_SECRET_FILE=first\n${lines}Z_SECRET_FILE=last\n`);
+  const secrets = { current: makeSecret(testSecret), previous: null };
+  const script = createProjectScript({ env: { HOME: repoPath }, deployEnv: [], repoPath, secrets });
+  assert.equal(script().redactor().text("from the first, from the last"), "***, from the last");
+});
+
 const quick = { DEPLOY_RETRY_PAUSES: "0", DEPLOY_ENV: "DEPLOY_RETRY_PAUSES" };
 
 test("the log does not show the token of a remote that git names in an error", async (t) => {
