@@ -1,6 +1,7 @@
 import * as v from "valibot";
+import { projectNamePattern } from "#config/server";
 import type { Deployment } from "#deployments/deployment";
-import { mostOffered } from "#deployments/push";
+import { deliveryIdPattern, hostPattern, mostOffered } from "#deployments/push";
 import type { Hold } from "#deployments/queue";
 import type { DeploymentStep, Pause } from "#deployments/store";
 import { printable } from "#platform/terminal";
@@ -44,7 +45,10 @@ const noName = "Give a name, as the record will have it: --name Ann";
 
 /** What several calls take. */
 export const takes = {
-  project: v.pipe(v.string(), v.regex(/^(?:_|[a-z0-9][a-z0-9-]{0,38})$/, "This is no name of a project.")),
+  project: v.pipe(
+    v.string(),
+    v.regex(new RegExp(`^(?:_|${projectNamePattern})$`), "This is no name of a project."),
+  ),
   number: number(1, largest, "`id` must be a number."),
   limit: v.optional(number(1, 1_000, "`limit` must be a number from 1 to 1,000.")),
   place: number(0, largest, "A place in a log must be a number of bytes."),
@@ -86,8 +90,8 @@ export const ofDeployment = {
 export const secretUse = v.strictObject({
   project: takes.project,
   slot: v.picklist(["current", "previous"]),
-  host: v.pipe(v.string(), v.regex(/^[a-z][a-z-]{0,39}$/)),
-  deliveryId: v.fallback(v.nullable(v.pipe(v.string(), v.regex(/^[A-Za-z0-9-]{1,64}$/))), null),
+  host: v.pipe(v.string(), v.regex(hostPattern)),
+  deliveryId: v.fallback(v.nullable(v.pipe(v.string(), v.regex(deliveryIdPattern))), null),
 });
 
 const text = v.string();

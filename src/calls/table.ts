@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { projectNamePattern } from "#config/server";
 import type { FrontAnswers, Would } from "#deployments/push";
 import { type HttpProblemCode, ProblemError } from "#problems";
 import * as shapes from "./shapes.ts";
@@ -179,7 +180,7 @@ export function statusOf({ gives }: Pick<Call, "gives">): 200 | 202 {
 /** What may stand in a path: nothing that could change it. */
 const segments: Readonly<Record<string, string>> = {
   id: "\\d{1,15}|latest",
-  project: "_|[a-z0-9][a-z0-9-]{0,38}",
+  project: `_|${projectNamePattern}`,
   service: "[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,99}",
 };
 

@@ -16,9 +16,13 @@ export const caddyMount = "/etc/caddy";
 /** The name of the project that the environment describes. */
 export const onlyProjectName = "default";
 
-/** True for a name that can be a file, a path of a URL and part of a Docker network as it stands. */
+/** Matches a name that can be a file, a path of a URL and part of a Docker network as it stands. */
+export const projectNamePattern = "[a-z0-9][a-z0-9-]{0,38}";
+
+const wholeProjectName = new RegExp(`^${projectNamePattern}$`);
+
 export function isProjectName(text: string): boolean {
-  return /^[a-z0-9][a-z0-9-]{0,38}$/.test(text);
+  return wholeProjectName.test(text);
 }
 
 /** Names that no project may have: those of networks, services and directories of the server, and of the only project. */

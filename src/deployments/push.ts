@@ -32,6 +32,12 @@ export interface Push {
   readonly deliveryId: string | null;
 }
 
+/** The name of a git host, also of one that this version does not know. */
+export const hostPattern = /^[a-z][a-z-]{0,39}$/;
+
+/** A delivery's id that is harmless in a log. */
+export const deliveryIdPattern = /^[A-Za-z0-9-]{1,64}$/;
+
 /** A deployment, as the sender of a push sees it. */
 export interface DeploymentSummary {
   readonly id: number;

@@ -13,7 +13,7 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, isAbsolute, resolve } from "node:path";
-import { type Access, attempt, openFile, readUser, replaceFile } from "./files.ts";
+import { type Access, attempt, openFile, ownUid, readUser, replaceFile } from "./files.ts";
 
 /** Opens nothing, so that a pipe or a device does not notice (open(2)). Node has no name for it. */
 export const O_PATH = 0o10000000;
@@ -155,7 +155,7 @@ function find(
   path: string,
   { namers = [], followsForeign, followsLast = true, onVisit = () => {} }: FindOptions,
 ): Found {
-  const isRoot = process.getuid?.() === 0;
+  const isRoot = ownUid() === 0;
   const groupsOf = new Map<number, readonly number[]>();
   const addOwner = (uid: number) =>
     uid === 0 || groupsOf.has(uid) || groupsOf.set(uid, readUser(uid, -1).groups);

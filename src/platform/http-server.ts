@@ -27,6 +27,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Log } from "#log";
 import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
 import { createLogThrottle } from "./async.ts";
+import { ownUid } from "./files.ts";
 
 const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
@@ -502,7 +503,7 @@ export async function listenOnSocket(
     server.listen(made);
     await once(server, "listening");
     chmodSync(made, options.mode);
-    if (group !== null) chownSync(made, process.getuid?.() ?? 0, group);
+    if (group !== null) chownSync(made, ownUid(), group);
     renameSync(join(unfinished, "socket"), path);
     rmdirSync(unfinished);
   } catch (error) {
@@ -523,9 +524,9 @@ export async function listenOnSocket(
 /** Who can change the directory could exchange the socket while it is given away. */
 function groupOf(directory: string): number {
   const { uid, gid, mode } = statSync(directory);
-  if (uid === process.getuid?.() && (mode & 0o022) === 0) return gid;
+  if (uid === ownUid() && (mode & 0o022) === 0) return gid;
   throw new Error(
-    `${directory} can be changed by other users. Run: chown ${process.getuid?.()} ${directory} && chmod u=rwx,g=rx,o= ${directory}`,
+    `${directory} can be changed by other users. Run: chown ${ownUid()} ${directory} && chmod u=rwx,g=rx,o= ${directory}`,
   );
 }
 

@@ -5,7 +5,9 @@ import { isProjectName } from "#config/server";
 import { listDeployments, pruneHistory } from "#deployments/history";
 import {
   type CommitId,
+  deliveryIdPattern,
   type FrontAnswers,
+  hostPattern,
   isCommitId,
   isPlainRepository,
   type JsonObject,
@@ -122,6 +124,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       if (mayLog("spool.unrecorded")) log.error({ event: "spool.unrecorded", err: error }, text);
     }
     const tookMs = performance.now() - startMs;
+    // Squared: a few pushes rest for almost nothing, and only a full offer for as long as it took.
     if (isSplit) restsUntilMs = performance.now() + tookMs * (ids.length / mostOffered) ** 2;
     return answers.map(({ id, record: one }) => ({ id, record: one && atPresent(one) }));
   }
@@ -251,7 +254,7 @@ const orNull = <Of extends v.GenericSchema>(schema: Of) => v.fallback(v.nullable
 const offer = v.object({
   project: v.pipe(v.string(), v.check(isProjectName)),
   push: v.object({
-    host: text(/^[a-z][a-z-]{0,39}$/),
+    host: text(hostPattern),
     ref: v.picklist(mainRefs),
     before: v.nullable(commitId),
     commit: commitId,
@@ -259,7 +262,7 @@ const offer = v.object({
     repository: orNull(v.custom<string>(isPlainRepository)),
     // Printable, and bounded.
     pusher: orNull(text(/^[^\p{C}\u2028\u2029]{1,100}$/u)),
-    deliveryId: orNull(text(/^[A-Za-z0-9-]{1,64}$/)),
+    deliveryId: orNull(text(deliveryIdPattern)),
   }),
 });
 

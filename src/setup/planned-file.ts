@@ -2,7 +2,7 @@ import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { asWritten, withoutValues, withVariable } from "#platform/env-file";
-import type { Access } from "#platform/files";
+import { type Access, ownUid } from "#platform/files";
 import {
   makeForeignDirectory,
   readForeignFile,
@@ -42,7 +42,7 @@ export type WantedFile = Pick<PlannedFile, "name" | "mode" | "owner" | "purpose"
 
 /** The user of this process, as an owner. */
 export function self(): Owner {
-  return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+  return { uid: ownUid(), gid: process.getgid?.() ?? 0 };
 }
 
 /** Nobody writes a larger file of this kind by hand. */
@@ -72,7 +72,7 @@ export function planFile(root: string, { make, ...wanted }: WantedFile): Planned
  */
 export function writePlanned({ path, text, mode, owner, state }: PlannedFile): void {
   if (state === "right") return;
-  const isRoot = process.getuid?.() === 0;
+  const isRoot = ownUid() === 0;
   try {
     const directory = dirname(path);
     if (statForeignFile(directory) === null) makeForeignDirectory(directory, { mode: 0o755, owner: null });
@@ -123,7 +123,7 @@ function notWritten(path: string, error: unknown): CommandError {
 function hasAccess(path: string, { mode, owner }: Pick<WantedFile, "mode" | "owner">): boolean {
   const stats = statForeignFile(path);
   const isOwned =
-    owner === undefined || process.getuid?.() !== 0 || (stats?.uid === owner.uid && stats.gid === owner.gid);
+    owner === undefined || ownUid() !== 0 || (stats?.uid === owner.uid && stats.gid === owner.gid);
   return isOwned && (mode === null || ((stats?.mode ?? 0) & 0o777) === mode);
 }
 

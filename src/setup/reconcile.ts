@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { lstatSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type ProjectFiles, projectNames } from "#config/project-files";
 import {
@@ -25,7 +25,7 @@ import { requestsDirectory } from "#rollout/requests";
 import { listByFilter } from "./machine.ts";
 import { type CaddyContainer, keepNetworks, listCaddyContainers } from "./networks.ts";
 import { readIfThere } from "./planned-file.ts";
-import { servicesIn } from "./sites.ts";
+import { listSites, servicesIn } from "./sites.ts";
 
 export interface ReconcileOptions {
   readonly files: ServerFiles;
@@ -111,11 +111,6 @@ export function startReconciling(options: ReconcileOptions) {
 }
 
 /** The names of the projects that have a site, or had one before they were removed. */
-function listSites({ sitesPath }: ServerFiles): readonly string[] {
-  const names = readdirSync(sitesPath).filter((name) => name.endsWith(".caddy") && !name.startsWith("."));
-  return names.sort().map((name) => name.slice(0, -".caddy".length));
-}
-
 function sitePath({ sitesPath }: ServerFiles, project: string): string {
   return join(sitesPath, `${project}.caddy`);
 }

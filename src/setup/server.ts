@@ -1,6 +1,7 @@
-import { constants, existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { constants, existsSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
+import { projectNames } from "#config/project-files";
 import {
   isProjectName,
   newServerStatePath,
@@ -64,7 +65,10 @@ export function chooseProject(
   if (!isAllowed(projectsPath, constants.R_OK | constants.X_OK))
     throw new CommandError(`Only root may read the projects in ${projectsPath}. Run this with sudo.`);
   if (name === undefined) return null;
-  const names = namesIn(projectsPath).toSorted().join(", ") || "none";
+  const names =
+    attempt(() => projectNames(projectsPath), [])
+      .toSorted()
+      .join(", ") || "none";
   throw new CommandError(`There is no project ${name} in ${projectsPath}. The projects are: ${names}.`);
 }
 
@@ -77,7 +81,8 @@ export function findServerProject({ files }: Server, name: string): ServerProjec
 
 /** The projects that this user may read. */
 export function listServerProjects(server: Server): readonly ServerProject[] {
-  return namesIn(server.files.projectsPath).flatMap((name) => findServerProject(server, name) ?? []);
+  const names = attempt(() => projectNames(server.files.projectsPath), []);
+  return names.flatMap((name) => findServerProject(server, name) ?? []);
 }
 
 /** The project whose checkout `directory` is in; null if it is in none, or this user may not read the projects. */
@@ -92,11 +97,6 @@ export function findProjectAround(server: Server, directory: string): ServerProj
 /** The files of removed projects: they have secrets in them, which nobody may lose by mistake. */
 export function removedFiles({ path }: ServerFiles): ServerFiles {
   return serverFilesAt(join(path, "removed"));
-}
-
-function namesIn(projectsPath: string): readonly string[] {
-  const files = attempt(() => readdirSync(projectsPath), []).filter((file) => file.endsWith(".env"));
-  return files.map((file) => file.slice(0, -".env".length));
 }
 
 function readVariables(path: string): Environment | null {

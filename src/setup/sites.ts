@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { ServerFiles } from "#config/server";
 import { CommandError } from "#problems";
 import type { ServerPlace } from "./machine.ts";
 import { type Setting, self, type WantedFile } from "./planned-file.ts";
@@ -34,8 +35,7 @@ export function refuseTakenNames(
 
 /** The addresses of Caddy in all site files: `site` is the file's name, of a project or `page`. */
 function addressesOf(sitesPath: string) {
-  const files = existsSync(sitesPath) ? readdirSync(sitesPath) : [];
-  const sites = files.filter((file) => file.endsWith(".caddy")).map((file) => file.replace(/\.caddy$/, ""));
+  const sites = existsSync(sitesPath) ? listSites({ sitesPath }) : [];
   return sites.flatMap((site) =>
     readSite(readFileSync(join(sitesPath, `${site}.caddy`), "utf8")).flatMap(({ addresses }) =>
       addresses.map((address) => {
@@ -43,6 +43,12 @@ function addressesOf(sitesPath: string) {
       }),
     ),
   );
+}
+
+/** The names of the site files: of projects, and `page`. @throws Error if the directory cannot be read */
+export function listSites({ sitesPath }: Pick<ServerFiles, "sitesPath">): readonly string[] {
+  const names = readdirSync(sitesPath).filter((name) => name.endsWith(".caddy") && !name.startsWith("."));
+  return names.sort().map((name) => name.slice(0, -".caddy".length));
 }
 
 /** Reads the blocks of a site file, as `siteText` writes it or as a person has changed it. */

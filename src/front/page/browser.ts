@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { findCall } from "#calls/table";
+import { projectNamePattern } from "#config/server";
 import { readText } from "#platform/http-server";
 import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
 import { htmlPage, longestBodyBytes, type PageAnswer, seeOther } from "./answer.ts";
@@ -16,8 +17,8 @@ import { accountScreen, linkScreen, refusalScreen, signInScreen } from "./screen
 const screens: readonly (readonly [RegExp, (wanted: Wanted, named: string) => Screen | Promise<Screen>])[] = [
   [/^\/$/, findProjects],
   [/^\/account$/, ({ visitor }) => accountScreen(visitor)],
-  [/^\/projects\/([a-z0-9][a-z0-9-]{0,38})$/, findProject],
-  [/^\/projects\/([a-z0-9][a-z0-9-]{0,38})\/logs$/, findServiceLog],
+  [new RegExp(`^/projects/(${projectNamePattern})$`), findProject],
+  [new RegExp(`^/projects/(${projectNamePattern})/logs$`), findServiceLog],
   [/^\/deployments\/(\d{1,15})$/, findDeployment],
 ];
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { BlockList } from "node:net";
 import { setImmediate } from "node:timers/promises";
+import { projectNamePattern } from "#config/server";
 import type { ServiceSettings } from "#config/service";
 import type { Log } from "#log";
 import {
@@ -27,6 +28,8 @@ const tooLarge: Refusal = {
   detail: "The page takes bodies up to 16 KiB.",
   closing: "refused",
 };
+
+const badgePath = new RegExp(`^/badge/(${projectNamePattern})\\.svg$`);
 
 /** A browser that wakes up tries each connection that it had, and of those that died in its sleep it learns after seconds. */
 const keepAliveTimeout = 5_000;
@@ -142,7 +145,7 @@ async function answerVisit(
   if (request.method !== "GET")
     return problemPage({ code: "method_not_allowed", detail: "The page has GET and POST only." });
   if (path === "/metrics") return await streamed(run, scraper, path);
-  const [, badge] = /^\/badge\/([a-z0-9][a-z0-9-]{0,38})\.svg$/.exec(path) ?? [];
+  const [, badge] = badgePath.exec(path) ?? [];
   if (badge !== undefined && settings.isBadgePublic) return await showBadge(run, visit, badge);
   return findAsset(path) ?? (await showScreen({ run, visit, path, query }));
 }

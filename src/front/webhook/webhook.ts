@@ -7,6 +7,7 @@ import { makeSecret, type SecretSlot } from "#config/secret";
 import { onlyProjectName } from "#config/server";
 import { formatSize } from "#config/values";
 import {
+  deliveryIdPattern,
   isCommitId,
   isJsonObject,
   isPlainRepository,
@@ -201,7 +202,7 @@ async function checkDelivery(
 
   const event = String(headers[host.eventHeader ?? ""] ?? "");
   const id = String(headers[host.deliveryHeader ?? ""] ?? "");
-  const sender = { host: host.name, delivery: printableId.test(id) ? id : null, ...place };
+  const sender = { host: host.name, delivery: deliveryIdPattern.test(id) ? id : null, ...place };
   if (project !== unknownProject) spool.noteSecretUse(project.name, slot, host.name, sender.delivery);
   const body = Buffer.concat(chunks);
   for (const chunk of chunks) discard(chunk);
@@ -247,8 +248,6 @@ async function checkDelivery(
   return would === null ? problemAnswer(notAsked) : dryRunAnswer(receiver, would, slot, sender);
 }
 
-/** An id that is harmless to print: it is not signed. */
-const printableId = /^[A-Za-z0-9-]{1,64}$/;
 const longestPusher = 100;
 
 function tooLarge(limitBytes: number): Refusal {
