@@ -7,11 +7,16 @@ import { createReceiver } from "../../src/front/webhook/webhook.ts";
 import { testSecret } from "./delivery.ts";
 import type { Scope } from "./temporary.ts";
 
-/** The first stage alone, in this process but over real sockets. Its pushes are collected instead of recorded. */
-export async function startReceiver(scope: Scope) {
+/**
+ * The first stage alone, in this process but over real sockets. Its pushes are collected instead of recorded.
+ *
+ * @param level of the lines of the log that are kept
+ * @param isKnown whether each push was recorded before
+ */
+export async function startReceiver(scope: Scope, { level = "error", isKnown = false } = {}) {
   const pushes: Push[] = [];
   const faults: string[] = [];
-  const log = pino({ level: "error" }, { write: (line: string) => faults.push(line) });
+  const log = pino({ level }, { write: (line: string) => faults.push(line) });
   const secrets = { current: makeSecret(testSecret), previous: null };
   const receiver = createReceiver({
     findProject: () => ({ name: "default", settings: { secrets, repository: null, branch: null } }),
@@ -20,7 +25,10 @@ export async function startReceiver(scope: Scope) {
       async add(_, push) {
         pushes.push(push);
         const { ref, commit } = push;
-        return { kind: "accepted", deployment: { id: pushes.length, ref, commit, state: "queued" } };
+        const deployment = { id: pushes.length, ref, commit, state: "queued" } as const;
+        return isKnown
+          ? { kind: "duplicate", deployment, detail: "recorded before" }
+          : { kind: "accepted", deployment };
       },
       dryRun: async (_, { ref, commit }) => ({ deploy: { ref, commit, when: "now" } }),
       noteSecretUse() {},

@@ -72,7 +72,7 @@ interface Receiver extends ReceiverOptions {
   /** Whether one more refusal of this kind is logged by itself: strangers can make as many as they like. */
   readonly mayLogRefusal: (code: HttpProblemCode) => boolean;
   /** The same of deliveries that change nothing. */
-  readonly mayLogIgnored: (reason: IgnoreReason | "pong") => boolean;
+  readonly mayLogIgnored: (reason: IgnoreReason | "pong" | "dry_run" | "duplicate") => boolean;
   readonly arriving: ArrivingBodies;
   /** Made once for each project, so that no request pays for it. */
   readonly keys: WeakMap<WebhookProject, readonly SlotKeys[]>;
@@ -92,7 +92,7 @@ export function createReceiver(options: ReceiverOptions): Server {
       log.warn({ event: "delivery.refused_more", code, count }, text);
     }),
     mayLogIgnored: createLogThrottle(ignoredPerSecond, 1_000, (reason, count) => {
-      const text = `${count} more deliveries were ignored (${reason})`;
+      const text = `${count} more deliveries changed nothing (${reason})`;
       log.info({ event: "delivery.ignored_more", reason, count }, text);
     }),
     arriving: { heldBytes: 0, drops: new Set() },
@@ -410,9 +410,14 @@ function selectChange(
   return isTagOnly ? "tag" : "other_branch";
 }
 
-function dryRunAnswer({ log }: Receiver, would: Would, secret: SecretSlot, sender: Sender): Answer {
+function dryRunAnswer(
+  { log, mayLogIgnored }: Receiver,
+  would: Would,
+  secret: SecretSlot,
+  sender: Sender,
+): Answer {
   const fields = { event: "delivery.dry_run", ...sender, would: Object.keys(would)[0] };
-  log.info(fields, "A dry run was answered; nothing was recorded");
+  if (mayLogIgnored("dry_run")) log.info(fields, "A dry run was answered; nothing was recorded");
   return jsonAnswer(200, { status: "dry-run", would, secret });
 }
 
@@ -425,7 +430,7 @@ const notAsked: Refusal = {
 
 /** Puts the push on disk, and then answers. */
 async function recordPush(
-  { spool, log }: Receiver,
+  { spool, log, mayLogIgnored }: Receiver,
   project: WebhookProject,
   push: Push,
   slot: SecretSlot,
@@ -439,12 +444,14 @@ async function recordPush(
         ? { stored: recorded.delivery }
         : { deployment: recorded.deployment.id, state: recorded.deployment.state };
     const text = recorded.kind === "duplicate" ? "recorded before" : recorded.kind;
-    log.info(
-      { event: `delivery.${recorded.kind}`, ...found, ...shown, ...sender },
-      `A push to ${push.ref} was ${text}`,
-    );
-    const advice = "A delivery was signed with WEBHOOK_SECRET_PREVIOUS: set the new secret at the git host";
-    if (slot === "previous") log.warn({ event: "secret.previous_used", ...sender }, advice);
+    if (recorded.kind !== "duplicate" || mayLogIgnored("duplicate")) {
+      log.info(
+        { event: `delivery.${recorded.kind}`, ...found, ...shown, ...sender },
+        `A push to ${push.ref} was ${text}`,
+      );
+      const advice = "A delivery was signed with WEBHOOK_SECRET_PREVIOUS: set the new secret at the git host";
+      if (slot === "previous") log.warn({ event: "secret.previous_used", ...sender }, advice);
+    }
     if (recorded.kind !== "stored") {
       const { kind, deployment, detail } = recorded;
       return jsonAnswer(kind === "accepted" ? 202 : 200, { status: kind, deployment, detail });
