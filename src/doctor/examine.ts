@@ -1,6 +1,7 @@
 import { dirname, join, resolve, sep } from "node:path";
 import { projectNames, readProjectFile } from "#config/project-files";
 import { isProjectName } from "#config/server";
+import { serviceVariables } from "#config/settings";
 import { CommandError } from "#problems";
 import { findServer, type Server } from "#setup/server";
 import { dockerChecks } from "./compose.ts";
@@ -108,6 +109,7 @@ function projectSettings(service: Settings, file: string): Settings {
     ...own,
     fault: null, // It is among the faults of the project.
     env: { ...env, ...own.env },
+    set: (name, text) => (Object.hasOwn(serviceVariables, name) ? service : own).set(name, text),
   };
 }
 

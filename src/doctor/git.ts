@@ -96,6 +96,28 @@ export const gitChecks: readonly Check[] = [
     },
   },
   {
+    id: "content",
+    about: "project",
+    claim:
+      "submodules are at the commits that the repository names, and git-lfs is there if it has files in Git LFS",
+    fix: "updates the submodules. Git LFS: apt-get install git-lfs; the next deployment fetches the files",
+    async probe({ repoPath, readGit, asUser }) {
+      const large = await readGit("ls-files", "--", ":(attr:filter=lfs)");
+      const modules = await readGit("ls-files", "--", ".gitmodules");
+      if (large === null) return skip("git does not work in the repository yet");
+      if (large === "" && !modules) return skip("the repository has no submodules and no files in Git LFS");
+      const missing = "git-lfs is missing, and files of the repository are in Git LFS: deploy.sh fails.";
+      if (large !== "" && (await readGit("lfs", "version")) === null)
+        return problem(missing, "apt-get install -y git-lfs");
+      const states = await readGit("submodule", "status", "--recursive");
+      const other = states?.split("\n").filter((line) => /^[-+U]/.test(line)) ?? ["git cannot tell"];
+      if (other.length === 0) return ok("all of it is checked out");
+      const text = `Submodules are not at the commits that the repository names: ${other.join("; ")}. An older deploy.sh does not update them: take update_submodules from examples/deploy.sh.`;
+      const git = `git -C ${quote(repoPath)} submodule`;
+      return warning(text, asUser(`${git} sync --recursive && ${git} update --init --recursive`));
+    },
+  },
+  {
     id: "signers",
     about: "project",
     claim: "the newest commit is signed by an allowed key, and only its owner can change the list of keys",

@@ -1,5 +1,6 @@
+import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { git, type Place, setSettings, testBroken } from "../harness/doctor.ts";
 import { becomeNobody, needs } from "../harness/requirements.ts";
@@ -21,6 +22,36 @@ testBroken([
     check: "repository",
     options: needs("root"),
     breakIt: ({ repoPath }) => void execFileSync("chown", ["-R", "65534", repoPath]),
+  },
+  {
+    name: "submodules that were never checked out, and one at another commit",
+    check: "content",
+    severity: "warning",
+    // Git allows no local path as the address of a submodule, unless its user says so.
+    breakIt(place) {
+      writeFileSync(join(place.home, ".gitconfig"), '[protocol "file"]\n\tallow = always\n');
+      const add = ["submodule", "--quiet", "add", place.remotePath];
+      git(place, ...add, "never");
+      git(place, ...add, "moved");
+      git(place, "commit", "--quiet", "--message", "Submodules");
+      git(place, "-C", "moved", "commit", "--quiet", "--allow-empty", "--message", "Another");
+      git(place, "submodule", "--quiet", "deinit", "never");
+    },
+  },
+  {
+    name: "files in Git LFS, without git-lfs",
+    check: "content",
+    run: ({ root }) => ({ env: { PATH: `${root}:${process.env.PATH}` } }),
+    breakIt(place) {
+      writeFileSync(join(place.repoPath, ".gitattributes"), "*.bin filter=lfs -text\n");
+      writeFileSync(join(place.repoPath, "model.bin"), "version https://git-lfs.github.com/spec/v1\n");
+      git(place, "add", "--all");
+      writeFileSync(join(place.root, "git-lfs"), "#!/bin/sh\nexit 127\n", { mode: 0o755 });
+    },
+    fix({ root }, { command }) {
+      assert.equal(command, "apt-get install -y git-lfs");
+      writeFileSync(join(root, "git-lfs"), "#!/bin/sh\n");
+    },
   },
   {
     name: "a remote without main and master",
