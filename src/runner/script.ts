@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CommitStatus, Notify, Secrets } from "#config/project";
-import { credentialsPath, stateDirectoryOf } from "#config/server";
 import type { Deployment, Start } from "#deployments/deployment";
 import { branchOf } from "#deployments/push";
 import type { Log } from "#log";
@@ -130,7 +129,6 @@ function findSecrets(
     join(repoPath, ".git/config"),
     environment.GIT_CONFIG_GLOBAL ?? join(home, ".gitconfig"),
     join(home, ".git-credentials"),
-    credentialsPath(stateDirectoryOf(environment)),
   ];
   return [
     ...settings.flatMap((secret) => (secret ? [secret.reveal()] : [])),

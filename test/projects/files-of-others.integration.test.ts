@@ -14,7 +14,6 @@ import {
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { credentialsPath } from "../../src/config/server.ts";
 import { rolloutState } from "../../src/rollout/state.ts";
 import { hotpush } from "../harness/hotpush.ts";
 import type { RunningRole } from "../harness/machine.ts";
@@ -54,7 +53,6 @@ for (const [kind, plant] of Object.entries(kinds)) {
     const beforeScript = [
       join(rollout, "deployment-2.json"),
       rolloutState(statePath, alice.repoPath).versionsPath,
-      credentialsPath(statePath),
       ...[".docker/config.json", ".git-credentials"].map((name) => join(alice.home, name)),
       ...[".env", ".env.production", "compose.yaml"].map((name) => join(alice.repoPath, name)),
     ];

@@ -83,7 +83,6 @@ test("secrets of settings, environment, .env, git and Docker are redacted, as th
     previous: makeSecret("the-previous-secret"),
   };
   writeFileSync(join(home, ".git-credentials"), "https://me:from-stored-passwords@git.example\n");
-  writeFileSync(join(home, "git-credentials"), "https://me:from-the-state@git.example\n");
   execFileSync("git", ["init", "--quiet", repoPath]);
   const remote = "https://x-access-token:from-the-remote@git.example/app.git";
   execFileSync("git", ["-C", repoPath, "remote", "add", "origin", remote]);
@@ -104,7 +103,6 @@ test("secrets of settings, environment, .env, git and Docker are redacted, as th
     "from-basic",
     "from-the-remote",
     "from-stored-passwords",
-    "from-the-state",
     "from a file",
     "from .env",
     "from a file that .env names",
