@@ -222,11 +222,16 @@ async function adoptRun(context: RunContext): Promise<Adoption> {
   if (exitCode === null) {
     // What is left has closed the lock. It must not run beside the next attempt.
     await terminateGroup(group(), remainsGraceMs);
-    return { kind: "gone", hasBegun: existsSync(join(directory, "pid")) };
+    return { kind: "gone", hasBegun: hasBegun(directory) };
   }
   const printed = await resumeOutput(context)();
   const ending = endedByItself(exitCode, printed, await findOtherCommit(context, exitCode));
   return { kind: "ended", ending };
+}
+
+/** supervisor.sh writes its process id before it starts the script. */
+function hasBegun(directory: string): boolean {
+  return existsSync(join(directory, "pid"));
 }
 
 /** If the output cannot be read on, its last line says so. */
@@ -346,8 +351,8 @@ async function concludeExit(
   const printed = await finishOutput();
   if (exitCode !== null) return endedByItself(exitCode, printed, await findOtherCommit(context, exitCode));
   // A killed container releases the service's lock before its last process is gone.
-  if (exit === null) return killedWithService(printed);
-  if (exit.signal !== null) return killed(exit.signal, printed);
+  if (exit === null && hasBegun(context.directory)) return killedWithService(printed);
+  if (exit?.signal) return killed(exit.signal, printed);
   const reason = printable(printed.lastLine ?? "no reason given");
   return { state: "not_started", detail: `The script could not be started (${reason}).` };
 }

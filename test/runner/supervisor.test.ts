@@ -49,6 +49,12 @@ test("a run whose supervisor is gone is interrupted when its last process has en
   assert.equal((await run.ended).state, "interrupted");
 });
 
+test("a run whose supervisor has ended before the script began, was none", async (t) => {
+  const { run, group } = await adoptRest(t, false);
+  signalGroup(group, "SIGKILL");
+  assert.equal((await run.ended).state, "not_started");
+});
+
 test("an adopted run is ended with its whole group, also if its supervisor is gone", async (t) => {
   const { run, group } = await adoptRest(t);
   run.end("cancelled", 100);
@@ -57,11 +63,12 @@ test("an adopted run is ended with its whole group, also if its supervisor is go
 });
 
 /** Adopts run 1, of whose process group only a process that holds its lock is left. */
-async function adoptRest(t: TestContext) {
+async function adoptRest(t: TestContext, hasBegun = true) {
   const own = createTestRunner(t);
   const directory = join(own.statePath, "runs/1");
   mkdirSync(directory, { recursive: true });
-  const text = `exec 3>"$1/lock"; flock 3; mkfifo "$1/output"; echo $$ >"$1/pid"; sleep 300 & echo held; wait`;
+  const begin = hasBegun ? 'echo $$ >"$1/pid"' : ":";
+  const text = `exec 3>"$1/lock"; flock 3; mkfifo "$1/output"; ${begin}; sleep 300 & echo held; wait`;
   const env = { PATH, DEPLOY_ID: "1", REPO_PATH: own.repoPath };
   const supervisor = spawn("sh", ["-c", text, "sh", directory], { env, detached: true });
   const group = supervisor.pid ?? assert.fail();
