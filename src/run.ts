@@ -50,7 +50,7 @@ export async function startRun(options: RunOptions) {
 
   const store = openDeployments(statePath);
   if (store.movedAsideTo) {
-    const text = `The database was damaged, or made by a version that was never released, and is now ${store.movedAsideTo}; the history starts again, and everybody has to sign in again`;
+    const text = `The database was damaged, or made by a version that was never released, and is now ${store.movedAsideTo}; the history starts again, everybody has to sign in again, and what waited is lost. Missed pushes are found only after the next deployment: run hotpush deploy for each project`;
     log.error({ event: "store.moved_aside", path: store.movedAsideTo }, text);
   }
   numberAfter(store, Math.max(...listStatePaths(statePath).map(lastLoggedId)));

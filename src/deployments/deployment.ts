@@ -49,7 +49,10 @@ export function isFinished(state: DeploymentState): boolean {
   return state !== "queued" && state !== "running" && state !== "interrupted";
 }
 
-/** A deployment as it is recorded. Times are in milliseconds since 1970, for people: no decision depends on them. */
+/**
+ * A deployment as it is recorded. Times are in milliseconds since 1970, for people: no decision depends on them, but that a push
+ * waits for its checks for an hour from `createdAtMs`.
+ */
 export interface Deployment {
   readonly id: number;
   readonly project: string;
