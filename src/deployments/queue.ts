@@ -132,7 +132,8 @@ export function createQueue(options: QueueOptions): Queue {
   function wake(): void {
     if (mode !== "idle" || isHeld()) return;
     const isDue = `${isReady} OR project = $project AND state = 'running'`;
-    if (!read(() => hasDeployment(store, isDue, JSON.stringify(listResting())))) return;
+    // If it cannot be read, the transaction of a turn opens it again.
+    if (read(() => hasDeployment(store, isDue, JSON.stringify(listResting()))) === false) return;
     mode = "waiting";
     work = inTurn(takeTurn);
   }

@@ -97,6 +97,24 @@ test("a claim whose commit failed, and is on disk all the same, blocks nothing",
   assert.equal(findDeployment(store, 1)?.attempts, 1);
 });
 
+test("a database that a fault has closed is opened again though nothing new comes", async (t) => {
+  const store = temporaryStore(t);
+  const { transaction } = store;
+  record(store, pushOf());
+  const fail = () => {
+    throw new Error("database is not open");
+  };
+  const { mock } = t.mock.method(store, "get", fail);
+  let isOpen = false;
+  t.mock.method(store, "transaction", (work: () => unknown) => {
+    mock.restore();
+    isOpen = true;
+    return transaction(work);
+  });
+  queueOf(t, store, {});
+  await until("it has run", () => isOpen && findDeployment(store, 1)?.state === "failed");
+});
+
 test("an ending that the changed record does not allow blocks nothing", async (t) => {
   const { store, other } = openTwo(t);
   const { start, run, end } = await startOne(t, store);
