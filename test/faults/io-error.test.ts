@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { isFinished } from "../../src/deployments/deployment.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { cutPower, mountDisk } from "../harness/mounts.ts";
 import { straced, triedCalls } from "../harness/processes.ts";
-import { digestOf, findLost } from "../harness/records.ts";
+import { digestOf, findLost, readDeployments } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
 import { spawnService, startedOrEnded, startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
@@ -22,22 +23,20 @@ type Accepted = ReadonlyMap<string, number>;
 const oneWriter = { env: { UV_THREADPOOL_SIZE: "1" } };
 
 test(
-  `if any of the first ${syncCalls} syncs fails, no accepted push is lost`,
+  `if any of the first ${syncCalls} syncs fails, or it and the next, no accepted push is lost or left`,
   needs("mount", "ext4", "strace"),
   async (t) => {
     const disk = mountDisk(t);
     const tally = { refused: 0, gaveUp: 0 };
-    for (const call of triedCalls(syncCalls)) {
-      const statePath = join(disk.path, `state-${call}`);
+    const failing = triedCalls(syncCalls).flatMap((call) => [`${call}`, `${call}..${call + 1}`]);
+    for (const calls of failing) {
+      const name = `state-${calls}`;
       // The sync does not happen at all, so its data is lost at a power cut.
-      await runWithFault(
-        t,
-        { statePath, fault: `fsync,fdatasync:error=EIO:when=${call}`, tally },
-        (accepted) => {
-          const lost = cutPower(disk, (path) => findLost(join(path, `state-${call}`), accepted));
-          assert.deepEqual(lost, [], `accepted pushes were lost when sync ${call} failed`);
-        },
-      );
+      const fault = `fsync,fdatasync:error=EIO:when=${calls}`;
+      await runWithFault(t, { statePath: join(disk.path, name), fault, tally }, (accepted) => {
+        const lost = cutPower(disk, (path) => findLost(join(path, name), accepted));
+        assert.deepEqual(lost, [], `accepted pushes were lost when sync ${calls} failed`);
+      });
     }
     t.diagnostic(JSON.stringify(tally));
     assert.ok(tally.refused > 0 && tally.gaveUp > 0, "the fault was felt at the start and by pushes");
@@ -116,6 +115,8 @@ async function runWithFault(
   const accepted = await pushThrough(`http://127.0.0.1:${started.port}`, fault, tally);
   assert.equal(child.exitCode, null, `${fault}: the service stays`);
   check(accepted);
+  const hasEnded = () => readDeployments(statePath).every(({ state }) => isFinished(state));
+  await until(`${fault}: all have ended`, hasEnded);
   child.kill("SIGKILL");
   await ended;
   check(accepted);
