@@ -4,7 +4,8 @@ import { type Asked, callRun, findRemoteServer, type ServicePlace } from "#calls
 import type { CallName, GivenBy } from "#calls/table";
 import { operatorSocketPath, stateDirectoryOf } from "#config/server";
 import { withDotenv } from "#platform/env-file";
-import { attempt } from "#platform/files";
+import { attempt, ownUid } from "#platform/files";
+import { controllerOf } from "#platform/foreign-files";
 import { openTerminal, type Terminal } from "#platform/terminal";
 import { findServer } from "#setup/server";
 import type { CommandContext } from "./command.ts";
@@ -95,17 +96,19 @@ export function directoriesAround(directory: string): string {
 const usualStatePath = "/var/lib/hotpush";
 
 /**
- * The state directory of the service: from the environment or the `.env` of the working directory, as the service finds
- * it; else that of the server; else the usual ones.
+ * The state directory of the service: from the environment; else that of the server; else from the `.env` of the working
+ * directory, as the service finds it; else the usual ones. Root believes no `.env` about which another user decides.
  *
  * @param usual the directory to try last
  */
 export function statePathOf(env: NodeJS.ProcessEnv, usual = usualStatePath): string {
-  // An unreadable `.env` may belong to something else; then the environment alone counts.
-  const given: NodeJS.ProcessEnv = attempt(() => withDotenv(env, "."), env);
-  if (given.STATE_PATH) return given.STATE_PATH;
+  if (env.STATE_PATH) return env.STATE_PATH;
   const server = findServer(env);
   if (server !== null) return server.state.run;
+  const isOwn = ownUid() !== 0 || controllerOf(".env") === null;
+  // An unreadable `.env` may belong to something else; then the environment alone counts.
+  const given: NodeJS.ProcessEnv = isOwn ? attempt(() => withDotenv(env, "."), env) : env;
+  if (given.STATE_PATH) return given.STATE_PATH;
   const path = stateDirectoryOf(given);
   return existsSync(operatorSocketPath(path)) || !existsSync(operatorSocketPath(usual)) ? path : usual;
 }

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { statePathOf } from "../../src/cli/service-access.ts";
 import { operatorSocketPath } from "../../src/config/server.ts";
+import { makeServer } from "../harness/machine.ts";
+import { needs, nobody } from "../harness/requirements.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
 test("the state directory is that of the environment, the home, or a usual one in use", (t) => {
@@ -20,3 +22,26 @@ test("the state directory is that of the environment, the home, or a usual one i
   writeFileSync(operatorSocketPath(own), "");
   assert.equal(statePathOf(env, usual), own);
 });
+
+test(
+  "the .env of a checkout does not choose which service answers root, nor which server",
+  needs("root"),
+  (t) => {
+    const checkout = temporaryDirectory(t);
+    const usual = temporaryDirectory(t);
+    writeFileSync(operatorSocketPath(usual), "");
+    writeFileSync(join(checkout, ".env"), "STATE_PATH=/of/the/checkout\n");
+    const server = makeServer(t);
+    const before = process.cwd();
+    t.after(() => process.chdir(before));
+    process.chdir(checkout);
+    const env = { HOME: checkout, SERVER_PATH: join(checkout, "no-server") };
+    assert.equal(statePathOf(env, usual), "/of/the/checkout");
+    assert.equal(statePathOf(server.env, usual), server.runStatePath);
+    for (const path of [join(checkout, ".env"), checkout]) {
+      chownSync(path, nobody, nobody);
+      assert.equal(statePathOf(env, usual), usual);
+      chownSync(path, 0, 0);
+    }
+  },
+);
