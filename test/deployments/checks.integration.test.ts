@@ -43,9 +43,6 @@ test("a push waits with its reason, and a signed delivery of its check has it de
   const event = JSON.stringify({ action: "completed", check_run: { name: "build", head_sha: commit } });
   const forged = githubDelivery("check_run", event, "another secret of a good length");
   assert.equal((await deliver(service.url, forged)).status, 401);
-  const startMs = performance.now();
-  await until("a hint would have been taken", () => performance.now() - startMs > 7_000);
-  assert.equal(looksMs.length, 2, "the forged one has asked nothing");
   const signed = await deliver(service.url, githubDelivery("check_run", event));
   assert.deepEqual([signed.status, signed.json.reason], [200, "other_event"]);
   const done = await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
