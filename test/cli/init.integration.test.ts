@@ -11,8 +11,8 @@ const port = (target: number, published: string) => ({ mode: "ingress", target, 
 /** The compose file as compose reads it. */
 const model = {
   services: {
-    db: { image: "postgres:17", ports: [port(5432, "48183")] },
-    web: { build: { context: "/elsewhere" }, networks: { default: null }, ports: [port(3000, "48182")] },
+    db: { image: "postgres:17", ports: [port(5432, "18183")] },
+    web: { build: { context: "/elsewhere" }, networks: { default: null }, ports: [port(3000, "18182")] },
   },
 };
 
@@ -25,7 +25,7 @@ const url = ["--url", "https://shop.example.org"];
 function makeProject(t: TestContext) {
   const repository = makeRepository(t, "shop");
   repository.git("remote", "add", "origin", "git@github.com:octo/shop.git");
-  repository.write("compose.yaml", "services:\n  web:\n    build: web\n    ports: ['48182:3000']\n");
+  repository.write("compose.yaml", "services:\n  web:\n    build: web\n    ports: ['18182:3000']\n");
   repository.commit();
   // No host is contacted: the remote's HEAD is as after git clone.
   repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main");
@@ -41,8 +41,8 @@ function makeProject(t: TestContext) {
     DOCKER_HOST: `unix://${join(bin, "docker.sock")}`,
     SERVER_PATH: join(bin, "hotpush"),
     // Nothing listens there.
-    HTTP_PORT: "48180",
-    HTTPS_PORT: "48181",
+    HTTP_PORT: "18180",
+    HTTPS_PORT: "18181",
   };
   const init = (...args: readonly string[]) => runCli(["init", ...args], { cwd: repository.directory, env });
   return { repository, init, env, answer };
@@ -75,8 +75,8 @@ new deploy.sh pulls, builds, replaces, checks; yours to change
 new compose.hotpush.yaml your services as Caddy reaches them
 new .env adds compose.hotpush.yaml to your compose file
 changed .git/info/exclude compose.hotpush.yaml and .env: this machine's alone
-- Caddy serves web (port 3000 in its container) at shop.example.org. Before, it was published at 48182.
-- Port 48183 of db stays published: the number in its container is that of another protocol.
+- Caddy serves web (port 3000 in its container) at shop.example.org. Before, it was published at 18182.
+- Port 18183 of db stays published: the number in its container is that of another protocol.
 `;
 
 test(
