@@ -43,6 +43,19 @@ test("help lists every command, and each has its usage with an example", async (
   }
 });
 
+test("no command takes a secret as an argument, only its file", async () => {
+  const program = await loadProgram({ env: {}, finish() {} });
+  const taken = [program, ...program.commands.flatMap((one) => [one, ...one.commands])].flatMap(
+    ({ options, registeredArguments }) => [
+      ...options.filter(({ required, optional }) => required || optional).map(({ long }) => long ?? ""),
+      ...registeredArguments.map((one) => one.name()),
+    ],
+  );
+  const suspects = taken.filter((name) => /secret|token|password|key/.test(name));
+  // A file, the name of a program that gets a token, a file.
+  assert.deepEqual([...new Set(suspects)].sort(), ["--key", "--token", "--token-file"]);
+});
+
 test("without a command the service starts, and refuses a missing secret", () => {
   const { status, stderr } = hotpush();
   assert.equal(status, 78);
