@@ -164,7 +164,7 @@ onEngine("the requests of a roll-out, and the guard of a new version", (env) => 
     return ending;
   }
 
-  test(`${rollouts} roll-outs of all kinds of apps, one in ten sick, fail no request`, async (t) => {
+  test(`${rollouts} roll-outs of different apps, one in ten faulty, fail no request`, async (t) => {
     const proofs: Proof[] = [];
     const { answers, versions } = await underLoad(project.origin, async () => {
       for (let number = 1; number <= rollouts; number += 1) {
