@@ -1,7 +1,7 @@
 import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { countingLines, indented } from "../../src/rollout/requests.ts";
-import { makeProject, type TestProject } from "../../test/lab/project.ts";
+import { countingLines } from "../../src/rollout/requests.ts";
+import { indented, makeProject, type TestProject } from "../../test/lab/project.ts";
 
 /** A project of some services behind Caddy, each with a build of its own. */
 export interface ServicesProject extends TestProject {
@@ -84,6 +84,6 @@ function caddyfile(
     const upstream = proxied === "by name" ? service : `{file./run/live/${service}}`;
     return `\thandle_path /${service}/* {\n\t\treverse_proxy ${upstream}:8080 {\n\t\t\tlb_try_duration 10s\n\t\t\tlb_try_interval 50ms\n\t\t}\n\t}\n`;
   });
-  const log = isGuarded ? `${indented(countingLines("/run/live", null), 1)}\n` : "";
+  const log = isGuarded ? `${indented(countingLines, 1)}\n` : "";
   return `{\n\tadmin unix//run/live/admin.sock|0600\n}\n:80 {\n${log}${sites.join("")}}\n`;
 }

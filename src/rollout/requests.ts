@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type FileHandle, open, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { serviceAlias } from "#config/server";
+import { liveMount, serviceAlias } from "#config/server";
 import { formatDuration } from "#config/values";
 import { namesOf } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
@@ -50,7 +50,7 @@ async function startCounting(rollout: Counted) {
   const isLogged = (await askCaddy(live, "/config/"))?.includes(`${requestsLog("/", live.project)}"`);
   if (!isLogged) {
     // On a server, `init` and `upgrade` write them.
-    const missingLines = live.project === null ? countingLines("/run/live", null) : [];
+    const missingLines = live.project === null ? countingLines : [];
     return { count: null, end: async () => report({ event: "requests", sites: null, missingLines }) };
   }
   const running = new Set(containers.map(({ name }) => name));
@@ -162,45 +162,35 @@ const leftOut = [
   "user_id",
 ];
 
-/**
- * The lines of a site in a Caddyfile by which Caddy logs its requests, without what identifies a person, while a roll-out
- * counts them.
- *
- * @param livePath the directory of the live files, as Caddy sees it; on the server that of all projects
- * @param project on the server
- */
-export function countingLines(livePath: string, project: string | null): readonly string[] {
-  return [
-    "log {",
-    `\toutput file ${requestsLog(livePath, project)} {`,
-    "\t\tmode 0644",
-    "\t\troll_size 10MiB",
-    "\t\troll_keep 1",
-    "\t\troll_uncompressed",
-    "\t}",
-    "\tformat filter {",
-    ...leftOut.map((field) => `\t\t${field} delete`),
-    "\t}",
-    "}",
-    "@uncounted not file {",
-    `\troot ${posix.join(livePath, project ?? "")}`,
-    `\ttry_files ${countingFile}`,
-    "}",
-    "log_skip @uncounted",
-    ...answerLines,
-  ];
-}
-
 /** The lines that log which container answered, and how; also where a second reverse_proxy takes over a request. */
 export const answerLines: readonly string[] = [
   "log_append upstream {rp.upstream.hostport}",
   "log_append answered {rp.status_code}",
 ];
 
-/** The lines as a part of a Caddyfile that is indented by `tabs`. */
-export function indented(lines: readonly string[], tabs: number): string {
-  return lines.map((line) => "\t".repeat(tabs) + line).join("\n");
-}
+/**
+ * The lines of a site in a Caddyfile by which Caddy logs its requests, without what identifies a person, while a roll-out
+ * counts them. The server's Caddyfile has the same for each project.
+ */
+export const countingLines: readonly string[] = [
+  "log {",
+  `\toutput file ${requestsLog(liveMount, null)} {`,
+  "\t\tmode 0644",
+  "\t\troll_size 10MiB",
+  "\t\troll_keep 1",
+  "\t\troll_uncompressed",
+  "\t}",
+  "\tformat filter {",
+  ...leftOut.map((field) => `\t\t${field} delete`),
+  "\t}",
+  "}",
+  "@uncounted not file {",
+  `\troot ${liveMount}`,
+  `\ttry_files ${countingFile}`,
+  "}",
+  "log_skip @uncounted",
+  ...answerLines,
+];
 
 /** A request in Caddy's log. */
 export interface LoggedRequest {

@@ -65,7 +65,7 @@ const parts: Readonly<Record<string, () => string>> = {
       "Call | Right | What",
       apiCalls.map(([, row]) => callRow(row)),
     ),
-  "counting lines of a Caddyfile": () => fence(countingLines("/run/live", null)),
+  "counting lines of a Caddyfile": () => fence(countingLines),
   checks: () =>
     table(
       "Check | What it claims | Its fix",

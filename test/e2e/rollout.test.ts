@@ -65,7 +65,7 @@ onEngine("a roll-out, and one that is cut short, on a real engine, under load", 
       assert.match(output, /^ +app +rolled +\S+ → \S+, healthy after [\d.]+ m?s, drained in [\d.]+ m?s$/m);
       assert.match(output, /^ +single +unchanged/m);
       assert.match(output, /The requests were not counted/);
-      for (const line of countingLines("/run/live", null)) assert.ok(output.includes(`\n${line}\n`), line);
+      for (const line of countingLines) assert.ok(output.includes(`\n${line}\n`), line);
     });
     assert.deepEqual(versions, ["first", "good"]);
     assert.deepEqual(await untouched(), others);

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import type { RolloutEvent } from "../../src/rollout/report.ts";
-import { answerLines, countingLines, indented } from "../../src/rollout/requests.ts";
+import { answerLines, countingLines } from "../../src/rollout/requests.ts";
 import type { SiteRequests } from "../../src/site-requests.ts";
 import { freePort } from "../harness/listen.ts";
 import { readDeployments } from "../harness/records.ts";
@@ -224,6 +224,10 @@ export async function removeImage(env: NodeJS.ProcessEnv, tag: string): Promise<
   await run("docker", ["rmi", "--force", tag], { env }).catch(() => {});
 }
 
+/** Lines of a Caddyfile as a part that is indented by `tabs`. */
+export const indented = (lines: readonly string[], tabs: number) =>
+  lines.map((line) => "\t".repeat(tabs) + line).join("\n");
+
 /** A Caddyfile as `init` writes it, with a log of requests, but more impatient. */
 export const countingCaddyfile = `{
 	admin unix//run/live/admin.sock|0600
@@ -234,7 +238,7 @@ export const countingCaddyfile = `{
 		lb_try_duration 300ms
 		lb_try_interval 50ms
 	}
-${indented(countingLines("/run/live", null), 1)}
+${indented(countingLines, 1)}
 	handle_errors 502 503 {
 		@unreached {
 			expression \`{err.message}.contains("dial")\`

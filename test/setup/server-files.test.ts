@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { dirname } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
+import { countingLines } from "../../src/rollout/requests.ts";
 import {
   renewedComposeFile,
   serverCaddyfile,
@@ -43,6 +44,13 @@ test("front has nothing of the machine but its state, the projects, and the dire
   assert.equal(`${front.volumes[1].source}/spool`, run.environment.SPOOL_PATH);
   assert.equal(run.ports, undefined);
   assert.ok(!JSON.stringify(caddy.volumes).includes("docker.sock"));
+});
+
+test("the server logs what is logged by hand, so nothing that identifies a person", () => {
+  const [, counted = ""] = /^\(counted\) \{\n([\s\S]*?)\n\}/m.exec(serverCaddyfile()) ?? [];
+  const lines = counted.split("\n").filter((line) => !line.startsWith("\t#"));
+  const own = lines.map((line) => line.slice(1).replace("/{args[0]}", ""));
+  assert.deepEqual(own, countingLines);
 });
 
 test("a request that a container has begun to answer is never sent to another one", () => {
