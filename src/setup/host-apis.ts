@@ -260,7 +260,7 @@ export function openRepository(repository: CommitStatus, secret: string) {
     removeHook: (one: string) => ask("DELETE", at("/hooks", one), "remove the webhook"),
     async addKey(title: string, key: string): Promise<HostedKey> {
       const body = { [api.keyTitle]: title, key, ...api.readOnly };
-      return asKey(await ask("POST", api.keys, "add the deploy key", body));
+      return asKey(await ask("POST", api.keys, addingKey, body));
     },
     removeKey: (one: string) => ask("DELETE", at(api.keys, one), "remove the deploy key"),
     ping: (hook: string) => ask("POST", `${at("/hooks", hook)}/pings`, "send a ping"),
@@ -323,6 +323,8 @@ function unreachable({ host, url }: CommitStatus, { code }: NodeJS.ErrnoExceptio
   );
 }
 
+const addingKey = "add the deploy key";
+
 /** What a documented status means, and what to do. What the host says is shown, but nothing of `hidden`. */
 function refused(
   { host, url }: CommitStatus,
@@ -336,9 +338,10 @@ function refused(
   const words = hidden.reduce((text, one) => text.replaceAll(one, "…"), wordsOf(body.toString()));
   const said = words === "" ? `${status}` : `${status}: ${printable(words)}`;
   const repository = url.pathname.slice(1);
-  const correct = what.includes("key")
-    ? "A host takes a key only once: if another repository has it, remove .git/hotpush-deploy-key and run this again."
-    : "Correct that, such as the webhook's address (hotpush init --url), and run this again.";
+  const correct =
+    what === addingKey
+      ? "A host takes a key only once: if another repository has it, remove .git/hotpush-deploy-key and run this again."
+      : "Correct that, such as the webhook's address (hotpush init --url), and run this again.";
   const texts: Readonly<Record<ReturnType<typeof codeOf>, string>> = {
     unavailable: `${name} cannot ${what} now (${said}). Run this again in some minutes.`,
     token_invalid: `${name} does not accept the token (${said}). Make a new one: ${token}.`,
