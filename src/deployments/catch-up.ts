@@ -1,11 +1,10 @@
-import { shortCommit } from "#deployments/push";
 import type { Log } from "#log";
 import { repeat } from "#platform/async";
 import type { RemoteHead } from "#platform/git";
 import type { Store } from "#platform/sqlite";
 import { liveCommit } from "./deployment.ts";
 import { findLastGood } from "./history.ts";
-import { isCommitId } from "./push.ts";
+import { isCommitId, shortCommit } from "./push.ts";
 import type { Queue } from "./queue.ts";
 import type { Resolver } from "./resolve.ts";
 import { hasDeployment } from "./store.ts";

@@ -1,6 +1,6 @@
-import { branchOf, shortCommit } from "#deployments/push";
 import { printable } from "#platform/terminal";
 import type { NotDeployed } from "./deployment.ts";
+import { branchOf, shortCommit } from "./push.ts";
 
 /** A check of a commit: a check run, a commit status, a job of a pipeline. */
 export interface Check {

@@ -1,4 +1,3 @@
-import { shortCommit } from "#deployments/push";
 import type { Log } from "#log";
 import { keepTrying, pause } from "#platform/async";
 import type { Store } from "#platform/sqlite";
@@ -14,6 +13,7 @@ import {
   stateTexts,
 } from "./deployment.ts";
 import { findRunning, pruneHistory } from "./history.ts";
+import { shortCommit } from "./push.ts";
 import { recordStatement } from "./receipt.ts";
 import {
   cancelledEnding,
@@ -106,7 +106,7 @@ export function createQueue(options: QueueOptions): Queue {
   const stop = new AbortController();
   const stopping = stop.signal;
   const persist = <Result>(write: () => Result) => writeOnDisk(options, stopping, write);
-  let mode: "recording" | "idle" | "waiting" | "busy" | "stopping" = "recording";
+  let mode: "unstarted" | "idle" | "waiting" | "busy" | "stopping" = "unstarted";
   /** What `stop` waits for, unless it waits for its turn. */
   let work: Promise<void> = Promise.resolve();
   let lookTimer: NodeJS.Timeout | undefined;

@@ -1,8 +1,7 @@
-import { branchOf } from "#deployments/push";
 import type { Row, Store } from "#platform/sqlite";
 import { type Deployment, type Ending, isFinished, type Trigger } from "./deployment.ts";
 import { findLastGood } from "./history.ts";
-import type { DeploymentSummary, Push, PushRecord } from "./push.ts";
+import { branchOf, type DeploymentSummary, type Push, type PushRecord } from "./push.ts";
 import {
   findDeployment,
   findPause,

@@ -1,4 +1,3 @@
-import { branchOf, shortCommit } from "#deployments/push";
 import { pause } from "#platform/async";
 import {
   type Checkout,
@@ -19,6 +18,7 @@ import type { Problem } from "#problems";
 import type { Checks } from "./checks.ts";
 import { type Deployment, liveCommit, type NotDeployed, stateTexts } from "./deployment.ts";
 import { findLastGood } from "./history.ts";
+import { branchOf, shortCommit } from "./push.ts";
 import { hasDeployment, isAfter } from "./store.ts";
 
 /** What becomes of a deployment, by where its branch is at the remote. */

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "#log";
 import { isShortage } from "./run-command.ts";
 
@@ -81,7 +81,7 @@ export async function keepTrying<Result>(
 
 /** Waits for `ms` milliseconds, or until `signal` is aborted. Never rejects. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => {});
+  await sleep(ms, undefined, { signal }).catch(() => {});
 }
 
 /**
@@ -98,7 +98,7 @@ export async function untilRight<Fault>(
   for (;;) {
     const fault = await findFault();
     if (fault === null || performance.now() >= endMs) return fault;
-    await delay(pauseMs);
+    await sleep(pauseMs);
   }
 }
 

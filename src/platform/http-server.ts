@@ -23,7 +23,7 @@ import {
   SocketAddress,
 } from "node:net";
 import { basename, dirname, join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "#log";
 import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
 import { createLogThrottle } from "./async.ts";
@@ -442,7 +442,7 @@ const longestWaitMs = 500;
 export async function closeServer(server: Server, lastAnswersMs: number): Promise<void> {
   await quietTurn(server);
   const closed = new Promise((resolve) => server.close(resolve));
-  await Promise.race([closed, pause(lastAnswersMs, null, { ref: false })]);
+  await Promise.race([closed, sleep(lastAnswersMs, null, { ref: false })]);
   server.closeAllConnections();
   await closed;
 }

@@ -13,7 +13,7 @@ import {
 import { Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { StringDecoder } from "node:string_decoder";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Redactor } from "#redaction";
 
 /*
@@ -133,7 +133,7 @@ function readOutput(fd: number, options: OutputOptions): FinishOutput {
     lastReadMs = startMs;
     const isOver = (nowMs: number) =>
       socket.closed || nowMs - lastReadMs >= endSilenceMs || nowMs - startMs >= longestDrainMs;
-    while (!isOver(performance.now())) await delay(endSilenceMs / 10);
+    while (!isOver(performance.now())) await sleep(endSilenceMs / 10);
     socket.destroy();
     cutter.finish();
     passOn();

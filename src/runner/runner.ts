@@ -1,6 +1,6 @@
 import { closeSync, constants, existsSync, lchownSync, openSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/values";
 import {
   type Adoption,
@@ -263,7 +263,7 @@ async function waitForEnd(context: RunContext, isKnown: AbortSignal): Promise<nu
     // A lack of a process or memory says nothing about the script.
     const holds = () => isHeld(directory, deployment.id, repoPath).catch(() => true);
     if (look % looksForLock === 0 && !(await holds())) return null;
-    await delay(lookEveryMs);
+    await sleep(lookEveryMs);
   }
   return null;
 }

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { flock, isShortage } from "#platform/run-command";
 
@@ -220,7 +220,7 @@ export async function terminateGroup(group: number | null, graceMs: number): Pro
     const startMs = performance.now();
     while (signalGroup(group, 0)) {
       if (performance.now() - startMs >= mostMs) return false;
-      await delay(lookIntervalMs);
+      await sleep(lookIntervalMs);
     }
     return true;
   };

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { constants, mkdirSync, rmSync } from "node:fs";
 import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { SecretSlot } from "#config/secret";
 import {
   type AskRun,
@@ -239,5 +239,5 @@ export function askOverSocket(socketPath: string): AskRun {
 }
 
 function inTime<Answer>(asked: Promise<Answer | null>): Promise<Answer | null> {
-  return Promise.race([asked, delay(longestWaitMs, null, { ref: false })]);
+  return Promise.race([asked, sleep(longestWaitMs, null, { ref: false })]);
 }

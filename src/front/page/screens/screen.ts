@@ -1,5 +1,6 @@
 import { html } from "hono/html";
-import { type CallName, calls, type GivenBy, requestFor, type TakenBy } from "#calls/table";
+import type { Asked } from "#calls/client";
+import { type CallName, calls, type GivenBy, requestFor } from "#calls/table";
 import { ProblemError } from "#problems";
 import { assetPath } from "../answer.ts";
 import type { RunClient, Visit } from "../run-client.ts";
@@ -118,7 +119,7 @@ export async function ask<Name extends CallName>(
   run: RunClient,
   visit: Visit,
   name: Name,
-  asked: { readonly [Key in keyof TakenBy<Name>]?: TakenBy<Name>[Key] | undefined },
+  asked: Asked<Name>,
 ): Promise<GivenBy<Name>> {
   return (await run.call(visit, requestFor(calls[name], asked))) as GivenBy<Name>;
 }
