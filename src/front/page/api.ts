@@ -5,6 +5,9 @@ import { readText } from "#platform/http-server";
 import { jsonPage, longestBodyBytes, type PageAnswer, problemPage } from "./answer.ts";
 import type { RunClient, Visit } from "./run-client.ts";
 
+/** Made when somebody reads it, and kept: it is long, and anybody may ask for it. */
+let openApiPage: PageAnswer | null = null;
+
 /**
  * Answers a program: each call of the table that a visitor may make is passed on to `run`, which checks the credential before
  * it reads what the call takes. No path is passed on but one that is made from the table.
@@ -20,9 +23,10 @@ export async function answerProgram(
   query: URLSearchParams,
 ): Promise<PageAnswer> {
   const { method = "" } = request;
-  // Loaded when somebody reads it: it is long.
-  if (method === "GET" && path === "/openapi.json")
-    return jsonPage((await import("#calls/openapi")).openApi());
+  if (method === "GET" && path === "/openapi.json") {
+    openApiPage ??= jsonPage((await import("#calls/openapi")).openApi());
+    return openApiPage;
+  }
   const found = findCall(method, path);
   // A session begins in a browser, which keeps it in a cookie.
   if (found === null || !isForVisitors(found.row))
