@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -8,6 +8,7 @@ import { sendHttp } from "../../src/platform/http.ts";
 import { buildOwnImage } from "../../src/setup/start.ts";
 import { githubPush } from "../harness/delivery.ts";
 import { hostToken } from "../harness/fake-git-host.ts";
+import { processTexts } from "../harness/secrecy.ts";
 import { writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 import { type CleanServer, obstacleToCleanServer, startCleanServer } from "../lab/clean-server.ts";
@@ -53,7 +54,7 @@ test("from nothing to a pushed-to project with one command, and again", {
   const { onDone } = host.api;
   host.api.onDone = (call) => {
     onDone(call);
-    for (const file of globSync("/proc/[0-9]*/{cmdline,environ}")) seen.add(readIfThere(file));
+    for (const text of processTexts()) seen.add(text);
   };
   const places = ["/etc", "/opt", "/root", "/srv", "/tmp", "/var", "/run", "/home"].map(server.file);
   const search = ["-rlsF", "--devices=skip", hostToken, ...places, join(laptop.home, ".config")];
@@ -208,14 +209,6 @@ async function versionAt(server: CleanServer, host = name): Promise<string | nul
   const request = { headers: { host }, timeoutMs: 10_000 };
   const { body } = await sendHttp(new URL(`http://${server.address}`), request);
   return /version (\d+)/.exec(String(body))?.[1] ?? null;
-}
-
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
 }
 
 /** @returns the names of the files that have it */

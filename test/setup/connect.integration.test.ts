@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, globSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { hasSucceeded } from "../../src/platform/run-command.ts";
@@ -11,6 +11,7 @@ import { hostToken } from "../harness/fake-git-host.ts";
 import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";
 import { launcher, noServer, runCli } from "../harness/hotpush.ts";
 import { needs, nobody } from "../harness/requirements.ts";
+import { processTexts } from "../harness/secrecy.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 const hosts = Object.keys(hostDescriptions) as readonly HostName[];
@@ -74,7 +75,7 @@ test("the token is in no argument, environment, file, output or log", async (t) 
   const seen: string[] = [];
   // While it runs: what any user sees of processes, and what root sees of them.
   host.onDone = () => {
-    for (const file of globSync("/proc/[0-9]*/{cmdline,environ}")) seen.push(readIfThere(file));
+    seen.push(...processTexts());
   };
   const body = JSON.stringify({ message: `${hostToken} ${signingToken}` });
   host.instead = ({ operation }) => (operation === "POST hooks" ? { status: 422, body } : null);
@@ -161,13 +162,4 @@ function tokenFileOf(scope: Scope): string {
   const path = join(temporaryDirectory(scope), "token");
   writeFileSync(path, `${hostToken}\n`, { mode: 0o600 });
   return path;
-}
-
-/** A process may have ended meanwhile. */
-function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return "";
-  }
 }

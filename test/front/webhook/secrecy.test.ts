@@ -4,29 +4,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { deliver, githubDelivery, githubPush, sign, testSecret } from "../../harness/delivery.ts";
-import { contentsOf, printedBy } from "../../harness/secrecy.ts";
+import { assertNowhere, contentsOf, printedBy } from "../../harness/secrecy.ts";
 import { startService } from "../../harness/service.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 
 const previousSecret = "a-previous-secret-of-some-length-0123456789";
-
-/** The secret in every encoding in which it could leak. */
-function encodings(secret: string): string[] {
-  const bytes = Buffer.from(secret);
-  const hex = bytes.toString("hex");
-  // The last characters of base64 depend on what follows, so a piece from the middle is what is looked for.
-  const base64 = [0, 1, 2].map((shift) => Buffer.concat([Buffer.alloc(shift), bytes]).toString("base64"));
-  return [secret, hex, hex.toUpperCase(), ...base64.map((text) => text.slice(4, 4 + 32))];
-}
-
-function assertNowhere(texts: readonly string[], secrets: readonly string[]): void {
-  for (const secret of secrets.flatMap(encodings)) {
-    for (const text of texts) {
-      const at = text.indexOf(secret);
-      assert.equal(at, -1, `a secret is in: ${text.slice(Math.max(0, at - 200), at)}`);
-    }
-  }
-}
 
 const nosyScript = `#!/bin/sh
 env
