@@ -14,7 +14,7 @@ const tests = files
 /** A person has to correct what is in a file, at the git host or in DNS. */
 const forPeople = ["caddy", "commit-status", "public-url"];
 
-test("every check has a test that runs its fix, if a command can be one", () => {
+test("every check is named in a test, if a command can be its fix", () => {
   const ids = checks.map(({ id }) => id);
   assert.deepEqual([...new Set(ids)], ids);
   const isNamed = (id: string) =>

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Delivery, deliver, githubPush, randomCommit } from "../harness/delivery.ts";
-import { type Load, startLoad } from "../harness/load.ts";
 import { makeCheckout, makeMachine, pushTo, type Role, type RunningRole } from "../harness/machine.ts";
 import { injectFault, isGone, type LogLine, triedCalls } from "../harness/processes.ts";
 import { digestOf, readRecorded, readSpool } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
+import { type Senders, startSenders } from "../harness/senders.ts";
 import { linesOf, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -57,7 +57,7 @@ for (const [what, roles] of [
     const start = (role: Role) => machine.start(role, { MAX_RUNNING: "2" });
     const running = new Map<Role, RunningRole>();
     for (const role of roles) running.set(role, await start(role));
-    const load = startLoad(
+    const load = startSenders(
       clients,
       names.map((name) => `/webhook/${name}`),
     );
@@ -213,7 +213,7 @@ test("a script that dies with run each time is started three times", async (t) =
 });
 
 /** Follows each accepted push until it is recorded. */
-function createUnseen({ machine }: Site, load: Load) {
+function createUnseen({ machine }: Site, load: Senders) {
   const unseen = new Map<string, number | null>();
   let ids = 0;
   let stored = 0;

@@ -3,11 +3,11 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { startLoad } from "../harness/load.ts";
 import { makeCheckout, makeMachine, type RunningRole } from "../harness/machine.ts";
 import { cutPower, cutPowerOf, mountDisk } from "../harness/mounts.ts";
 import { readRecorded, readSpool } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
+import { startSenders } from "../harness/senders.ts";
 import { until } from "../harness/until.ts";
 
 const cuts = Number(process.env.HOTPUSH_TEST_CUTS ?? 60);
@@ -35,7 +35,7 @@ for (const roles of [["all"], ["front", "run"]] as const)
     const running: RunningRole[] = [];
     for (const role of roles) running.push(await machine.start(role));
     const pids = running.map(({ child }) => child.pid ?? 0);
-    const load = startLoad(16, ["/webhook/shop"]);
+    const load = startSenders(16, ["/webhook/shop"]);
     load.aim(`http://127.0.0.1:${running[0]?.port}`);
     const countPromised = () => load.accepted.size + load.stored.size;
     // Pushes leave the spool a while after they came.

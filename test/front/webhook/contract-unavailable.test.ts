@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { deliver, githubPush, randomCommit } from "../../harness/delivery.ts";
-import { startLoad } from "../../harness/load.ts";
 import { converse, onTheWire } from "../../harness/raw-http.ts";
 import { findLost, readDeployments } from "../../harness/records.ts";
+import { startSenders } from "../../harness/senders.ts";
 import { letGo, startService, waitingScript } from "../../harness/service.ts";
 import { until } from "../../harness/until.ts";
 
@@ -45,7 +45,7 @@ test("a half-received push is still recorded when the service stops, even if not
 
 test("no accepted push is lost when the service stops under load", async (t) => {
   const service = await startService(t);
-  const load = startLoad(8);
+  const load = startSenders(8);
   // Even if the test fails: nothing else would stop the senders.
   t.after(load.stop);
   load.aim(service.url);

@@ -11,10 +11,10 @@ interface Sent {
 }
 
 /** Clients that push without pause, and the answers that they got. */
-export type Load = ReturnType<typeof startLoad>;
+export type Senders = ReturnType<typeof startSenders>;
 
 /** Starts `count` clients, which wait for the address of a service. Each push goes to one of the paths. */
-export function startLoad(count: number, paths: readonly string[] = ["/webhook"]) {
+export function startSenders(count: number, paths: readonly string[] = ["/webhook"]) {
   const accepted = new Map<string, number>();
   const stored = new Set<string>();
   const contradictions: string[] = [];
