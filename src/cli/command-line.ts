@@ -2,7 +2,7 @@ import { Command, CommanderError } from "commander";
 import type { NotRunningError } from "#calls/client";
 import { CommandError, ProblemError, refuseOtherSystems } from "#problems";
 import { readVersion } from "#version";
-import { type CommandContext, type MakeCommand, newCommand, refuse } from "./command.ts";
+import { type CommandContext, type MakeCommand, refuse } from "./command.ts";
 
 /** The exit code of a wrong command line, as of every shell's built-in commands. */
 const usageExitCode = 2;
@@ -97,11 +97,11 @@ function configure(command: Command): void {
 /** The makers of a file's commands, by their names. */
 type CommandFile = { readonly commands: Readonly<Record<string, MakeCommand>> };
 
-/** Its code is loaded only if it is called. */
-type CommandRow = readonly [summary: string, load: () => Promise<CommandFile>];
+/** Its code is loaded only if it is called. null: main.ts starts it, and here it only has its help. */
+type CommandRow = readonly [summary: string, load: (() => Promise<CommandFile>) | null];
 
 /** Every command, in the groups and the order in which help shows them. */
-const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
+const groups = {
   "Set up:": {
     up: ["Set up a bare server and a project from your own machine", () => import("./up.ts")],
     init: ["Set up everything that a push needs to deploy this project", () => import("./init.ts")],
@@ -138,42 +138,44 @@ const groups: Readonly<Record<string, Readonly<Record<string, CommandRow>>>> = {
     prune: ["Remove old images of this project", () => import("./rollout.ts")],
   },
   "The service in several processes:": {
-    front: ["Take deliveries and show the page; listens on the ports", async () => halves],
-    run: ["Run the deployments; has no port", async () => halves],
+    front: ["Take deliveries and show the page; listens on the ports", null],
+    run: ["Run the deployments; has no port", null],
   },
-};
+} satisfies Readonly<Record<string, Readonly<Record<string, CommandRow>>>>;
 
-/** main.ts starts these two; here they have their help. */
-const halves: CommandFile = {
-  commands: {
-    front: () =>
-      newCommand("front", "Verify and store deliveries, and serve the page (docs/projects.md).", [
-        "hotpush front   with PROJECTS_PATH and STATE_PATH in its environment",
-      ]),
-    run: () =>
-      newCommand("run", "Run the deployments of all projects in PROJECTS_PATH (docs/projects.md).", [
-        "hotpush run   with the same PROJECTS_PATH, and SPOOL_PATH of hotpush front",
-      ]),
-  },
-};
+type Groups = typeof groups;
+type CommandName = { readonly [Group in keyof Groups]: keyof Groups[Group] }[keyof Groups];
 
 /** Where a command runs and what its surroundings may do to it, by its name. */
 const traits = {
   /** They change nothing: they end if the reader of their output goes away. */
-  onlyPrint: "doctor completion status history logs receipt verify",
+  onlyPrint: ["doctor", "completion", "status", "history", "logs", "receipt", "verify"],
   /** They set a server up, or replace its containers. */
-  needServer: "init upgrade remove rollout prune",
+  needServer: ["init", "upgrade", "remove", "rollout", "prune"],
   /** They call a service, but not over its page. */
-  actThere: "connect doctor notify secret open",
+  actThere: ["connect", "doctor", "notify", "secret", "open"],
   /** They run on the server themselves if HOTPUSH_SERVER is an address of ssh. */
-  goBySsh: "status history logs receipt deploy cancel pause resume rollback open doctor notify",
+  goBySsh: [
+    "status",
+    "history",
+    "logs",
+    "receipt",
+    "deploy",
+    "cancel",
+    "pause",
+    "resume",
+    "rollback",
+    "open",
+    "doctor",
+    "notify",
+  ],
   /** Their token is one of a git host, which is never sent to a page, nor one of a page to a git host. */
-  takeHostToken: "connect clone up",
-};
+  takeHostToken: ["connect", "clone", "up"],
+} satisfies Readonly<Record<string, readonly CommandName[]>>;
 
 /** Whether the command of this name has a trait. */
 function hasTrait(trait: keyof typeof traits, name = ""): boolean {
-  return traits[trait].split(" ").includes(name);
+  return (traits[trait] as readonly string[]).includes(name);
 }
 
 /**
@@ -192,10 +194,11 @@ export async function loadProgram(
     .description(
       "Push to main, and the new version is live without a dropped request.\nWithout a command, the service starts.",
     );
-  for (const [group, rows] of Object.entries(groups))
-    for (const [name, [summary, load]] of Object.entries(rows)) {
-      const command = isWanted(name) ? (await load()).commands[name]?.(context) : null;
-      program.addCommand((command ?? new Command(name)).summary(summary).helpGroup(group));
+  for (const [group, commands] of Object.entries(groups))
+    for (const [name, [summary, load]] of Object.entries<CommandRow>(commands)) {
+      const made = isWanted(name) ? (await load?.())?.commands[name]?.(context) : null;
+      const bare = new Command(name).description(load === null ? `${summary}. See docs/projects.md.` : "");
+      program.addCommand((made ?? bare).summary(summary).helpGroup(group));
     }
   return program;
 }

@@ -73,7 +73,7 @@ function whatLine(deployment: DeploymentJson, columns: number): string {
 interface LogsOptions extends ProjectChoice {
   readonly service?: string;
   readonly follow?: boolean;
-  readonly tail: number;
+  readonly tail?: number;
   readonly json?: boolean;
 }
 
@@ -92,9 +92,11 @@ function makeLogsCommand({ env, finish }: CommandContext): Command {
     .addOption(projectOption())
     .option("-f, --follow", "go on until the deployment has ended")
     .option("--service <name>", "what the containers of this service print")
-    .option("--tail <n>", "of each container so many of the last lines", lines, 100)
+    .option("--tail <n>", "of each container so many of the last lines (default: 100)", lines)
     .option("--json", "events, one JSON object a line (docs/cli.md)")
     .action(async (id: number | undefined, { service, ...options }: LogsOptions) => {
+      if (service === undefined && options.tail !== undefined)
+        return finish(refuse("--tail is for what containers print: give --service, too."));
       const access = accessService(env, options);
       if (service === undefined) {
         const shown = await follow(
@@ -114,7 +116,7 @@ function makeLogsCommand({ env, finish }: CommandContext): Command {
 function showServiceLog(
   { place, terminal, whose }: ServiceAccess,
   service: string,
-  { follow: isFollowing = false, tail, json = false }: LogsOptions,
+  { follow: isFollowing = false, tail = 100, json = false }: LogsOptions,
 ): Promise<number> {
   const follow = isFollowing ? "true" : "false";
   return untilLeft(async (signal) => {

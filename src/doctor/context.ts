@@ -17,7 +17,15 @@ import {
 } from "#platform/docker/engine";
 import { withDotenv } from "#platform/env-file";
 import type { SystemUser } from "#platform/files";
-import { type GitReader, gitOutput, parseGitRemoteUrl, runGit, withoutCredentials } from "#platform/git";
+import {
+  type GitReader,
+  gitOutput,
+  isRemoteName,
+  parseGitRemoteUrl,
+  remoteOf,
+  runGit,
+  withoutCredentials,
+} from "#platform/git";
 import { quote } from "#platform/ssh";
 import { ProblemError } from "#problems";
 import { chooseEngine, stackFiles } from "#rollout/locate-project";
@@ -219,19 +227,20 @@ function once<Value>(probe: () => Promise<Value>): () => Promise<Value> {
 /** Why the remote did not answer. `lines`: the last ones of git and ssh. */
 export type RemoteFailure = Extract<Awaited<ReturnType<typeof probeRemote>>, { readonly kind: "failed" }>;
 
-/** Asks `origin` for its branches as the service asks: nobody can answer a prompt. Takes 15 s at most. */
+/** Asks the remote for its branches as the service asks: nobody can answer a prompt. Takes 15 s at most. */
 export async function probeRemote(repoPath: string, reader: GitReader) {
   const options = { ...reader, timeoutMs: 5_000 };
   const remotes = await gitOutput(repoPath, ["remote"], options);
   if (remotes === null) return { kind: "unasked" } as const;
-  if (!remotes.split("\n").includes("origin")) return { kind: "none" } as const;
+  const remote = remoteOf(reader.env);
+  if (isRemoteName(remote) && !remotes.split("\n").includes(remote)) return { kind: "none", remote } as const;
   const url = parseGitRemoteUrl(
-    (await gitOutput(repoPath, ["ls-remote", "--get-url", "origin"], options)) ?? "",
+    (await gitOutput(repoPath, ["ls-remote", "--get-url", "--", remote], options)) ?? "",
   );
-  const ending = await runGit(repoPath, ["ls-remote", "origin", "HEAD", "refs/heads/*"], options);
-  if (ending.kind !== "exited") return { kind: "failed", url, lines: "it timed out after 5 s" } as const;
-  if (ending.code !== 0)
-    return { kind: "failed", url, lines: withoutCredentials(ending.lastLines.join("\n")) } as const;
+  const ending = await runGit(repoPath, ["ls-remote", "--", remote, "HEAD", "refs/heads/*"], options);
+  const failed = (lines: string) => ({ kind: "failed", remote, url, lines }) as const;
+  if (ending.kind !== "exited") return failed("it timed out after 5 s");
+  if (ending.code !== 0) return failed(withoutCredentials(ending.lastLines.join("\n")));
   const rows = ending.output.split("\n").filter(Boolean);
   const refs = rows.map((row) => row.split("\t").reverse() as [string, string]);
   return { kind: "refs", url, refs: new Map(refs) } as const;

@@ -1,13 +1,12 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readCommitStatus, readSigners } from "#config/project";
 import { branches } from "#config/settings";
 import { findTokenFault } from "#notifications/commit-status";
 import { readHostChecks } from "#notifications/host-checks";
-import { ownUid, readUser, statOf } from "#platform/files";
-import type { GitRemoteUrl } from "#platform/git";
+import { makeScratch, ownUid, readUser, statOf } from "#platform/files";
+import { type GitRemoteUrl, isRemoteName } from "#platform/git";
 import { outputOf } from "#platform/run-command";
 import { quote } from "#platform/ssh";
 import { checkOwnership, checkRepository, checkScript, deployLogDirectory } from "#runner/script";
@@ -63,8 +62,8 @@ export const gitChecks: readonly Check[] = [
       if (answer.kind === "unasked") return skip("git does not work in the repository yet");
       if (answer.kind === "refs") return ok(answer.url.text);
       if (answer.kind === "failed") return await remoteFault(answer, context);
-      const add = `git -C ${quote(context.repoPath)} remote add origin <address of your repository>`;
-      const text = 'The repository has no remote named "origin", so nothing can be pulled.';
+      const add = `git -C ${quote(context.repoPath)} remote add ${answer.remote} <address of your repository>`;
+      const text = `The repository has no remote named ${answer.remote}, so nothing can be pulled.`;
       return problem(text, { change: context.asUser(add) });
     },
   },
@@ -225,7 +224,7 @@ function firstSentence(text: string): string {
 
 /** Why the remote did not answer, by the words of git and ssh: ssh's words come before git's. */
 async function remoteFault(failure: RemoteFailure, context: DoctorContext): Promise<Finding> {
-  const { url, lines } = failure;
+  const { remote, url, lines } = failure;
   if (/host identification has changed|host key .*(?:has changed|verification failed|is known)/i.test(lines))
     return await explainHostKey(failure, context);
   const isRefused =
@@ -235,8 +234,10 @@ async function remoteFault(failure: RemoteFailure, context: DoctorContext): Prom
   // Git hosts do not say whether a repository does not exist, or this user's key or token may not read it.
   const reason = lines.trim().split("\n").at(-1) || "git gave no reason";
   const text = `git cannot read ${url.text}: ${reason}. Is it spelt right, and may this user read it?`;
-  const set = `git -C ${quote(context.repoPath)} remote set-url origin <the right address>`;
-  return problem(text, { change: context.asUser(set) });
+  const set = `git -C ${quote(context.repoPath)} remote set-url ${remote} <the right address>`;
+  return problem(text, {
+    change: isRemoteName(remote) ? context.asUser(set) : "DEPLOY_REMOTE=<the right address>",
+  });
 }
 
 /** By its key ssh recognizes the host. For an unknown key it would ask a person, but here there is none. */
@@ -263,10 +264,13 @@ async function explainKey({ url }: RemoteFailure, context: DoctorContext): Promi
   return problem(text, context.asUser(`test -e ${key} || { ${make}; }; ssh-keygen -y -f ${key}`));
 }
 
-function explainToken({ url }: RemoteFailure, { repoPath, asUser }: DoctorContext): Finding {
+function explainToken({ remote, url }: RemoteFailure, { repoPath, asUser }: DoctorContext): Finding {
   const text = `${url.text} asks for a name and a token, or refuses those that this user has. Make a token with read access there; this command asks for it once and stores it:`;
   const git = `git -C ${quote(repoPath)}`;
-  return problem(text, asUser(`${git} config credential.helper store && ${git} ls-remote origin HEAD`));
+  return problem(
+    text,
+    asUser(`${git} config credential.helper store && ${git} ls-remote ${quote(remote)} HEAD`),
+  );
 }
 
 /** How ssh would reach the remote, by its own account (`ssh -G`). Quotes in GIT_SSH_COMMAND are not understood. */
@@ -306,16 +310,13 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
   // Nothing is fetched.
   if (commit === undefined || (await readGit("cat-file", "-t", commit)) !== "commit")
     return skip("the newest commit of the branch is not in the checkout yet");
-  const scratchPath = mkdtempSync(join(tmpdir(), "hotpush-doctor-"));
+  using scratch = makeScratch();
+  const scratchPath = join(scratch.path, "signers");
   const { signal } = new AbortController();
-  try {
-    const options = { repoPath, scratchPath, signersPath, signers, env, user, signal };
-    const verdict = await verifyCommit(commit, options);
-    if (verdict.kind === "good") return ok(`${commit.slice(0, 7)} is signed by ${verdict.signer}`);
-    return problem(signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail }).detail);
-  } finally {
-    rmSync(scratchPath, { recursive: true, force: true });
-  }
+  const options = { repoPath, scratchPath, signersPath, signers, env, user, signal };
+  const verdict = await verifyCommit(commit, options);
+  if (verdict.kind === "good") return ok(`${commit.slice(0, 7)} is signed by ${verdict.signer}`);
+  return problem(signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail }).detail);
 }
 
 const example = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.url));

@@ -218,13 +218,18 @@ export async function readRemoteHead(
 const noSuchRemote = 2;
 
 async function isMissing({ repoPath, environment: env, user }: Checkout, remote: string): Promise<boolean> {
-  if (!/^[\w.-]+$/.test(remote)) return false;
+  if (!isRemoteName(remote)) return false;
   const ending = await runGit(repoPath, ["remote", "get-url", remote], { env, user });
   return ending.kind === "exited" && ending.code === noSuchRemote;
 }
 
-/** The remote that examples/deploy.sh pulls from: its variable, if DEPLOY_ENV passes it. */
-function remoteOf(env: Readonly<Record<string, string>>): string {
+/** Whether this names a remote; else it is an address. */
+export function isRemoteName(remote: string): boolean {
+  return /^[\w.-]+$/.test(remote);
+}
+
+/** The remote that examples/deploy.sh pulls from, by name or address: its variable, if DEPLOY_ENV passes it. */
+export function remoteOf(env: NodeJS.ProcessEnv): string {
   return env.DEPLOY_REMOTE || "origin";
 }
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
-import { git, makePlace, type Place, probe, runInShell, testBroken } from "../harness/doctor.ts";
+import { git, makePlace, type Place, probe, runInShell, setSettings, testBroken } from "../harness/doctor.ts";
 import { listenHere } from "../harness/listen.ts";
 import { type Scope, writeScript } from "../harness/temporary.ts";
 
@@ -46,6 +46,18 @@ testBroken([
     },
   },
 ]);
+
+test("remote: it is the one that the script pulls from, by its name or its address", async (t) => {
+  const place = makePlace(t);
+  git(place, "remote", "rename", "origin", "upstream");
+  for (const remote of ["upstream", place.remotePath]) {
+    setSettings(place, { DEPLOY_ENV: "DEPLOY_REMOTE", DEPLOY_REMOTE: remote });
+    assert.equal((await probe(place, "remote")).fact, place.remotePath);
+  }
+  setSettings(place, { DEPLOY_ENV: "DEPLOY_REMOTE", DEPLOY_REMOTE: "mirror" });
+  const [fault] = (await probe(place, "remote")).faults;
+  assert.equal(fault?.change, `git -C ${place.repoPath} remote add mirror <address of your repository>`);
+});
 
 test("remote: a token in the address is never shown", async (t) => {
   const place = makePlace(t);

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { chmodSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { git, makePlace, type Place, probe, runInShell, setSettings } from "../harness/doctor.ts";
 import { startTarget } from "../harness/listen.ts";
 import { makeSshKey } from "../harness/repository.ts";
+import { linesOf, writeScript } from "../harness/temporary.ts";
 
 test("signers: a newest commit that is unsigned is a problem, and a signed one passes", async (t) => {
   const { place, push } = makeSignedPlace(t);
@@ -12,6 +13,20 @@ test("signers: a newest commit that is unsigned is a problem, and a signed one p
   push();
   assert.equal((await probe(place, "signers")).outcome, "ok");
   assert.deepEqual(readdirSync(place.temporaryPath), []);
+});
+
+test("signers: only this user can write where the signature is verified", async (t) => {
+  const { place, push } = makeSignedPlace(t);
+  push();
+  chmodSync(place.temporaryPath, 0o1777);
+  const modes = join(place.root, "modes");
+  const verify = `case "$*" in *verify-commit*) stat --format %a "$2/.." >>'${modes}' ;; esac`;
+  const bin = join(place.root, "bin");
+  mkdirSync(bin);
+  writeScript(join(bin, "git"), `#!/bin/sh\n${verify}\nPATH=\${PATH#*:}\nexec git "$@"\n`);
+  const env = { PATH: [bin, process.env.PATH].join(delimiter) };
+  assert.equal((await probe(place, "signers", { env })).outcome, "ok");
+  assert.deepEqual(linesOf(modes), ["700"]);
 });
 
 test("signers: a file that others can write is a warning, with the command that fixes it", async (t) => {
