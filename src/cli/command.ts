@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
+import { wholeNumber } from "#config/values";
 import { canAsk, confirm, wrapFor } from "#platform/terminal";
 
 /** What a command gets from the process, and how it leaves its exit code. */
@@ -29,12 +30,9 @@ export function parser<Value>(read: (text: string) => Value | null, fault: strin
   };
 }
 
-/** Makes the parser of a whole number from `least` to `most`. */
+/** Makes the parser of a whole number of at most 9 digits from `least` to `most`. */
 export function numberParser(least: number, most: number, fault: string): (text: string) => number {
-  return parser((text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : -1;
-    return value >= least && value <= most ? value : null;
-  }, fault);
+  return parser((text) => wholeNumber(text, least, most), fault);
 }
 
 /** The parser of an argument that is the number of a deployment. */

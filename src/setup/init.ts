@@ -29,14 +29,7 @@ import {
   readServices,
 } from "./project.ts";
 import { listRemovedProjects } from "./remove.ts";
-import {
-  askPublishedPorts,
-  type GivenPlace,
-  notesOf,
-  planServed,
-  questionsOf,
-  type ServedQuestion,
-} from "./served.ts";
+import { askPublishedPorts, chooseServed, type GivenPlace, notesOf, type ServedQuestion } from "./served.ts";
 import { findServer, listServerProjects } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
 import { hasOwnCertificate, placesIn, planPage, refuseTakenNames, siteText, wantedSite } from "./sites.ts";
@@ -110,7 +103,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const present = projects.find((one) => one.env.REPO_PATH === root);
   const allRemoved = listRemovedProjects(place);
   const removed = (!present && allRemoved.find((one) => one.env.REPO_PATH === root)) || null;
-  const known = (present ?? removed)?.env ?? {};
+  const settingsBefore = (present ?? removed)?.env ?? {};
   // The history of a removed one stays under its name.
   const others = [...allRemoved, ...projects].filter((one) => one.env.REPO_PATH !== root);
   const name = chooseProjectName({
@@ -120,31 +113,29 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     known: present?.name ?? null,
     others: new Map(others.map((one) => [one.name, one.env.REPO_PATH ?? ""])),
   });
-  const branch = branches.find((one) => one === known.BRANCH) ?? (await readRemoteBranch(root));
-  const formerUrl = known.WEBHOOK_URL ? parsePublicUrl(known.WEBHOOK_URL) : null;
-  const payloadUrl = given.url ?? formerUrl ?? (await ask.askUrl());
+  const branch = branches.find((one) => one === settingsBefore.BRANCH) ?? (await readRemoteBranch(root));
+  const { WEBHOOK_URL: addressBefore, HOTPUSH_GIT_HOST: hostBefore = "" } = settingsBefore;
+  const urlBefore = addressBefore ? parsePublicUrl(addressBefore) : null;
+  const payloadUrl = given.url ?? urlBefore ?? (await ask.askUrl());
   if (payloadUrl === null)
     throw new CommandError(
       "Say where your git host and your visitors reach this project: hotpush init --url https://shop.example.org",
     );
   const { hostname } = payloadUrl;
-  const { HOTPUSH_GIT_HOST: formerHost = "" } = known;
-  const host = given.host ?? (isGitHost(formerHost) ? formerHost : remote && gitHostOf(remote));
+  const host = given.host ?? (isGitHost(hostBefore) ? hostBefore : remote && gitHostOf(remote));
 
   const { sitesPath, projectsPath } = place.files;
-  const former = readIfThere(join(sitesPath, `${name}.caddy`)) ?? "";
+  const siteBefore = readIfThere(join(sitesPath, `${name}.caddy`)) ?? "";
+  const placesBefore = placesIn(siteBefore, urlBefore?.hostname ?? hostname, hostname, services);
+  const caddyPorts = Object.values(place.ports);
   const options = {
     name: hostname,
     // Those of the command line count more.
-    places: [...placesIn(former, formerUrl?.hostname ?? hostname, hostname, services), ...(given.at ?? [])],
-    caddyPorts: Object.values(place.ports),
+    places: [...placesBefore, ...(given.at ?? [])],
+    caddyPorts,
     answers: await askPublishedPorts(services),
   };
-  const proposed = planServed(services, options);
-  const answers: GivenPlace[] = [];
-  if (ask.askServed !== null)
-    for (const question of questionsOf(proposed)) answers.push(await ask.askServed(question));
-  const plan = planServed(services, { ...options, places: [...options.places, ...answers] });
+  const plan = await chooseServed(services, options, ask.askServed);
   const newPage = given.page ?? null;
   refuseTakenNames(sitesPath, name, plan, { name: hostname, page: newPage });
 
@@ -153,7 +144,16 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const serverFiles = [
     ...serverWideFiles(place, project, page ? [page.setting] : []),
     ...(page === null ? [] : [page.site]),
-    projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
+    projectFile({
+      name,
+      project,
+      branch,
+      known: settingsBefore,
+      host,
+      given,
+      payloadUrl,
+      gid: frontOwner(place).gid,
+    }),
     wantedSite(name, "its addresses", site),
   ].map((file) => planFile(place.files.path, file));
   const settingsFile = join(projectsPath, `${name}.env`);
@@ -180,7 +180,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     /** What a person should know of it. */
     notes,
     /** The services of this project that have ports of the server until Caddy takes them over. */
-    holders: await findPortHolders(root, options.caddyPorts, env),
+    holders: await findPortHolders(root, caddyPorts, env),
     /** Where people reach the page, from now on or as before; null: there is none. */
     newPage,
     page: newPage ?? (PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null),

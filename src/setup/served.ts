@@ -115,6 +115,23 @@ export async function askPublishedPorts(services: SetupServices): Promise<Served
 }
 
 /**
+ * Plans what Caddy serves, with the answers to what is open by what is known.
+ *
+ * @param ask null: nobody is asked, and the proposals are taken
+ * @throws as `planServed`
+ */
+export async function chooseServed(
+  services: SetupServices,
+  known: ServedOptions,
+  ask: ((question: ServedQuestion) => Promise<GivenPlace>) | null,
+): Promise<ServedPlan> {
+  const places = [...known.places];
+  if (ask !== null)
+    for (const question of questionsOf(planServed(services, known))) places.push(await ask(question));
+  return planServed(services, { ...known, places });
+}
+
+/**
  * Plans what Caddy serves. Each published port ends in `upstreams` or in `left`.
  *
  * @throws CommandError if a choice names a service or a port that cannot be served, a service has certificates of its own, or a
