@@ -1,14 +1,11 @@
 import type { Command } from "commander";
-import { gitHostOf, parseHostedRepository } from "#config/git-hosts";
-import { parseGitRemoteUrl } from "#platform/git";
-import { outputOf, startAlone } from "#platform/run-command";
+import { parseHostedRepository } from "#config/git-hosts";
+import { startAlone } from "#platform/run-command";
 import { isSshDestination } from "#platform/ssh";
 import { canAsk, prompt } from "#platform/terminal";
-import { CommandError } from "#problems";
 import { clone, isRemote } from "#setup/clone";
-import { repositoryOf } from "#setup/connect";
-import { chooseProjectName, parsePublicUrl, parseRemoteUrl, readRemoteUrl } from "#setup/project";
-import { type UpPlan, up } from "#setup/up";
+import { parsePublicUrl, parseRemoteUrl } from "#setup/project";
+import { planUp, type UpOptions, up } from "#setup/up";
 import { type CommandContext, isAgreed, newCommand, parser, print } from "./command.ts";
 import { connectScreen, hosted, tokenFileText } from "./connect.ts";
 import { newProjectOption, pageOption, urlParser } from "./init.ts";
@@ -21,12 +18,7 @@ const remote = parser(
   "Not an address such as git@github.com:octo/shop.git.",
 );
 
-interface UpOptions {
-  readonly repository?: string;
-  readonly api?: UpPlan["repository"];
-  readonly url?: URL;
-  readonly project?: string;
-  readonly page?: URL;
+interface UpCommandOptions extends UpOptions {
   readonly tokenFile?: string;
   readonly yes?: boolean;
   readonly dryRun?: boolean;
@@ -53,8 +45,8 @@ function makeUpCommand({ env, finish }: CommandContext): Command {
     .option("--token-file <path>", tokenFileText)
     .option("--yes", "do not ask before Docker is installed")
     .option("--dry-run", "print the commands, and run none")
-    .action(async (server: string, _options: UpOptions, command: Command) => {
-      const options = command.optsWithGlobals<UpOptions>();
+    .action(async (server: string, _options: UpCommandOptions, command: Command) => {
+      const options = command.optsWithGlobals<UpCommandOptions>();
       const { yes = false, dryRun = false } = options;
       const screen = {
         ...connectScreen(env, options.tokenFile),
@@ -66,7 +58,7 @@ function makeUpCommand({ env, finish }: CommandContext): Command {
         saveServer: (address: string) => saveServer(env, address),
         openPage: (link: string) => openPage(link, env),
       };
-      finish(await up(await planUp(server, options, env), env, screen, dryRun));
+      finish(await up(await planUp(server, options, env, askUrl), env, screen, dryRun));
     });
 }
 
@@ -82,56 +74,15 @@ async function openPage(link: string, env: NodeJS.ProcessEnv): Promise<void> {
     );
 }
 
-async function planUp(server: string, options: UpOptions, env: NodeJS.ProcessEnv): Promise<UpPlan> {
-  const given = options.repository ?? (await readRemoteUrl(process.cwd()));
-  if (given === null || !isRemote(given))
-    throw new CommandError("Say which repository: --repository git@github.com:octo/shop.git");
-  // A page's address is fine too, where everybody knows that of its ssh.
-  const known = parseHostedRepository(given);
-  const address = known === null ? given : `git@${known.url.host}:${known.url.pathname.slice(1)}.git`;
-  const parsed = parseRemoteUrl(address);
-  if (parsed === null) throw new CommandError(`${address} does not name a repository.`);
-  const isNew = { known: null, former: null, others: new Map<string, string>() };
-  const name = chooseProjectName({ path: parsed.path, given: options.project ?? null, ...isNew });
-  return {
-    server,
-    remote: address,
-    repository: options.api ?? repositoryOf(parsed, gitHostOf(parsed)),
-    name,
-    url: options.url ?? (await askUrl(name)),
-    page: options.page ?? null,
-    gitServer: await readGitServer(address, env),
-  };
-}
-
-async function askUrl(name: string): Promise<URL> {
-  if (!canAsk()) throw new CommandError("Say where the project is reached: --url https://shop.example.org");
+async function askUrl(name: string): Promise<URL | null> {
+  if (!canAsk()) return null;
   print(`Where do your git host and visitors reach ${name}, such as https://shop.example.org?`);
   return await prompt<URL>("Address", "", parsePublicUrl);
 }
 
-/** What this machine knows of the git host, so that the server need not believe whoever answers there first. */
-async function readGitServer(address: string, env: NodeJS.ProcessEnv): Promise<UpPlan["gitServer"]> {
-  const { scheme, host, port, user } = parseGitRemoteUrl(address);
-  if (scheme !== "ssh" || host === null) return { name: "", keys: "" };
-  const name = port === null || port === 22 ? host : `[${host}]:${port}`;
-  const settings = (await outputOf(["ssh", "-G", "--", host], { env })) ?? "";
-  const settingOf = settings.matchAll(/^(?:user|global)knownhostsfile (.*)$/gm);
-  const files = [...settingOf].flatMap(([, text = ""]) => text.split(" "));
-  const paths = files.map((file) => file.replace(/^~(?=\/)/, env.HOME ?? "~"));
-  const find = (path: string) => outputOf(["ssh-keygen", "-F", name, "-f", path], { env });
-  const found = (await Promise.all(paths.map(find))).join("\n");
-  const keys = found.match(/^[^#@\s].*$/gm);
-  if (keys !== null) return { name, keys: `${keys.join("\n")}\n` };
-  const login = `ssh -T ${port === null ? "" : `-p ${port} `}${user ?? "git"}@${host}`;
-  throw new CommandError(
-    `This machine does not know the key of ${host}, so the server could not either. Compare the fingerprint that this shows with the one that the git host publishes, and run this again: ${login}`,
-  );
-}
-
 interface CloneCommandOptions {
   readonly url: URL;
-  readonly repository?: UpPlan["repository"];
+  readonly repository?: UpOptions["api"];
   readonly tokenFile?: string;
 }
 

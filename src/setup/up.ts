@@ -1,17 +1,20 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import type { HostedRepository } from "#config/git-hosts";
+import { gitHostOf, type HostedRepository, parseHostedRepository } from "#config/git-hosts";
 import type { Environment } from "#config/settings";
 import { compareVersions, neededCompose } from "#platform/compose";
-import type { Argv } from "#platform/run-command";
+import { parseGitRemoteUrl } from "#platform/git";
+import { type Argv, outputOf } from "#platform/run-command";
 import { openSsh, remoteCommandLine, type SshConnection, sshFailed } from "#platform/ssh";
 import { CommandError } from "#problems";
 import type { SignedRequest } from "#send/send";
 import { readVersion } from "#version";
-import { type AccessScreen, unfinished } from "./clone.ts";
+import { type AccessScreen, isRemote, unfinished } from "./clone.ts";
+import { repositoryOf } from "./connect.ts";
 import { hostApis } from "./host-apis.ts";
 import { askFromOutside } from "./outside.ts";
+import { chooseProjectName, parseRemoteUrl, readRemoteUrl } from "./project.ts";
 import { findOwnImage, ownImage, ownRoot, sources, sourcesDigest, sourcesLabel } from "./start.ts";
 
 /** What is set up, and where. */
@@ -30,6 +33,16 @@ export interface UpPlan {
   readonly page: URL | null;
   /** The git host as known_hosts names it, and its lines there; none if git does not use ssh. */
   readonly gitServer: { readonly name: string; readonly keys: string };
+}
+
+/** What the command line gives. */
+export interface UpOptions {
+  readonly repository?: string;
+  /** The repository at its host, if the name of the host does not show it. */
+  readonly api?: UpPlan["repository"];
+  readonly url?: URL;
+  readonly project?: string;
+  readonly page?: URL;
 }
 
 export interface UpScreen extends Pick<AccessScreen, "say" | "readToken"> {
@@ -77,6 +90,61 @@ function stepsOf({ name }: UpPlan): readonly Step[] {
     ["Webhook", connectProject],
     ["First deployment", deployFirst],
   ];
+}
+
+/**
+ * Plans what is set up by what the command line and the checkout of the working directory say.
+ *
+ * @param askUrl asks where the project of this name is reached; null: nobody can be asked
+ * @throws CommandError if something is not known, with the option that says it
+ */
+export async function planUp(
+  server: string,
+  given: UpOptions,
+  env: NodeJS.ProcessEnv,
+  askUrl: (name: string) => Promise<URL | null>,
+): Promise<UpPlan> {
+  const wanted = given.repository ?? (await readRemoteUrl(process.cwd()));
+  if (wanted === null || !isRemote(wanted))
+    throw new CommandError("Say which repository: --repository git@github.com:octo/shop.git");
+  // A page's address is fine too, where everybody knows that of its ssh.
+  const known = parseHostedRepository(wanted);
+  const address = known === null ? wanted : `git@${known.url.host}:${known.url.pathname.slice(1)}.git`;
+  const parsed = parseRemoteUrl(address);
+  if (parsed === null) throw new CommandError(`${address} does not name a repository.`);
+  const isNew = { known: null, former: null, others: new Map<string, string>() };
+  const name = chooseProjectName({ path: parsed.path, given: given.project ?? null, ...isNew });
+  const url = given.url ?? (await askUrl(name));
+  if (url === null)
+    throw new CommandError("Say where the project is reached: --url https://shop.example.org");
+  return {
+    server,
+    remote: address,
+    repository: given.api ?? repositoryOf(parsed, gitHostOf(parsed)),
+    name,
+    url,
+    page: given.page ?? null,
+    gitServer: await readGitServer(address, env),
+  };
+}
+
+/** What this machine knows of the git host, so that the server need not believe whoever answers there first. */
+async function readGitServer(address: string, env: NodeJS.ProcessEnv): Promise<UpPlan["gitServer"]> {
+  const { scheme, host, port, user } = parseGitRemoteUrl(address);
+  if (scheme !== "ssh" || host === null) return { name: "", keys: "" };
+  const name = port === null || port === 22 ? host : `[${host}]:${port}`;
+  const settings = (await outputOf(["ssh", "-G", "--", host], { env })) ?? "";
+  const settingOf = settings.matchAll(/^(?:user|global)knownhostsfile (.*)$/gm);
+  const files = [...settingOf].flatMap(([, text = ""]) => text.split(" "));
+  const paths = files.map((file) => file.replace(/^~(?=\/)/, env.HOME ?? "~"));
+  const find = (path: string) => outputOf(["ssh-keygen", "-F", name, "-f", path], { env });
+  const found = (await Promise.all(paths.map(find))).join("\n");
+  const keys = found.match(/^[^#@\s].*$/gm);
+  if (keys !== null) return { name, keys: `${keys.join("\n")}\n` };
+  const login = `ssh -T ${port === null ? "" : `-p ${port} `}${user ?? "git"}@${host}`;
+  throw new CommandError(
+    `This machine does not know the key of ${host}, so the server could not either. Compare the fingerprint that this shows with the one that the git host publishes, and run this again: ${login}`,
+  );
 }
 
 /**
