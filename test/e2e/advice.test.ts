@@ -86,7 +86,7 @@ onEngine(
       await project.type(`echo "# mine" >>${project.files.composeFile}`);
       const { code, output } = await project.hotpush("upgrade");
       assert.equal(code, 1, output);
-      assert.deepEqual(advicesIn(output).slice(-1), ["hotpush upgrade --yes"], output);
+      assert.match(output, /the same command with --yes\s*$/, output);
       await project.type("hotpush upgrade --yes");
       assert.equal((await project.hotpush("upgrade")).code, 0);
     });
