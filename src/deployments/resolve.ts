@@ -122,7 +122,7 @@ const rules: readonly Rule[] = [
     );
   },
 
-  // 7. A commit that failed is not retried by itself.
+  // 7. A commit that failed is not retried by itself, unless another one of its branch was deployed since.
   ({ failed, head, ref }) =>
     failed &&
     skip(

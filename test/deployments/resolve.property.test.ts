@@ -95,6 +95,16 @@ const known: readonly (readonly Happening[])[] = [
   ],
   [pushed, ran, { ...pushed, isBroken: true }, ran, { ...others, nth: 1 }, ran, { kind: "catch-up" }, ran],
   [pushed, ran, others, ran, { kind: "catch-up" }, ran],
+  [
+    { ...pushed, isBroken: true },
+    ran,
+    { kind: "manual", ref: 0 },
+    { kind: "lag", ref: 0, nth: 0 },
+    ran,
+    { ...others, isOther: false },
+    { kind: "sync" },
+    ran,
+  ],
   [pushed, ran, { ...pushed, isLost: true }, { kind: "restart" }, others, ran],
   [pushed, ran, pushed, ran, { ...pushed, to: "back", nth: 1 }, ran],
   [pushed, ran, { ...pushed, isBroken: true }, ran, { ...pushed, to: "back", nth: 1 }, ran],
@@ -185,6 +195,7 @@ async function live(scope: Scope, history: readonly Happening[], doesWait: boole
   const deliveries: Push[] = [];
   /** Runs of scripts that nobody asked for and that nothing interrupted. */
   const runs: [string, string][] = [];
+  /** What may run once more. */
   const redelivered: [string, string][] = [];
   /** By the id of a deployment, which arrival of its branch it deployed. */
   const deployedAt = new Map<number, number>();
@@ -282,6 +293,9 @@ async function live(scope: Scope, history: readonly Happening[], doesWait: boole
         `${commit} is older than what was live, and nobody has moved the branch back`,
       );
       if (!isAsked && killed === "no" && claimed.attempts === 1) runs.push([claimed.ref, commit]);
+      // If a person has an old head deployed while the host lags, the new one is no longer what failed last.
+      const head = headOf(claimed.ref as MainRef);
+      if (isAsked && commit !== head) redelivered.push([claimed.ref, head]);
     }
     store.transaction(() => {
       if (killed !== "no") {
