@@ -128,8 +128,10 @@ function createFinder(forms: readonly string[]): (text: string, at: number) => n
  * the value: in URLs, `Authorization` headers, connection strings, JSON and webhook addresses.
  */
 export function secretsInVariable(name: string, value: string): readonly string[] {
-  // The path of a key does not reveal the key, and git and ssh print it often.
-  const isPath = value.startsWith("/") && existsSync(value);
+  // The path of a key does not reveal the key, and git and ssh print it often. Only its first directory is looked up, because that is
+  // root's: to follow thousands of an owner's links would hold up the process.
+  const [top] = /^\/[^/]+(?=\/)/.exec(value) ?? [];
+  const isPath = top !== undefined && existsSync(top);
   return [
     ...(looksSecret(name) && !isPath ? [value] : []),
     ...secretsInText(value),

@@ -101,5 +101,7 @@ test("names of secrets are recognised, and those of a secret's place are not", (
   for (const name of secret.split(" "))
     assert.deepEqual(secretsInVariable(name, "a value"), ["a value"], name);
   for (const name of plain.split(" ")) assert.deepEqual(secretsInVariable(name, "a value"), [], name);
+  assert.deepEqual(secretsInVariable("DEPLOY_KEY", "/etc/no-such-directory/key"), []);
+  assert.deepEqual(secretsInVariable("DEPLOY_KEY", "/no-such/directory"), ["/no-such/directory"]);
   assert.ok(looksLikeSecretFile("DB_PASSWORD_FILE") && !looksLikeSecretFile("COMPOSE_FILE"));
 });
