@@ -2,7 +2,7 @@ import { type ComposeService, compareVersions, neededCompose } from "#platform/c
 import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
 import { ownUid, readUser } from "#platform/files";
 import { quote } from "#platform/ssh";
-import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
+import { modeOf, namesRunToTheirEnd, writableVolume } from "#rollout/project";
 import {
   type Check,
   type DoctorContext,
@@ -145,7 +145,7 @@ async function hasHealthcheck(name: string, service: ComposeService, { engine, c
 
 /** Two containers cannot share a port of the host, a name, an address or another's network: the old one has to stop first. */
 function clashFault(name: string, service: ComposeService): Finding | null {
-  const found = replacementOf({ ...service, labels: {} }, false);
+  const found = modeOf({ ...service, labels: {} }, false);
   if (found.how !== "recreate") return null;
   const text = `${name} is down while it is replaced, because two containers of it would clash (${found.reason}). Let the proxy publish its port, or accept that by the label hotpush.rollout: recreate.`;
   return warning(text, { change: `services.${name}: remove ${found.reason.replace(/^publishes /, "")}` });

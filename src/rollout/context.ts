@@ -75,9 +75,11 @@ export type Containers = readonly Container[];
 /** The containers of each service before the roll-out changes any, by the service's name. */
 export type RunningContainers = ReadonlyMap<string, Containers>;
 
-/** What the steps of one service work with. `liveDirectory` is null if no live file directs its requests (a worker). */
-export interface ServiceRollout extends Rollout {
+/** What the steps of one service work with. */
+export interface ServiceRollout extends Omit<Rollout, "liveDirectory"> {
   readonly service: RolloutService;
+  /** The directory whose live file directs the requests of this service; null if none does (a worker). */
+  readonly directedBy: LiveDirectory | null;
 }
 
 /** The requests to some containers, and those of them that got 5xx, or that the containers did not answer. */

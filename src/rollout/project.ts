@@ -40,7 +40,7 @@ export interface RolloutService {
   /** The services that it must wait for, also those that they wait for. */
   readonly dependsOn: readonly string[];
   readonly replicas: number;
-  readonly replacement: Replacement;
+  readonly mode: RolloutMode;
   /** Whether exit code 0 may be its good end: nothing in the compose file says that it keeps running. */
   readonly mayEnd: boolean;
   /** How long a new container may take to be healthy. */
@@ -87,7 +87,7 @@ function readService(model: ComposeModel, name: string, service: ComposeService)
     networks: networksOf(model, service),
     dependsOn: dependenciesOf(model.services, name),
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
-    replacement: replacementOf(service, namesRunToTheirEnd(model.services).has(name)),
+    mode: modeOf(service, namesRunToTheirEnd(model.services).has(name)),
     mayEnd: mayEnd(service),
     healthyTimeoutMs:
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
@@ -195,7 +195,7 @@ export function goDurationMs(text: string): number {
  * - `recreate`: the old one stops first, because two cannot run; the service is down in between.
  * - `run-once`: it runs to its end, and others wait for that (a migration).
  */
-export type Replacement =
+export type RolloutMode =
   | { readonly how: "roll"; readonly isByLabel?: boolean }
   | { readonly how: "run-once" }
   | { readonly how: "recreate"; readonly reason: string };
@@ -207,7 +207,7 @@ export type Replacement =
  *
  * @throws ProblemError `compose_invalid` if the label has another value
  */
-export function replacementOf(service: ComposeService, isAwaited: boolean): Replacement {
+export function modeOf(service: ComposeService, isAwaited: boolean): RolloutMode {
   const label = service.labels?.["hotpush.rollout"];
   if (label !== undefined && !["live", "recreate"].includes(label)) {
     const detail = `The label hotpush.rollout is "${label}", neither live nor recreate.`;
@@ -283,18 +283,18 @@ export function planService(
 ): Action {
   const isCurrent = (container: Container) =>
     container.configHash === configHash && container.image === imageId;
-  const { replacement } = service;
+  const { mode } = service;
   // A one-shot service runs in each roll-out, as with `docker compose up`: it may read files of the repository. If no other
   // service waits for it, it is recognized by how it ended, and started like any other.
-  const isAwaited = replacement.how === "run-once";
+  const isAwaited = mode.how === "run-once";
   const isOver = service.mayEnd && containers.length > 0 && containers.every(hasEndedWell);
   // Their changes stay, and an earlier version of them may not know those.
   if (version !== null && (isAwaited || isOver)) return { kind: "skip" };
   if (isAwaited) return { kind: "run" };
   const running = containers.filter(({ status }) => status === "running");
   const isComplete = running.length === service.replicas && running.every(isCurrent);
-  if (replacement.how === "recreate")
-    return isComplete ? { kind: "leave" } : { kind: "recreate", reason: replacement.reason };
+  if (mode.how === "recreate")
+    return isComplete ? { kind: "leave" } : { kind: "recreate", reason: mode.reason };
   if (running.length === 0) return { kind: "start" };
   if (isComplete && running.every(isServing)) return { kind: "leave" };
   const volume = anonymousVolume(service, running);
@@ -310,18 +310,18 @@ export function planService(
  * @returns the volume's path in the container, or null
  */
 export function anonymousVolume(
-  { replacement }: Pick<RolloutService, "replacement">,
+  { mode }: Pick<RolloutService, "mode">,
   containers: readonly Container[],
 ): string | null {
   const [only, ...others] = containers;
-  if (replacement.how !== "roll" || replacement.isByLabel || !only || others.length > 0) return null;
+  if (mode.how !== "roll" || mode.isByLabel || !only || others.length > 0) return null;
   // The engine generates the name of a volume that has none.
   const isAnonymous = ({ type, name }: ContainerMount) => type === "volume" && /^[0-9a-f]{64}$/.test(name);
   return only.mounts.find(isAnonymous)?.target ?? null;
 }
 
 /** Whether a roll back changes the image of a service: not of a one-shot service or a database. */
-export function mayGoBack({ isBuilt, replacement: { how } }: RolloutService): boolean {
+export function mayGoBack({ isBuilt, mode: { how } }: RolloutService): boolean {
   return how !== "run-once" && (isBuilt || how !== "recreate");
 }
 

@@ -230,12 +230,12 @@ export function readLoggedRequest(text: string): LoggedRequest | null {
   return {
     host: request.host.replace(/:[^:\]]*$/, "").toLowerCase(),
     container: upstream ? upstream.replace(/:\d+$/, "") : null,
-    outcome: outcomeOf(line, status),
+    outcome: requestOutcome(line, status),
     durationMs: 1_000 * duration,
   };
 }
 
-function outcomeOf(line: Line, status: number): LoggedRequest["outcome"] {
+function requestOutcome(line: Line, status: number): LoggedRequest["outcome"] {
   if (!("answered" in line)) return "broke off";
   // Caddy before 2.12 logs 0 for a client that has left, later ones 499.
   if (status === 0 || status === 499) return "left";
@@ -323,12 +323,12 @@ export async function guardNewVersion(
   fresh: Containers,
   over: AbortSignal,
 ): Promise<void> {
-  const { service, liveDirectory, requestCount: count, report, signal, env } = on;
-  if (liveDirectory === null || count === null || service.guardMs === 0) return;
+  const { service, directedBy, requestCount: count, report, signal, env } = on;
+  if (directedBy === null || count === null || service.guardMs === 0) return;
   if (old.length === 0 || on.version !== null) return;
   report({ event: "guarding", service: service.name, guardMs: service.guardMs });
   // Caddy logs requests of the old version under these names, and until the first roll-out under the service's own.
-  const { project } = liveDirectory;
+  const { project } = directedBy;
   const ownName = project === null ? service.name : serviceAlias(service.name, project);
   const now = () => count(fresh.map(({ name }) => name));
   const before = () => count([ownName, ...old.map(({ name }) => name)]);

@@ -34,16 +34,16 @@ import {
  * @returns those that stay
  */
 export async function recoverService(on: ServiceRollout, present: Containers): Promise<Containers> {
-  const { service, liveDirectory } = on;
+  const { service, directedBy } = on;
   const containers = await withOwnHealth(on.engine, present);
-  const { how } = service.replacement;
+  const { how } = service.mode;
   if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
   const named = await namesReceiving(on);
   const sorted = sortContainers(containers, named);
   const { live, leftover } = await keepProved(on, sorted);
   // Stopped containers may be all there is: they are removed only when something can take their place.
   if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
-  const isStale = liveDirectory !== null && named.join() !== live.map(({ name }) => name).join();
+  const isStale = directedBy !== null && named.join() !== live.map(({ name }) => name).join();
   if (leftover.length > 0 || isStale) await clearLeftovers(on, live, leftover);
   return live;
 }
@@ -76,7 +76,7 @@ async function keepProved(on: ServiceRollout, sorted: Sorted): Promise<Sorted> {
   const { live, leftover } = sorted;
   const isOlder = ({ number }: Container) => live.every((container) => number < container.number);
   const older = leftover.filter((container) => isServing(container) && isOlder(container));
-  if (on.liveDirectory === null || live.length === 0 || older.length === 0) return sorted;
+  if (on.directedBy === null || live.length === 0 || older.length === 0) return sorted;
   try {
     await checkThroughProxy(on);
     return sorted;
@@ -98,7 +98,7 @@ async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Co
   const removed = leftover.length === 0 ? [] : [`removed ${namesOf(leftover)}, left by an earlier roll-out`];
   const clear = async () => {
     const names = live.map(({ name }) => name);
-    if (on.liveDirectory !== null) await switchLiveFiles(on.liveDirectory.path, on.service.name, names);
+    if (on.directedBy !== null) await switchLiveFiles(on.directedBy.path, on.service.name, names);
     const running = leftover.filter(({ status }) => status === "running");
     if (running.length > 0) await drainOld(on, running);
     const [kept] = await stopAndRemove(on, leftover, graceOf(on));
@@ -204,7 +204,7 @@ async function planUpdate(
   imageId: string | null,
 ): Promise<{ action: Action; old: Containers }> {
   const { service } = on;
-  const old = service.replacement.how === "run-once" ? await endEarlierRun(on) : found;
+  const old = service.mode.how === "run-once" ? await endEarlierRun(on) : found;
   const configHash = (await on.configHashes).get(service.name);
   const action = planService(on, old, { imageId, configHash });
   if (action.kind !== "start") return { action, old };
@@ -364,8 +364,8 @@ async function remove(
  * A drained container has no requests left: it gets 10 s to exit. One that was not drained may be in the middle of its work. If the
  * proxy does not say which live files it reads, that could be any.
  */
-function graceOf({ liveDirectory, liveFilesRead, service }: ServiceRollout): number {
-  return liveDirectory !== null && liveFilesRead?.has(service.name) ? 10 : Number.POSITIVE_INFINITY;
+function graceOf({ directedBy, liveFilesRead, service }: ServiceRollout): number {
+  return directedBy !== null && liveFilesRead?.has(service.name) ? 10 : Number.POSITIVE_INFINITY;
 }
 
 /**
@@ -444,13 +444,13 @@ export async function removeService(on: ServiceRollout): Promise<ServiceOutcome>
   const leaving = await containersOf(on);
   if (leaving.length === 0) return outcomeOf(service, "unchanged", {});
   // A live file counts only if a roll-out has written it.
-  const liveDirectory = (await namesReceiving(on)).length > 0 ? on.liveDirectory : null;
-  if (liveDirectory !== null) {
-    const write = () => switchLiveFiles(liveDirectory.path, service.name, [nobody]);
+  const directedBy = (await namesReceiving(on)).length > 0 ? on.directedBy : null;
+  if (directedBy !== null) {
+    const write = () => switchLiveFiles(directedBy.path, service.name, [nobody]);
     await timed(on, "switch", write, "no replicas any more: its live file names nobody");
   }
   const running = leaving.filter(({ status }) => status === "running");
-  const drainedMs = await drainOld({ ...on, liveDirectory }, running);
-  await remove(on, "stop", leaving, graceOf({ ...on, liveDirectory }));
+  const drainedMs = await drainOld({ ...on, directedBy }, running);
+  await remove(on, "stop", leaving, graceOf({ ...on, directedBy }));
   return outcomeOf(service, "removed", { old: leaving }, { drainedMs });
 }

@@ -30,7 +30,7 @@ import { lockRollout, noGoodVersion, previousVersion, readVersions } from "./sta
 import {
   adoptLiveFiles,
   checkThroughProxy,
-  liveFilesRead,
+  findLiveFilesRead,
   onService,
   patient,
   refuseForeignLiveFiles,
@@ -136,7 +136,7 @@ async function readRollout(context: LockedContext): Promise<Omit<Rollout, "reque
       containers,
       liveDirectory,
       configHashes: hashes,
-      liveFilesRead: liveDirectory && (await liveFilesRead(liveDirectory)),
+      liveFilesRead: liveDirectory && (await findLiveFilesRead(liveDirectory)),
     };
     await refuseForeignLiveFiles(rollout);
     return rollout;

@@ -354,7 +354,7 @@ async function undoService(
   old: SwarmService | undefined,
 ): Promise<void> {
   const now = (await readStackState(rollout)).get(service.name);
-  if (!old || !now || service.mayEnd || service.replacement.how === "recreate") return;
+  if (!old || !now || service.mayEnd || service.mode.how === "recreate") return;
   if (definitionOf(now) === definitionOf(old)) return;
   const path = `/services/${now.ID}/update?version=${now.Version.Index}&rollback=previous`;
   const back = async () => {
@@ -511,7 +511,7 @@ function updateOf(
   service: RolloutService,
   { deploy: { update_config: update = {}, rollback_config: rollback = {} } = {} }: ComposeService,
 ): Pick<StackService, "startsFirst" | "deploy"> {
-  const isSingle = service.replacement.how === "recreate";
+  const isSingle = service.mode.how === "recreate";
   const { failure_action = "rollback", order = isSingle ? "stop-first" : "start-first" } = update;
   const startsFirst = order === "start-first";
   if (isSingle) return { startsFirst, deploy: undefined };

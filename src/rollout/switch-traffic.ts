@@ -15,13 +15,13 @@ import type { RolloutService } from "./project.ts";
 import { timed } from "./report.ts";
 import { containersOf } from "./service-containers.ts";
 
-/** If the proxy does not report which live files it reads, one is written: it does no harm. */
+/** If the proxy does not report which live files it reads, each service gets one: it does no harm. */
 export function onService<Known extends Pick<Rollout, "liveDirectory" | "liveFilesRead">>(
-  rollout: Known,
+  { liveDirectory, ...rollout }: Known,
   service: RolloutService,
-): Known & Pick<ServiceRollout, "service"> {
+): Omit<Known, "liveDirectory"> & Pick<ServiceRollout, "service" | "directedBy"> {
   const isRead = rollout.liveFilesRead?.has(service.name) ?? true;
-  return { ...rollout, service, liveDirectory: isRead ? rollout.liveDirectory : null };
+  return { ...rollout, service, directedBy: isRead ? liveDirectory : null };
 }
 
 /**
@@ -30,7 +30,7 @@ export function onService<Known extends Pick<Rollout, "liveDirectory" | "liveFil
  *
  * @returns the names in the order of the files; empty if nothing was switched yet
  */
-async function readLiveFiles(directory: string, service: string): Promise<readonly string[]> {
+async function namesInLiveFiles(directory: string, service: string): Promise<readonly string[]> {
   const files = await liveFiles(directory, service);
   const names = await Promise.all(files.map(({ file }) => readFile(join(directory, file), "utf8")));
   return [...new Set(names.map((name) => name.trim()).filter(Boolean))];
@@ -38,10 +38,10 @@ async function readLiveFiles(directory: string, service: string): Promise<readon
 
 /** The names in the live files of the service; none if no live file directs its requests. */
 export async function namesReceiving(
-  on: Pick<ServiceRollout, "liveDirectory" | "service">,
+  on: Pick<ServiceRollout, "directedBy" | "service">,
 ): Promise<readonly string[]> {
-  const { liveDirectory, service } = on;
-  return liveDirectory === null ? [] : readLiveFiles(liveDirectory.path, service.name);
+  const { directedBy, service } = on;
+  return directedBy === null ? [] : namesInLiveFiles(directedBy.path, service.name);
 }
 
 /**
@@ -83,10 +83,10 @@ export async function switchTraffic(
   containers: Containers,
   step: "switch" | "roll back" = "switch",
 ): Promise<void> {
-  const { liveDirectory, service } = on;
-  if (liveDirectory === null || containers.length === 0) return;
+  const { directedBy, service } = on;
+  if (directedBy === null || containers.length === 0) return;
   const names = containers.map(({ name }) => name);
-  const write = () => switchLiveFiles(liveDirectory.path, service.name, names);
+  const write = () => switchLiveFiles(directedBy.path, service.name, names);
   await timed(on, step, write, `requests now go to ${names.join(", ")}`);
 }
 
@@ -206,7 +206,7 @@ export async function requestsInFlight(
   const alias = live.project === null ? null : serviceAlias(service, live.project);
   // Excludes upstreams that the Caddyfile names itself, such as another service: no live file counts their
   // requests.
-  const known = new Set([...names, ...(await readLiveFiles(live.path, service))]);
+  const known = new Set([...names, ...(await namesInLiveFiles(live.path, service))]);
   const byFile = total((address) => filesIn(live, address).some((file) => replicaOf(service, file) > 0));
   const named = to((host) => known.has(host) && host !== alias);
   return to((host) => names.includes(host)) + Math.max(0, byFile - named) + to((host) => host === alias);
@@ -223,7 +223,7 @@ interface Upstream {
  *
  * @returns null if Caddy does not answer
  */
-export async function liveFilesRead(live: LiveDirectory): Promise<ReadonlySet<string> | null> {
+export async function findLiveFilesRead(live: LiveDirectory): Promise<ReadonlySet<string> | null> {
   const answer = await askCaddy(live, "/config/");
   return answer === null ? null : new Set(filesIn(live, answer));
 }
@@ -258,11 +258,11 @@ export async function drainOld(
   containers: Containers,
   signal?: AbortSignal,
 ): Promise<number | null> {
-  const { liveDirectory, service } = on;
-  if (liveDirectory === null) return null;
+  const { directedBy, service } = on;
+  if (directedBy === null) return null;
   const old = containers.map(({ name }) => name);
   const names = old.join(", ");
-  const wait = () => drain(liveDirectory, service, old, signal);
+  const wait = () => drain(directedBy, service, old, signal);
   const { durationMs } = await timed(on, "drain", wait, (left) => {
     if (left === "given up") return `${names} not drained: the requests go back there`;
     if (left === "blind")
@@ -330,10 +330,9 @@ export async function adoptLiveFiles(rollout: Rollout, services: readonly Rollou
   const liveDirectory =
     rollout.liveDirectory ?? (await findLiveDirectory(engine, await loadModel(rollout), rollout.env));
   if (liveDirectory === null) return;
-  const now = { ...rollout, liveDirectory, liveFilesRead: await liveFilesRead(liveDirectory) };
+  const now = { ...rollout, liveDirectory, liveFilesRead: await findLiveFilesRead(liveDirectory) };
   if (rollout.liveDirectory === null) await refuseForeignLiveFiles(now);
-  for (const service of services)
-    if (service.replacement.how === "roll") await adopt(onService(now, service));
+  for (const service of services) if (service.mode.how === "roll") await adopt(onService(now, service));
 }
 
 async function adopt(on: ServiceRollout): Promise<void> {
@@ -354,7 +353,7 @@ export async function refuseForeignLiveFiles(
   const { engine, project, liveDirectory } = rollout;
   if (liveDirectory === null) return;
   const everyone = await getJson<readonly Anyone[]>(engine, "/containers/json?all=1");
-  for (const service of project.services.filter(({ replacement }) => replacement.how === "roll")) {
+  for (const service of project.services.filter(({ mode }) => mode.how === "roll")) {
     for (const name of await namesReceiving(onService(rollout, service))) {
       const bearer = everyone.find(({ Names }) => Names.includes(`/${name}`));
       const owner = bearer?.Labels?.["com.docker.compose.project"] ?? project.name;

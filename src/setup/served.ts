@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { ComposeModel, ComposeService } from "#platform/compose";
 import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
-import { namesRunToTheirEnd, replacementOf, writableVolume } from "#rollout/project";
+import { modeOf, namesRunToTheirEnd, writableVolume } from "#rollout/project";
 import { readIfThere } from "./planned-file.ts";
 import { asName } from "./server.ts";
 import { ownRoot } from "./start.ts";
@@ -374,7 +374,7 @@ function changesOf(
       kept: left.filter(({ endpoint }) => endpoint.service === name),
       dropsContainerName: service.container_name !== undefined,
     };
-    const isRolled = replacementOf(serviceAfter(service, change), awaited.has(name)).how === "roll";
+    const isRolled = modeOf(serviceAfter(service, change), awaited.has(name)).how === "roll";
     return [name, isRolled ? change : { ...change, dropsContainerName: false }] as const;
   });
   return Object.fromEntries(changes);
@@ -476,11 +476,11 @@ function upstreamNote(
 /** A service behind Caddy of which two cannot run, although Caddy could switch between them. */
 function recreatedNote(name: string, service: ComposeService, change: ServiceChange): readonly string[] {
   // Its name is in the way of two only as long as it stays.
-  const replacement = replacementOf(serviceAfter(service, { ...change, dropsContainerName: true }), false);
-  if (replacement.how !== "recreate") return [];
+  const mode = modeOf(serviceAfter(service, { ...change, dropsContainerName: true }), false);
+  if (mode.how !== "recreate") return [];
   const isByVolume = writableVolume(service) !== null && service.labels?.["hotpush.rollout"] === undefined;
   const wayOut = ` If two containers may write to it at once, as with uploads, but not with a database file, give ${name} the label hotpush.rollout: live in your compose file.`;
   return [
-    `${name} is away for some seconds when a deployment replaces it, because two containers of it cannot run: ${replacement.reason}.${isByVolume ? wayOut : ""}`,
+    `${name} is away for some seconds when a deployment replaces it, because two containers of it cannot run: ${mode.reason}.${isByVolume ? wayOut : ""}`,
   ];
 }

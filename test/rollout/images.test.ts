@@ -24,8 +24,8 @@ const services = [
   sampleService(),
   sampleService({ name: "web", image: "web:1.3", isBuilt: false }),
   sampleService({ name: "pinned", image: "pinned@sha256:2", isBuilt: false, hasBuild: false }),
-  sampleService({ name: "db", image: "postgres:18", isBuilt: false, replacement: recreated }),
-  sampleService({ name: "migrate", image: "shop-migrate", replacement: { how: "run-once" } }),
+  sampleService({ name: "db", image: "postgres:18", isBuilt: false, mode: recreated }),
+  sampleService({ name: "migrate", image: "shop-migrate", mode: { how: "run-once" } }),
 ];
 const images = {
   app: image("shop-app:0a1b"),
@@ -96,8 +96,8 @@ test("images that CI may push are watched, once each; not databases, digests and
     pulled("team/site"),
     pulled("redis:7"),
     pulled("ghcr.io/team/app@sha256:1"),
-    { ...pulled("team/database:18"), replacement: { how: "recreate", reason: "volume /data" } as const },
-    { ...pulled("team/migration:main"), replacement: { how: "run-once" } as const },
+    { ...pulled("team/database:18"), mode: { how: "recreate", reason: "volume /data" } as const },
+    { ...pulled("team/migration:main"), mode: { how: "run-once" } as const },
     { ...pulled("team/off:main"), replicas: 0 },
   ];
   assert.deepEqual(watchedImages(services), ["ghcr.io/team/app:main", "team/site"]);

@@ -4,11 +4,11 @@ import type { ComposeService } from "../../src/platform/compose.ts";
 import type { Container } from "../../src/platform/docker/containers.ts";
 import {
   type Action,
+  modeOf,
   planService,
   type RolloutService,
   readProject,
   refuseOtherHome,
-  replacementOf,
 } from "../../src/rollout/project.ts";
 import type { Version } from "../../src/rollout/state.ts";
 import { isProblem } from "../harness/problems.ts";
@@ -69,8 +69,8 @@ test("two cannot run of a service that clashes with itself, or writes to a volum
     ["volume /data", { volumes: [bind("/srv/shop/data", "/data")] }],
   ];
   for (const [reason, service] of recreated) {
-    assert.deepEqual(replacementOf(service, false), { how: "recreate", reason });
-    assert.deepEqual(replacementOf(service, true), { how: "run-once" }, "others await it");
+    assert.deepEqual(modeOf(service, false), { how: "recreate", reason });
+    assert.deepEqual(modeOf(service, true), { how: "run-once" }, "others await it");
   }
 });
 
@@ -84,15 +84,14 @@ test("two can run of any other service", () => {
     { volumes: [bind("/var/run/docker.sock", "/docker.sock")] },
     { volumes: [{ type: "volume", source: "live", target: "/run/live" }] },
   ];
-  for (const service of rolled)
-    assert.equal(replacementOf(service, false).how, "roll", JSON.stringify(service));
-  assert.throws(() => replacementOf(labelled("rolling"), false), isProblem("compose_invalid", /"rolling"/));
+  for (const service of rolled) assert.equal(modeOf(service, false).how, "roll", JSON.stringify(service));
+  assert.throws(() => modeOf(labelled("rolling"), false), isProblem("compose_invalid", /"rolling"/));
 });
 
 const upToDate = { imageId: "sha256:1", configHash: "hash" };
 const recreate = { how: "recreate", reason: "publishes port 80" } as const;
 const once = { how: "run-once" } as const;
-const byLabel = { replacement: { how: "roll", isByLabel: true } } as const;
+const byLabel = { mode: { how: "roll", isByLabel: true } } as const;
 const anonymous = [{ type: "volume", name: "a".repeat(64), source: "", target: "/data" }];
 const named = [{ type: "volume", name: "shop_data", source: "", target: "/data" }];
 const exited = { status: "exited", health: null } as const;
@@ -114,7 +113,7 @@ function assertPlans(cases: readonly Case[]): void {
 }
 
 const image = { image: "sha256:0" };
-const single = { replacement: recreate };
+const single = { mode: recreate };
 
 test("a service is left if its containers are complete, current and well; else replaced", () => {
   assertPlans([
@@ -141,7 +140,7 @@ test("an only container with an anonymous volume is recreated, unless a label sa
 });
 
 test("a one-shot service runs in each roll-out, and not in a roll back", () => {
-  const migration = { replacement: once };
+  const migration = { mode: once };
   const seed = { mayEnd: true };
   const old = { ...exited, ...image };
   assertPlans([

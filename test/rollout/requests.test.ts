@@ -138,7 +138,7 @@ function guardOf(t: TestContext, requests: number, differences: Partial<ServiceR
     engine: engineWith(() => inspected),
     report: (event) => events.push(event),
     service: sampleService({ guardMs: 60_000 }),
-    liveDirectory: { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null },
+    directedBy: { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null },
     requestCount: (names) =>
       names.includes(fresh.name)
         ? { requests, bad: requests, durationsMs: [] }

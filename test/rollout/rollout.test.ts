@@ -87,7 +87,7 @@ async function requestToCompose(t: TestContext, script: string) {
 
 test("after a failure, names return to the old images, unless recreated, or run and not shared", async () => {
   const { engine, posted } = watchedEngine();
-  const once = { replacement: { how: "run-once" } } as const;
+  const once = { mode: { how: "run-once" } } as const;
   const app = sampleService();
   const db = sampleService({ name: "db", image: "postgres:17", isBuilt: false });
   const migrate = sampleService({ name: "migrate", image: "shop-migrate", ...once });

@@ -45,7 +45,7 @@ export function sampleService(differences: Partial<RolloutService> = {}): Rollou
     networks: [],
     dependsOn: [],
     replicas: 1,
-    replacement: { how: "roll" },
+    mode: { how: "roll" },
     mayEnd: false,
     healthyTimeoutMs: 60_000,
     drainTimeoutMs: null,

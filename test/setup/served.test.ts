@@ -5,7 +5,7 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { ComposeService } from "../../src/platform/compose.ts";
-import { namesRunToTheirEnd, replacementOf } from "../../src/rollout/project.ts";
+import { modeOf, namesRunToTheirEnd } from "../../src/rollout/project.ts";
 import { overrideText } from "../../src/setup/project.ts";
 import {
   askPublishedPorts,
@@ -107,7 +107,7 @@ for (const { name: project, services } of publicProjects)
     const awaited = namesRunToTheirEnd(services);
     const recreated = Object.entries(services).filter(([service, one]) => {
       const after = serviceAfter(one, plan.changes[service]);
-      return replacementOf(after, awaited.has(service)).how === "recreate";
+      return modeOf(after, awaited.has(service)).how === "recreate";
     });
     assert.deepEqual(
       recreated.map(([service]) => service),
