@@ -9,7 +9,6 @@ import {
   findLastGood,
   findLastRef,
   findLatest,
-  findRunning,
   listDeployments,
   listRunning,
   listWaiting,
@@ -17,7 +16,14 @@ import {
 } from "#deployments/history";
 import { isCommitId } from "#deployments/push";
 import { findReceipt, receiptKey } from "#deployments/receipt";
-import { findDeployment, findPause, listSteps, pauseQueue, resumeQueue } from "#deployments/store";
+import {
+  findDeployment,
+  findPause,
+  findRunning,
+  listSteps,
+  pauseQueue,
+  resumeQueue,
+} from "#deployments/store";
 import { sendTestMessages } from "#notifications/targets";
 import type { Store } from "#platform/sqlite";
 import type { Project } from "#projects/project";

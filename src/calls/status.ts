@@ -1,13 +1,12 @@
 import { type Deployment, liveCommit } from "#deployments/deployment";
 import {
   findLastGood,
-  findRunning,
   listDeployments,
   listLastOfBranches,
   listRunning,
   listWaiting,
 } from "#deployments/history";
-import { findPause, listSteps, type SecretUse } from "#deployments/store";
+import { findPause, findRunning, listSteps, type SecretUse } from "#deployments/store";
 import type { Store } from "#platform/sqlite";
 import type { Project } from "#projects/project";
 import { readVersion } from "#version";

@@ -28,10 +28,6 @@ export function listWaiting(store: Store): readonly Deployment[] {
   );
 }
 
-export function findRunning(store: Store): Deployment | null {
-  return selectDeployment(store, "WHERE project = $project AND state = 'running'");
-}
-
 /** All that run: at most one of each project. */
 export function listRunning(store: Store): readonly Deployment[] {
   return selectDeployments(store, `WHERE ${inScope(store)} AND state = 'running' ORDER BY started_at_ms`);

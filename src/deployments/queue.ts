@@ -12,7 +12,7 @@ import {
   soon,
   stateTexts,
 } from "./deployment.ts";
-import { findRunning, pruneHistory } from "./history.ts";
+import { pruneHistory } from "./history.ts";
 import { shortCommit } from "./push.ts";
 import { recordStatement } from "./receipt.ts";
 import {
@@ -29,6 +29,7 @@ import {
 import {
   claimNext,
   findDeployment,
+  findRunning,
   hasDeployment,
   IllegalTransition,
   isReady,

@@ -269,6 +269,10 @@ export function transition(
   addToTotals(store, ended);
 }
 
+export function findRunning(store: Store): Deployment | null {
+  return selectDeployment(store, "WHERE project = $project AND state = 'running'");
+}
+
 /**
  * Claims the next deployment in the queue of a project, if there is one, none is running and it is not paused. Call it in
  * a transaction. The attempt is counted here, before anything can go wrong with it.

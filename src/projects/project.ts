@@ -10,7 +10,7 @@ import type { Environment } from "#config/settings";
 import { type CatchUp, createCatchUp } from "#deployments/catch-up";
 import { type Checks, createChecks } from "#deployments/checks";
 import type { Deployment, GuardOrder } from "#deployments/deployment";
-import { findLastDeployedCommit, findRunning } from "#deployments/history";
+import { findLastDeployedCommit } from "#deployments/history";
 import { setSubscribers } from "#deployments/outbox";
 import { type MainRef, type Push, refsOf, shortCommit, type Would } from "#deployments/push";
 import { createQueue, type Queue, type Turns } from "#deployments/queue";
@@ -19,6 +19,7 @@ import { recordPush, summary } from "#deployments/record";
 import { createResolver, type Resolver } from "#deployments/resolve";
 import {
   findPause,
+  findRunning,
   knowSecret,
   noteSecretUse,
   noteStep,
