@@ -174,20 +174,19 @@ async function makeRight(
   const hooks = await host.listHooks(connection.url);
   const needsKey = usesSsh && wantsKey;
   const keys = needsKey ? await host.listKeys() : [];
-  const [first, ...others] = hooks;
-  const hook = await host.saveHook(first?.id ?? null, connection.url.href, hasChecks);
+  const hook = await host.saveHook(hooks[0]?.id ?? null, connection.url.href, hasChecks);
   if (hook.isSigned === false) {
     await host.removeHook(hook.id);
     throw new CommandError(
       `${host.url.host} does not sign what its webhooks send: that takes GitLab 19.0 or newer. Update it, and run this again.`,
     );
   }
-  for (const { id } of others) await host.removeHook(id);
+  for (const { id } of hooks) if (id !== hook.id) await host.removeHook(id);
   if (needsKey) say(await giveDeployKey(directory, deployKeyTitle(connection.url), host, keys));
-  const did = first === undefined ? "is made" : "was there, and has its secret and settings again";
+  const did = hooks.length === 0 ? "is made" : "was there, and has its secret and settings again";
   const pushes = `sends the pushes${hasChecks ? " and checks" : ""} of ${host.url.pathname.slice(1)} to ${connection.url.href}`;
   say(`The webhook ${did}: ${host.name} ${pushes}.`);
-  if (others.length > 0) say(`Removed were ${others.length} more webhooks with this address.`);
+  if (hooks.length > 1) say(`Removed were ${hooks.length - 1} more webhooks with this address.`);
   return hook.id;
 }
 

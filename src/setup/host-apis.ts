@@ -46,9 +46,8 @@ interface HostApi {
   readonly hook: { readonly id: string; readonly url: string; readonly isSigned?: string };
   /** @param hasChecks whether the checks of commits are to be sent as well as the pushes */
   readonly hookBody: (url: string, secret: string, hasChecks: boolean) => object;
-  readonly update: "PATCH" | "PUT";
-  /** What an update leaves out of the body. */
-  readonly onlyNew?: string;
+  /** null: an update would keep the old secret (editHook in Gitea's routers/api/v1/utils/hook.go), so a new webhook takes its place. */
+  readonly update: "PATCH" | "PUT" | null;
   readonly keys: string;
   /** Where a person adds one, below the repository's page. */
   readonly keysPage: string;
@@ -79,8 +78,7 @@ const gitea: HostApi = {
     branch_filter: "{main,master}",
     config: { url, content_type: "json", secret },
   }),
-  update: "PATCH",
-  onlyNew: "type",
+  update: null,
   keys: "/keys",
   keysPage: "/settings/keys",
   keyTitle: "title",
@@ -98,6 +96,7 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
       events: hasChecks ? ["push", "check_run", "check_suite", "status"] : ["push"],
       config: { url, content_type: "json", secret, insecure_ssl: "0" },
     }),
+    update: "PATCH",
     pings: true,
     deliveries: {
       list: "deliveries?per_page=100",
@@ -250,12 +249,12 @@ export function openRepository(repository: CommitStatus, secret: string) {
       return hooks.filter((one) => URL.canParse(one.url) && new URL(one.url).href === url.href);
     },
     listKeys: () => list(api.keys, "read the deploy keys", asKey),
-    /** Makes a webhook, or gives the one that is there all its values again. */
+    /** Makes a webhook, or gives the one that is there all its values again if the host can. */
     async saveHook(present: string | null, url: string, hasChecks: boolean): Promise<HostedHook> {
       const body = api.hookBody(url, secret, hasChecks);
-      if (present === null) return asHook(await ask("POST", "/hooks", "make the webhook", body));
-      const changed = Object.fromEntries(Object.entries(body).filter(([name]) => name !== api.onlyNew));
-      return asHook(await ask(api.update, at("/hooks", present), "change the webhook", changed));
+      if (present === null || api.update === null)
+        return asHook(await ask("POST", "/hooks", "make the webhook", body));
+      return asHook(await ask(api.update, at("/hooks", present), "change the webhook", body));
     },
     removeHook: (one: string) => ask("DELETE", at("/hooks", one), "remove the webhook"),
     async addKey(title: string, key: string): Promise<HostedKey> {

@@ -38,20 +38,19 @@ interface Collections {
   readonly auth: Readonly<Record<string, string>>;
   readonly pages: readonly string[];
   readonly hook: object;
-  readonly change: "PATCH" | "PUT";
-  /** What a change takes, if that differs. */
-  readonly changedHook?: object;
+  /** null: it keeps the old secret, so nobody should ask for it. */
+  readonly change: "PATCH" | "PUT" | null;
   readonly keys: string;
   readonly key: object;
   readonly more?: Readonly<Record<string, Operation>>;
 }
 
 function describe(api: Collections) {
-  const { prefix, auth, pages, hook, change, changedHook = hook, keys, key, more } = api;
+  const { prefix, auth, pages, hook, change, keys, key, more } = api;
   const operations: Readonly<Record<string, Operation>> = {
     "GET hooks": { query: pages },
     "POST hooks": { body: hook },
-    [`${change} hooks/{id}`]: { body: changedHook },
+    ...(change && { [`${change} hooks/{id}`]: { body: hook } }),
     "DELETE hooks/{id}": {},
     [`GET ${keys}`]: { query: pages },
     [`POST ${keys}`]: { body: key },
@@ -67,18 +66,20 @@ const gitHubHook = {
   active: flag,
 };
 
-const giteaConfig = { type: "object", properties: { url: uri }, additionalProperties: text };
-const giteaHook = { active: flag, branch_filter: text, events: texts, config: giteaConfig };
-
 function giteaLike(type: string) {
-  const config = { ...giteaConfig, required: ["url", "content_type"] };
+  const config = {
+    type: "object",
+    properties: { url: uri },
+    additionalProperties: text,
+    required: ["url", "content_type"],
+  };
+  const hook = { type: { const: type }, active: flag, branch_filter: text, events: texts, config };
   return describe({
     prefix: "/api/v1/repos/octo/shop",
     auth: { authorization: "token {token}" },
     pages: ["page", "limit"],
-    hook: closed({ ...giteaHook, type: { const: type }, config }, ["type", "config"]),
-    change: "PATCH",
-    changedHook: closed(giteaHook),
+    hook: closed(hook, ["type", "config"]),
+    change: null,
     keys: "keys",
     key: closed({ title: text, key: text, read_only: flag }, ["title", "key"]),
   });
