@@ -242,8 +242,8 @@ export function createQueue(options: QueueOptions): Queue {
     const told = recorded?.ending ?? ending;
     logState(log, recorded?.ended ?? deployment, told.state, told);
     onChange(id, false);
-    // What is left of the run tells the next service how it ended.
-    if (recorded === null && stopping.aborted) return;
+    // What is left of the run tells the next service how it ended. One that this stop has ended is run again.
+    if (recorded === null && stopping.aborted && ending.state !== "interrupted") return;
     tidy(id);
     await persist(() => pruneHistory(store));
   }

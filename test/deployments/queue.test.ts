@@ -41,18 +41,23 @@ test("a running deployment is cancelled even if the disk fails", async (t) => {
   await untilState("cancelled");
 });
 
-test("of a run whose ending the disk does not take before the stop, all is left to the next service", async (t) => {
-  const { queue, start, run, end, store, tidied } = await startOne(t);
-  start({ kind: "started", run });
-  const fail = () => {
-    throw new Error("database or disk is full");
-  };
-  const { mock } = t.mock.method(store, "transaction", fail);
-  end(endingWith("failed"));
-  await until("the disk has refused it", () => mock.callCount() > 0);
-  await queue.stop(0);
-  assert.deepEqual(tidied, []);
-});
+for (const [state, left] of [
+  ["failed", []],
+  // Of one that the stop itself has ended, the exit code means nothing.
+  ["interrupted", [1]],
+] as const)
+  test(`a run that ${state} while the disk was full is left to the next service as what it is`, async (t) => {
+    const { queue, start, run, end, store, tidied } = await startOne(t);
+    start({ kind: "started", run });
+    const fail = () => {
+      throw new Error("database or disk is full");
+    };
+    const { mock } = t.mock.method(store, "transaction", fail);
+    end(endingWith(state));
+    await until("the disk has refused it", () => mock.callCount() > 0);
+    await queue.stop(0);
+    assert.deepEqual(tidied, left);
+  });
 
 // Other instances
 
