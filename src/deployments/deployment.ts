@@ -50,8 +50,8 @@ export function isFinished(state: DeploymentState): boolean {
 }
 
 /**
- * A deployment as it is recorded. Times are in milliseconds since 1970, for people: no decision depends on them, but that a push
- * waits for its checks for an hour from `createdAtMs`.
+ * A deployment as it is recorded. Times are in milliseconds since 1970, for people. Two decisions depend on them: a push waits for its
+ * checks for an hour from `createdAtMs`, and a roll back asks by `liveAtMs` whether what is live is recorded as a good version.
  */
 export interface Deployment {
   readonly id: number;

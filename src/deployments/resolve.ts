@@ -440,7 +440,7 @@ async function speaksForAll({ store, checkout, deployment, live, commit }: SkipO
  * @param which SQL that selects some of them
  */
 function hasTriedSince(store: Store, live: Deployment, which = "", ...values: readonly string[]): boolean {
-  const isSince = `project = $project AND ${isAfter("queue_order")} AND has_run AND state <> 'succeeded' ${which}`;
+  const isSince = `project = $project AND ${isAfter("run_order")} AND state <> 'succeeded' ${which}`;
   return hasDeployment(store, isSince, live.id, ...values);
 }
 
@@ -488,7 +488,7 @@ function note(
 ): void {
   const subject = printable(found?.subject ?? "", longestSubject).trim() || null;
   const author = printable(found?.author ?? "", longestAuthor).trim() || null;
-  const sql = `UPDATE deployments SET checked_out_commit = ?, subject = ?, author = ?, has_run = max(has_run, ?)
+  const sql = `UPDATE deployments SET checked_out_commit = ?, subject = ?, author = ?, run_order = iif(?, queue_order, run_order)
     WHERE id = ? AND attempts = ? AND state = 'running'`;
   store.transaction(() => store.run(sql, head, subject, author, Number(doesRun), id, attempts));
 }

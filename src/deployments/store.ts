@@ -35,7 +35,7 @@ const deploymentsSchema: Schema = {
       exit_code      INTEGER,
       problem_code   TEXT,
       problem_detail TEXT,
-      has_run        INTEGER NOT NULL DEFAULT 0, -- its script was started at least once
+      run_order      INTEGER,             -- the place at which its script was last started; null: it never was
       asked_after    INTEGER,             -- it failed, and its delivery was sent again: the place of the run that failed
       asked_attempts INTEGER NOT NULL DEFAULT 0, -- and the attempts until then
       is_taken_back  INTEGER NOT NULL DEFAULT 0, -- its version was live, and a person or the guard took it back
@@ -191,7 +191,7 @@ export function findDeployment(store: Store, id: number): Deployment | null {
 export const isUnasked = "trigger IN ('push', 'catch-up', 'image') AND asked_after IS NULL";
 
 /** SQL: the place in a column comes after that of the deployment with this id, in the order of their starts. */
-export function isAfter(column: "queue_order" | "asked_after"): string {
+export function isAfter(column: "queue_order" | "run_order" | "asked_after"): string {
   return `${column} > coalesce((SELECT queue_order FROM deployments WHERE id = ?), -9e18)`;
 }
 

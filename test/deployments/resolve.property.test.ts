@@ -394,7 +394,7 @@ async function live(scope: Scope, history: readonly Happening[], doesWait: boole
     assert.ok(isLive || failed, `${head} of ${last} is neither live nor failed`);
     // What ran after it, and failed, may have changed what is live.
     const since = store.get(
-      `SELECT 1 FROM deployments WHERE ref = ? AND has_run AND state <> 'succeeded' AND ${isAfter("queue_order")}`,
+      `SELECT 1 FROM deployments WHERE ref = ? AND state <> 'succeeded' AND ${isAfter("run_order")}`,
       last,
       good?.id ?? null,
     );

@@ -163,19 +163,29 @@ test("2: Redeliver of a failed one runs the head, until a newer one has succeede
   assert.equal(record(store, delivery).kind, "duplicate");
 });
 
-test("2: a roll back that ran while a delivery was sent again is not undone by it", async (t) => {
-  const { project, store, request, deploys, next, deployNew } = makeResolving(t);
-  const good = await deployNew();
-  const bad = project.commit();
-  const delivery = pushOf({ commit: bad as never });
+test("2: a roll back that ran while a delivery was sent again is not undone by it", (t) =>
+  assertNotUndone(t, ({ request }, good) => request("rollback", good)));
+
+test("2: what a newer push deployed while a delivery was sent again is not deployed again", (t) =>
+  assertNotUndone(t, ({ deliver, project }) => deliver(project.commit())));
+
+async function assertNotUndone(
+  t: TestContext,
+  ask: (resolving: ReturnType<typeof makeResolving>, good: string) => unknown,
+) {
+  const resolving = makeResolving(t);
+  const { project, store, deploys, next, resolver } = resolving;
+  const good = await resolving.deployNew();
+  const delivery = pushOf({ commit: project.commit() as never });
   record(store, delivery);
   await deploys("failed");
-  request("rollback", good);
+  ask(resolving, good);
   const running = store.transaction(() => claimNext(store)) ?? assert.fail();
+  await resolver.resolve(running, new AbortController().signal);
   assert.equal(record(store, delivery).kind, "accepted");
   store.transaction(() => settle(store, running, { state: "succeeded", exitCode: 0, problem: null }));
   assert.equal((await next()).kind, "skipped");
-});
+}
 
 // Rule 3
 
