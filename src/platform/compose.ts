@@ -194,7 +194,7 @@ export interface ComposeTarget {
 }
 
 /** With the images that are here: `pull_policy` would take their names from those that a roll back or a pin has chosen. */
-const upAsPrepared = ["up", "--detach", "--no-deps", "--no-build", "--pull", "missing"];
+const upAsPrepared = ["up", "--detach", "--no-deps", "--no-build", "--pull", "never"];
 
 /**
  * Starts more containers of services and leaves the present ones as they are (see rollout/project.ts).

@@ -33,20 +33,22 @@ import {
   withVersion,
   writeVersions,
 } from "./state.ts";
+import { badAnswerOf } from "./switch-traffic.ts";
 
 const buildTimeoutMs = 60 * 60_000;
 
 /**
- * Pulls and builds the images of the services and names them after the commit. No container is touched: if this fails,
- * everything serves as before.
+ * Pulls and builds the images of the services and names them after the commit; in a roll back, gives those of the version their names
+ * back. No container is touched: if this fails, everything serves as before.
  */
 export async function prepareImages(
   rollout: RolloutContext,
   services: readonly RolloutService[],
 ): Promise<void> {
-  const { target, project, withBuild } = rollout;
+  const { target, project, version, withBuild } = rollout;
   const built = services.filter(({ isBuilt }) => isBuilt);
-  const watched = await pinImages(rollout, services);
+  if (version) await nameImages(rollout, services, version);
+  const watched = version ? [] : await pinImages(rollout, services);
   const pulled = names(await toPull(rollout, services, watched));
   const pull = [...composeCommand(target), "pull", "--ignore-buildable", ...pulled] as const;
   if (pulled.length > 0) await runReported(rollout, "pull", pull, pulled);
@@ -92,9 +94,12 @@ async function pinImages(
   return watched;
 }
 
-/** Missing images are always pulled before anything is touched; the others with `withPull`, and with `pull_policy: always`. */
+/**
+ * Missing images are always pulled before anything is touched; the others with `withPull`, and with `pull_policy: always`, if this is no
+ * roll back.
+ */
 async function toPull(
-  { engine, withBuild, withPull }: RolloutContext,
+  { engine, version, withBuild, withPull }: RolloutContext,
   services: readonly RolloutService[],
   watched: readonly string[],
 ): Promise<readonly RolloutService[]> {
@@ -102,7 +107,7 @@ async function toPull(
   const pullable = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !hasBuild));
   const images = await Promise.all(pullable.map(({ image }) => inspectImage(engine, image)));
   const isAsked = ({ isBuilt, isAlwaysPulled, image }: RolloutService) =>
-    (withPull || isAlwaysPulled) && !isBuilt && !watched.includes(image);
+    (withPull || (isAlwaysPulled && version === null)) && !isBuilt && !watched.includes(image);
   return pullable.filter((service, index) => isAsked(service) || images[index] === null);
 }
 
@@ -226,7 +231,7 @@ export async function recordVersion(
 }
 
 /**
- * Records what serves, if Hotpush sees a project for the first time and all of it is healthy. Otherwise the first
+ * Records what serves, if Hotpush sees a project for the first time, and all of it is healthy and answers well. Otherwise the first
  * build would leave these images nameless, prune would remove them, and no roll back could use them. The version is named after the
  * time.
  *
@@ -243,6 +248,8 @@ export async function recordFirstVersion(
     return mine.length > 0 ? [{ service, serving: mine.filter(isServing) }] : [];
   });
   if (known.length === 0 || known.some(({ serving }) => serving.length === 0)) return;
+  const answers = known.map(({ service: { checkUrl } }) => checkUrl && badAnswerOf(checkUrl));
+  if ((await Promise.all(answers)).some((bad) => bad !== null)) return;
   const commit = timeAsCommit(Date.now());
   for (const { service, serving } of known.filter((one) => one.service.isBuilt))
     for (const container of serving) await tagByCommit(engine, service.image, container.image, commit);

@@ -50,7 +50,7 @@ export async function recreateService(
     const { healthyAfterMs } = ready;
     // Compose decides whether something changed.
     const isSame = old.map(({ id }) => id).join() === fresh.map(({ id }) => id).join();
-    // A first start is checked at the end, when the live files are there.
+    // A first start is checked after all waves, when the live files are there.
     if (!isFirst && !isSame) await checkThroughProxy(on, fresh, patient);
     if (ready.haveEnded) return outcomeOf(service, "ran", { new: fresh });
     if (isSame) return outcomeOf(service, "unchanged", { old, new: fresh });

@@ -7,12 +7,12 @@ import { formatDuration } from "#config/values";
 import { namesOf } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
 import type { SiteRequests } from "#site-requests";
-import type { Answered, Containers, Rollout, ServiceRollout } from "./context.ts";
+import type { Answered, Containers, Rollout, RunningContainers, ServiceRollout } from "./context.ts";
 import { note, timed } from "./report.ts";
 import { requireStillServing } from "./service-containers.ts";
 import { askCaddy } from "./switch-traffic.ts";
 
-type Counted = Pick<Rollout, "project" | "containers" | "liveDirectory" | "liveFilesRead" | "report">;
+type Counted = Pick<Rollout, "project" | "liveDirectory" | "liveFilesRead" | "report">;
 type RequestCount = Rollout["requestCount"];
 
 /** The guard sees what went wrong this much later. */
@@ -27,6 +27,7 @@ const settleMs = 200;
  */
 export async function withRequestsCounted<Result>(
   rollout: Counted,
+  running: RunningContainers,
   work: (requestCount: RequestCount) => Promise<Result>,
 ): Promise<Result> {
   const noteFault = (error: unknown) => {
@@ -34,7 +35,7 @@ export async function withRequestsCounted<Result>(
     note(rollout, `the requests cannot be counted: ${reason}`);
     return null;
   };
-  const counting = await startCounting(rollout).catch(noteFault);
+  const counting = await startCounting(rollout, running).catch(noteFault);
   try {
     return await work(counting?.count ?? null);
   } finally {
@@ -43,8 +44,8 @@ export async function withRequestsCounted<Result>(
 }
 
 /** @returns the count, null if Caddy does not log requests, and what ends and reports it; null without a proxy */
-async function startCounting(rollout: Counted) {
-  const { project, containers, liveDirectory: live, liveFilesRead, report } = rollout;
+async function startCounting(rollout: Counted, running: RunningContainers) {
+  const { project, liveDirectory: live, liveFilesRead, report } = rollout;
   if (live === null || liveFilesRead === null || liveFilesRead.size === 0) return null;
   // Under whatever path Caddy sees the live files.
   const isLogged = (await askCaddy(live, "/config/"))?.includes(`${requestsLog("/", live.project)}"`);
@@ -53,8 +54,8 @@ async function startCounting(rollout: Counted) {
     const missingLines = live.project === null ? countingLines : [];
     return { count: null, end: async () => report({ event: "requests", sites: null, missingLines }) };
   }
-  const running = new Set(containers.map(({ name }) => name));
-  const tally = createTally((name) => name.startsWith(`${project.name}-`) && !running.has(name));
+  const old = new Set([...running.values()].flat().map(({ name }) => name));
+  const tally = createTally((name) => name.startsWith(`${project.name}-`) && !old.has(name));
   const log = await followLog(
     requestsLog(live.project === null ? live.path : dirname(live.path), live.project),
   );

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { runCompose, scaleUpCommand, startFailure } from "#platform/compose";
-import { type Container, inspectImage, namesOf, tagImage } from "#platform/docker/containers";
+import { type Container, inspectImage, listContainers, namesOf, tagImage } from "#platform/docker/containers";
 import { hasEndedWell, isServing, withOwnHealth } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
@@ -163,7 +163,7 @@ export function wavesOf<Known extends Pick<RolloutService, "name" | "dependsOn">
 export async function updateWave(
   rollout: Rollout,
   wave: readonly RolloutService[],
-  { running, outcomes, replacements }: Progress,
+  { outcomes, replacements }: Progress,
 ): Promise<void> {
   const recreations: (() => Promise<ServiceOutcome>)[] = [];
   const runs: ServiceRollout[] = [];
@@ -172,7 +172,7 @@ export async function updateWave(
   for (const [index, service] of wave.entries()) {
     const on = onService(rollout, service);
     on.signal.throwIfAborted();
-    const { action, old } = await planUpdate(on, running.get(service.name) ?? [], images[index]?.id ?? null);
+    const { action, old } = await planUpdate(on, images[index]?.id ?? null);
     if (action.kind === "leave") outcomes.push(outcomeOf(service, "unchanged", { old, new: old }));
     if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action.reason));
     if (action.kind === "run") runs.push(on);
@@ -197,27 +197,26 @@ export async function updateWave(
   ]);
 }
 
-/** What to do with a service, and which of its containers that replaces. */
+/**
+ * What to do with a service, and which of its containers that replaces: those that are there now. During a build of minutes, one may
+ * have crashed or recovered, or a person may have run `docker compose up`.
+ */
 async function planUpdate(
   on: ServiceRollout,
-  found: Containers,
   imageId: string | null,
 ): Promise<{ action: Action; old: Containers }> {
   const { service } = on;
-  const old = service.mode.how === "run-once" ? await endEarlierRun(on) : found;
+  const isAwaited = service.mode.how === "run-once";
+  const present = isAwaited ? await endEarlierRun(on) : await containersOf(on);
+  const old = isAwaited ? present : await recoverService(on, present);
   const configHash = (await on.configHashes).get(service.name);
   const action = planService(on, old, { imageId, configHash });
   if (action.kind !== "start") return { action, old };
-  // None of its containers ran when the roll-out began. One that was crashing may have recovered during the build.
-  const recovered = (await recoverService(on, await containersOf(on))).filter(
-    ({ status }) => status === "running",
-  );
-  const present = recovered.length > 0 ? recovered : await containersOf(on);
   const volume = anonymousVolume(service, present);
   if (volume !== null)
     return { action: { kind: "recreate", reason: `anonymous volume ${volume}` }, old: present };
-  if (recovered.length === 0 && present.length > 0) await clearLeftovers(on, [], present);
-  return { action: { kind: "roll" }, old: recovered };
+  if (present.length > 0) await clearLeftovers(on, [], present);
+  return { action: { kind: "roll" }, old: [] };
 }
 
 const notStarted = { fresh: [], healthyAfterMs: null, isSwitched: false, hasFailed: false, drained: null };
@@ -276,7 +275,7 @@ async function replace(roll: Replacement, starting: Promise<void>, failed: Abort
     if (ready.haveEnded) return true;
     roll.isSwitched = true;
     await switchTraffic(on, fresh);
-    // After a first start there is nothing to go back to, and the proxy may not run yet: its check comes at the end.
+    // After a first start there is nothing to go back to, and the proxy may not run yet: its check comes after all waves.
     if (old.length === 0) return false;
     roll.drained = drainOld(on, old, AbortSignal.any([on.signal, roll.goesBack.signal]));
     roll.drained.catch(() => {}); // It is awaited with the guard.
@@ -374,7 +373,8 @@ function graceOf({ directedBy, liveFilesRead, service }: ServiceRollout): number
  * not go back. Reports what cannot be undone, and never throws.
  */
 export async function undo(rollout: Rollout, { running, outcomes, replacements }: Progress): Promise<void> {
-  await undoImageNames(rollout, running, outcomes);
+  const present = await listContainers(rollout.engine, rollout.project.name).catch(() => []);
+  await undoImageNames(rollout, running, present, outcomes);
   for (const { service: name } of outcomes.filter(({ outcome }) => outcome === "recreated")) {
     const text = `stays at the new version, though another service failed: it was recreated, and its data may not suit the old version. To go back, undo its change in the sources or the compose file, then: hotpush rollout ${name}`;
     note({ ...rollout, service: { name } }, text);
@@ -383,13 +383,17 @@ export async function undo(rollout: Rollout, { running, outcomes, replacements }
 }
 
 async function undoReplacement(roll: Replacement): Promise<void> {
-  const { on, old, isSwitched, hasFailed } = roll;
+  const { on, isSwitched, hasFailed } = roll;
   roll.goesBack.abort();
   // There is nothing to go back to.
-  if (isSwitched && old.length === 0) return;
+  if (isSwitched && roll.old.length === 0) return;
   const step = isSwitched ? "goes back to the old version" : "is given up";
   if (!hasFailed && !on.signal.aborted) note(on, `${step}, because another service failed`);
   try {
+    const running = (await containersOf(on)).filter(({ status }) => status === "running");
+    const old = running.filter(({ id }) => roll.old.some((one) => one.id === id));
+    if (old.length === 0 && roll.old.length > 0)
+      throw new Error("its old containers do not run any more, so the new ones stay");
     if (isSwitched) {
       await switchTraffic(on, old, "roll back").catch(() => {});
       const named = await namesReceiving(on);
@@ -398,7 +402,8 @@ async function undoReplacement(roll: Replacement): Promise<void> {
         throw new Error("its live file cannot be written");
       await drainOld(on, roll.fresh);
     }
-    await remove(on, "abandon", roll.fresh, 0);
+    // A worker may have begun a job.
+    await remove(on, "abandon", roll.fresh, isSwitched ? graceOf(on) : 0);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     note(on, `could not go back: ${reason}`);
@@ -407,25 +412,30 @@ async function undoReplacement(roll: Replacement): Promise<void> {
 
 /**
  * Gives the running images their names back. Otherwise a later `docker compose up`, or a restart of
- * the machine with it, would start the version that failed. A recreated service stays new, and its image keeps the
- * name: otherwise the next roll-out would put the old image over the new data. For the same reason, a one-shot
+ * the machine with it, would start the version that failed. A service whose old containers are gone was recreated: it stays new, and
+ * its image keeps the name, or the next roll-out would put the old image over the new data. For the same reason, a one-shot
  * service that ran keeps its new image's name, unless another service shares it.
+ *
+ * @param present all containers of the project as they are now
  */
 export async function undoImageNames(
   { engine, services }: Pick<Rollout, "engine" | "services">,
   running: RunningContainers,
+  present: Containers,
   outcomes: readonly ServiceOutcome[],
 ): Promise<void> {
-  const outcomeOfService = new Map(outcomes.map(({ service, outcome }) => [service, outcome]));
-  const recreated = services.filter(({ name }) => outcomeOfService.get(name) === "recreated");
-  for (const service of services) {
-    const isKept = recreated.some(({ image }) => image === service.image);
-    if (isKept || outcomeOfService.get(service.name) === "ran") continue;
-    const old = (running.get(service.name) ?? []).find(({ imageName }) => imageName === service.image);
-    if (!old || service.image.includes("@")) continue;
-    const named = await inspectImage(engine, service.image).catch(() => null);
-    if (named !== null && named.id !== old.image)
-      await tagImage(engine, old.image, service.image).catch(() => {});
+  const isGone = ({ id }: Container) => !present.some((one) => one.id === id);
+  const isRecreated = ({ name, mode }: RolloutService) => {
+    const old = running.get(name) ?? [];
+    return mode.how !== "run-once" && old.length > 0 && old.every(isGone);
+  };
+  const kept = services.filter(isRecreated).map(({ image }) => image);
+  const ran = outcomes.filter(({ outcome }) => outcome === "ran").map(({ service }) => service);
+  for (const { name, image } of services) {
+    const old = (running.get(name) ?? []).find(({ imageName }) => imageName === image);
+    if (!old || image.includes("@") || kept.includes(image) || ran.includes(name)) continue;
+    const named = await inspectImage(engine, image).catch(() => null);
+    if (named !== null && named.id !== old.image) await tagImage(engine, old.image, image).catch(() => {});
   }
 }
 

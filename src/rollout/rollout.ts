@@ -2,14 +2,7 @@ import { type ComposeOptions, configHashes, loadImageNames, loadModel } from "#p
 import { listContainers } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
 import type { LockedContext, Rollout, RolloutRequest, RunningContainers } from "./context.ts";
-import {
-  commitOf,
-  nameImages,
-  prepareImages,
-  recordFirstVersion,
-  recordVersion,
-  servingImages,
-} from "./images.ts";
+import { commitOf, prepareImages, recordFirstVersion, recordVersion, servingImages } from "./images.ts";
 import { chooseEngine, findLiveDirectory } from "./locate-project.ts";
 import { readProjectAround, refuseOtherHome, selectServices } from "./project.ts";
 import { type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
@@ -73,23 +66,30 @@ export async function rollOut(request: RolloutRequest): Promise<void> {
  * @throws ProblemError for expected failures, such as `rollout_interrupted`, `state_unusable`, `no_previous_version`
  */
 async function rollOutProject(context: LockedContext): Promise<readonly ServiceOutcome[]> {
-  const read = await readRollout(context);
-  return withRequestsCounted(read, (requestCount) => rollOutServices({ ...read, requestCount }));
+  const read = { ...(await readRollout(context)), requestCount: null };
+  const { project, commit, services, report } = read;
+  report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
+  warnAboutOrphans(read);
+  // Before the requests are counted by container: a new one may get the name of a leftover.
+  const running = await recoverAll(read);
+  return withRequestsCounted(read, running, (requestCount) =>
+    rollOutServices({ ...read, requestCount }, running),
+  );
 }
 
-async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcome[]> {
-  const { services, commit, project, report, version, withPrune, signal } = rollout;
+async function rollOutServices(
+  rollout: Rollout,
+  running: RunningContainers,
+): Promise<readonly ServiceOutcome[]> {
+  const { services, project, withPrune, signal } = rollout;
   const names = services.map(({ name }) => name);
-  report({ event: "started", project: project.name, commit, services: names });
-  warnAboutOrphans(rollout);
-  const progress: Progress = { running: await recoverAll(rollout), outcomes: [], replacements: [] };
+  const progress: Progress = { running, outcomes: [], replacements: [] };
   const { outcomes, replacements } = progress;
   await recordFirstVersion(rollout);
   const failing = new AbortController();
   let pruning: Promise<void> | null = null;
   try {
-    if (version) await nameImages(rollout, services, version);
-    else await prepareImages(rollout, services);
+    await prepareImages(rollout, services);
     for (const wave of wavesOf(services.filter(({ replicas }) => replicas > 0)))
       await updateWave(rollout, wave, progress);
     await checkFirstStarts(rollout, progress);
@@ -120,7 +120,7 @@ async function rollOutServices(rollout: Rollout): Promise<readonly ServiceOutcom
   return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));
 }
 
-async function readRollout(context: LockedContext): Promise<Omit<Rollout, "requestCount">> {
+async function readRollout(context: LockedContext) {
   const { engine, target, env, names } = context;
   const read = async () => {
     const model = await loadModel(context);
@@ -173,12 +173,14 @@ async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
 }
 
 /**
- * Checks the services that had no old version, while those of the others still run. There is nothing to go back to: their new
- * containers stay, so that an operator can look at them. The proxy itself may have started just now.
+ * Checks the services that had no good version, while those of the others still run. There is nothing to go back to: their new
+ * containers stay, so that an operator can look at them, and are checked again next time. The proxy itself may have started just now.
  */
 async function checkFirstStarts(rollout: Rollout, { outcomes, replacements }: Progress): Promise<void> {
+  const isNew = ({ outcome, service }: ServiceOutcome) =>
+    outcome === "started" || (outcome === "unchanged" && !rollout.current?.images[service]);
   const started = new Set([
-    ...outcomes.filter(({ outcome }) => outcome === "started").map(({ service }) => service),
+    ...outcomes.filter(isNew).map(({ service }) => service),
     ...replacements.filter(({ old }) => old.length === 0).map(({ on }) => on.service.name),
   ]);
   const services = rollout.services.filter(({ name }) => started.has(name));

@@ -151,7 +151,7 @@ export async function pollUntilGood(
 ): Promise<string | null> {
   const deadlineMs = performance.now() + checkTimeoutMs;
   for (let good = 0, bad = 0; ; ) {
-    const answer = await ask(url);
+    const answer = await badAnswerOf(url);
     good = answer === null ? good + 1 : 0;
     bad = answer === null ? 0 : bad + 1;
     if (good === goodAnswers) return null;
@@ -161,7 +161,7 @@ export async function pollUntilGood(
 }
 
 /** Null if the answer is good, else a description of it. */
-async function ask(url: string): Promise<string | null> {
+export async function badAnswerOf(url: string): Promise<string | null> {
   try {
     const status = await finalStatus(new URL(url), AbortSignal.timeout(answerTimeoutMs));
     return status >= 200 && status < 300 ? null : `status ${status}`;

@@ -126,6 +126,35 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     await rm(override);
   });
 
+  test("a container that a person's docker compose up made during the build is replaced in turn", async () => {
+    await project.serving("known");
+    await project.write("after-hand", "graceful");
+    const byHand = ["compose", "up", "--detach", "--no-build", "--force-recreate", "app"];
+    await withDockerfile(
+      "app",
+      (good) => `${good}RUN : ${project.name} && sleep 5\n`,
+      async () => {
+        const rollout = project.spawnRollout();
+        const { code, output } = await untilPrinted(rollout, /sleep 5/, () => project.docker(...byHand));
+        assert.equal(code, 0, output);
+      },
+    );
+    assert.equal((await project.containers("app")).length, 1);
+    assert.equal(await project.version(), "after-hand");
+  });
+
+  test("a version that fails stays if its old containers are gone", async () => {
+    await project.serving("known");
+    await project.write("broken", "broken");
+    const old = await project.containerNames("app");
+    const remove = () => project.docker("rm", "--force", ...old);
+    const { code, output } = await untilPrinted(project.spawnRollout(), /app +start /, remove);
+    assert.equal(code, 1, output);
+    assert.match(output, /could not go back: its old containers do not run any more, so the new/);
+    assert.equal((await project.containers("app")).length, 1);
+    assert.equal(await project.version(), "broken");
+  });
+
   /** Does `work` with another Dockerfile of a service. */
   async function withDockerfile(
     service: string,

@@ -30,7 +30,7 @@ test("on the server, the log is out of reach of the projects", async (t) => {
   const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests/shop.log", "shop");
   const log = join(dirname(live.path), ".requests", "shop.log");
   mkdirSync(dirname(log));
-  await withRequestsCounted(rollout, async () => appendFileSync(log, line));
+  await withRequestsCounted(rollout, new Map(), async () => appendFileSync(log, line));
   const [event] = events;
   assert.ok(event?.event === "requests");
   assert.equal(event.sites?.[0]?.requests, 1);
@@ -38,14 +38,14 @@ test("on the server, the log is out of reach of the projects", async (t) => {
 
 test("the log of another project on the server is not this one's", async (t) => {
   const { rollout, events } = await rolloutWith(t, "/run/live/.requests/blog.log", "shop");
-  await withRequestsCounted(rollout, async () => {});
+  await withRequestsCounted(rollout, new Map(), async () => {});
   assert.deepEqual(events, [{ event: "requests", sites: null, missingLines: [] }]);
 });
 
 test("a count that is not possible changes nothing", async (t) => {
   const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests.log");
   mkdirSync(join(live.path, countingFile));
-  assert.equal(await withRequestsCounted(rollout, async () => "done"), "done");
+  assert.equal(await withRequestsCounted(rollout, new Map(), async () => "done"), "done");
   assert.match(JSON.stringify(events), /the requests cannot be counted: EISDIR/);
 });
 
@@ -54,9 +54,8 @@ async function rolloutWith(t: TestContext, output: string, project: string | nul
   const live: LiveDirectory = liveDirectory(t, project);
   await fakeCaddy(t, live, () => ({ logs: { log0: { writer: { filename: output } } } }));
   const events: RolloutEvent[] = [];
-  const rollout: Pick<Rollout, "project" | "containers" | "liveDirectory" | "liveFilesRead" | "report"> = {
+  const rollout: Pick<Rollout, "project" | "liveDirectory" | "liveFilesRead" | "report"> = {
     project: { name: "shop", services: [] },
-    containers: [],
     liveDirectory: live,
     liveFilesRead: new Set(["app"]),
     report: (event) => events.push(event),
