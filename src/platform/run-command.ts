@@ -120,12 +120,19 @@ export async function runInForeground(
 }
 
 /**
- * Runs `argv` in the place of this process: with its input, its outputs and its terminal.
+ * Runs `argv` in the place of this process: with its input, its outputs and its terminal. This process lives as long: SIGTERM is passed
+ * on, and Ctrl-C reaches both.
  *
  * @returns the exit code; null if a signal ended it or there is no such program
  */
 export function runInPlace([program, ...args]: Argv, env: NodeJS.ProcessEnv): Promise<number | null> {
-  return exitCodeOf(spawn(program, args, { env, stdio: "inherit" }));
+  const child = spawn(program, args, { env, stdio: "inherit" });
+  const stay = () => {};
+  const stop = () => {
+    child.kill();
+  };
+  process.on("SIGINT", stay).on("SIGTERM", stop);
+  return exitCodeOf(child).finally(() => process.off("SIGINT", stay).off("SIGTERM", stop));
 }
 
 /** Starts `argv` and leaves it alone: it outlives this process. @returns whether there is such a program */
