@@ -129,7 +129,7 @@ function formatNtfy(message: Message, { url, key }: NotifyTarget): Formatted {
       // Half a character at the end becomes U+FFFD, which is left out.
       message: bytes.subarray(0, longestMessageBytes).toString().replace(/�+$/, ""),
       priority: isFailure(message) ? urgent : usual,
-      tags: [isFailure(message) ? "x" : "white_check_mark"],
+      tags: { failure: ["x"], success: ["white_check_mark"], info: [] }[toneOf(message)],
       ...(message.link ? { click: message.link } : {}),
     },
     url: root,

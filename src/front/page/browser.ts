@@ -121,8 +121,8 @@ async function signIn(form: FormRequest, fields: URLSearchParams): Promise<PageA
   }
 }
 
-/** A browser stays signed in as long as `run` says; this only keeps the cookie until then. */
-const keptSeconds = 30 * 24 * 3_600;
+/** A browser stays signed in as long as `run` says, which visits extend. This only keeps the cookie, as long as browsers do. */
+const keptSeconds = 400 * 24 * 3_600;
 
 /** @param session null: the browser forgets it */
 function sessionCookie(session: string | null, { cookieName, origin }: FormRequest): string {

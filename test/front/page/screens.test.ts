@@ -86,6 +86,7 @@ test("a commit leads to its git host, and what is none leads nowhere", () => {
     ["https://git.example.org/o/r", "gitlab", "-/commit"],
     ["https://gitlab.com/o/r", null, "-/commit"],
     ["https://bitbucket.org/o/r", "bitbucket-cloud", "commits"],
+    ["https://pagure.io/r", "pagure", "c"],
   ] as const)
     assert.equal(commitLink({ webUrl }, { host }, commit), `${webUrl}/${path}/${commit}`);
   assert.equal(commitLink({ webUrl: null }, { host: "github" }, commit), null);

@@ -35,7 +35,7 @@ test("a link shows a button, which uses it up, and opens nothing a second time",
   assert.deepEqual([status, headers.location], [303, "/"]);
   assert.match(
     headers["set-cookie"]?.[0] ?? "",
-    /^hotpush=hps_[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=2592000$/,
+    /^hotpush=hps_[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=34560000$/,
   );
   const { text } = await browse(page, cookieOf(headers)).get("/");
   assert.match(text, /Ann<\/span><small[^>]*>operator/);

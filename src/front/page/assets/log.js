@@ -162,6 +162,7 @@ function goToNamed() {
   const step = /** @type {HTMLDetailsElement | null} */ (kind === "step-" ? byId(`step-${number}`) : null);
   if (step) {
     step.open = true;
+    setFollowing(false);
     step.scrollIntoView({ block: "start", behavior: "instant" });
   }
   return kind === "L" || step !== null;
@@ -362,7 +363,7 @@ function showTail() {
   const { connected, ended, exit } = section.dataset;
   const isEmpty = lines.length === 0;
   const end = isEmpty
-    ? "It printed nothing."
+    ? "It printed nothing, or its log was removed: those of the last 50 are kept."
     : `The log ends here${exit === "" ? "." : `: exit code ${exit}`}`;
   const now = ended !== "" ? end : isEmpty ? "It has printed nothing yet." : "";
   byId("tail").textContent =

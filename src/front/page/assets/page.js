@@ -8,18 +8,21 @@ let timer = 0;
 /** Fetches the screen and replaces its live parts. Never while a question is open: its answer would be lost. */
 export async function refresh() {
   clearTimeout(timer);
-  if (document.visibilityState === "visible" && !document.querySelector(":popover-open"))
-    await replaceParts();
+  if (document.visibilityState === "visible" && !isAsking()) await replaceParts();
   if (everyMs() > 0) timer = setTimeout(refresh, everyMs());
 }
+
+const isAsking = () => document.querySelector(":popover-open") !== null;
 
 async function replaceParts() {
   try {
     const answer = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
     offline.hidden = answer.status !== 503;
     if (answer.status === 401) return location.reload();
-    if (answer.status === 503) return;
-    take(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    // The address of a form that was refused has no screen.
+    if (answer.status === 503 || answer.status === 404) return;
+    const text = await answer.text();
+    if (!isAsking()) take(new DOMParser().parseFromString(text, "text/html"));
   } catch {
     offline.hidden = false;
   }

@@ -69,7 +69,9 @@ function sentenceOf(deployment: DeploymentJson, project: ProjectJson | null): st
   const name = `“${shortTitle(deployment)}”`;
   const took = durationMs === null ? "" : ` after ${formatDuration(durationMs)}`;
   const proof = requests === null ? "" : `, and ${failedText(requests)} requests failed`;
-  const stays = project?.live ? ` ${shortCommit(project.live.commit)} stays live.` : "";
+  // Of an older one, nobody knows any more what stayed live then.
+  const isLast = project?.last?.id === deployment.id;
+  const stays = isLast && project.live ? ` ${shortCommit(project.live.commit)} stays live.` : "";
   const sentences: Readonly<Record<DeploymentJson["state"], string>> = {
     queued: `${name} waits for its turn.`,
     running: liveAt === null ? `${name} is being deployed.` : `${name} is live, and is watched.`,
@@ -145,9 +147,11 @@ function rollbackAction(deployment: DeploymentJson, project: ProjectJson): Visit
 }
 
 function problemBox({ problem, skipReason, waitReason }: DeploymentJson): Markup | null {
+  if (problem !== null)
+    return html`<section class="problem card stack" aria-label="What went wrong"><h2>${problem.title}</h2><p>${problem.detail}</p><p class="soft"><code>${problem.code}</code> <a href="#tail">To the failure</a></p></section>`;
   const why = skipReason ?? waitReason;
-  if (problem === null && why === null) return null;
-  return html`<section class="problem card stack" aria-label="What went wrong">${problem && html`<h2>${problem.title}</h2>`}<p>${problem?.detail ?? why}</p>${problem && html`<p class="soft"><code>${problem.code}</code> <a href="#tail">To the failure</a></p>`}</section>`;
+  if (why === null) return null;
+  return html`<section class="card stack" aria-label="Why"><p>${why}</p></section>`;
 }
 
 /** What Caddy counted while the versions changed. */

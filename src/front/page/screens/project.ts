@@ -42,7 +42,7 @@ export function projectScreen(
   const sentence = `${project.name}: ${word.toLowerCase()}`;
   const logs = visitor.isOperator && html`<a href="/projects/${project.name}/logs">running logs</a>`;
   const main = html`${screenHead(null, tone, sentence, [...aboutProject(project), logs])}
-${actionBar(visitor, projectActions(visitor, project))}
+<div id="actions" data-live>${actionBar(visitor, projectActions(visitor, project))}</div>
 <div class="heading row"><h2>Deployments</h2>${filters(project.name, state)}</div>
 <div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history card">${history.deployments.map((one) => entry(one, project))}</ol>`}</div>
 ${olderLink(project.name, state, history.next)}`;

@@ -116,6 +116,9 @@ type Host = Pick<DeploymentJson, "host">;
 export function commitLink({ webUrl }: Repository, { host }: Host, commit: string): string | null {
   if (webUrl === null || !/^[0-9a-f]{40,64}$/.test(commit)) return null;
   const name = `${host} ${webUrl}`;
+  // Their pages are at other addresses than what git clones.
+  if (/data-center|gitness|harness/.test(name)) return null;
+  if (/pagure/.test(name)) return `${webUrl}/c/${commit}`;
   if (/gitlab/.test(name)) return `${webUrl}/-/commit/${commit}`;
   return `${webUrl}/${/bitbucket/.test(name) ? "commits" : "commit"}/${commit}`;
 }
