@@ -383,7 +383,7 @@ async function installHotpush(context: Context): Promise<void> {
   const names = [...sources, "LICENSE"].filter((name) => existsSync(join(ownRoot, name)));
   // On macOS, tar would add files of its own.
   const pack: Argv = ["env", "COPYFILE_DISABLE=1", "tar", "-cf", "-", "-C", ownRoot, ...names];
-  await run(context, ["tar", "-xf", "-", "-C", fresh], { input: pack });
+  await run(context, ["tar", "--no-same-owner", "-xf", "-", "-C", fresh], { input: pack });
   const label = `${sourcesLabel}=${digest}`;
   const image = await findOwnImage(env);
   if (image?.isOfTheseSources && image.architecture === facts.architecture)

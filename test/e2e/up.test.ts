@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { sendHttp } from "../../src/platform/http.ts";
 import { buildOwnImage } from "../../src/setup/start.ts";
 import { githubPush } from "../harness/delivery.ts";
@@ -66,9 +67,15 @@ test("from nothing to a pushed-to project with one command, and again", {
     `#!/bin/sh\nprintf %s "$1" >${opened}.new; mv ${opened}.new ${opened}\n`,
   );
   Object.assign(laptop.env, { DISPLAY: ":0" });
+  // As a person's own clone on the laptop is.
+  const license = fileURLToPath(new URL("../../LICENSE", import.meta.url));
+  const { uid, gid } = statSync(license);
+  chownSync(license, 1000, 1000);
+  t.after(() => chownSync(license, uid, gid));
   const first = await laptop.hotpush([...args, "--page", `https://${page}`]);
   assert.equal(first.code, 0, first.output);
   assert.doesNotMatch(first.output, /test\s+push\s+to\s+\S+\s+failed|cannot\s+read\s+the\s+remote/);
+  assert.equal(statSync(server.file("/opt/hotpush/LICENSE")).uid, 0, "only root may change the program");
   assert.equal(await versionAt(server), "1");
   await push(server, host, 2);
   await until("version 2", async () => (await versionAt(server)) === "2", withinMs);
