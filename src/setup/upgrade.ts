@@ -74,24 +74,26 @@ export async function upgradeServer(
   plan: PlannedUpgrade,
   events: UpgradeEvents,
 ): Promise<WentBack | null> {
-  const { server, engine } = context;
+  const { server, engine, env } = context;
+  // From the first file on: a signal would leave the server between two versions.
+  const withoutSignal = { server, engine, env };
   const { files, image } = plan;
   const oldImage = server.env.HOTPUSH_IMAGE ?? image;
   const [running] = await listContainers(engine, serverComposeProject, serverServices.run);
   // The build may give the name of the old image to the new one.
   const oldImageId = (running && (await inspectImage(engine, running.image))?.id) ?? null;
-  if (plan.isBuilt) await buildOwnImage(context.env);
+  if (plan.isBuilt) await buildOwnImage(env);
   const release = await holdDeployments(context, "hotpush upgrade", events.onWaiting);
   if (release === null) throw new CommandError("The upgrade was given up before anything was changed.");
   try {
     for (const { path, before } of copiedFiles(plan)) rewriteFile(`${path}.before`, before ?? "", path);
     for (const file of files) writePlanned(file);
-    const failure = await replaceOutdated(context, events.onReplaced);
+    const failure = await replaceOutdated(withoutSignal, events.onReplaced);
     if (failure === null) return null;
     for (const { path, before, state } of files)
       if (state === "changed" && before !== null) rewriteFile(path, before);
     if (oldImageId !== null) await tagImage(engine, oldImageId, oldImage);
-    const again = await replaceOutdated(context, () => {});
+    const again = await replaceOutdated(withoutSignal, () => {});
     return { ...failure, unrecovered: again?.service ?? null };
   } finally {
     release();

@@ -97,9 +97,11 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
     assert.match((await containers()).join("\n"), /-run-1 hotpush-e2e-upgrade:own/);
   });
 
-  test("if the new run is not healthy, both are the old version again", async () => {
+  test("if the new run is not healthy, both are the old version again, also after Ctrl-C", async () => {
     await useImage(own, `ENTRYPOINT ["sh", "-c", "[ $0 = front ] && exec tini -- hotpush front; exit 1"]`);
-    const { code, output } = await shop.hotpush("upgrade", "--yes");
+    const upgrade = shop.start("upgrade", "--yes");
+    const interrupt = async () => void upgrade.kill("SIGINT");
+    const { code, output } = await untilPrinted(upgrade, /Replaced front\./, interrupt);
     assert.equal(code, 1);
     assert.match(output, /Replaced front\.\n.*The new run is not healthy, so this server runs the old/s);
     assert.equal((await shop.hotpush("upgrade")).code, 0, "both are as the files say");
