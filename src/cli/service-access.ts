@@ -4,7 +4,7 @@ import { type Asked, callRun, findRemoteServer, type ServicePlace } from "#calls
 import type { CallName, GivenBy } from "#calls/table";
 import { operatorSocketPath, stateDirectoryOf } from "#config/server";
 import { withDotenv } from "#platform/env-file";
-import { attempt, ownUid } from "#platform/files";
+import { attempt } from "#platform/files";
 import { controllerOf } from "#platform/foreign-files";
 import { openTerminal, type Terminal } from "#platform/terminal";
 import { findServer } from "#setup/server";
@@ -105,9 +105,8 @@ export function statePathOf(env: NodeJS.ProcessEnv, usual = usualStatePath): str
   if (env.STATE_PATH) return env.STATE_PATH;
   const server = findServer(env);
   if (server !== null) return server.state.run;
-  const isOwn = ownUid() !== 0 || controllerOf(".env") === null;
   // An unreadable `.env` may belong to something else; then the environment alone counts.
-  const given: NodeJS.ProcessEnv = isOwn ? attempt(() => withDotenv(env, "."), env) : env;
+  const given = controllerOf(".env") === null ? attempt(() => withDotenv(env, "."), env) : env;
   if (given.STATE_PATH) return given.STATE_PATH;
   const path = stateDirectoryOf(given);
   return existsSync(operatorSocketPath(path)) || !existsSync(operatorSocketPath(usual)) ? path : usual;

@@ -17,6 +17,7 @@ import {
 } from "#platform/docker/engine";
 import { withDotenv } from "#platform/env-file";
 import type { SystemUser } from "#platform/files";
+import { controllerOf } from "#platform/foreign-files";
 import {
   type GitReader,
   gitOutput,
@@ -104,12 +105,14 @@ export interface Settings {
 
 /**
  * Reads the settings as the service does: from the file, below the environment `env`, which wins. The file is `named`, else
- * `.env` in `directory`, else the one of docs/set-up.md, "Under systemd", if it exists.
+ * `.env` in `directory`, else the one of docs/set-up.md, "Under systemd", if it exists. Root believes no `.env` about which another
+ * user decides: git and compose run by its variables.
  */
 export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: string): Settings {
   const dotenv = join(directory, ".env");
   const byHand = "/etc/hotpush.env";
-  const file = named ?? (!existsSync(dotenv) && existsSync(byHand) ? byHand : dotenv);
+  const isForeign = controllerOf(dotenv) !== null;
+  const file = named ?? (isForeign || (!existsSync(dotenv) && existsSync(byHand)) ? byHand : dotenv);
   const { values, fault } = readFile(file);
   return {
     env: { ...values, ...env },
@@ -180,7 +183,7 @@ export function makeDoctorContext(
     user,
     /** Has the user of the scripts run `command`: root has another home, and git does not trust it in their checkout. */
     asUser: (command: string) =>
-      user === null ? command : `runuser --pty ${user.name ?? user.uid} -s /bin/sh -c ${quote(command)}`,
+      user?.name == null ? command : `runuser --pty ${user.name} -s /bin/sh -c ${quote(command)}`,
     value,
     secret,
     faults,
@@ -243,7 +246,7 @@ export async function probeRemote(repoPath: string, reader: GitReader) {
   if (ending.code !== 0) return failed(withoutCredentials(ending.lastLines.join("\n")));
   const rows = ending.output.split("\n").filter(Boolean);
   const refs = rows.map((row) => row.split("\t").reverse() as [string, string]);
-  return { kind: "refs", url, refs: new Map(refs) } as const;
+  return { kind: "refs", remote, url, refs: new Map(refs) } as const;
 }
 
 /** Whether the repository is deployed with compose or as a stack, by the rule of examples/deploy.sh. */

@@ -72,15 +72,15 @@ export const gitChecks: readonly Check[] = [
     about: "project",
     claim: "BRANCH is set, and the remote has that branch",
     fix: "sets BRANCH, or pushes what is checked out as `main`",
-    async probe({ remote, repoPath, value, settings, asUser }) {
-      const answer = await remote();
+    async probe({ remote: askRemote, repoPath, value, settings, asUser }) {
+      const answer = await askRemote();
       if (answer.kind !== "refs") return skip("the remote does not answer");
-      const { refs } = answer;
+      const { refs, remote } = answer;
       const commitOf = (name: string) => refs.get(`refs/heads/${name}`);
       const found = branches.filter((name) => commitOf(name) !== undefined);
       const head = found.find((name) => commitOf(name) === refs.get("HEAD")) ?? found[0];
       if (head === undefined) {
-        const push = `git -C ${quote(repoPath)} push origin HEAD:refs/heads/main`;
+        const push = `git -C ${quote(repoPath)} push ${quote(remote)} HEAD:refs/heads/main`;
         const text = "The remote has neither main nor master, and a push of any other branch is ignored.";
         return problem(text, asUser(push));
       }

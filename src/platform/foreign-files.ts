@@ -113,10 +113,11 @@ export function makeForeignDirectory(path: string, { mode, owner }: Access): voi
 }
 
 /**
- * Who decides what is at `path`, if it is not root alone: its owner, else the owner of the innermost directory or link on the way
- * to it, who could put something else there at any moment. `path` need not exist.
+ * For root: who else decides what is at `path`: its owner, else the owner of the innermost directory or link on the way to it, who
+ * could put something else there at any moment. `path` need not exist. Null: nobody, or this process is not root's.
  */
 export function controllerOf(path: string): Stats | null {
+  if (ownUid() !== 0) return null;
   let controller: Stats | null = null;
   const note = (stats: Stats) => {
     if (stats.uid !== 0) controller = stats;

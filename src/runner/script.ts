@@ -90,7 +90,7 @@ export function createProjectScript(sources: ScriptSources): () => ProjectScript
  * @returns null if it is the user of this process, or if this process may not become another one
  */
 export function ownerOf(repoPath: string, dockerHost = defaultDockerHost): SystemUser | null {
-  const owner = ownUid() === 0 ? controllerOf(repoPath) : null;
+  const owner = controllerOf(repoPath);
   if (owner === null) return null;
   const user = readUser(owner.uid, owner.gid);
   const socketPath = dockerSocketPath(dockerHost);

@@ -9,7 +9,7 @@ import { withDotenv } from "#platform/env-file";
 import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
 import { git, parseRemoteUrl, readRemoteUrl } from "#setup/project";
-import { chooseProject, findServer, serverAt } from "#setup/server";
+import { chooseAnyProject } from "#setup/server";
 import { payloadName } from "#setup/webhook-form";
 import { type DeliveryReply, readVerdict, type SentTo, type Verdict } from "./verdict.ts";
 
@@ -161,13 +161,7 @@ export async function readSendSettings(
   address: string | undefined,
   project?: string,
 ): Promise<SendSettings> {
-  // PROJECTS_PATH alone describes another service.
-  const server = env.PROJECTS_PATH && !env.SERVER_PATH ? null : findServer(env);
-  const { files, ...rest } = serverAt(env);
-  const projectsPath = server?.files.projectsPath ?? env.PROJECTS_PATH;
-  const found = projectsPath
-    ? chooseProject({ ...rest, files: { ...files, projectsPath } }, workingDirectory, project)
-    : null;
+  const { server, project: found } = chooseAnyProject(env, workingDirectory, project);
   if (project !== undefined && found === null)
     throw new CommandError(
       `There is no project ${project}: this machine has no server, and PROJECTS_PATH is not set.`,

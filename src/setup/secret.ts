@@ -4,10 +4,11 @@ import { parseEnv } from "node:util";
 import type { StatusJson, WholeStatusJson } from "#calls/shapes";
 import { secretFault } from "#config/secret";
 import { asWritten, rawValue, withoutVariable, withVariable } from "#platform/env-file";
-import { ownUid, rewriteFile, statOf } from "#platform/files";
+import { rewriteFile } from "#platform/files";
+import { controllerOf } from "#platform/foreign-files";
 import { CommandError } from "#problems";
 import { newSecret } from "./project.ts";
-import { chooseProject, findServer } from "./server.ts";
+import { chooseAnyProject } from "./server.ts";
 
 const current = "WEBHOOK_SECRET";
 const previous = "WEBHOOK_SECRET_PREVIOUS";
@@ -111,8 +112,7 @@ function whyKeep(status: StatusJson | WholeStatusJson | null): string | null {
 function chooseFile({ envFile, project }: SecretOptions, env: NodeJS.ProcessEnv) {
   if (envFile !== undefined)
     return { path: envFile, project, isReadAgain: false, option: ` --env-file ${envFile}` };
-  const server = findServer(env);
-  const found = server && chooseProject(server, ".", project);
+  const { project: found } = chooseAnyProject(env, ".", project);
   const option = project === undefined ? "" : ` --project ${project}`;
   if (found !== null) return { path: found.file, project: found.name, isReadAgain: true, option };
   return { path: ".env", project, isReadAgain: false, option: "" };
@@ -120,17 +120,15 @@ function chooseFile({ envFile, project }: SecretOptions, env: NodeJS.ProcessEnv)
 
 /** @throws CommandError if the file does not have the secret itself */
 function readSettings(path: string): string {
-  refuseForeign(dirname(path));
+  // They could put a link in the place of the file: root would write somewhere else.
+  const other = controllerOf(dirname(path));
+  if (other !== null)
+    throw new CommandError(
+      `${path} is the user ${other.uid}'s to change. Run this as that user, not as root.`,
+    );
   const text = existsSync(path) ? readFileSync(path, "utf8") : "";
   if (parseEnv(text)[current] !== undefined) return text;
   throw new CommandError(
     `${path} does not set ${current}. Name the file that the service reads, such as: --env-file /etc/hotpush.env. A secret in ${current}_FILE is yours to replace: keep the old one in a file, and name that in ${previous}_FILE.`,
   );
-}
-
-/** The owner of `directory` could put a link in the place of a file: root would write somewhere else. */
-function refuseForeign(directory: string): void {
-  const owner = ownUid() === 0 ? (statOf(directory)?.uid ?? 0) : 0;
-  if (owner !== 0)
-    throw new CommandError(`${directory} belongs to the user ${owner}. Run this as that user, not as root.`);
 }

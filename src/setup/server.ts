@@ -65,11 +65,19 @@ export function chooseProject(
   if (!isAllowed(projectsPath, constants.R_OK | constants.X_OK))
     throw new CommandError(`Only root may read the projects in ${projectsPath}. Run this with sudo.`);
   if (name === undefined) return null;
-  const names =
-    attempt(() => projectNames(projectsPath), [])
-      .toSorted()
-      .join(", ") || "none";
-  throw new CommandError(`There is no project ${name} in ${projectsPath}. The projects are: ${names}.`);
+  const names = listServerProjects(server).map((one) => one.name);
+  throw new CommandError(
+    `There is no project ${name} in ${projectsPath}. The projects are: ${names.toSorted().join(", ") || "none"}.`,
+  );
+}
+
+/** The same, of a service that may also be set up by hand: PROJECTS_PATH alone describes another one than the server's. */
+export function chooseAnyProject(env: NodeJS.ProcessEnv, directory: string, name: string | undefined) {
+  const server = env.PROJECTS_PATH && !env.SERVER_PATH ? null : findServer(env);
+  const { files, ...rest } = serverAt(env);
+  const projectsPath = server?.files.projectsPath ?? env.PROJECTS_PATH;
+  const at = projectsPath && { ...rest, files: { ...files, projectsPath } };
+  return { server, project: at ? chooseProject(at, directory, name) : null };
 }
 
 /** The project with this name, or null if there is none, or this user may not read it. */

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { git, type Place, setSettings, testBroken } from "../harness/doctor.ts";
+import { test } from "node:test";
+import { git, makePlace, type Place, probe, setSettings, testBroken } from "../harness/doctor.ts";
 import { becomeNobody, needs } from "../harness/requirements.ts";
+import { writeScript } from "../harness/temporary.ts";
 
 testBroken([
   {
@@ -21,6 +23,7 @@ testBroken([
     name: "another user owns it",
     check: "repository",
     options: needs("root"),
+    run: ({ repoPath }) => ({ env: { REPO_PATH: repoPath } }),
     breakIt: ({ repoPath }) => void execFileSync("chown", ["-R", "65534", repoPath]),
   },
   {
@@ -74,6 +77,20 @@ testBroken([
     breakIt: (place) => setSettings(place, { BRANCH: "master" }),
   },
 ]);
+
+test("root runs no program that a .env of another user names", needs("root"), async (t) => {
+  const place = makePlace(t);
+  const spied = join(place.root, "spied");
+  writeScript(join(place.root, "spy"), `#!/bin/sh\ntouch ${spied}\n`);
+  git(place, "remote", "set-url", "origin", "ssh://git@127.0.0.1:1/octo/shop.git");
+  setSettings(place, { GIT_SSH_COMMAND: join(place.root, "spy") });
+  for (const owner of [0, 65_534]) {
+    rmSync(spied, { force: true });
+    chownSync(place.envFile, owner, owner);
+    await probe(place, "remote", { env: { REPO_PATH: place.repoPath } });
+    assert.equal(existsSync(spied), owner === 0);
+  }
+});
 
 function openTo({ root, home, temporaryPath, envFile }: Place): void {
   for (const path of [join(root, ".."), root, home, temporaryPath]) chmodSync(path, 0o777);
