@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
-import { callRun, NotRunningError } from "#calls/client";
+import { callRun } from "#calls/client";
 import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
@@ -30,7 +30,7 @@ import {
 } from "./project.ts";
 import { listRemovedProjects } from "./remove.ts";
 import { askPublishedPorts, chooseServed, type GivenPlace, notesOf, type ServedQuestion } from "./served.ts";
-import { findServer, listServerProjects } from "./server.ts";
+import { findServer, listServerProjects, type ServerProject } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
 import { hasOwnCertificate, placesIn, planPage, refuseTakenNames, siteText, wantedSite } from "./sites.ts";
 import {
@@ -103,18 +103,24 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const present = projects.find((one) => one.env.REPO_PATH === root);
   const allRemoved = listRemovedProjects(place);
   const removed = (!present && allRemoved.find((one) => one.env.REPO_PATH === root)) || null;
-  const settingsBefore = (present ?? removed)?.env ?? {};
-  // The history of a removed one stays under its name.
-  const others = [...allRemoved, ...projects].filter((one) => one.env.REPO_PATH !== root);
+  const known = (present ?? removed)?.env ?? {};
+  const isOther = ({ env: { REPO_PATH } }: ServerProject) => REPO_PATH !== root;
+  const others = [
+    ...allRemoved.filter(isOther).map(({ name, env: { REPO_PATH }, file }) => {
+      const kept = `${REPO_PATH}, which was removed. Its history has the name; to take both over: rm ${file}`;
+      return [name, kept] as const;
+    }),
+    ...projects.filter(isOther).map(({ name, env: { REPO_PATH = "" } }) => [name, REPO_PATH] as const),
+  ];
   const name = chooseProjectName({
     path: remote?.path ?? root,
     given: given.project ?? null,
     former: removed?.name ?? null,
     known: present?.name ?? null,
-    others: new Map(others.map((one) => [one.name, one.env.REPO_PATH ?? ""])),
+    others: new Map(others),
   });
-  const branch = branches.find((one) => one === settingsBefore.BRANCH) ?? (await readRemoteBranch(root));
-  const { WEBHOOK_URL: addressBefore, HOTPUSH_GIT_HOST: hostBefore = "" } = settingsBefore;
+  const branch = branches.find((one) => one === known.BRANCH) ?? (await readRemoteBranch(root));
+  const { WEBHOOK_URL: addressBefore, HOTPUSH_GIT_HOST: hostBefore = "" } = known;
   const urlBefore = addressBefore ? parsePublicUrl(addressBefore) : null;
   const payloadUrl = given.url ?? urlBefore ?? (await ask.askUrl());
   if (payloadUrl === null)
@@ -126,12 +132,12 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
 
   const { sitesPath, projectsPath } = place.files;
   const siteBefore = readIfThere(join(sitesPath, `${name}.caddy`)) ?? "";
-  const placesBefore = placesIn(siteBefore, urlBefore?.hostname ?? hostname, hostname, services);
+  const placesBefore = placesIn(siteBefore, urlBefore?.hostname ?? hostname, hostname);
   const caddyPorts = Object.values(place.ports);
   const options = {
     name: hostname,
     // Those of the command line count more.
-    places: [...placesBefore, ...(given.at ?? [])],
+    places: [...placesBefore.filter(({ service }) => Object.hasOwn(services, service)), ...(given.at ?? [])],
     caddyPorts,
     answers: await askPublishedPorts(services),
   };
@@ -144,17 +150,8 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const serverFiles = [
     ...serverWideFiles(place, project, page ? [page.setting] : []),
     ...(page === null ? [] : [page.site]),
-    projectFile({
-      name,
-      project,
-      branch,
-      known: settingsBefore,
-      host,
-      given,
-      payloadUrl,
-      gid: frontOwner(place).gid,
-    }),
-    wantedSite(name, "its addresses", site),
+    projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
+    wantedSite(name, "its addresses", site, services),
   ].map((file) => planFile(place.files.path, file));
   const settingsFile = join(projectsPath, `${name}.env`);
   const notes = [...notesOf(services, hostname, plan)];
@@ -297,10 +294,7 @@ async function askSite({ place, payloadUrl }: Setup): Promise<string | null> {
   const request = { headers: { host: hostname }, timeoutMs: answerTimeoutMs };
   const answer = await sendHttp(url, request).catch(() => null);
   if (answer !== null && answer.status !== 404) return null;
-  const status = await callRun(place.state.run, "status", {}).catch((error) => {
-    if (error instanceof NotRunningError) return null;
-    throw error;
-  });
+  const status = await callRun(place.state.run, "status", {}).catch(() => null);
   return [`Caddy does not serve ${hostname}.`, ...(status?.serverFaults ?? [])].join(" ");
 }
 

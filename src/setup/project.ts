@@ -201,7 +201,7 @@ export interface NameOptions {
   readonly former: string | null;
   /** The name that this checkout has already. */
   readonly known: string | null;
-  /** The checkouts of the other projects, by name. */
+  /** Where the other projects are, for a person, by name. */
   readonly others: ReadonlyMap<string, string>;
 }
 

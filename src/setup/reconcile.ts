@@ -67,7 +67,7 @@ export function startReconciling(options: ReconcileOptions) {
       if (readIfThere(join(livePath, "closing")) !== "no") writeClosing(livePath, "no");
       openRequestsDirectory(livePath);
       for (const { name, settings } of projects.list()) {
-        const site = readIfThere(sitePath(files, name)) ?? "";
+        const site = readIfThere(join(files.sitesPath, `${name}.caddy`)) ?? "";
         seedLiveDirectory(livePath, { name, repoPath: settings.repoPath }, site);
       }
       const names = projects.list().map(({ name }) => name);
@@ -110,11 +110,6 @@ export function startReconciling(options: ReconcileOptions) {
   };
 }
 
-/** The names of the projects that have a site, or had one before they were removed. */
-function sitePath({ sitesPath }: ServerFiles, project: string): string {
-  return join(sitesPath, `${project}.caddy`);
-}
-
 /** Caddy starts and reads its files within so many looks. */
 const patienceLooks = 5;
 
@@ -138,7 +133,10 @@ export function followCaddyFiles(
     if (caddies.length === 0)
       return `Caddy does not run, so no project is served. Run: ${serverCommands(files).start}`;
     const before = seen;
-    const paths = [files.caddyfile, ...listSites(files).map((name) => sitePath(files, name))];
+    const paths = [
+      files.caddyfile,
+      ...listSites(files).map((name) => join(files.sitesPath, `${name}.caddy`)),
+    ];
     const stamps = paths.map((path) => {
       const { ino, size, mtimeMs } = statSync(path);
       return [path, ino, size, mtimeMs].join(" ");

@@ -154,8 +154,7 @@ function keepAside({ files }: Server, file: string): void {
   const from = join(files.path, file);
   if (!existsSync(from)) return;
   const to = join(removedFiles(files).path, file);
-  for (const directory of [dirname(dirname(to)), dirname(to)])
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  mkdirSync(dirname(to), { recursive: true, mode: 0o700 });
   renameSync(from, to);
 }
 

@@ -70,14 +70,25 @@ export function servicesIn(text: string) {
   }));
 }
 
-/** @param site the name of its file, without `.caddy` */
-export function wantedSite(site: string, purpose: string, text: string): WantedFile {
+/**
+ * @param site the name of its file, without `.caddy`
+ * @param services those of the project
+ */
+export function wantedSite(
+  site: string,
+  purpose: string,
+  text: string,
+  services: SetupServices = {},
+): WantedFile {
+  // One that has left the compose file would be answered with 502 for ever, and keep its host name.
+  const isWhole = (before: string) =>
+    servicesIn(before).every((one) => one.project !== site || Object.hasOwn(services, one.service));
   return {
     name: `sites/${site}.caddy`,
     mode: 0o644,
     owner: self(),
     purpose,
-    make: (before) => (before !== null && servesAll(before, text) ? before : text),
+    make: (before) => (before !== null && isWhole(before) && servesAll(before, text) ? before : text),
   };
 }
 
@@ -132,17 +143,12 @@ function block(address: string, lines: readonly string[]): string {
 
 /**
  * The places of an earlier run, or as a person has changed them. Those that its host name then has decided are left out if it has
- * another one now, and those of a service that has left the compose file.
+ * another one now.
  *
  * @param former the project's host name at that run
  * @param name its host name now
  */
-export function placesIn(
-  text: string,
-  former: string,
-  name: string,
-  services: SetupServices,
-): readonly GivenPlace[] {
+export function placesIn(text: string, former: string, name: string): readonly GivenPlace[] {
   const isDerived = ({ host }: GivenPlace) => host === former || host.endsWith(`.${former}`);
   const served = readSite(text).flatMap(({ addresses: [address = ""], services: [one] }) => {
     const host = one && readHost(address);
@@ -153,9 +159,7 @@ export function placesIn(
     port: Number(port),
     host: "none",
   }));
-  return [...served, ...kept]
-    .filter((one) => former === name || !isDerived(one))
-    .filter(({ service }) => Object.hasOwn(services, service));
+  return [...served, ...kept].filter((one) => former === name || !isDerived(one));
 }
 
 type CaddyPorts = Pick<ServerPlace, "ports">;

@@ -79,9 +79,9 @@ const choices: Readonly<Record<string, Choice>> = {
 
 /** The project's site, as the next run reads it. */
 const siteOf = (plan: ServedPlan) => siteText(plan, "shop", name, true);
-const again = (plan: ServedPlan, services: SetupServices): ServedOptions => ({
+const again = (plan: ServedPlan): ServedOptions => ({
   ...noChoices,
-  places: placesIn(siteOf(plan), name, name, services),
+  places: placesIn(siteOf(plan), name, name),
 });
 
 test("each of 16 public projects has a person's choice", () => {
@@ -117,7 +117,7 @@ for (const { name: project, services } of publicProjects)
     for (const { service, published } of endpointsOf(services))
       for (const { port } of published)
         assert.ok(notes.some((note) => note.includes(service) && note.includes(port)));
-    const second = planServed(services, again(plan, services));
+    const second = planServed(services, again(plan));
     assert.deepEqual([siteOf(second), second.changes], [siteOf(plan), plan.changes]);
     assert.deepEqual(questionsOf(second), []);
   });
@@ -262,7 +262,7 @@ test("an only service with build: for which a person says none is never served",
     const places = [parsePlace("app=none") ?? assert.fail()];
     const plan = planServed({ app }, { ...noChoices, places });
     assert.deepEqual([plan.upstreams, plan.left.length], [[], 1]);
-    assert.deepEqual(planServed({ app }, again(plan, { app })).upstreams, []);
+    assert.deepEqual(planServed({ app }, again(plan)).upstreams, []);
     assert.doesNotMatch(notesOf({ app }, name, plan).join("\n"), /Ports? {2}of/);
   }
 });

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { planServed } from "../../src/setup/served.ts";
-import { placesIn, planPage, refuseTakenNames, siteText } from "../../src/setup/sites.ts";
+import { placesIn, planPage, refuseTakenNames, siteText, wantedSite } from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { noChoices } from "./public-projects.ts";
 
@@ -39,12 +39,20 @@ test("without a page at the project's name, only its webhook is there", () => {
   assert.match(text, /^http:\/\/app\.example\.org \{\n\timport deliveries shop\n\thandle \{/m);
 });
 
-test("the places of another run drop names below the former host name, and services that are gone", () => {
+test("the places of another run drop names below the former host name", () => {
   const text =
-    "a.org {\n\timport service p web 80\n}\nx.a.org {\n\timport service p x 81\n}\nb.org, c.org {\n\timport service p y 82\n}\nd.org {\n\timport service p gone 83\n}\n# old:84 stays published\n";
-  const at = (now: string) => placesIn(text, "a.org", now, { web: {}, x: {}, y: {} }).map(({ host }) => host);
+    "a.org {\n\timport service p web 80\n}\nx.a.org {\n\timport service p x 81\n}\nb.org, c.org {\n\timport service p y 82\n}\n";
+  const at = (now: string) => placesIn(text, "a.org", now).map(({ host }) => host);
   assert.deepEqual(at("a.org"), ["a.org", "x.a.org", "b.org"]);
   assert.deepEqual(at("new.org"), ["b.org"]);
+});
+
+test("a site in which a service is left that is gone from the compose file is written anew", () => {
+  const wanted = "a.org {\n\timport service p web 80\n}\n";
+  const { make } = wantedSite("p", "", wanted, { web: {} });
+  const own = `${wanted}b.org {\n\timport service other tool 81\n}\n`;
+  assert.equal(make(own), own);
+  assert.equal(make(`${wanted}d.org {\n\timport service p gone 83\n}\n`), wanted);
 });
 
 const pageUrl = new URL("https://hotpush.example.org");
