@@ -12,7 +12,6 @@ import {
   newCommand,
   numberParser,
   projectOption,
-  refuse,
   untilLeft,
 } from "./command.ts";
 import { commitText, localTime, originText, stateText } from "./deployment-text.ts";
@@ -94,9 +93,11 @@ function makeLogsCommand({ env, finish }: CommandContext): Command {
     .option("--service <name>", "what the containers of this service print")
     .option("--tail <n>", "of each container so many of the last lines (default: 100)", lines)
     .option("--json", "events, one JSON object a line (docs/cli.md)")
-    .action(async (id: number | undefined, { service, ...options }: LogsOptions) => {
+    .action(async (id: number | undefined, { service, ...options }: LogsOptions, command: Command) => {
       if (service === undefined && options.tail !== undefined)
-        return finish(refuse("--tail is for what containers print: give --service, too."));
+        command.error("error: --tail is for what containers print: give --service, too.");
+      if (service !== undefined && id !== undefined)
+        command.error("error: give the number of a deployment, or --service, not both.");
       const access = accessService(env, options);
       if (service === undefined) {
         const shown = await follow(
@@ -107,7 +108,6 @@ function makeLogsCommand({ env, finish }: CommandContext): Command {
         );
         return finish(shown === null ? interruptedExitCode : 0);
       }
-      if (id !== undefined) return finish(refuse("Give the number of a deployment, or --service, not both."));
       return finish(await showServiceLog(access, service, options));
     });
 }

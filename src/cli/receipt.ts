@@ -31,17 +31,18 @@ function makeVerifyCommand({ env, finish }: CommandContext): Command {
   const description =
     "Verify that a receipt is, to the byte, what the server has signed, and say what that proves (docs/receipts.md). The exit code is 1 if it is not.";
   return newCommand("verify", description, [
-    "hotpush verify receipt.json                     with the key of the server",
+    "hotpush verify receipt.json                     with the key of the server, as root",
     "hotpush verify --show-key >hotpush.keys         keep its key",
     "hotpush verify receipt.json --key hotpush.keys  without the server",
   ])
     .argument("[receipt]", "the file")
     .option("--key <file>", "the public key of the server; default: ask the server")
     .option("--show-key", "print that key, as ssh-keygen -Y verify reads it")
-    .action(async (path: string | undefined, { key, showKey }: VerifyOptions) => {
+    .action(async (path: string | undefined, { key, showKey }: VerifyOptions, command: Command) => {
+      if (path === undefined && !showKey) command.error("error: name the file of the receipt, or --show-key");
       const publicKey = await findKey(key, env);
       if (showKey) print(signersLine(publicKey));
-      finish(path === undefined ? Number(!showKey) : await verify(path, publicKey));
+      finish(path === undefined ? 0 : await verify(path, publicKey));
     });
 }
 

@@ -2,11 +2,11 @@ import type { Command } from "commander";
 import { parseHostedRepository } from "#config/git-hosts";
 import { startAlone } from "#platform/run-command";
 import { isSshDestination } from "#platform/ssh";
-import { canAsk, prompt } from "#platform/terminal";
+import { canAsk, confirm, prompt } from "#platform/terminal";
 import { clone, isRemote } from "#setup/clone";
 import { parsePublicUrl, parseRemoteUrl } from "#setup/project";
 import { planUp, type UpOptions, up } from "#setup/up";
-import { type CommandContext, isAgreed, newCommand, parser, print } from "./command.ts";
+import { type CommandContext, newCommand, parser, print } from "./command.ts";
 import { connectScreen, hosted, tokenFileText } from "./connect.ts";
 import { newProjectOption, pageOption, urlParser } from "./init.ts";
 import { saveServer } from "./run-elsewhere.ts";
@@ -52,7 +52,7 @@ function makeUpCommand({ env, finish }: CommandContext): Command {
         ...connectScreen(env, options.tokenFile),
         // Its lines are commands, which must stay whole.
         say: (text: string) => print(text),
-        mayDo: async (what: string) => yes || (await isAgreed(what)),
+        mayDo: async (what: string) => yes || (canAsk() && (await confirm(`May it ${what}?`))),
         hasDone: async (what: string) =>
           canAsk() && (await prompt(`Press Enter when ${what}`, "", () => true)),
         saveServer: (address: string) => saveServer(env, address),

@@ -47,7 +47,7 @@ export async function startFakeGitHost(scope: Scope, name: HostName, address = "
   const description = hostDescriptions[name];
   const isBitbucket = name === "bitbucket-cloud";
   const ajv = new Ajv({ strict: false });
-  let lastId = 1_000;
+  let lastId = 9_000;
   const host = {
     hooks: [] as FakeHook[],
     keys: [] as HostedKey[],
