@@ -98,7 +98,7 @@ const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
   // A workflow makes the runs of its later jobs only when the earlier ones have ended: until then, its suite has not. A suite
   // without runs is one of an app that does not check this repository, and stays queued for ever.
   github: {
-    right: "Checks: Read-only, beside Commit statuses: Read and write",
+    right: "scope repo of a classic token, if the repository is private",
     lists: [
       githubList("check-suites?", "check_suites", suite),
       githubList("check-runs?filter=latest&", "check_runs", run),
