@@ -31,7 +31,7 @@ function makeVerifyCommand({ env, finish }: CommandContext): Command {
   const description =
     "Verify that a receipt is, to the byte, what the server has signed, and say what that proves (docs/receipts.md). The exit code is 1 if it is not.";
   return newCommand("verify", description, [
-    "hotpush verify receipt.json                     with the key of the server, as root",
+    "hotpush verify receipt.json                     as root, with its own key",
     "hotpush verify --show-key >hotpush.keys         keep its key",
     "hotpush verify receipt.json --key hotpush.keys  without the server",
   ])

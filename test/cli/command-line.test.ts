@@ -62,7 +62,7 @@ test("no command takes a secret as an argument, only its file", async () => {
 
 test("logs --tail is refused without --service, whose lines it counts", () => {
   const { status, stderr } = hotpush("logs", "--tail", "5");
-  assert.equal(status, 1);
+  assert.equal(status, 2);
   assert.match(stderr, /--service/);
 });
 
