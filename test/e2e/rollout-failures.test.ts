@@ -130,15 +130,12 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     await project.serving("known");
     await project.write("after-hand", "graceful");
     const byHand = ["compose", "up", "--detach", "--no-build", "--force-recreate", "app"];
-    await withDockerfile(
-      "app",
-      (good) => `${good}RUN : ${project.name} && sleep 5\n`,
-      async () => {
-        const rollout = project.spawnRollout();
-        const { code, output } = await untilPrinted(rollout, /sleep 5/, () => project.docker(...byHand));
-        assert.equal(code, 0, output);
-      },
-    );
+    const slowly = (good: string) => `${good}RUN : ${project.name} && sleep 5\n`;
+    await withDockerfile("app", slowly, async () => {
+      const rollout = project.spawnRollout();
+      const { code, output } = await untilPrinted(rollout, /sleep 5/, () => project.docker(...byHand));
+      assert.equal(code, 0, output);
+    });
     assert.equal((await project.containers("app")).length, 1);
     assert.equal(await project.version(), "after-hand");
   });

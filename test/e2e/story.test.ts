@@ -159,6 +159,18 @@ onEngine("from git push to live, on a real engine, in the real image", (env) => 
     t.diagnostic(`the slowest push waited ${slowestMs} ms`);
   });
 
+  test("Caddy sends a POST again that reached no container, and none that the app cut off", async () => {
+    const request = { method: "POST", body: "x".repeat(1_000) };
+    const file = join(await project.livePath(), "app");
+    const live = await readFile(file);
+    await writeFile(file, "nobody");
+    assert.match(await (await fetch(project.origin, request)).text(), / POST 1000$/);
+    await writeFile(file, live);
+    assert.equal((await fetch(`${project.origin}/reset`, request)).status, 502);
+    const [app = ""] = await project.containerNames("app");
+    assert.equal((await project.docker("logs", app)).match(/^cut off$/gm)?.length, 1);
+  });
+
   async function push(version: string, behaviour: Behaviour): Promise<void> {
     await remote.push((clone) => writeVersion(clone, version, behaviour));
   }

@@ -19,7 +19,10 @@ const server = createServer((request, response) => {
   if (pathname === "/health") return health(response);
   if (pathname === "/fail") return answer(response, 500, "failed");
   if (pathname === "/break") return breakOff(response);
-  if (pathname === "/reset") return request.socket.destroy();
+  if (pathname === "/reset") {
+    console.log("cut off");
+    return request.socket.destroy();
+  }
   if (pathname === "/stream") return stream(response, Number(searchParams.get("lines")));
   if (behaviour === "broken" && startedMs + 500 < Date.now()) return answer(response, 500, "broken");
   requests += 1;
