@@ -10,6 +10,7 @@ import {
   runCompose,
 } from "#platform/compose";
 import {
+  type Container,
   inspectImage,
   isNamedByCommit,
   listContainers,
@@ -50,7 +51,9 @@ export async function prepareImages(
   if (version) await nameImages(rollout, services, version);
   const watched = version ? [] : await pinImages(rollout, services);
   const pulled = names(await toPull(rollout, services, watched));
-  const pull = [...composeCommand(target), "pull", "--ignore-buildable", ...pulled] as const;
+  // Without a build, a service that has one can pull what CI has pushed.
+  const options = withBuild ? ["--ignore-buildable"] : [];
+  const pull = [...composeCommand(target), "pull", ...options, ...pulled] as const;
   if (pulled.length > 0) await runReported(rollout, "pull", pull, pulled);
   if (!withBuild || built.length === 0) return;
   // A worker may use the image that the app builds.
@@ -103,8 +106,7 @@ async function toPull(
   services: readonly RolloutService[],
   watched: readonly string[],
 ): Promise<readonly RolloutService[]> {
-  // Without a build, a service that shares another's image can pull a missing one for both.
-  const pullable = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !hasBuild));
+  const pullable = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !version || !hasBuild));
   const images = await Promise.all(pullable.map(({ image }) => inspectImage(engine, image)));
   const isAsked = ({ isBuilt, isAlwaysPulled, image }: RolloutService) =>
     (withPull || (isAlwaysPulled && version === null)) && !isBuilt && !watched.includes(image);
@@ -248,7 +250,11 @@ export async function recordFirstVersion(
     return mine.length > 0 ? [{ service, serving: mine.filter(isServing) }] : [];
   });
   if (known.length === 0 || known.some(({ serving }) => serving.length === 0)) return;
-  const answers = known.map(({ service: { checkUrl } }) => checkUrl && badAnswerOf(checkUrl));
+  // What was started before it had the label need not know that URL.
+  const hasLabel = ({ labels }: Container) => "hotpush.check" in labels;
+  const answers = known
+    .filter(({ serving }) => serving.every(hasLabel))
+    .map(({ service: { checkUrl } }) => checkUrl && badAnswerOf(checkUrl));
   if ((await Promise.all(answers)).some((bad) => bad !== null)) return;
   const commit = timeAsCommit(Date.now());
   for (const { service, serving } of known.filter((one) => one.service.isBuilt))

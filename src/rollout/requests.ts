@@ -12,7 +12,7 @@ import { note, timed } from "./report.ts";
 import { requireStillServing } from "./service-containers.ts";
 import { askCaddy } from "./switch-traffic.ts";
 
-type Counted = Pick<Rollout, "project" | "liveDirectory" | "liveFilesRead" | "report">;
+type Counted = Pick<Rollout, "project" | "containers" | "liveDirectory" | "liveFilesRead" | "report">;
 type RequestCount = Rollout["requestCount"];
 
 /** The guard sees what went wrong this much later. */
@@ -45,7 +45,7 @@ export async function withRequestsCounted<Result>(
 
 /** @returns the count, null if Caddy does not log requests, and what ends and reports it; null without a proxy */
 async function startCounting(rollout: Counted, running: RunningContainers) {
-  const { project, liveDirectory: live, liveFilesRead, report } = rollout;
+  const { project, containers, liveDirectory: live, liveFilesRead, report } = rollout;
   if (live === null || liveFilesRead === null || liveFilesRead.size === 0) return null;
   // Under whatever path Caddy sees the live files.
   const isLogged = (await askCaddy(live, "/config/"))?.includes(`${requestsLog("/", live.project)}"`);
@@ -54,7 +54,8 @@ async function startCounting(rollout: Counted, running: RunningContainers) {
     const missingLines = live.project === null ? countingLines : [];
     return { count: null, end: async () => report({ event: "requests", sites: null, missingLines }) };
   }
-  const old = new Set([...running.values()].flat().map(({ name }) => name));
+  const others = containers.filter(({ service }) => !running.has(service));
+  const old = new Set([...others, ...[...running.values()].flat()].map(({ name }) => name));
   const tally = createTally((name) => name.startsWith(`${project.name}-`) && !old.has(name));
   const log = await followLog(
     requestsLog(live.project === null ? live.path : dirname(live.path), live.project),

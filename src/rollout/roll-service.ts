@@ -373,7 +373,8 @@ function graceOf({ directedBy, liveFilesRead, service }: ServiceRollout): number
  * not go back. Reports what cannot be undone, and never throws.
  */
 export async function undo(rollout: Rollout, { running, outcomes, replacements }: Progress): Promise<void> {
-  const present = await listContainers(rollout.engine, rollout.project.name).catch(() => []);
+  const unseen = () => [...running.values()].flat();
+  const present = await listContainers(rollout.engine, rollout.project.name).catch(unseen);
   await undoImageNames(rollout, running, present, outcomes);
   for (const { service: name } of outcomes.filter(({ outcome }) => outcome === "recreated")) {
     const text = `stays at the new version, though another service failed: it was recreated, and its data may not suit the old version. To go back, undo its change in the sources or the compose file, then: hotpush rollout ${name}`;
@@ -390,8 +391,9 @@ async function undoReplacement(roll: Replacement): Promise<void> {
   const step = isSwitched ? "goes back to the old version" : "is given up";
   if (!hasFailed && !on.signal.aborted) note(on, `${step}, because another service failed`);
   try {
-    const running = (await containersOf(on)).filter(({ status }) => status === "running");
-    const old = running.filter(({ id }) => roll.old.some((one) => one.id === id));
+    const present = await containersOf(on).catch(() => roll.old);
+    const left = present.filter(({ id }) => roll.old.some((one) => one.id === id));
+    const old = isSwitched ? left.filter(({ status }) => /^(?:running|restarting)$/.test(status)) : left;
     if (old.length === 0 && roll.old.length > 0)
       throw new Error("its old containers do not run any more, so the new ones stay");
     if (isSwitched) {
@@ -402,8 +404,8 @@ async function undoReplacement(roll: Replacement): Promise<void> {
         throw new Error("its live file cannot be written");
       await drainOld(on, roll.fresh);
     }
-    // A worker may have begun a job.
-    await remove(on, "abandon", roll.fresh, isSwitched ? graceOf(on) : 0);
+    // A worker may have begun a job, also if another service failed.
+    await remove(on, "abandon", roll.fresh, hasFailed && !isSwitched ? 0 : graceOf(on));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     note(on, `could not go back: ${reason}`);
@@ -412,8 +414,8 @@ async function undoReplacement(roll: Replacement): Promise<void> {
 
 /**
  * Gives the running images their names back. Otherwise a later `docker compose up`, or a restart of
- * the machine with it, would start the version that failed. A service whose old containers are gone was recreated: it stays new, and
- * its image keeps the name, or the next roll-out would put the old image over the new data. For the same reason, a one-shot
+ * the machine with it, would start the version that failed. A service of whose old image no container is left was recreated: it stays
+ * new, and its image keeps the name, or the next roll-out would put the old image over the new data. For the same reason, a one-shot
  * service that ran keeps its new image's name, unless another service shares it.
  *
  * @param present all containers of the project as they are now
@@ -424,13 +426,14 @@ export async function undoImageNames(
   present: Containers,
   outcomes: readonly ServiceOutcome[],
 ): Promise<void> {
-  const isGone = ({ id }: Container) => !present.some((one) => one.id === id);
-  const isRecreated = ({ name, mode }: RolloutService) => {
-    const old = running.get(name) ?? [];
-    return mode.how !== "run-once" && old.length > 0 && old.every(isGone);
+  const ran = outcomes.filter(({ outcome }) => outcome === "ran").map(({ service }) => service);
+  const isGone = ({ service, image }: Container) =>
+    !present.some((one) => one.service === service && one.image === image);
+  const isRecreated = ({ name }: RolloutService) => {
+    const old = (running.get(name) ?? []).filter(({ status }) => status === "running");
+    return !ran.includes(name) && old.length > 0 && old.every(isGone);
   };
   const kept = services.filter(isRecreated).map(({ image }) => image);
-  const ran = outcomes.filter(({ outcome }) => outcome === "ran").map(({ service }) => service);
   for (const { name, image } of services) {
     const old = (running.get(name) ?? []).find(({ imageName }) => imageName === image);
     if (!old || image.includes("@") || kept.includes(image) || ran.includes(name)) continue;

@@ -177,8 +177,9 @@ async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
  * containers stay, so that an operator can look at them, and are checked again next time. The proxy itself may have started just now.
  */
 async function checkFirstStarts(rollout: Rollout, { outcomes, replacements }: Progress): Promise<void> {
+  const { version, current } = rollout;
   const isNew = ({ outcome, service }: ServiceOutcome) =>
-    outcome === "started" || (outcome === "unchanged" && !rollout.current?.images[service]);
+    outcome === "started" || (outcome === "unchanged" && !version && !current?.images[service]);
   const started = new Set([
     ...outcomes.filter(isNew).map(({ service }) => service),
     ...replacements.filter(({ old }) => old.length === 0).map(({ on }) => on.service.name),

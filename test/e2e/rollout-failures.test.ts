@@ -144,12 +144,13 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     await project.serving("known");
     await project.write("broken", "broken");
     const old = await project.containerNames("app");
-    const remove = () => project.docker("rm", "--force", ...old);
-    const { code, output } = await untilPrinted(project.spawnRollout(), /app +start /, remove);
+    const { code, output } = await untilPrinted(project.spawnRollout(), /app +start /, () =>
+      project.docker("rm", "--force", ...old),
+    );
     assert.equal(code, 1, output);
     assert.match(output, /could not go back: its old containers do not run any more, so the new/);
-    assert.equal((await project.containers("app")).length, 1);
-    assert.equal(await project.version(), "broken");
+    const { length } = await project.containers("app");
+    assert.deepEqual([length, await project.version()], [1, "broken"]);
   });
 
   /** Does `work` with another Dockerfile of a service. */

@@ -101,6 +101,18 @@ onEngine("services of other kinds, and side by side, on a real engine", (env) =>
     assert.equal(await project.version(), "together");
   });
 
+  test("when one fails, those beside it stay with the old version", async () => {
+    await project.serving("known");
+    const before = await Promise.all(["app", "worker"].map(project.containers));
+    await project.alsoHas({ api: twin, worker: { ...twin, command: ["false"] } });
+    const output = await outputOf(project.deploy("half", "sick"), 1);
+    assert.match(output, /FAILED: .*worker/);
+    assert.match(output, /app +note +is given up, because another service failed/);
+    assert.deepEqual(await Promise.all(["app", "worker"].map(project.containers)), before);
+    assert.equal((await project.containers("api")).length, 1);
+    assert.equal(await project.version(), "known");
+  });
+
   test("a service that two cannot run of is recreated while no other is replaced", async () => {
     await project.alsoHas({ api: twin, worker: twin, single: { environment: { SETTING: "changed" } } });
     const output = await outputOf(project.deploy("alone", "graceful", { args: ["--json"] }));

@@ -54,8 +54,9 @@ async function rolloutWith(t: TestContext, output: string, project: string | nul
   const live: LiveDirectory = liveDirectory(t, project);
   await fakeCaddy(t, live, () => ({ logs: { log0: { writer: { filename: output } } } }));
   const events: RolloutEvent[] = [];
-  const rollout: Pick<Rollout, "project" | "liveDirectory" | "liveFilesRead" | "report"> = {
+  const rollout: Pick<Rollout, "project" | "containers" | "liveDirectory" | "liveFilesRead" | "report"> = {
     project: { name: "shop", services: [] },
+    containers: [],
     liveDirectory: live,
     liveFilesRead: new Set(["app"]),
     report: (event) => events.push(event),

@@ -96,12 +96,12 @@ test("after a failure, names return to the old images, unless recreated, or run 
     ["db", [sampleContainer({ image: "sha256:old-db", imageName: "postgres:17" })]],
     ["migrate", [sampleContainer({ image: "sha256:old-migrate", imageName: "shop-migrate" })]],
     ["index", [sampleContainer({ image: "sha256:old-index" })]],
-    ["app", [sampleContainer({ id: "old-app", image: "sha256:old" })]],
+    ["app", [sampleContainer({ image: "sha256:old" })]],
   ]);
   const outcomes = [migrate, index].map((service) => outcomeOf(service, "ran", {}));
   const services = [migrate, index, db, app];
   // A recreation that was interrupted has no outcome.
-  const present = [sampleContainer({ id: "new-db" }), sampleContainer({ id: "old-app" })];
+  const present = [sampleContainer({ service: "db" }), sampleContainer({ image: "sha256:old" })];
   await undoImageNames({ engine, services }, running, present, outcomes);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });
