@@ -16,7 +16,7 @@ import {
   isInContainer,
 } from "#platform/docker/engine";
 import { withDotenv } from "#platform/env-file";
-import type { SystemUser } from "#platform/files";
+import { ownUid, type SystemUser } from "#platform/files";
 import { controllerOf } from "#platform/foreign-files";
 import {
   type GitReader,
@@ -27,6 +27,7 @@ import {
   runGit,
   withoutCredentials,
 } from "#platform/git";
+import { runAs } from "#platform/run-command";
 import { quote } from "#platform/ssh";
 import { ProblemError } from "#problems";
 import { chooseEngine, stackFiles } from "#rollout/locate-project";
@@ -97,23 +98,23 @@ export interface Settings {
   readonly env: Environment;
   /** The file with settings, whether it exists or not. */
   readonly file: string;
-  /** Why the file cannot be read, or null. */
-  readonly fault: string | null;
+  /** Why the file is not read, or null. */
+  readonly fault: Finding | null;
   /** Gives variable `name` the value `text`, which a shell expands if it is in double quotes. */
   readonly set: (name: string, text: string) => Fix;
 }
 
 /**
  * Reads the settings as the service does: from the file, below the environment `env`, which wins. The file is `named`, else
- * `.env` in `directory`, else the one of docs/set-up.md, "Under systemd", if it exists. Root believes no `.env` about which another
- * user decides: git and compose run by its variables.
+ * `.env` in `directory`, else the one of docs/set-up.md, "Under systemd", if it exists. Root reads none of the latter two if another
+ * user decides about it: git and compose run by its variables.
  */
 export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: string): Settings {
   const dotenv = join(directory, ".env");
   const byHand = "/etc/hotpush.env";
-  const isForeign = controllerOf(dotenv) !== null;
-  const file = named ?? (isForeign || (!existsSync(dotenv) && existsSync(byHand)) ? byHand : dotenv);
-  const { values, fault } = readFile(file);
+  const file = named ?? (!existsSync(dotenv) && existsSync(byHand) ? byHand : dotenv);
+  const isForeign = named === undefined && existsSync(file) && controllerOf(file) !== null;
+  const { values, fault } = isForeign ? leaveOut(file, env) : readFile(file);
   return {
     env: { ...values, ...env },
     file,
@@ -122,6 +123,7 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
       // A unit, a compose file or a shell has set it: the process cannot know which.
       if (env[name] !== undefined)
         return { change: `${name}=${text} in the environment of the service, which wins over its file` };
+      if (isForeign) return { change: `${name}=${text} in ${file}, as its owner` };
       const path = quote(file);
       // A file that is there keeps its mode: `hotpush front` reads that of a project by its group.
       return `(umask 077; touch ${path}) && sed -i '/^${name}=/d' ${path} && printf '${name}=%s\\n' ${text} >> ${path}`;
@@ -129,13 +131,24 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
   };
 }
 
-function readFile(file: string): Pick<Settings, "fault"> & { readonly values: Environment } {
+type ReadFile = Pick<Settings, "fault"> & { readonly values: Environment };
+
+function readFile(file: string): ReadFile {
   try {
     return { values: parseEnv(readFileSync(file, "utf8")), fault: null };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    return { values: {}, fault: code === "ENOENT" ? null : `${file} cannot be read (${code}).` };
+    if (code === "ENOENT") return { values: {}, fault: null };
+    const readable = `chown ${ownUid()} ${quote(file)} && chmod u+rw ${quote(file)}`;
+    return { values: {}, fault: problem(`${file} cannot be read (${code}).`, readable) };
   }
+}
+
+/** A service that has all in its environment, as in a container, needs no file. */
+function leaveOut(file: string, env: NodeJS.ProcessEnv): ReadFile {
+  const isGiven = env.WEBHOOK_SECRET ?? env.WEBHOOK_SECRET_FILE ?? env.PROJECTS_PATH;
+  const text = `${file} is another user's to change, so root does not read it. Run the doctor as that user.`;
+  return { values: {}, fault: isGiven === undefined ? problem(text) : null };
 }
 
 /** What the checks look at. */
@@ -182,8 +195,13 @@ export function makeDoctorContext(
     scriptEnv,
     user,
     /** Has the user of the scripts run `command`: root has another home, and git does not trust it in their checkout. */
-    asUser: (command: string) =>
-      user?.name == null ? command : `runuser --pty ${user.name} -s /bin/sh -c ${quote(command)}`,
+    asUser(command: string) {
+      if (user === null) return command;
+      const { name, home } = user;
+      const nameless = `${runAs(user).join(" ")} env HOME=${quote(home)} sh`;
+      const become = name === null ? nameless : `runuser --pty ${name} -s /bin/sh`;
+      return `${become} -c ${quote(command)}`;
+    },
     value,
     secret,
     faults,

@@ -6,7 +6,7 @@ import { branches } from "#config/settings";
 import { findTokenFault } from "#notifications/commit-status";
 import { readHostChecks } from "#notifications/host-checks";
 import { makeScratch, ownUid, readUser, statOf } from "#platform/files";
-import { type GitRemoteUrl, isRemoteName } from "#platform/git";
+import { type GitRemoteUrl, isRemoteName, withoutCredentials } from "#platform/git";
 import { outputOf } from "#platform/run-command";
 import { quote } from "#platform/ssh";
 import { checkOwnership, checkRepository, checkScript, deployLogDirectory } from "#runner/script";
@@ -80,7 +80,7 @@ export const gitChecks: readonly Check[] = [
       const found = branches.filter((name) => commitOf(name) !== undefined);
       const head = found.find((name) => commitOf(name) === refs.get("HEAD")) ?? found[0];
       if (head === undefined) {
-        const push = `git -C ${quote(repoPath)} push ${quote(remote)} HEAD:refs/heads/main`;
+        const push = `git -C ${quote(repoPath)} push ${quote(withoutCredentials(remote))} HEAD:refs/heads/main`;
         const text = "The remote has neither main nor master, and a push of any other branch is ignored.";
         return problem(text, asUser(push));
       }
@@ -269,7 +269,9 @@ function explainToken({ remote, url }: RemoteFailure, { repoPath, asUser }: Doct
   const git = `git -C ${quote(repoPath)}`;
   return problem(
     text,
-    asUser(`${git} config credential.helper store && ${git} ls-remote ${quote(remote)} HEAD`),
+    asUser(
+      `${git} config credential.helper store && ${git} ls-remote ${quote(withoutCredentials(remote))} HEAD`,
+    ),
   );
 }
 

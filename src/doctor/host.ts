@@ -27,9 +27,8 @@ export const configurationChecks: readonly Check[] = [
     fix: "makes a secret of 32 bytes, to enter in the form of your git host too. What another setting was meant to be, only you know",
     probe({ settings, faults, warnings }) {
       const { file, fault } = settings;
-      const readable = `chown ${ownUid()} ${quote(file)} && chmod u+rw ${quote(file)}`;
+      if (fault !== null) return fault;
       const found = [
-        ...(fault === null ? [] : [problem(fault, readable)]),
         ...faults.map((text) => problem(text, fixOfSetting(text, settings))),
         ...warnings.map((text) => warning(text, fixOfSetting(text, settings))),
       ];

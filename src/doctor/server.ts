@@ -115,11 +115,16 @@ export const serviceChecks: readonly Check[] = [
       if (answer.kind !== "model" || docker.kind !== "answers")
         return skip("Docker or compose cannot be asked");
       const serving = (await listContainers(docker.engine, answer.model.name)).filter(isServing);
+      const { services } = answer.model;
       const up = `docker compose --project-directory ${quote(repoPath)} up --detach --wait`;
+      const gone = { change: `remove its lines from ${server?.files.sitesPath}/${project}.caddy` };
       const down = names.filter((name) => !serving.some(({ service }) => service === name));
       const text = "serves, so its requests are answered with 502.";
       return okUnless(
-        down.map((name) => problem(`No container of ${name} ${text}`, `${up} ${name}`)),
+        down.map((name) => {
+          const fix = Object.hasOwn(services, name) ? `${up} ${name}` : gone;
+          return problem(`No container of ${name} ${text}`, fix);
+        }),
         names.join(", "),
       );
     },
