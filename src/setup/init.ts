@@ -32,7 +32,15 @@ import { listRemovedProjects } from "./remove.ts";
 import { askPublishedPorts, chooseServed, type GivenPlace, notesOf, type ServedQuestion } from "./served.ts";
 import { findServer, listServerProjects, type ServerProject } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
-import { hasOwnCertificate, placesIn, planPage, refuseTakenNames, siteText, wantedSite } from "./sites.ts";
+import {
+  hasOwnCertificate,
+  placesIn,
+  planPage,
+  refuseTakenNames,
+  servicesIn,
+  siteText,
+  wantedSite,
+} from "./sites.ts";
 import {
   buildOwnImage,
   findOutdated,
@@ -151,7 +159,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     ...serverWideFiles(place, project, page ? [page.setting] : []),
     ...(page === null ? [] : [page.site]),
     projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
-    wantedSite(name, "its addresses", site, services),
+    wantedSite(name, "its addresses", site),
   ].map((file) => planFile(place.files.path, file));
   const settingsFile = join(projectsPath, `${name}.env`);
   const notes = [...notesOf(services, hostname, plan)];
@@ -159,6 +167,12 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     notes.push(
       `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${removed.file}. If deploy.sh had secrets of its own, move them back to ${join(place.files.secretsPath, `${removed.name}.env`)}.`,
     );
+  const siteFile = serverFiles.find(({ path }) => path === join(sitesPath, `${name}.caddy`));
+  for (const { project: owner, service } of servicesIn(siteFile?.text ?? ""))
+    if (owner === name && !Object.hasOwn(services, service))
+      notes.push(
+        `${siteFile?.path} still serves ${service}, which is not in your compose file. Remove its lines there.`,
+      );
   const { PAGE_URL } = place.env;
   return {
     project,

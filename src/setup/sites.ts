@@ -4,7 +4,7 @@ import type { ServerFiles } from "#config/server";
 import { CommandError } from "#problems";
 import type { ServerPlace } from "./machine.ts";
 import { type Setting, self, type WantedFile } from "./planned-file.ts";
-import { type GivenPlace, readHost, type ServedPlan, type SetupServices } from "./served.ts";
+import { type GivenPlace, readHost, type ServedPlan } from "./served.ts";
 
 /**
  * Two sites of one address would make Caddy reject the files of all projects, and an app at the address of the page could act
@@ -70,25 +70,14 @@ export function servicesIn(text: string) {
   }));
 }
 
-/**
- * @param site the name of its file, without `.caddy`
- * @param services those of the project
- */
-export function wantedSite(
-  site: string,
-  purpose: string,
-  text: string,
-  services: SetupServices = {},
-): WantedFile {
-  // One that has left the compose file would be answered with 502 for ever, and keep its host name.
-  const isWhole = (before: string) =>
-    servicesIn(before).every((one) => one.project !== site || Object.hasOwn(services, one.service));
+/** @param site the name of its file, without `.caddy` */
+export function wantedSite(site: string, purpose: string, text: string): WantedFile {
   return {
     name: `sites/${site}.caddy`,
     mode: 0o644,
     owner: self(),
     purpose,
-    make: (before) => (before !== null && isWhole(before) && servesAll(before, text) ? before : text),
+    make: (before) => (before !== null && servesAll(before, text) ? before : text),
   };
 }
 

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { planServed } from "../../src/setup/served.ts";
-import { placesIn, planPage, refuseTakenNames, siteText, wantedSite } from "../../src/setup/sites.ts";
+import { placesIn, planPage, refuseTakenNames, siteText } from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { noChoices } from "./public-projects.ts";
 
@@ -45,14 +45,6 @@ test("the places of another run drop names below the former host name", () => {
   const at = (now: string) => placesIn(text, "a.org", now).map(({ host }) => host);
   assert.deepEqual(at("a.org"), ["a.org", "x.a.org", "b.org"]);
   assert.deepEqual(at("new.org"), ["b.org"]);
-});
-
-test("a site in which a service is left that is gone from the compose file is written anew", () => {
-  const wanted = "a.org {\n\timport service p web 80\n}\n";
-  const { make } = wantedSite("p", "", wanted, { web: {} });
-  const own = `${wanted}b.org {\n\timport service other tool 81\n}\n`;
-  assert.equal(make(own), own);
-  assert.equal(make(`${wanted}d.org {\n\timport service p gone 83\n}\n`), wanted);
 });
 
 const pageUrl = new URL("https://hotpush.example.org");
