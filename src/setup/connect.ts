@@ -30,7 +30,7 @@ import {
   type RepositoryAtHost,
 } from "./host-apis.ts";
 import { parseRemoteUrl, readRemoteUrl } from "./project.ts";
-import { chooseProject, findServer } from "./server.ts";
+import { chooseAnyProject } from "./server.ts";
 import type { GitRemote } from "./webhook-form.ts";
 
 export interface ConnectOptions {
@@ -104,8 +104,7 @@ export async function findConnection(
 ): Promise<Connection> {
   const directory = process.cwd();
   const settings = await readSendSettings(env, directory, undefined, options.project);
-  const server = findServer(env);
-  const project = server && chooseProject(server, directory, options.project);
+  const { project } = chooseAnyProject(env, directory, options.project);
   const checkout = project?.env.REPO_PATH;
   if (checkout && !existsSync(checkout))
     throw new CommandError(
