@@ -52,7 +52,7 @@ function makeUpCommand({ env, finish }: CommandContext): Command {
         ...connectScreen(env, options.tokenFile),
         // Its lines are commands, which must stay whole.
         say: (text: string) => print(text),
-        mayDo: async (what: string) => yes || (canAsk() && (await confirm(`May it ${what}?`))),
+        mayDo: async (question: string) => yes || (canAsk() && (await confirm(question))),
         hasDone: async (what: string) =>
           canAsk() && (await prompt(`Press Enter when ${what}`, "", () => true)),
         saveServer: (address: string) => saveServer(env, address),

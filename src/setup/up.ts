@@ -46,8 +46,8 @@ export interface UpOptions {
 }
 
 export interface UpScreen extends Pick<AccessScreen, "say" | "readToken"> {
-  /** Whether the person agrees to `what`. */
-  readonly mayDo: (what: string) => Promise<boolean>;
+  /** Whether the person agrees. */
+  readonly mayDo: (question: string) => Promise<boolean>;
   /** Waits until the person says that `what` is done; false: nobody can be asked. */
   readonly hasDone: (what: string) => Promise<boolean>;
   /** Called when the server answers commands: what `--server` takes. */
@@ -318,7 +318,7 @@ async function installDocker(context: Context): Promise<void> {
     const compose = composePackages.find((name) => isOffered(policy, name, neededCompose));
     const isOwn = ssh === null || (isOffered(policy, "docker.io", neededDocker) && compose !== undefined);
     const from = isOwn ? `of ${facts.distribution}` : "of Docker's own repository, download.docker.com";
-    if (ssh !== null && !(await screen.mayDo(`install Docker ${from} on ${plan.server}`)))
+    if (ssh !== null && !(await screen.mayDo(`Install Docker ${from} on ${plan.server}?`)))
       throw new CommandError(`Docker is not installed. Install it on ${plan.server}, or agree: --yes`);
     if (isOwn) await installOwnDocker(context, compose ?? "docker-compose");
     else await installDockersDocker(context);
