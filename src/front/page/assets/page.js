@@ -19,8 +19,8 @@ async function replaceParts() {
     const answer = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
     offline.hidden = answer.status !== 503;
     if (answer.status === 401) return location.reload();
-    // The address of a form that was refused has no screen, and is not asked by itself.
-    if (answer.status === 503 || (answer.status === 404 && everyMs() === 0)) return;
+    // The address of a form that was refused has no screen: its reason stays.
+    if (answer.status === 503 || (answer.status === 404 && document.getElementById("refusal"))) return;
     const text = await answer.text();
     if (!isAsking()) take(new DOMParser().parseFromString(text, "text/html"));
   } catch {

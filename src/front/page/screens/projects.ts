@@ -66,8 +66,9 @@ function overview(cards: readonly ProjectCard[]): { readonly sentence: string; r
     cards.map(({ project }) => project).filter((project) => projectLook(project).tone === tone);
   const [busy, bad, good] = [named("busy"), named("bad"), named("good")];
   if (cards.length === 0) return { sentence: "No projects yet.", tone: "idle" };
+  const does = busy.every((one) => projectLook(one).word === "Waiting") ? "waiting" : "deploying";
   if (busy.length > 0)
-    return { sentence: `${list(busy)} ${busy.length === 1 ? "is" : "are"} deploying.`, tone: "busy" };
+    return { sentence: `${list(busy)} ${busy.length === 1 ? "is" : "are"} ${does}.`, tone: "busy" };
   if (bad.length > 0)
     return { sentence: `${list(bad)} ${bad.length === 1 ? "needs" : "need"} you.`, tone: "bad" };
   const isWhole = good.length === cards.length;
