@@ -226,7 +226,9 @@ function judgePgp(
     find("GOODSIG", "EXPSIG", "EXPKEYSIG", "REVKEYSIG", "BADSIG", "ERRSIG") ?? [];
   // The last field is the fingerprint of the primary key, which identifies a key.
   const primary = find("VALIDSIG")?.at(-1) ?? "";
-  if (isGood && pgpKeys.includes(primary)) return { kind: "good", signer: printable(owner.join(" ")) };
+  // From 2.54 on, git also calls the signature of a key good that has expired.
+  if (isGood && find("GOODSIG") && pgpKeys.includes(primary))
+    return { kind: "good", signer: printable(owner.join(" ")) };
   const detail = `GPG key ${printable(keyId)}`;
   if (find("REVKEYSIG")) return { kind: "revoked", detail };
   if (find("EXPSIG", "EXPKEYSIG")) return { kind: "expired", detail };
@@ -242,6 +244,7 @@ function judgeSsh(isGood: boolean, text: string, signers: Signers): SignatureVer
     return { kind: "unknown", detail: "its line allows other namespaces than git" };
   // This is all that ssh-keygen prints for a key that the file of revoked keys names.
   if (text.includes("Could not verify signature")) return { kind: "revoked", detail: "" };
+  if (key === "") throw new VerificationError(printable(text.split("\n")[0] ?? "") || "git gave no reason");
   const detail = printable(`${key} key ${fingerprint}`);
   const known = signers.ssh.find((one) => one.fingerprint === fingerprint);
   const hasLimit = known !== undefined && (known.validFromMs !== null || known.validUntilMs !== null);
