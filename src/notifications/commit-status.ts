@@ -126,6 +126,8 @@ export async function sendCommitStatus(
 ): Promise<SendOutcome> {
   const { deployment } = message.report;
   const { ref, project, state } = deployment;
+  // Only what changes nothing of the project has its head recorded.
+  if (state === "skipped" && deployment.checkedOutCommit === null) return delivered;
   const shown = { branch: branchOf(ref), link: message.link, context: `hotpush/${project}` };
   const status = { ...shown, state: shownStates[state], description: summaryOf(message) };
   let last = delivered;
@@ -158,7 +160,7 @@ const notThere: SendOutcome = {
   fault: "it answered 404: the commit is not there, or the token has too few rights",
 };
 
-/** A push that changes nothing of the project is no reason for a red mark. */
+/** A push that changes nothing of the project is no reason for a red mark; what was skipped for another reason gets none. */
 const shownStates: Readonly<Record<Deployment["state"], StatusOnCommit["state"]>> = {
   queued: "running",
   running: "running",

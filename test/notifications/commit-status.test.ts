@@ -67,7 +67,9 @@ for (const host of statusHosts) {
     const { path, headers, body, words } = expected[host];
     const server = await startTarget(t);
     assert.deepEqual(await send(t, host, server, { state: "failed" }), { kind: "delivered" });
-    for (const state of states) await send(t, host, server, { state });
+    // What was skipped for another reason than that it changes nothing gets no mark.
+    await send(t, host, server, { state: "skipped" });
+    for (const state of states) await send(t, host, server, { state, checkedOutCommit: commit });
     const [request, ...others] = server.requests;
     assert.deepEqual([request?.method, request?.path, request?.json], ["POST", path, body]);
     const usual = { "content-type": "application/json", "user-agent": "hotpush" };
@@ -114,7 +116,7 @@ test("github.com and bitbucket.org have their API at a host of its own, and shor
     assert.equal(repositoryAddress(parseHostedRepository(text) ?? assert.fail(text)), api);
   const server = await startTarget(t);
   const long = { project: "p".repeat(39), skipReason: "d".repeat(999) };
-  await send(t, "bitbucket-cloud", server, { state: "skipped", ...long });
+  await send(t, "bitbucket-cloud", server, { state: "skipped", checkedOutCommit: commit, ...long });
   const { key, description: text } = server.requests[0]?.json ?? {};
   assert.deepEqual([key.length, text.length], [40, 140]);
 });
