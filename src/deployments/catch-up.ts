@@ -64,6 +64,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   let lookedAtMs: number | null = null;
   let failure: string | null = null;
   let isStopped = false;
+  let imagesAskedAtMs = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
   let interval: NodeJS.Timeout | undefined;
   const onFault = (error: unknown) =>
@@ -81,7 +82,9 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
 
   async function lookAt(ref: string): Promise<void> {
     const missed = await lookForPushes(ref);
-    const found = isStopped || isBusy(store) ? null : await lookForImages();
+    // Not at each delivery that is sent again: it runs the commands of secrets, and registries limit who asks.
+    const isDue = intervalMs > 0 && performance.now() > imagesAskedAtMs + 0.9 * intervalMs;
+    const found = isStopped || isBusy(store) || !isDue ? null : await lookForImages();
     if (isStopped) return;
     const fault = missed ? `missed pushes: ${missed}` : found && `new images: ${found}`;
     if (fault !== null && failure === null)
@@ -127,6 +130,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   /** @returns why they cannot be found, or not be deployed; or null */
   async function lookForImages(): Promise<string | null> {
     const isQuiet = startQuiet();
+    imagesAskedAtMs = performance.now();
     const found = await readNewImages?.();
     if (found?.kind === "fault") return found.detail;
     const images = found && isQuiet() ? withoutTried(store, found.images) : [];

@@ -31,7 +31,7 @@ function makeWatched(t: TestContext) {
     },
     request: (request) => store.transaction(() => recordRequest(store, request)),
     log: pino({ level: "warn" }, { write: (line: string) => void logged.push(line) }),
-    intervalMs: 0,
+    intervalMs: 1,
     askEveryMs: 0,
     inTurn: (look) => look(),
   });
