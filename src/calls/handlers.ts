@@ -370,7 +370,8 @@ function projectNames({ projects }: ServiceContext): readonly string[] {
 async function usualProject(run: ServiceContext, within: string | undefined): Promise<string | null> {
   const [first = null, ...others] = projectNames(run);
   if (others.length === 0 || within === undefined) return others.length === 0 ? first : null;
-  const checkouts = run.projects.list().map(async ({ name, settings }) => {
+  const served = run.projects.list().filter(({ isServed }) => isServed);
+  const checkouts = served.map(async ({ name, settings }) => {
     const stats = await stat(settings.repoPath, { bigint: true }).catch(() => null);
     return [stats && `${stats.dev}.${stats.ino}`, name] as const;
   });

@@ -96,6 +96,8 @@ async function answerRequest(
     if (found === null) throw new ProblemError(unknownCall);
     const body = method === "POST" ? await readText(request, longestBodyBytes) : "";
     if (body === null) throw new ProblemError(tooLarge);
+    // The request is whole. What it asks for may take long, and a script may be silent for long.
+    request.socket.setTimeout(0);
     const note = (reply: object, status: number) =>
       door === "front" && noteInAudit(context, caller, found, query, reply, status);
     const handle = handlers[found.name] as (run: ServiceContext, asked: object, caller: Caller) => object;
@@ -108,8 +110,6 @@ async function answerRequest(
     if (!isStream(reply)) return sendAnswer(response, jsonAnswer(statusOf(found.row), reply));
     // Who has left meanwhile does not end what begins now.
     if (response.destroyed) return;
-    // A stream of events has no time-out: a script may be silent for long.
-    request.socket.setTimeout(0);
     response.writeHead(200, { "content-type": reply.type });
     response.flushHeaders();
     if (caller.visitor !== null) endWhenRevoked(response, context, credential);

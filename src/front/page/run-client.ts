@@ -77,5 +77,6 @@ function orUnreachable(error: unknown): never {
 
 const unreachable = {
   code: "run_unreachable",
-  detail: "Hotpush does not answer at the moment. Pushes are still received; try again in some seconds.",
+  detail:
+    "Hotpush does not answer in time. Pushes are still received. What you asked for may still be done: look at the history before you ask again.",
 } as const;
