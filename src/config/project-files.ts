@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual, parseEnv } from "node:util";
 import type { Log } from "#log";
@@ -160,8 +160,9 @@ export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, nam
       );
     const text = readSmallFile(join(projectsPath, `${name}.env`), false);
     const secretsFile = secretsPath === null ? null : join(secretsPath, `${name}.env`);
-    const secretsText =
-      secretsFile !== null && existsSync(secretsFile) ? readSmallFile(secretsFile, true) : "";
+    // If it cannot be known whether there are secrets, this throws.
+    const hasSecrets = secretsFile !== null && statSync(secretsFile, { throwIfNoEntry: false }) !== undefined;
+    const secretsText = hasSecrets ? readSmallFile(secretsFile, true) : "";
     const env = parseEnv(text) as Record<string, string>;
     // What these name may change while the project's file stays as it is.
     const named = secretsPath === null ? /^WEBHOOK_.*_FILE$/ : /_FILE$/;

@@ -121,9 +121,8 @@ export function parseDurationMs(text: string): number | null {
 
 /** Formats a duration for a person: `850 ms`, `12.3 s`, `4 min 10 s`, `2 h 5 min`. */
 export function formatDuration(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  const seconds = Math.round(ms / 100) / 10;
-  if (seconds < 60) return `${seconds} s`;
+  if (Math.round(ms) < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < unitsMs.m) return `${Math.round(ms / 100) / 10} s`;
   const minutes = Math.floor(ms / unitsMs.m);
   const text =
     minutes < 60
