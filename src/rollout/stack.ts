@@ -39,8 +39,9 @@ export interface StackService extends RolloutService {
   readonly deploy: object | undefined;
   /** Whether the new task starts before the old one stops. */
   readonly startsFirst: boolean;
-  /** How long an update may take in all. A roll back may take as long again. */
-  readonly updateTimeoutMs: number;
+  /** How long the update of one task may take, and how long Swarm watches the last one. A roll back may take as long again. */
+  readonly taskMs: number;
+  readonly monitorMs: number;
 }
 
 /** What the steps of a stack's roll-out work with. */
@@ -98,10 +99,11 @@ async function endEarlierUpdates(rollout: StackRollout): Promise<void> {
  * @returns the state of the update
  */
 async function endOfUpdate(rollout: StackRollout, service: StackService): Promise<string> {
-  const deadlineMs = performance.now() + service.updateTimeoutMs;
+  const startedMs = performance.now();
   for (;;) {
     const now = (await readStackState(rollout)).get(service.name);
-    if (!isUnderWay(now) || performance.now() > deadlineMs) return now?.UpdateStatus?.State ?? "gone";
+    const isLate = performance.now() > startedMs + allowedFor(service, now);
+    if (!isUnderWay(now) || isLate) return now?.UpdateStatus?.State ?? "gone";
     await sleep(pollMs, undefined, { signal: rollout.signal });
   }
 }
@@ -249,10 +251,10 @@ const settledMs = 10_000;
 
 /** Judges a service by its state, because `docker stack deploy` exits with 0 even after a roll back. */
 export function judgeService(service: StackService, { before, now, atMs }: Observation): Judgement {
-  const { name, mayEnd, hasHealthCheck, updateTimeoutMs } = service;
+  const { name, mayEnd, hasHealthCheck } = service;
   const { State: state = "", StartedAt, Message = "" } = now.UpdateStatus ?? {};
   // A roll back by Swarm gets as much time again: the reason of the failure is known when it ends.
-  const allowedMs = (state === "rollback_started" ? 2 : 1) * updateTimeoutMs;
+  const allowedMs = (state === "rollback_started" ? 2 : 1) * allowedFor(service, now);
   const late = { failure: `The update of ${name} was not done after ${formatDuration(atMs)}.` };
   const pending = atMs > allowedMs ? late : "pending";
   // What runs to its end is not waited for.
@@ -489,7 +491,7 @@ export function readStack(model: ComposeModel): Stack {
     const hasHealthCheck = said.healthcheck !== undefined && !said.healthcheck.disable;
     const { mode = "", restart_policy: { condition = "any" } = {} } = said.deploy ?? {};
     const mayEnd = mode.endsWith("-job") || (condition !== "any" && !hasHealthCheck);
-    const ending = { hasHealthCheck, mayEnd, updateTimeoutMs: timeoutOf(service, said) };
+    const ending = { hasHealthCheck, mayEnd, ...timesOf(service, said) };
     return { ...service, ...ending, ...updateOf(service, said) };
   });
   return { name, services: stackServices };
@@ -523,12 +525,18 @@ function updateOf(
   return { startsFirst, deploy: { update_config: { order, failure_action }, rollback_config } };
 }
 
-/** As long as if Swarm updated one task at a time, which is its default, as are 5 s of `monitor` and 10 s to stop. */
-function timeoutOf({ replicas, healthyTimeoutMs }: RolloutService, said: ComposeService): number {
+/** What one task may take. Swarm's defaults are 5 s of `monitor` and 10 s to stop. */
+function timesOf({ healthyTimeoutMs }: RolloutService, said: ComposeService) {
   const { delay = "0s", monitor = "5s" } = said.deploy?.update_config ?? {};
   const taskMs = healthyTimeoutMs + goDurationMs(delay) + goDurationMs(said.stop_grace_period ?? "10s");
-  // At first Swarm places the tasks, and nodes pull the image.
-  return 125_000 + replicas * taskMs + goDurationMs(monitor);
+  return { taskMs, monitorMs: goDurationMs(monitor) };
+}
+
+/** As long as if Swarm updated one task at a time, which is its default. At first it places the tasks, and nodes pull the image. */
+function allowedFor({ replicas, taskMs, monitorMs }: StackService, now: SwarmService | undefined): number {
+  // A global service has one on each node.
+  const tasks = Math.max(replicas, now?.ServiceStatus?.DesiredTasks ?? 0);
+  return 125_000 + tasks * taskMs + monitorMs;
 }
 
 function invalid(detail: string): ProblemError {
