@@ -7,8 +7,7 @@ import { findTokenFault } from "#notifications/commit-status";
 import { readHostChecks } from "#notifications/host-checks";
 import { makeScratch, ownUid, readUser, statOf } from "#platform/files";
 import { type GitRemoteUrl, isRemoteName, withoutCredentials } from "#platform/git";
-import { outputOf } from "#platform/run-command";
-import { quote } from "#platform/ssh";
+import { quote, readSshSettings } from "#platform/ssh";
 import { checkOwnership, checkRepository, checkScript, deployLogDirectory } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
 import { deliveryText, failedOf, HostError, openRepository } from "#setup/host-apis";
@@ -242,7 +241,7 @@ async function remoteFault(failure: RemoteFailure, context: DoctorContext): Prom
 
 /** By its key ssh recognizes the host. For an unknown key it would ask a person, but here there is none. */
 async function explainHostKey({ url, lines }: RemoteFailure, context: DoctorContext): Promise<Finding> {
-  const { hostname, port, knownHosts } = await readSshSettings(url, context);
+  const { hostname, port, knownHosts } = await readRemoteSsh(url, context);
   const name = quote(port === "22" ? hostname : `[${hostname}]:${port}`);
   const file = quote(knownHosts);
   const scan = `ssh-keyscan -p ${port} ${quote(hostname)} | tee -a ${file} | ssh-keygen -lf -`;
@@ -256,7 +255,7 @@ async function explainHostKey({ url, lines }: RemoteFailure, context: DoctorCont
 
 /** The git host needs the public half of a key, in a form. */
 async function explainKey({ url }: RemoteFailure, context: DoctorContext): Promise<Finding> {
-  const { keys } = await readSshSettings(url, context);
+  const { keys } = await readRemoteSsh(url, context);
   const text = `${url.host} refuses the keys of this user. Print the public key, and add it to the repository there as a deploy key with read access:`;
   const own = keys.find((one) => existsSync(one)) ?? keys.find((one) => one.endsWith("ed25519")) ?? keys[0];
   const key = quote(own ?? "id_ed25519");
@@ -275,17 +274,15 @@ function explainToken({ remote, url }: RemoteFailure, { repoPath, asUser }: Doct
   );
 }
 
-/** How ssh would reach the remote, by its own account (`ssh -G`). Quotes in GIT_SSH_COMMAND are not understood. */
-async function readSshSettings(
+/** How ssh would reach the remote. Quotes in GIT_SSH_COMMAND are not understood. */
+async function readRemoteSsh(
   { host, user: login, port }: GitRemoteUrl,
   { scriptEnv: env, user }: DoctorContext,
 ) {
   const [program = "ssh", ...options] = (env.GIT_SSH_COMMAND ?? "ssh").replaceAll(/["']/g, "").split(/\s+/);
   const withPort = port === null ? [] : ["-p", String(port)];
   const target = login === null ? (host ?? "") : `${login}@${host}`;
-  const output = (await outputOf([program, ...options, ...withPort, "-G", target], { env, user })) ?? "";
-  const values = (name: string) =>
-    Array.from(output.matchAll(new RegExp(`^${name} (.*)$`, "gm")), ([, value = ""]) => value);
+  const values = await readSshSettings([program, ...options, ...withPort], target, { env, user });
   // OpenSSH takes the home directory from the user database, not from HOME.
   const home = user?.home ?? readUser(ownUid(), process.getgid?.() ?? 0).home;
   const expand = (path: string) => path.replace(/^~(?=\/)/, home);

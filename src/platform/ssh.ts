@@ -14,7 +14,7 @@ export interface SshConnection {
 /** What ssh itself ends with; a program on the server may do so too, and then the connection is asked. */
 export const sshFailed = 255;
 
-const destinationPattern = /^(?:ssh:\/\/)?(?:[\w.+][\w.+-]*@)?(?:\w[\w.-]*|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+const destinationPattern = /^(?:ssh:\/\/)?(?:[\w.+][\w.+-]*@)?\w[\w.-]*(?::\d{1,5})?$/i;
 
 /** Whether ssh may be given this as a destination: `root@203.0.113.5`, a name of its settings, or `ssh://ada@host:2222`. */
 export function isSshDestination(text: string): boolean {
@@ -29,6 +29,16 @@ export function remoteCommandLine(argv: Argv): string {
 /** `word` as a POSIX shell takes it for one word. */
 export function quote(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** How ssh would reach a destination, by its own account (`ssh -G`). @returns the values of a setting */
+export async function readSshSettings(
+  [program, ...options]: Argv,
+  destination: string,
+  from: Parameters<typeof outputOf>[1],
+): Promise<(name: string) => readonly string[]> {
+  const text = (await outputOf([program, ...options, "-G", "--", destination], from)) ?? "";
+  return (name) => Array.from(text.matchAll(new RegExp(`^${name} (.*)$`, "gm")), ([, value = ""]) => value);
 }
 
 const askTimeoutMs = 120_000;

@@ -75,6 +75,11 @@ function judgeDryRun(would: Would | object): Verdict {
 }
 
 function judgeForeign({ status, headers }: HttpAnswer, { href, pathname }: URL, server: SentTo): Verdict {
+  if (status >= 300 && status < 400 && headers.location === href)
+    return bad(
+      "redirected",
+      `${href} redirects to itself (${status}): a proxy in front asks Caddy by plain http. Let it use https (Cloudflare: Full (strict)).`,
+    );
   if (status >= 300 && status < 400)
     return bad(
       "redirected",

@@ -72,7 +72,8 @@ export async function clone(options: CloneOptions, screen: AccessScreen): Promis
 
 async function prepare(directory: string, remote: string): Promise<void> {
   const isThere = existsSync(join(directory, ".git"));
-  if (!isThere && existsSync(directory) && readdirSync(directory).length > 0)
+  // An app's own settings may be there before it is.
+  if (!isThere && existsSync(directory) && readdirSync(directory).some((name) => name !== ".env"))
     throw new CommandError(`${directory} has other files in it. Clone into another directory.`);
   mkdirSync(directory, { recursive: true });
   // In one that is there, this changes nothing.

@@ -339,7 +339,7 @@ async function askPage({ newPage: url, place }: Setup): Promise<string | null> {
       continue;
     }
     const said = "status" in answer ? `status ${answer.status}` : (answer.code ?? answer.message);
-    const needs = `A certificate needs a DNS record of ${url.hostname} with the address of this server, and ports 80 and 443 open to the internet.`;
+    const needs = `A certificate needs a DNS record of ${url.hostname} with the address of this server, and ports 80 and 443 open to the internet. Caddy tries more and more rarely; to have it try now: docker compose --project-directory ${place.files.path} restart caddy`;
     return `The page does not answer at ${url.origin} (${said}).${hasTls ? ` ${needs}` : ""}`;
   }
   return null;

@@ -35,7 +35,7 @@ export async function askFromOutside(
   return await untilRight(findFault, { withinMs: waitMs, pauseMs });
 }
 
-async function addressesOf(hostname: string): Promise<readonly string[]> {
+export async function addressesOf(hostname: string): Promise<readonly string[]> {
   const found = await lookup(hostname.replace(/^\[|\]$/g, ""), { all: true }).catch(() => []);
   return found.map(({ address }) => address);
 }
@@ -63,8 +63,8 @@ async function connectionFault(
   { code = "", message }: NodeJS.ErrnoException,
 ): Promise<string> {
   if (/CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code)) {
-    const logs = `docker compose --project-directory ${serverPath} logs --tail 50 caddy`;
-    return `${hostname} has no valid certificate (${code}). Caddy gets one by itself when the name leads to the server, and ports 80 and 443 are open. It says why not, on the server: ${logs}`;
+    const compose = `docker compose --project-directory ${serverPath}`;
+    return `${hostname} has no valid certificate (${code}). Caddy gets one by itself when the name leads to the server, and ports 80 and 443 are open, but tries more and more rarely. To have it try now, on the server: ${compose} restart caddy. It says why not: ${compose} logs --tail 50 caddy`;
   }
   const tcp = port || (protocol === "https:" ? "443" : "80");
   const found = await addressesOf(hostname);

@@ -117,11 +117,11 @@ export async function readRemoteBranch(directory: string): Promise<Branch | null
   return branches.find((branch) => branch === head) ?? null;
 }
 
-/** Those in COMPOSE_FILE, else those that compose would use: the first of its names, and the first override. Without ours. */
+/** Those in COMPOSE_FILE without ours, if all are there; else those that compose would use by itself: a push may have renamed one. */
 function findComposeFiles(root: string, env: Environment): readonly string[] {
-  const named = namedFiles(env).map((file) => resolve(root, file));
-  if (named.length > 0) return named.filter((file) => file !== join(root, ownComposeFile));
-  return usualFiles(root);
+  const all = namedFiles(env).map((file) => resolve(root, file));
+  const named = all.filter((file) => file !== join(root, ownComposeFile));
+  return all.length > 0 && named.every((file) => existsSync(file)) ? named : usualFiles(root);
 }
 
 /** The files that compose uses by itself: the first of its names, and the first override. */

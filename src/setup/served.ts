@@ -467,7 +467,7 @@ function upstreamNote(
     host !== name && `${host} needs a DNS record like that of the project.`,
     isInDoubt && `If it does not speak HTTP: hotpush init --at ${service}:${port}=none`,
     replicas > 1 &&
-      `It runs ${replicas} times, and the first container gets all requests, until you write the live files of the others into the site (docs/rollout.md, Replicas).`,
+      `It runs ${replicas} times, and the first container gets all requests, until you write the live files of the others into the site, above its line \`import service\` (docs/rollout.md, Replicas).`,
   ]
     .filter((sentence) => sentence !== false)
     .join(" ");

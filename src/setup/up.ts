@@ -6,14 +6,14 @@ import type { Environment } from "#config/settings";
 import { compareVersions, neededCompose } from "#platform/compose";
 import { parseGitRemoteUrl } from "#platform/git";
 import { type Argv, outputOf } from "#platform/run-command";
-import { openSsh, remoteCommandLine, type SshConnection, sshFailed } from "#platform/ssh";
+import { openSsh, readSshSettings, remoteCommandLine, type SshConnection, sshFailed } from "#platform/ssh";
 import { CommandError } from "#problems";
 import type { SignedRequest } from "#send/send";
 import { readVersion } from "#version";
 import { type AccessScreen, isRemote, unfinished } from "./clone.ts";
 import { repositoryOf } from "./connect.ts";
 import { hostApis } from "./host-apis.ts";
-import { askFromOutside } from "./outside.ts";
+import { addressesOf, askFromOutside } from "./outside.ts";
 import { chooseProjectName, parseRemoteUrl, readRemoteUrl } from "./project.ts";
 import { findOwnImage, ownImage, ownRoot, sources, sourcesDigest, sourcesLabel } from "./start.ts";
 
@@ -119,28 +119,34 @@ export async function planUp(
     throw new CommandError("Say where the project is reached: --url https://shop.example.org");
   return {
     server,
-    remote: address,
+    ...(await readGitServer(address, env)),
     repository: given.api ?? repositoryOf(parsed, gitHostOf(parsed)),
     name,
     url,
     page: given.page ?? null,
-    gitServer: await readGitServer(address, env),
   };
 }
 
-/** What this machine knows of the git host, so that the server need not believe whoever answers there first. */
-async function readGitServer(address: string, env: NodeJS.ProcessEnv): Promise<UpPlan["gitServer"]> {
-  const { scheme, host, port, user } = parseGitRemoteUrl(address);
-  if (scheme !== "ssh" || host === null) return { name: "", keys: "" };
-  const name = port === null || port === 22 ? host : `[${host}]:${port}`;
-  const settings = (await outputOf(["ssh", "-G", "--", host], { env })) ?? "";
-  const settingOf = settings.matchAll(/^(?:user|global)knownhostsfile (.*)$/gm);
-  const files = [...settingOf].flatMap(([, text = ""]) => text.split(" "));
-  const paths = files.map((file) => file.replace(/^~(?=\/)/, env.HOME ?? "~"));
+/** What this machine knows of the git host, so that the server need not believe whoever answers there first; and its full address. */
+async function readGitServer(address: string, env: NodeJS.ProcessEnv) {
+  const { scheme, host, port, user, path } = parseGitRemoteUrl(address);
+  if (scheme !== "ssh" || host === null) return { remote: address, gitServer: { name: "", keys: "" } };
+  const given: Argv = ["ssh", ...(port === null ? [] : ["-p", String(port)])];
+  const settings = await readSshSettings(given, host, { env });
+  const [[hostname = host], [portText = "22"]] = [settings("hostname"), settings("port")];
+  const name = portText === "22" ? hostname : `[${hostname}]:${portText}`;
+  // The server has no settings of its own that would lead it from a short name to the host.
+  const isWritten = hostname === host && portText === String(port ?? 22);
+  const direct = `ssh://${user ?? "git"}@${hostname}:${portText}/${path}`;
+  const files = ["userknownhostsfile", "globalknownhostsfile"].flatMap(settings);
+  const paths = files
+    .flatMap((text) => text.split(" "))
+    .map((file) => file.replace(/^~(?=\/)/, env.HOME ?? "~"));
   const find = (path: string) => outputOf(["ssh-keygen", "-F", name, "-f", path], { env });
   const found = (await Promise.all(paths.map(find))).join("\n");
   const keys = found.match(/^[^#@\s].*$/gm);
-  if (keys !== null) return { name, keys: `${keys.join("\n")}\n` };
+  if (keys !== null)
+    return { remote: isWritten ? address : direct, gitServer: { name, keys: `${keys.join("\n")}\n` } };
   const login = `ssh -T ${port === null ? "" : `-p ${port} `}${user ?? "git"}@${host}`;
   throw new CommandError(
     `This machine does not know the key of ${host}, so the server could not either. Compare the fingerprint that this shows with the one that the git host publishes, and run this again: ${login}`,
@@ -295,12 +301,19 @@ function readFacts(text: string | null): Facts {
 
 const unasked = ["env", "DEBIAN_FRONTEND=noninteractive"] as const;
 const aptGet = [...unasked, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"] as const;
+/** On a new server, cloud-init and the system's own timers hold the lock of the lists, for which apt-get does not wait. */
+const update = [
+  ...unasked,
+  "sh",
+  "-c",
+  "for i in $(seq 24); do apt-get -q update && exit; sleep 5; done; exit 100",
+] as const;
 const install = [...aptGet, "install", "--yes", "--no-install-recommends"] as const;
 
 async function installPackages(context: Context): Promise<void> {
   const { missing } = context.facts;
   if (missing === "") return;
-  await run(context, [...aptGet, "update"]);
+  await run(context, update);
   await run(context, [...install, ...missing.split(" ")]);
 }
 
@@ -349,7 +362,7 @@ async function installDockersDocker(context: Context): Promise<void> {
   await run(context, ["curl", "-fsSL", `${origin}/gpg`, "-o", key]);
   const source = `Types: deb\nURIs: ${origin}\nSuites: ${codename}\nComponents: stable\nSigned-By: ${key}\n`;
   await run(context, ["tee", "/etc/apt/sources.list.d/docker.sources"], { input: source });
-  await run(context, [...aptGet, "update"]);
+  await run(context, update);
   const plugins = ["docker-buildx-plugin", "docker-compose-plugin"];
   await run(context, [...install, "docker-ce", "docker-ce-cli", "containerd.io", ...plugins]);
 }
@@ -446,11 +459,14 @@ function hostOptions({ plan: { repository }, token, ssh }: Context): readonly st
 
 /** As visitors and the git host do. @returns what is wrong, and what to do; null: nothing */
 async function askServed(context: Context): Promise<string | null> {
-  const { name, url } = context.plan;
+  const { name, url, server } = context.plan;
   const send: Argv = ["hotpush", "send", "--dry-run", "--project", name, "--url", url.href];
   const signed = await ask(context, [...send, "--print"]);
   if (signed === null) return `The server has signed no push. On the server: ${send.join(" ")}`;
-  return await askFromOutside(url, context.facts.address, JSON.parse(signed) as SignedRequest);
+  // As this machine reaches it: behind NAT, the server itself sees another address.
+  const [hostname = ""] = (await readSshSettings(["ssh"], server, context))("hostname");
+  const [typed] = await addressesOf(hostname);
+  return await askFromOutside(url, typed ?? context.facts.address, JSON.parse(signed) as SignedRequest);
 }
 
 async function deployFirst(context: Context): Promise<void> {

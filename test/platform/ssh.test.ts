@@ -18,7 +18,7 @@ test("the shell of a server takes a command line apart into the very words", () 
 });
 
 test("what ssh would take for an option or a command is no destination", () => {
-  const good = ["root@203.0.113.5", "shop", "ssh://ada@host:2222", "ssh://root@[::1]"];
+  const good = ["root@203.0.113.5", "shop", "ssh://ada@host:2222"];
   const bad =
     "-oProxyCommand=x|root@-oProxyCommand=x|-v|ssh://-oProxyCommand=x|a b||root@|root@host;id|root@$(id)|root@host\nid|`id`|ssh://root@host/x|host:2222";
   assert.deepEqual([...good, ...bad.split("|")].filter(isSshDestination), good);
