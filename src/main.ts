@@ -37,6 +37,10 @@ async function main(role: Role): Promise<void> {
     role === "run" ? null : import("#front/front"),
   ]);
   const env = withDotenv(process.env, process.cwd());
+  if (role !== "all" && !env.PROJECTS_PATH) {
+    const detail = `PROJECTS_PATH is not set: hotpush ${role} serves the projects of a directory. Without it, run: hotpush`;
+    throw new ProblemError({ code: "configuration_invalid", detail });
+  }
   const { service, project, warnings } = loadConfig(env);
   // A child process inherits the environment by default, so no secret stays in it.
   for (const name of Object.keys(process.env))
@@ -50,10 +54,6 @@ async function main(role: Role): Promise<void> {
   for (const signal of ["SIGHUP", "SIGPIPE", "SIGUSR1"] as const) process.on(signal, () => {});
   const stopping = new AbortController();
   const { projectsPath } = service;
-  if (role !== "all" && projectsPath === null) {
-    const detail = `PROJECTS_PATH is not set: hotpush ${role} serves the projects of a directory. Without it, run: hotpush`;
-    throw new ProblemError({ code: "configuration_invalid", detail });
-  }
   const secretsPath = role === "front" ? null : service.secretsPath;
   const files = project
     ? projectFiles.onlyProject(project)

@@ -346,7 +346,7 @@ const diedWithService: Ending = {
   exitCode: null,
   problem: {
     code: "deployment_interrupted",
-    detail: "deploy.sh ended with its Hotpush and left no exit code.",
+    detail: "The script ended with its Hotpush and left no exit code.",
   },
 };
 

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { deploymentJson } from "#calls/shapes";
 import { onlyProjectName } from "#config/server";
 import { formatDuration } from "#config/values";
-import { liveCommit, stateTexts } from "#deployments/deployment";
+import { type Deployment, liveCommit, stateTexts } from "#deployments/deployment";
 import type { EventReport } from "#deployments/outbox";
 import { branchOf, shortCommit } from "#deployments/push";
 import { findDeployment, listSteps } from "#deployments/store";
@@ -41,12 +41,13 @@ export function messageOf(report: EventReport, { store, statePath, pageUrl }: Me
   const isCurrent = findDeployment(store, deployment.id)?.attempts === deployment.attempts;
   if (!isFailure(message) || !isCurrent) return message;
   const steps = listSteps(store, deployment).filter(({ attempt }) => attempt === deployment.attempts);
-  return { ...message, step: steps.at(-1)?.name ?? null, lastLines: lastLinesOf(statePath, deployment.id) };
+  return { ...message, step: steps.at(-1)?.name ?? null, lastLines: lastLinesOf(statePath, deployment) };
 }
 
-/** A log that cannot be read has none. It is redacted. */
-function lastLinesOf(statePath: string, id: number): readonly string[] {
-  const lines = attempt(() => readLastLines(logPath(statePath, id), mostLastBytes), []);
+/** Of this attempt, which may have been refused before it printed a line. A log that cannot be read has none. It is redacted. */
+function lastLinesOf(statePath: string, { id, startedAtMs }: Deployment): readonly string[] {
+  const read = () => readLastLines(logPath(statePath, id), mostLastBytes, startedAtMs ?? 0);
+  const lines = attempt(read, []);
   const printed = lines.filter((line) => line.trim() !== "").slice(-mostLastLines);
   return printed.map((line) => printable(line));
 }

@@ -15,10 +15,10 @@ export function endedByItself(exitCode: number, printed: Printed, fault: string 
   const [signal] = Object.entries(constants.signals).find(([, number]) => number === exitCode - 128) ?? [];
   const [code, what] =
     signal === undefined
-      ? (["script_failed", `deploy.sh ended with exit code ${exitCode}${meanings[exitCode] ?? ""}`] as const)
+      ? (["script_failed", `The script ended with exit code ${exitCode}${meanings[exitCode] ?? ""}`] as const)
       : ([
           "script_killed",
-          `deploy.sh, or a command in it, was killed by ${signal} (exit code ${exitCode})`,
+          `The script, or a command in it, was killed by ${signal} (exit code ${exitCode})`,
         ] as const);
   return { state: "failed", exitCode, problem: { code, detail: `${what}. ${lastLineOf(printed)}` } };
 }
@@ -30,13 +30,13 @@ const meanings: Readonly<Record<number, string>> = {
 
 /** The ending of a run whose script was killed, but not by this service. */
 export function killed(signal: string, printed: Printed): Ending {
-  const detail = `deploy.sh was killed by ${signal}, for example because memory ran out. ${lastLineOf(printed)}`;
+  const detail = `The script was killed by ${signal}, for example because memory ran out. ${lastLineOf(printed)}`;
   return { state: "failed", exitCode: null, problem: { code: "script_killed", detail } };
 }
 
 /** The ending of a run whose end nobody saw: it was killed, for example together with the container of its service. */
 export function killedWithService(printed: Printed): Ending {
-  const detail = `deploy.sh was killed after its Hotpush had ended; the deployment runs again. ${lastLineOf(printed)}`;
+  const detail = `The script was killed after its Hotpush had ended; the deployment runs again. ${lastLineOf(printed)}`;
   return { state: "interrupted", exitCode: null, problem: { code: "deployment_interrupted", detail } };
 }
 
@@ -57,11 +57,11 @@ export function endedEarly(
     reason === "timed_out"
       ? ([
           "deployment_timed_out",
-          `deploy.sh ran for longer than ${formatDuration(timeoutMs)}, the value of DEPLOY_TIMEOUT.${where}`,
+          `The script ran for longer than ${formatDuration(timeoutMs)}, the value of DEPLOY_TIMEOUT.${where}`,
         ] as const)
       : ([
           "deployment_interrupted",
-          "Hotpush was stopped while deploy.sh ran; the deployment runs again when Hotpush starts.",
+          "Hotpush was stopped while the script ran; the deployment runs again when Hotpush starts.",
         ] as const);
   const detail = `${why} ${how} ${lastLineOf(printed)}`;
   return { state: reason, exitCode: null, problem: { code, detail } };

@@ -326,9 +326,10 @@ function linesIn(bytes: Buffer, place: number): readonly LogLine[] {
   return lines;
 }
 
-/** The last lines of the log at `path`, of at most `mostBytes`. */
-export function readLastLines(path: string, mostBytes: number): readonly string[] {
-  return [...readLog(path, logBytes(path) - mostBytes)].flat().map(({ text }) => text);
+/** The last lines of the log at `path`, of at most `mostBytes`, that were printed from `sinceMs` on. */
+export function readLastLines(path: string, mostBytes: number, sinceMs: number): readonly string[] {
+  const lines = [...readLog(path, logBytes(path) - mostBytes)].flat();
+  return lines.filter(({ printedAtMs }) => (printedAtMs ?? sinceMs) >= sinceMs).map(({ text }) => text);
 }
 
 const logName = /^(\d{1,15})\.log$/;
