@@ -465,7 +465,8 @@ async function askServed(context: Context): Promise<string | null> {
   if (signed === null) return `The server has signed no push. On the server: ${send.join(" ")}`;
   // As this machine reaches it: behind NAT, the server itself sees another address.
   const [hostname = ""] = (await readSshSettings(["ssh"], server, context))("hostname");
-  const [typed] = await addressesOf(hostname);
+  const all = await addressesOf(hostname);
+  const typed = all.find((one) => one.includes(".")) ?? all[0];
   return await askFromOutside(url, typed ?? context.facts.address, JSON.parse(signed) as SignedRequest);
 }
 
