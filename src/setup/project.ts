@@ -117,11 +117,15 @@ export async function readRemoteBranch(directory: string): Promise<Branch | null
   return branches.find((branch) => branch === head) ?? null;
 }
 
-/** Those in COMPOSE_FILE without ours, if all are there; else those that compose would use by itself: a push may have renamed one. */
+/**
+ * Those in COMPOSE_FILE, else those that compose would use by itself: the first of its names, and the first override. Without ours. If
+ * the list is ours, and a push has renamed a file in it, it counts for nothing.
+ */
 function findComposeFiles(root: string, env: Environment): readonly string[] {
   const all = namedFiles(env).map((file) => resolve(root, file));
   const named = all.filter((file) => file !== join(root, ownComposeFile));
-  return all.length > 0 && named.every((file) => existsSync(file)) ? named : usualFiles(root);
+  const isOld = named.length < all.length && !named.every((file) => existsSync(file));
+  return all.length === 0 || isOld ? usualFiles(root) : named;
 }
 
 /** The files that compose uses by itself: the first of its names, and the first override. */
