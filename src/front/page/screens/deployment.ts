@@ -151,7 +151,7 @@ function problemBox({ problem, skipReason, waitReason }: DeploymentJson): Markup
     return html`<section class="problem card stack" aria-label="What went wrong"><h2>${problem.title}</h2><p>${problem.detail}</p><p class="soft"><code>${problem.code}</code> <a href="#tail">To the failure</a></p></section>`;
   const why = skipReason ?? waitReason;
   if (why === null) return null;
-  return html`<section class="card stack" aria-label="Why"><p>${why}</p></section>`;
+  return html`<section class="reason card stack" aria-label="Why"><p>${why}</p></section>`;
 }
 
 /** What Caddy counted while the versions changed. */
