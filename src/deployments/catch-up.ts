@@ -65,6 +65,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   let failure: string | null = null;
   let isStopped = false;
   let imagesAskedAtMs = Number.NEGATIVE_INFINITY;
+  let imageFault: string | null = null;
   let timer: NodeJS.Timeout | undefined;
   let interval: NodeJS.Timeout | undefined;
   const onFault = (error: unknown) =>
@@ -84,9 +85,9 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
     const missed = await lookForPushes(ref);
     // Not at each delivery that is sent again: it runs the commands of secrets, and registries limit who asks.
     const isDue = intervalMs > 0 && performance.now() > imagesAskedAtMs + 0.9 * intervalMs;
-    const found = isStopped || isBusy(store) || !isDue ? null : await lookForImages();
+    if (isDue && !isStopped && !isBusy(store)) imageFault = await lookForImages();
     if (isStopped) return;
-    const fault = missed ? `missed pushes: ${missed}` : found && `new images: ${found}`;
+    const fault = missed ? `missed pushes: ${missed}` : imageFault && `new images: ${imageFault}`;
     if (fault !== null && failure === null)
       log.warn({ event: "catch_up.failed", ref }, `Cannot look for ${fault}`);
     failure = fault;

@@ -244,7 +244,8 @@ function judgeSsh(isGood: boolean, text: string, signers: Signers): SignatureVer
     return { kind: "unknown", detail: "its line allows other namespaces than git" };
   // This is all that ssh-keygen prints for a key that the file of revoked keys names.
   if (text.includes("Could not verify signature")) return { kind: "revoked", detail: "" };
-  if (key === "") throw new VerificationError(printable(text.split("\n")[0] ?? "") || "git gave no reason");
+  const [missing] = /^.*(?:cannot|could not) (?:run|create).*$/m.exec(text) ?? [];
+  if (key === "" && missing !== undefined) throw new VerificationError(printable(missing));
   const detail = printable(`${key} key ${fingerprint}`);
   const known = signers.ssh.find((one) => one.fingerprint === fingerprint);
   const hasLimit = known !== undefined && (known.validFromMs !== null || known.validUntilMs !== null);

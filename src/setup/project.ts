@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { type GitHost, siteBehind } from "#config/git-hosts";
 import { secretFault } from "#config/secret";
@@ -118,13 +118,14 @@ export async function readRemoteBranch(directory: string): Promise<Branch | null
 }
 
 /**
- * Those in COMPOSE_FILE, else those that compose would use by itself: the first of its names, and the first override. Without ours. If
- * the list is ours, and a push has renamed a file in it, it counts for nothing.
+ * Those in COMPOSE_FILE, else those that compose would use by itself: the first of its names, and the first override. Without ours. A list
+ * of such files alone is none that a person has chosen: if a push has renamed one, it counts for nothing.
  */
 function findComposeFiles(root: string, env: Environment): readonly string[] {
   const all = namedFiles(env).map((file) => resolve(root, file));
   const named = all.filter((file) => file !== join(root, ownComposeFile));
-  const isOld = named.length < all.length && !named.every((file) => existsSync(file));
+  const isUsual = (file: string) => [...composeFileNames, ...composeOverrideNames].includes(basename(file));
+  const isOld = named.length < all.length && named.every(isUsual) && !named.every((file) => existsSync(file));
   return all.length === 0 || isOld ? usualFiles(root) : named;
 }
 

@@ -119,34 +119,38 @@ export async function planUp(
     throw new CommandError("Say where the project is reached: --url https://shop.example.org");
   return {
     server,
-    ...(await readGitServer(address, env)),
+    remote: address,
     repository: given.api ?? repositoryOf(parsed, gitHostOf(parsed)),
     name,
     url,
     page: given.page ?? null,
+    gitServer: await readGitServer(address, env),
   };
 }
 
-/** What this machine knows of the git host, so that the server need not believe whoever answers there first; and its full address. */
-async function readGitServer(address: string, env: NodeJS.ProcessEnv) {
+/** What this machine knows of the git host, so that the server need not believe whoever answers there first. */
+async function readGitServer(address: string, env: NodeJS.ProcessEnv): Promise<UpPlan["gitServer"]> {
   const { scheme, host, port, user, path } = parseGitRemoteUrl(address);
-  if (scheme !== "ssh" || host === null) return { remote: address, gitServer: { name: "", keys: "" } };
+  if (scheme !== "ssh" || host === null) return { name: "", keys: "" };
   const given: Argv = ["ssh", ...(port === null ? [] : ["-p", String(port)])];
   const settings = await readSshSettings(given, host, { env });
   const [[hostname = host], [portText = "22"]] = [settings("hostname"), settings("port")];
-  const name = portText === "22" ? hostname : `[${hostname}]:${portText}`;
-  // The server has no settings of its own that would lead it from a short name to the host.
-  const isWritten = hostname === host && portText === String(port ?? 22);
-  const direct = `ssh://${user ?? "git"}@${hostname}:${portText}/${path}`;
+  if (hostname !== host && (await addressesOf(host)).length === 0)
+    throw new CommandError(
+      `${host} is a name of ssh's settings on this machine, which the server does not have. Name the host itself: --repository ${user ?? "git"}@${hostname}:${path}`,
+    );
+  const nameOf = (at: string, on: string) => (on === "22" ? at : `[${at}]:${on}`);
+  const name = nameOf(host, String(port ?? 22));
+  // The settings may lead to the same host at another name or port.
+  const names = [...new Set([name, nameOf(hostname, portText)])];
   const files = ["userknownhostsfile", "globalknownhostsfile"].flatMap(settings);
   const paths = files
     .flatMap((text) => text.split(" "))
     .map((file) => file.replace(/^~(?=\/)/, env.HOME ?? "~"));
-  const find = (path: string) => outputOf(["ssh-keygen", "-F", name, "-f", path], { env });
-  const found = (await Promise.all(paths.map(find))).join("\n");
-  const keys = found.match(/^[^#@\s].*$/gm);
-  if (keys !== null)
-    return { remote: isWritten ? address : direct, gitServer: { name, keys: `${keys.join("\n")}\n` } };
+  const find = (file: string) => names.map((one) => outputOf(["ssh-keygen", "-F", one, "-f", file], { env }));
+  const found = (await Promise.all(paths.flatMap(find))).join("\n");
+  const keys = new Set([...found.matchAll(/^[^#@\s]\S* (.*)$/gm)].map(([, key]) => `${name} ${key}\n`));
+  if (keys.size > 0) return { name, keys: [...keys].join("") };
   const login = `ssh -T ${port === null ? "" : `-p ${port} `}${user ?? "git"}@${host}`;
   throw new CommandError(
     `This machine does not know the key of ${host}, so the server could not either. Compare the fingerprint that this shows with the one that the git host publishes, and run this again: ${login}`,
