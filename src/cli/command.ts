@@ -43,11 +43,14 @@ export function projectOption(text = "the project; default: that of the working 
   return new Option("--project <name>", text);
 }
 
-/** Does `work` with a signal that Ctrl-C or SIGTERM aborts, in place of ending the process. */
+/**
+ * Does `work` with a signal that Ctrl-C or SIGTERM aborts, in place of ending the process. A second Ctrl-C ends it; SIGTERM comes twice
+ * from who signals a group, such as systemd and timeout.
+ */
 export async function untilLeft<Result>(work: (left: AbortSignal) => Promise<Result>): Promise<Result> {
   const left = new AbortController();
   const leave = () => left.abort();
-  process.once("SIGINT", leave).once("SIGTERM", leave);
+  process.once("SIGINT", leave).on("SIGTERM", leave);
   try {
     return await work(left.signal);
   } finally {

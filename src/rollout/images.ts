@@ -98,15 +98,18 @@ async function pinImages(
 }
 
 /**
- * Missing images are always pulled before anything is touched; the others with `withPull`, and with `pull_policy: always`, if this is no
- * roll back.
+ * Missing images of what is started are always pulled before anything is touched; the others with `withPull`, and with
+ * `pull_policy: always`, if this is no roll back.
  */
 async function toPull(
   { engine, version, withBuild, withPull }: RolloutContext,
   services: readonly RolloutService[],
   watched: readonly string[],
 ): Promise<readonly RolloutService[]> {
-  const pullable = services.filter(({ isBuilt, hasBuild }) => (withBuild ? !isBuilt : !version || !hasBuild));
+  const isRun = ({ replicas, mode }: RolloutService) => replicas > 0 && !(version && mode.how === "run-once");
+  const isPullable = ({ isBuilt, hasBuild }: RolloutService) =>
+    withBuild ? !isBuilt : !version || !hasBuild;
+  const pullable = services.filter((service) => isRun(service) && isPullable(service));
   const images = await Promise.all(pullable.map(({ image }) => inspectImage(engine, image)));
   const isAsked = ({ isBuilt, isAlwaysPulled, image }: RolloutService) =>
     (withPull || (isAlwaysPulled && version === null)) && !isBuilt && !watched.includes(image);

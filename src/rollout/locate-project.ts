@@ -92,7 +92,8 @@ async function standIn(directory: string, hostDirectory: string): Promise<void> 
     await symlink(directory, hostDirectory);
   } catch (error) {
     // An earlier one has linked it, or the repository is mounted at both paths.
-    const [one, two] = [statOf(directory), statOf(hostDirectory)];
+    const one = statOf(directory);
+    const two = statOf(hostDirectory);
     if (two !== null && one?.dev === two.dev && one.ino === two.ino) return;
     const detail = `The repository is ${hostDirectory} on the host, but ${directory} in this container, and no link to it can be made here. In the compose file, under Hotpush's volumes, write "${hostDirectory}:${hostDirectory}", and set REPO_PATH to ${hostDirectory}.`;
     throw new ProblemError({ code: "repository_not_mounted", detail }, error);

@@ -277,7 +277,7 @@ export interface UpToDate {
  * are now.
  */
 export function planService(
-  { service, version }: { readonly service: RolloutService; readonly version: Version | null },
+  { service, version, current }: { service: RolloutService } & Record<"version" | "current", Version | null>,
   containers: readonly Container[],
   { imageId, configHash }: UpToDate,
 ): Action {
@@ -293,8 +293,12 @@ export function planService(
   if (isAwaited) return { kind: "run" };
   const running = containers.filter(({ status }) => status === "running");
   const isComplete = running.length === service.replicas && running.every(isCurrent);
-  if (mode.how === "recreate")
-    return isComplete ? { kind: "leave" } : { kind: "recreate", reason: mode.reason };
+  if (mode.how === "recreate") {
+    // What an interrupted roll-out has recreated never proved good. Compose leaves it as it is, and then it is waited for.
+    const isProved =
+      current === null || running.every(({ image }) => image === current.images[service.name]?.id);
+    return isComplete && isProved ? { kind: "leave" } : { kind: "recreate", reason: mode.reason };
+  }
   if (running.length === 0) return { kind: "start" };
   if (isComplete && running.every(isServing)) return { kind: "leave" };
   const volume = anonymousVolume(service, running);

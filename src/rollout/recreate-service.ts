@@ -51,7 +51,7 @@ export async function recreateService(
     // Compose decides whether something changed.
     const isSame = old.map(({ id }) => id).join() === fresh.map(({ id }) => id).join();
     // A first start is checked after all waves, when the live files are there.
-    if (!isFirst && !isSame) await checkThroughProxy(on, fresh, patient);
+    if (!isFirst) await checkThroughProxy(on, fresh, patient);
     if (ready.haveEnded) return outcomeOf(service, "ran", { new: fresh });
     if (isSame) return outcomeOf(service, "unchanged", { old, new: fresh });
     if (isFirst) return outcomeOf(service, "started", { new: fresh }, { healthyAfterMs, reason });
@@ -93,9 +93,12 @@ async function undoRecreation(
   const rollBack = async () => {
     try {
       const present = await containersOf(on);
-      const wasLeft = specs.every(({ id }) => present.some((one) => one.id === id && isServing(one)));
+      const left = present.filter(
+        ({ id, status }) => status === "running" && specs.some((one) => one.id === id),
+      );
       const ids = await recreateOld(engine, old, specs, present);
-      if (wasLeft) return "the old version was not touched and serves";
+      if (left.length === specs.length)
+        return `it was not replaced, and ${left.every(isServing) ? "serves" : "is not healthy"}`;
       const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
       for (const container of back) await runHooks(on, "post_start", container);
       // Its line would look like one of the new version.

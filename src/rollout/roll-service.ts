@@ -31,7 +31,7 @@ import {
  * one-shot services that succeeded.
  *
  * @param present all containers of the service
- * @returns those that stay
+ * @returns its old version: all, if it is left alone; else those in service or, without any, those that ended well
  */
 export async function recoverService(on: ServiceRollout, present: Containers): Promise<Containers> {
   const { service, directedBy } = on;
@@ -39,8 +39,8 @@ export async function recoverService(on: ServiceRollout, present: Containers): P
   const { how } = service.mode;
   if (how === "recreate" || how === "run-once" || service.replicas === 0) return containers;
   const named = await namesReceiving(on);
-  const sorted = sortContainers(containers, named);
-  const { live, leftover } = await keepProved(on, sorted);
+  const split = splitContainers(containers, named);
+  const { live, leftover } = await keepProved(on, split);
   // Stopped containers may be all there is: they are removed only when something can take their place.
   if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
   const isStale = directedBy !== null && named.join() !== live.map(({ name }) => name).join();
@@ -53,7 +53,7 @@ export async function recoverService(on: ServiceRollout, present: Containers): P
  * none of them is healthy and another one is. If the files name nothing that runs, the first serving one stays, and those of
  * the same version: lower numbers are older, and verified. Their number may differ from the compose file's, because its build may yet fail.
  */
-export function sortContainers(containers: Containers, named: readonly string[]) {
+export function splitContainers(containers: Containers, named: readonly string[]) {
   const running = containers.filter(({ status }) => status === "running");
   const byName = named.flatMap((name) => running.filter((container) => container.name === name));
   const isBest = byName.some(isServing) || !running.some(isServing);
@@ -66,20 +66,20 @@ export function sortContainers(containers: Containers, named: readonly string[])
   return { live, leftover: containers.filter((container) => !live.includes(container)) };
 }
 
-type Sorted = Readonly<ReturnType<typeof sortContainers>>;
+type Split = Readonly<ReturnType<typeof splitContainers>>;
 
 /**
  * A roll-out that was killed between its switch and its check leaves an unverified version in service. It is checked
  * now, while the older containers still run. If the check fails, those serve again.
  */
-async function keepProved(on: ServiceRollout, sorted: Sorted): Promise<Sorted> {
-  const { live, leftover } = sorted;
+async function keepProved(on: ServiceRollout, split: Split): Promise<Split> {
+  const { live, leftover } = split;
   const isOlder = ({ number }: Container) => live.every((container) => number < container.number);
   const older = leftover.filter((container) => isServing(container) && isOlder(container));
-  if (on.directedBy === null || live.length === 0 || older.length === 0) return sorted;
+  if (on.directedBy === null || live.length === 0 || older.length === 0) return split;
   try {
     await checkThroughProxy(on);
-    return sorted;
+    return split;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     const reason = "An earlier roll-out had no time to see that: the old version serves again";
@@ -111,7 +111,7 @@ async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Co
 }
 
 /** New containers of a service beside its old ones. As long as these are there, it can be undone. */
-export interface Replacement {
+interface Replacement {
   readonly on: ServiceRollout;
   readonly old: Containers;
   fresh: Containers;
@@ -163,7 +163,7 @@ export function wavesOf<Known extends Pick<RolloutService, "name" | "dependsOn">
 export async function updateWave(
   rollout: Rollout,
   wave: readonly RolloutService[],
-  { outcomes, replacements }: Progress,
+  { running, outcomes, replacements }: Progress,
 ): Promise<void> {
   const recreations: (() => Promise<ServiceOutcome>)[] = [];
   const runs: ServiceRollout[] = [];
@@ -172,7 +172,8 @@ export async function updateWave(
   for (const [index, service] of wave.entries()) {
     const on = onService(rollout, service);
     on.signal.throwIfAborted();
-    const { action, old } = await planUpdate(on, images[index]?.id ?? null);
+    const before = running.get(service.name) ?? [];
+    const { action, old } = await planUpdate(on, before, images[index]?.id ?? null);
     if (action.kind === "leave") outcomes.push(outcomeOf(service, "unchanged", { old, new: old }));
     if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action.reason));
     if (action.kind === "run") runs.push(on);
@@ -199,24 +200,31 @@ export async function updateWave(
 
 /**
  * What to do with a service, and which of its containers that replaces: those that are there now. During a build of minutes, one may
- * have crashed or recovered, or a person may have run `docker compose up`.
+ * have crashed or recovered, or a person may have run `docker compose up`. What ran `before` the build and does not at this moment
+ * counts as running: it is what an undo goes back to.
  */
 async function planUpdate(
   on: ServiceRollout,
+  before: Containers,
   imageId: string | null,
-): Promise<{ action: Action; old: Containers }> {
+): Promise<{ action: Exclude<Action, { kind: "start" }>; old: Containers }> {
   const { service } = on;
   const isAwaited = service.mode.how === "run-once";
   const present = isAwaited ? await endEarlierRun(on) : await containersOf(on);
   const old = isAwaited ? present : await recoverService(on, present);
   const configHash = (await on.configHashes).get(service.name);
   const action = planService(on, old, { imageId, configHash });
-  if (action.kind !== "start") return { action, old };
+  const hadServed = (one: Container) =>
+    before.some(({ id, status }) => id === one.id && status === "running") &&
+    !(service.mayEnd && hasEndedWell(one));
+  const asBefore = (one: Container) => (hadServed(one) ? { ...one, status: "running" as const } : one);
+  if (action.kind !== "start") return { action, old: old.map(asBefore) };
   const volume = anonymousVolume(service, present);
   if (volume !== null)
-    return { action: { kind: "recreate", reason: `anonymous volume ${volume}` }, old: present };
-  if (present.length > 0) await clearLeftovers(on, [], present);
-  return { action: { kind: "roll" }, old: [] };
+    return { action: { kind: "recreate", reason: `anonymous volume ${volume}` }, old: present.map(asBefore) };
+  const leftover = present.filter((one) => !hadServed(one));
+  if (leftover.length > 0) await clearLeftovers(on, [], leftover);
+  return { action: { kind: "roll" }, old: present.filter(hadServed) };
 }
 
 const notStarted = { fresh: [], healthyAfterMs: null, isSwitched: false, hasFailed: false, drained: null };
@@ -374,13 +382,14 @@ function graceOf({ directedBy, liveFilesRead, service }: ServiceRollout): number
  */
 export async function undo(rollout: Rollout, { running, outcomes, replacements }: Progress): Promise<void> {
   const unseen = () => [...running.values()].flat();
-  const present = await listContainers(rollout.engine, rollout.project.name).catch(unseen);
-  await undoImageNames(rollout, running, present, outcomes);
+  const naming = listContainers(rollout.engine, rollout.project.name)
+    .catch(unseen)
+    .then((present) => undoImageNames(rollout, running, present, outcomes));
   for (const { service: name } of outcomes.filter(({ outcome }) => outcome === "recreated")) {
     const text = `stays at the new version, though another service failed: it was recreated, and its data may not suit the old version. To go back, undo its change in the sources or the compose file, then: hotpush rollout ${name}`;
     note({ ...rollout, service: { name } }, text);
   }
-  await Promise.all(replacements.map(undoReplacement));
+  await Promise.all([naming, ...replacements.map(undoReplacement)]);
 }
 
 async function undoReplacement(roll: Replacement): Promise<void> {

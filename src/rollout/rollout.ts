@@ -33,7 +33,7 @@ import {
  * Rolls out a project, by compose on one machine or by Swarm as a stack. It holds the project's lock, and reports the outcomes as
  * the last event. The version to go back to is chosen under the lock: another roll-out may add one until then.
  *
- * @throws ProblemError if the new version does not serve
+ * @throws ProblemError if the new version does not serve, or serves but could not be recorded (`state_unusable`)
  */
 export async function rollOut(request: RolloutRequest): Promise<void> {
   const { target, env, back, versionsPath, report, signal } = request;
@@ -75,49 +75,6 @@ async function rollOutProject(context: LockedContext): Promise<readonly ServiceO
   return withRequestsCounted(read, running, (requestCount) =>
     rollOutServices({ ...read, requestCount }, running),
   );
-}
-
-async function rollOutServices(
-  rollout: Rollout,
-  running: RunningContainers,
-): Promise<readonly ServiceOutcome[]> {
-  const { services, project, withPrune, signal } = rollout;
-  const names = services.map(({ name }) => name);
-  const progress: Progress = { running, outcomes: [], replacements: [] };
-  const { outcomes, replacements } = progress;
-  await recordFirstVersion(rollout);
-  const failing = new AbortController();
-  let pruning: Promise<void> | null = null;
-  try {
-    await prepareImages(rollout, services);
-    for (const wave of wavesOf(services.filter(({ replicas }) => replicas > 0)))
-      await updateWave(rollout, wave, progress);
-    await checkFirstStarts(rollout, progress);
-    // The new version is not recorded yet, so this keeps one good version more than a prune afterwards.
-    const pruneNow = async () => {
-      const [images, serving] = await Promise.all([loadImageNames(rollout), servingImages(rollout)]);
-      const pruned = { project: { name: project.name, images }, inUse: Object.values(serving) };
-      return prune({ ...rollout, ...pruned, signal: AbortSignal.any([signal, failing.signal]) });
-    };
-    pruning = withPrune ? pruneBeside(rollout, pruneNow) : null;
-    await guardReplacements(replacements);
-    await pruning;
-    signal.throwIfAborted();
-  } catch (error) {
-    failing.abort();
-    await undo(rollout, progress);
-    throw error;
-  } finally {
-    await pruning; // It must not go on without the lock.
-  }
-  outcomes.push(...(await Promise.all(replacements.map(finishReplacement))));
-  // Last, because a failure before would have to undo it; in reverse, because their callers are up to date by now.
-  for (const service of services.filter(({ replicas }) => replicas === 0).toReversed())
-    outcomes.push(await removeService(onService(rollout, service)));
-  await adoptLiveFiles(rollout, project.services);
-  await recordVersion(rollout, () => servingImages(rollout));
-  // Services end in any order.
-  return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));
 }
 
 async function readRollout(context: LockedContext) {
@@ -170,6 +127,54 @@ async function recoverAll(rollout: Rollout): Promise<RunningContainers> {
   });
   await Promise.allSettled(recovering); // The lock is not released while one is still at work.
   return new Map(await Promise.all(recovering));
+}
+
+async function rollOutServices(
+  rollout: Rollout,
+  running: RunningContainers,
+): Promise<readonly ServiceOutcome[]> {
+  const { services, project, current, withPrune, signal } = rollout;
+  const names = services.map(({ name }) => name);
+  const progress: Progress = { running, outcomes: [], replacements: [] };
+  const { outcomes, replacements } = progress;
+  await recordFirstVersion(rollout);
+  const failing = new AbortController();
+  let pruning: Promise<void> | null = null;
+  try {
+    await prepareImages(rollout, services);
+    for (const wave of wavesOf(services.filter(({ replicas }) => replicas > 0)))
+      await updateWave(rollout, wave, progress);
+    await checkFirstStarts(rollout, progress);
+    // The new version is not recorded yet, so this keeps one good version more than a prune afterwards.
+    const pruneNow = async () => {
+      const [images, serving] = await Promise.all([loadImageNames(rollout), servingImages(rollout)]);
+      const pruned = { project: { name: project.name, images }, inUse: Object.values(serving) };
+      return prune({ ...rollout, ...pruned, signal: AbortSignal.any([signal, failing.signal]) });
+    };
+    pruning = withPrune ? pruneBeside(rollout, pruneNow) : null;
+    await guardReplacements(replacements);
+    await pruning;
+    signal.throwIfAborted();
+  } catch (error) {
+    failing.abort();
+    await undo(rollout, progress);
+    throw error;
+  } finally {
+    await pruning; // It must not go on without the lock.
+  }
+  outcomes.push(...(await Promise.all(replacements.map(finishReplacement))));
+  // Last, because a failure before would have to undo it; in reverse, because their callers are up to date by now.
+  for (const service of services.filter(({ replicas }) => replicas === 0).toReversed())
+    outcomes.push(await removeService(onService(rollout, service)));
+  await adoptLiveFiles(rollout, project.services);
+  // A service that failed its first check, and was not asked for now, is not good because others are.
+  const isGood = (name: string) => names.includes(name) || current?.images[name] !== undefined;
+  await recordVersion(rollout, async () => {
+    const serving = Object.entries(await servingImages(rollout));
+    return Object.fromEntries(serving.filter(([name]) => isGood(name)));
+  });
+  // Services end in any order.
+  return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));
 }
 
 /**

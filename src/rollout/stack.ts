@@ -128,10 +128,10 @@ type StackImages = ReadonlyMap<string, string>;
 
 /** Builds, names and pushes the images. Nothing is deployed yet: if this fails, everything serves as before. */
 async function prepareStackImages(rollout: StackRollout, live: Version["images"]): Promise<StackImages> {
-  const { project, version } = rollout;
+  const { project, version, withBuild } = rollout;
   // Each node pulls by itself what is not built here.
   const built = project.services.filter(({ isBuilt }) => isBuilt);
-  if (version === null) await prepareImages({ ...rollout, withPull: false }, built);
+  if (version === null && withBuild) await prepareImages({ ...rollout, withPull: false }, built);
   const images = new Map<string, string>();
   for (const service of project.services) {
     const running = live[service.name];

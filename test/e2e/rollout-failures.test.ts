@@ -140,6 +140,22 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     assert.equal(await project.version(), "after-hand");
   });
 
+  test("a version that fails goes back to what a person stopped during its build", async () => {
+    await project.serving("known");
+    await project.write("broken", "broken");
+    const stop = () => project.docker("compose", "stop", "app");
+    await withDockerfile(
+      "app",
+      (good) => `${good}RUN : stopped in ${project.name} && sleep 5\n`,
+      async () => {
+        const { code, output } = await untilPrinted(project.spawnRollout(), /sleep 5/, stop);
+        assert.equal(code, 1, output);
+      },
+    );
+    assert.equal((await project.containers("app")).length, 1);
+    assert.equal(await project.version(), "known");
+  });
+
   test("a version that fails stays if its old containers are gone", async () => {
     await project.serving("known");
     await project.write("broken", "broken");

@@ -96,6 +96,9 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     );
     assert.notEqual(code, 0, output);
     assert.match(output, /was interrupted while it was recreated\. To finish it: hotpush rollout cache$/m);
+    const again = await outputOf(project.rollOut({ args: ["cache"] }), 1);
+    assert.match(again, /cache +roll back .* it was not replaced, and is not healthy$/m);
+    assert.match(again, /FAILED: Container cache-of-\S+ was not healthy after 5/);
   });
 
   function image(version: string): string {

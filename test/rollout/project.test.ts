@@ -102,12 +102,13 @@ type Case = readonly [
   containers: readonly Partial<Container>[],
   service?: Partial<RolloutService>,
   version?: Version | null,
+  current?: Version | null,
 ];
 
 function assertPlans(cases: readonly Case[]): void {
-  for (const [kind, containers, service = {}, version = null] of cases) {
+  for (const [kind, containers, service = {}, version = null, current = null] of cases) {
     const found = containers.map((container) => sampleContainer(container));
-    const planned = planService({ version, service: sampleService(service) }, found, upToDate);
+    const planned = planService({ version, current, service: sampleService(service) }, found, upToDate);
     assert.equal(planned.kind, kind, JSON.stringify([service, containers]));
   }
 }
@@ -127,6 +128,8 @@ test("a service is left if its containers are complete, current and well; else r
     ["leave", [{}], single],
     ["recreate", [image], single],
     ["recreate", [], single],
+    // What an interrupted roll-out has recreated.
+    ["recreate", [{}], single, null, good],
   ]);
 });
 

@@ -9,7 +9,7 @@ import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts"
 import { ProblemError } from "../../src/problems.ts";
 import type { RolloutRequest } from "../../src/rollout/context.ts";
 import { outcomeOf, type RolloutEvent, type RolloutStep } from "../../src/rollout/report.ts";
-import { sortContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
+import { splitContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { rollOut } from "../../src/rollout/rollout.ts";
 import { lockRollout, type Version, writeVersions } from "../../src/rollout/state.ts";
 import { listenAt, listenHere } from "../harness/listen.ts";
@@ -124,7 +124,7 @@ test("the running containers that the live files name stay, else the oldest that
   const [, , three, four] = six;
   assert.ok(three && four);
   const mixed = [one, { ...two, image: "sha256:old" }, three, { ...four, configHash: "new" }];
-  const cases: readonly (readonly [string, Parameters<typeof sortContainers>, string])[] = [
+  const cases: readonly (readonly [string, Parameters<typeof splitContainers>, string])[] = [
     ["killed before the switch", [[one, two], ["shop-app-1"]], "1 | 2"],
     ["killed after the switch", [[one, two], ["shop-app-2"]], "2 | 1"],
     ["the file names nothing that runs", [[starting, two], ["shop-app-9"]], "2 | 1"],
@@ -136,7 +136,7 @@ test("the running containers that the live files name stay, else the oldest that
     ["workers, whatever number the file has by now", [mixed, []], "1 2 | 3 4"],
   ];
   for (const [claim, given, expected] of cases) {
-    const { live, leftover } = sortContainers(...given);
+    const { live, leftover } = splitContainers(...given);
     const numbers = [live, leftover].map((some) => some.map(({ number }) => number).join(" "));
     assert.equal(numbers.join(" | "), expected, claim);
   }
