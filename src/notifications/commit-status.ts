@@ -126,10 +126,15 @@ export async function sendCommitStatus(
 ): Promise<SendOutcome> {
   const { deployment } = message.report;
   const { ref, project, state } = deployment;
-  // Only what changes nothing of the project has its head recorded.
-  if (state === "skipped" && deployment.checkedOutCommit === null) return delivered;
+  // Only what changes nothing of the project has its head recorded. An earlier start has shown that it runs.
+  const hasNoHead = state === "skipped" && deployment.checkedOutCommit === null;
+  if (hasNoHead && deployment.attempts <= 1) return delivered;
   const shown = { branch: branchOf(ref), link: message.link, context: `hotpush/${project}` };
-  const status = { ...shown, state: shownStates[state], description: summaryOf(message) };
+  const status = {
+    ...shown,
+    state: hasNoHead ? "cancelled" : shownStates[state],
+    description: summaryOf(message),
+  };
   let last = delivered;
   for (const commit of new Set([deployment.commit, liveCommit(deployment)])) {
     const outcome = await showStatus(settings, { ...status, commit }, signal);

@@ -18,6 +18,8 @@ interface CheckList {
   readonly row: v.GenericSchema<unknown, Check | null>;
   /** Whether another page may follow. Without it: if this one is full. */
   readonly hasMore?: (rows: number, answer: { readonly next?: unknown }) => boolean;
+  /** Whether a later row of the same name replaces an earlier one. */
+  readonly isLastOfName?: true;
 }
 
 /** How the API of a kind of git host lists the checks of a commit. */
@@ -58,11 +60,18 @@ const run = rowOf({ name: v.string(), status: v.string(), conclusion: text }, (r
 }));
 
 const app = v.nullish(v.object({ slug: text }));
-const suite = rowOf({ status: text, latest_check_runs_count: v.number(), app }, (row) =>
-  row.status === "completed" || row.latest_check_runs_count === 0
-    ? null
-    : { names: [`the rest of ${row.app?.slug || "a suite"}`], state: "pending", isGroup: true },
-);
+const count = v.number();
+const suite = rowOf({ status: text, conclusion: text, latest_check_runs_count: count, app }, (row) => {
+  const slug = row.app?.slug || "a suite";
+  const isEmpty = row.latest_check_runs_count === 0;
+  const isEnded = row.status === "completed";
+  if (isEmpty ? slug !== "github-actions" : isEnded) return null;
+  return {
+    names: [`the rest of ${slug}`],
+    state: isEnded ? wordOf(row.conclusion) : "pending",
+    isGroup: true,
+  };
+});
 
 const isOptional = v.nullish(v.boolean(), false);
 const job = rowOf({ name: v.string(), status: v.string(), allow_failure: isOptional }, (row) => ({
@@ -95,8 +104,8 @@ const gitea: HostChecks = {
 const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
   gitea,
   forgejo: gitea,
-  // A workflow makes the runs of its later jobs only when the earlier ones have ended: until then, its suite has not. A suite
-  // without runs is one of an app that does not check this repository, and stays queued for ever.
+  // A workflow makes the runs of its later jobs only when the earlier ones have ended: until then, its suite has not. Without any
+  // run, a workflow waits for its turn, or its file is wrong; an app does not check this repository, and stays queued for ever.
   github: {
     right: "scope repo of a classic token, if the repository is private",
     lists: [
@@ -105,7 +114,8 @@ const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
       githubList("status?", "statuses", status),
     ],
   },
-  // The jobs of its pipelines and what other programs report, of each the last try. A pipeline has all its jobs from the start.
+  // The jobs of its pipelines, the older pipeline first, and what other programs report, of each the last try. A pipeline has all its
+  // jobs from the start.
   gitlab: {
     right: "scope api, role Developer",
     lists: [
@@ -113,6 +123,7 @@ const hostChecks: Readonly<Record<CommitStatus["host"], HostChecks>> = {
         path: (commit, branch) =>
           `/repository/commits/${commit}/statuses?ref=${encodeURIComponent(branch)}&per_page=${perPage}`,
         row: job,
+        isLastOfName: true,
       },
     ],
   },
@@ -155,15 +166,18 @@ export async function readHostChecks(
 ): Promise<ChecksReading> {
   const checks: Check[] = [];
   for (const list of hostChecks[settings.host].lists) {
+    const listed: Check[] = [];
     let hasMore = true;
     for (let page = 1; hasMore; page += 1) {
       if (page > mostPages)
         return { kind: "fault", fault: "the commit has too many.", waitMs: longestWaitMs };
       const read = await readPage(settings, `${list.path(commit, branch)}&page=${page}`, list, signal);
       if ("fault" in read) return { kind: "fault", ...read };
-      checks.push(...read.checks);
+      listed.push(...read.checks);
       hasMore = read.hasMore;
     }
+    const lastOfName = () => new Map(listed.map((check) => [check.names[0], check])).values();
+    checks.push(...(list.isLastOfName ? lastOfName() : listed));
   }
   return { kind: "checks", checks };
 }

@@ -83,8 +83,8 @@ export interface SignedRequest {
 }
 
 /**
- * GitHub's push. Before and after are the same commit: no step from one commit to another is claimed, so it is deployed
- * however often it is sent. Nobody is named as the pusher, because nobody pushed. The mark of a dry run is its last member.
+ * GitHub's push. Before and after are the same commit: no step from one commit to another is claimed. Nobody is named as the
+ * pusher, because nobody pushed. The mark of a dry run is its last member.
  */
 function signedPush({ secret, isDryRun }: SendRequest, { ref, commit, repository }: RepositoryHead) {
   // The time makes it another delivery each time.

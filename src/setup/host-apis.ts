@@ -46,7 +46,10 @@ interface HostApi {
   readonly hook: { readonly id: string; readonly url: string; readonly isSigned?: string };
   /** @param hasChecks whether the checks of commits are to be sent as well as the pushes */
   readonly hookBody: (url: string, secret: string, hasChecks: boolean) => object;
-  /** null: an update would keep the old secret (editHook in Gitea's routers/api/v1/utils/hook.go), so a new webhook takes its place. */
+  /**
+   * null: a new webhook takes its place. An update would keep the old secret (editHook in Gitea's routers/api/v1/utils/hook.go), or
+   * leave it disabled (GitLab's auto_disabling.rb).
+   */
   readonly update: "PATCH" | "PUT" | null;
   readonly keys: string;
   /** Where a person adds one, below the repository's page. */
@@ -127,7 +130,7 @@ export const hostApis: Readonly<Record<ConnectedHost, HostApi>> = {
       enable_ssl_verification: true,
       signing_token: secret,
     }),
-    update: "PUT",
+    update: null,
     keys: "/deploy_keys",
     keysPage: "/-/settings/repository",
     keyTitle: "title",
@@ -340,7 +343,7 @@ function refused(
   const correct =
     what === addingKey
       ? "A host takes a key only once: if another repository has it, remove .git/hotpush-deploy-key and run this again."
-      : "Correct that, such as the webhook's address (hotpush init --url), and run this again.";
+      : "Correct that, such as the webhook's address (hotpush init --url) or a webhook that is disabled (hotpush connect), and run this again.";
   const texts: Readonly<Record<ReturnType<typeof codeOf>, string>> = {
     unavailable: `${name} cannot ${what} now (${said}). Run this again in some minutes.`,
     token_invalid: `${name} does not accept the token (${said}). Make a new one: ${token}.`,

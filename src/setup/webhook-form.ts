@@ -39,7 +39,8 @@ const giteaFields = {
   "Trigger on": "Push events",
   "Branch filter": "{main,master}",
 };
-const realPush = "Test delivery sends a real, signed push of the default branch, so it deploys.";
+const realPush =
+  "Test delivery sends a real, signed push of the default branch: it deploys unless its head is live.";
 /** Gitea, and what came from it. */
 const giteaLike = (kind: GitHost, fields: FormRow["fields"]) => ({
   way: `${settings}, ${gitHosts[kind].title}`,
@@ -69,7 +70,8 @@ const forms: Readonly<Record<GitHost, FormRow>> = {
     page: "{path}/-/hooks",
     fields: { URL: url, "Signing token": secret, "Secret token": "leave it empty", Trigger: "Push events" },
     checks: "Pipeline events, Job events",
-    afterwards: "It takes GitLab 19.0 or newer. Test, Push events sends a real push, so it deploys.",
+    afterwards:
+      "It takes GitLab 19.0 or newer. Test, Push events sends a real push: it deploys unless its head is live.",
     makesSecret: true,
   },
   "bitbucket-cloud": {
@@ -129,13 +131,15 @@ export function webhookForm(
     ...row,
     /** The host's own name. */
     host: gitHosts[host].title,
-    address: remote && addressOf(page, remote),
+    address: remote && addressOf(page, host, remote),
     fields: Object.entries(fields).map(([label, value]) => [label, filledIn(value)] as const),
   };
 }
 
 /** Clone URLs of Bitbucket Data Center end in `scm/KEY/slug` by https and in `key/slug` by ssh. */
-function addressOf(page: string, { origin, path }: GitRemote): string {
+function addressOf(page: string, host: GitHost, remote: GitRemote): string {
+  const { origin } = remote;
+  const path = host === "gitness" ? payloadName(remote.path, host) : remote.path;
   const [slug = "", key = ""] = path.split("/").toReversed();
   const parts: Readonly<Record<string, string>> = { path, KEY: key.toUpperCase(), slug };
   return `${origin}/${page.replaceAll(/\{(\w+)\}/g, (_, name: string) => parts[name] ?? "")}`;

@@ -28,7 +28,7 @@ async function sendJson(
   return { code, ...sent };
 }
 
-test("the head is deployed however often it is sent, and a dry run deploys nothing", async () => {
+test("without a remote, the head is deployed each time, and a dry run deploys nothing", async () => {
   for (const id of [1, 2]) {
     assert.equal((await send(["--dry-run"])).outcome, "would-deploy");
     assert.equal((await send([])).code, 0);

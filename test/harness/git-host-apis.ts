@@ -124,7 +124,7 @@ export const hostDescriptions = {
       },
       ["url"],
     ),
-    change: "PUT",
+    change: null,
     keys: "deploy_keys",
     key: closed({ title: text, key: text, can_push: flag }, ["title", "key"]),
     more: {
