@@ -80,10 +80,13 @@ async function prepare(directory: string, remote: string): Promise<void> {
   await git(directory, "init", "--quiet");
   const present = await gitAsOwner(directory, "remote", "get-url", "origin");
   if (present === null) await git(directory, "remote", "add", "origin", remote);
-  else if (present !== remote)
+  if (present === null || present === remote) return;
+  // A first run with an address that cannot be read must not block the right one.
+  if ((await gitAsOwner(directory, "rev-parse", "--verify", "--quiet", "HEAD")) !== null)
     throw new CommandError(
-      `${directory} is a checkout of ${present}. Clone ${remote} into another directory.`,
+      `${directory} is a checkout of ${present}. Clone ${remote} into another directory (hotpush up: --project <name>).`,
     );
+  await git(directory, "remote", "set-url", "origin", remote);
 }
 
 /** @returns false if a person adds the key @throws CommandError if git cannot read the remote, whatever is done for it */
@@ -95,21 +98,33 @@ async function giveAccess(
   if (hasSucceeded(refusal)) return true;
   if (refusal.lastLines.some((line) => line.includes("Host key verification failed")))
     throw new CommandError(
-      `The key of the git host is not known here, or has changed. Compare it with the one that the host publishes, and take it into ~/.ssh/known_hosts. git says: ${refusal.lastLines.join(" ")}`,
+      `The key of the git host is not known here, or has changed. Compare it with the one that the host publishes, and take it into ~/.ssh/known_hosts.${saidBy(refusal)}`,
     );
   const title = deployKeyTitle(url);
   const token = repository && (await screen.readToken(repository, hostApis[repository.host].token));
   if (repository === null || token === null) {
     const place = repository === null ? "" : `: ${repository.url.href}${hostApis[repository.host].keysPage}`;
-    screen.say(`git may not read the repository yet. Add this deploy key at the git host, read-only${place}`);
+    screen.say(`git cannot read the repository yet.${saidBy(refusal)}`);
+    screen.say(`If a key is missing, add this deploy key at the git host, read-only${place}`);
     screen.showKey(await makeDeployKey(directory, title));
     return false;
   }
   const host = openRepository({ ...repository, token }, "");
   screen.say(await giveDeployKey(directory, title, host, await host.listKeys()));
-  const isRefused = async () => (hasSucceeded(await askRemote(directory)) ? null : "refused");
-  if ((await untilRight(isRefused, { withinMs: keyCountsWithinMs, pauseMs })) === null) return true;
-  throw new CommandError("The deploy key is at the git host, and git still may not read. Run this again.");
+  const findRefusal = async () => {
+    const again = await askRemote(directory);
+    return hasSucceeded(again) ? null : again;
+  };
+  const left = await untilRight(findRefusal, { withinMs: keyCountsWithinMs, pauseMs });
+  if (left === null) return true;
+  throw new CommandError(
+    `The deploy key is at the git host, and git still cannot read.${saidBy(left)} Run this again.`,
+  );
+}
+
+/** Its own words say what a key does not change: a name that is not found, a port that nobody answers. */
+function saidBy(refusal: CommandEnding): string {
+  return ` git says: ${refusal.lastLines.join(" ") || refusal.kind}`;
 }
 
 async function git(directory: string, ...args: readonly string[]): Promise<void> {

@@ -64,7 +64,7 @@ async function connectionFault(
 ): Promise<string> {
   if (/CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code)) {
     const compose = `docker compose --project-directory ${serverPath}`;
-    return `${hostname} has no valid certificate (${code}). Caddy gets one by itself when the name leads to the server, and ports 80 and 443 are open, but tries more and more rarely. To have it try now, on the server: ${compose} restart caddy. It says why not: ${compose} logs --tail 50 caddy`;
+    return `${hostname} has no valid certificate (${code}). Caddy gets one by itself when the name leads to the server, and ports 80 and 443 are open, but tries more and more rarely. To have it try now, on the server, while no deployment runs, for no project can be reached for some seconds: ${compose} restart caddy. It says why not: ${compose} logs --tail 50 caddy`;
   }
   const tcp = port || (protocol === "https:" ? "443" : "80");
   const found = await addressesOf(hostname);

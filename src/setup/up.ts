@@ -135,9 +135,10 @@ async function readGitServer(address: string, env: NodeJS.ProcessEnv): Promise<U
   const given: Argv = ["ssh", ...(port === null ? [] : ["-p", String(port)])];
   const settings = await readSshSettings(given, host, { env });
   const [[hostname = host], [portText = "22"]] = [settings("hostname"), settings("port")];
-  if (hostname !== host && (await addressesOf(host)).length === 0)
+  const isAlias = hostname !== host && (await addressesOf(host)).length === 0;
+  if (isAlias || (hostname === host && portText !== String(port ?? 22)))
     throw new CommandError(
-      `${host} is a name of ssh's settings on this machine, which the server does not have. Name the host itself: --repository ${user ?? "git"}@${hostname}:${path}`,
+      `The settings of ssh on this machine lead from ${host} to port ${portText} of ${hostname}, and the server does not have them. Name that: --repository ssh://${user ?? "git"}@${hostname}:${portText}/${path}`,
     );
   const nameOf = (at: string, on: string) => (on === "22" ? at : `[${at}]:${on}`);
   const name = nameOf(host, String(port ?? 22));
@@ -305,12 +306,12 @@ function readFacts(text: string | null): Facts {
 
 const unasked = ["env", "DEBIAN_FRONTEND=noninteractive"] as const;
 const aptGet = [...unasked, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"] as const;
-/** On a new server, cloud-init and the system's own timers hold the lock of the lists, for which apt-get does not wait. */
+/** On a new server, cloud-init and the system's own timers hold the lock of the lists, for which apt-get does not wait: two minutes. */
 const update = [
   ...unasked,
   "sh",
   "-c",
-  "for i in $(seq 24); do apt-get -q update && exit; sleep 5; done; exit 100",
+  'for i in $(seq 24); do said=$(LC_ALL=C apt-get -q update 2>&1) && exit; case $said in *"Unable to lock"*) sleep 5;; *) break;; esac; done; echo "$said" >&2; exit 100',
 ] as const;
 const install = [...aptGet, "install", "--yes", "--no-install-recommends"] as const;
 
@@ -401,6 +402,8 @@ async function installHotpush(context: Context): Promise<void> {
   // On macOS, tar would add files of its own.
   const pack: Argv = ["env", "COPYFILE_DISABLE=1", "tar", "-cf", "-", "-C", ownRoot, ...names];
   await run(context, ["tar", "--no-same-owner", "-xf", "-", "-C", fresh], { input: pack });
+  // Neither may others change what root runs, nor a strict umask here keep the image's user from reading it.
+  await run(context, ["chmod", "-R", "u+rwX,go=rX", fresh]);
   const label = `${sourcesLabel}=${digest}`;
   const image = await findOwnImage(env);
   if (image?.isOfTheseSources && image.architecture === facts.architecture)
