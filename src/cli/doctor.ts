@@ -9,7 +9,7 @@ export const commands = { doctor: makeDoctorCommand };
 
 interface DoctorOptions {
   readonly url?: string | null;
-  readonly project?: string | null;
+  readonly project?: string;
   readonly json?: boolean;
 }
 
@@ -42,7 +42,7 @@ function makeDoctorCommand({ env, finish }: CommandContext): Command {
 
 async function runDoctor(
   names: readonly string[],
-  { json, url = null, project = null }: DoctorOptions,
+  { json, url = null, project }: DoctorOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const chosen = checks.filter(({ id }) => names.length === 0 || names.includes(id));

@@ -3,17 +3,8 @@ import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
 import { ownUid, readUser } from "#platform/files";
 import { quote } from "#platform/ssh";
 import { modeOf, namesRunToTheirEnd, writableVolume } from "#rollout/project";
-import {
-  type Check,
-  type DoctorContext,
-  type Finding,
-  hasComposeFile,
-  ok,
-  okUnless,
-  problem,
-  skip,
-  warning,
-} from "./context.ts";
+import { type Check, type DoctorContext, hasComposeFile } from "./context.ts";
+import { type Finding, ok, okUnless, problem, skip, warning } from "./finding.ts";
 import { upstreamsOf } from "./server.ts";
 
 const noFile = skip("the repository has no compose file");
@@ -30,7 +21,6 @@ export const dockerChecks: readonly Check[] = [
   },
   {
     id: "compose",
-    about: "project",
     claim: "docker compose is new enough, and can read its file",
     fix: "names the page with the steps that install it, or shows the error of compose",
     async probe({ compose }) {
@@ -48,7 +38,6 @@ export const dockerChecks: readonly Check[] = [
   },
   {
     id: "services",
-    about: "project",
     claim:
       "two containers of each service can run side by side, one that gets requests has a health check, and all start again after a crash and a reboot",
     fix: "is the line of the compose file. A health check in a Dockerfile counts too. What only the proxy needs is removed; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
@@ -134,7 +123,8 @@ async function healthFault(name: string, service: ComposeService, context: Docto
 
 /** A HEALTHCHECK of its Dockerfile counts too, if the image exists already. */
 async function hasHealthcheck(name: string, service: ComposeService, { engine, compose }: DoctorContext) {
-  const [docker, answer] = [await engine(), await compose()];
+  const docker = await engine();
+  const answer = await compose();
   if (docker.kind !== "answers" || answer.kind !== "model") return false;
   const { image = `${answer.model.name}-${name}` } = service;
   const path = `/images/${encodeURIComponent(image)}/json`;
@@ -145,7 +135,7 @@ async function hasHealthcheck(name: string, service: ComposeService, { engine, c
 
 /** Two containers cannot share a port of the host, a name, an address or another's network: the old one has to stop first. */
 function clashFault(name: string, service: ComposeService): Finding | null {
-  const found = modeOf({ ...service, labels: {} }, false);
+  const found = modeOf(service, false);
   if (found.how !== "recreate") return null;
   const text = `${name} is down while it is replaced, because two containers of it would clash (${found.reason}). Let the proxy publish its port, or accept that by the label hotpush.rollout: recreate.`;
   return warning(text, { change: `services.${name}: remove ${found.reason.replace(/^publishes /, "")}` });

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { constants, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { callRun } from "#calls/client";
@@ -7,16 +7,10 @@ import { serverCommands, serverServices } from "#config/server";
 import { loadConfig } from "#config/service";
 import { type Environment, readVariables, variables } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
-import { composeVersion, loadModel } from "#platform/compose";
-import {
-  connectEngine,
-  defaultDockerHost,
-  dockerSocketPath,
-  getJson,
-  isInContainer,
-} from "#platform/docker/engine";
+import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
+import { connectEngine, dockerSocketPath, getJson, isInContainer } from "#platform/docker/engine";
 import { withDotenv } from "#platform/env-file";
-import { ownUid, type SystemUser } from "#platform/files";
+import { isAllowed, kindOf, ownUid } from "#platform/files";
 import { controllerOf } from "#platform/foreign-files";
 import {
   type GitReader,
@@ -34,63 +28,18 @@ import { chooseEngine, stackFiles } from "#rollout/locate-project";
 import { childEnvironment, ownerOf } from "#runner/script";
 import { ping } from "#send/send";
 import type { Server } from "#setup/server";
+import { type Finding, type Fix, problem } from "./finding.ts";
 
 /** A row of the doctor's table: what it claims, how it finds out, and how what is wrong is fixed. */
 export interface Check {
   /** Names it in the report, in the JSON and in docs/troubleshooting.md. */
   readonly id: string;
-  /** With several projects: about the service, or about each project. `server`: only as `hotpush init` sets one up. */
-  readonly about: "service" | "project" | "both" | "server";
+  /** With several projects: about the service, each project (the default), or both. `server`: only as `hotpush init` sets one up. */
+  readonly about?: "service" | "project" | "both" | "server";
   readonly claim: string;
   /** What the printed fix does. A test runs it, and then the check passes. */
   readonly fix: string;
   readonly probe: (context: DoctorContext) => Finding | Promise<Finding>;
-}
-
-/** What a check found: all is right (`fact`: what), there is nothing to check (`fact`: why), or what is wrong. */
-export interface Finding {
-  readonly outcome: "ok" | "skipped" | "faulty";
-  readonly fact: string | null;
-  readonly faults: readonly Fault[];
-}
-
-/** A `problem` keeps a push from being deployed, or lets somebody in. A `warning` costs requests or will cost work. */
-export interface Fault {
-  readonly severity: "problem" | "warning";
-  readonly text: string;
-  readonly command: string | null;
-  readonly change: string | null;
-}
-
-/** A shell command; or what to write into a file or a form, if no command can do it. */
-export type Fix = string | { readonly change: string };
-
-/** All is right. @param fact what was found, in a few words */
-export function ok(fact: string): Finding {
-  return { outcome: "ok", fact, faults: [] };
-}
-
-/** Nothing was checked, because of `reason`. */
-export function skip(reason: string): Finding {
-  return { outcome: "skipped", fact: reason, faults: [] };
-}
-
-/** A fault that keeps a push from being deployed. @param text one or two sentences */
-export function problem(text: string, fix?: Fix, severity: Fault["severity"] = "problem"): Finding {
-  const by = typeof fix === "object" ? fix : { command: fix ?? null };
-  const fault = { severity, text, command: null, change: null, ...by };
-  return { outcome: "faulty", fact: null, faults: [fault] };
-}
-
-/** A fault that costs requests or will cost work. @param text one or two sentences */
-export function warning(text: string, fix?: Fix): Finding {
-  return problem(text, fix, "warning");
-}
-
-/** All faults of what was found; `fact`: what is right if there are none. */
-export function okUnless(found: readonly (Finding | null)[], fact: string): Finding {
-  const faults = found.flatMap((one) => one?.faults ?? []);
-  return faults.length === 0 ? ok(fact) : { outcome: "faulty", fact: null, faults };
 }
 
 /** The service's settings, their file, and how to change one there. */
@@ -113,12 +62,14 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
   const dotenv = join(directory, ".env");
   const byHand = "/etc/hotpush.env";
   const file = named ?? (!existsSync(dotenv) && existsSync(byHand) ? byHand : dotenv);
-  const isForeign = named === undefined && existsSync(file) && controllerOf(file) !== null;
-  const { values, fault } = isForeign ? leaveOut(file, env) : readFile(file);
+  const kind = kindOf(file);
+  const isForeign = named === undefined && kind !== "missing" && controllerOf(file) !== null;
+  const isRead = kind === "file" && !isForeign && isAllowed(file, constants.R_OK);
+  const values = isRead ? parseEnv(readFileSync(file, "utf8")) : {};
   return {
     env: { ...values, ...env },
     file,
-    fault,
+    fault: isRead || kind === "missing" ? null : unreadFault(file, isForeign, env),
     set(name, text) {
       // A unit, a compose file or a shell has set it: the process cannot know which.
       if (env[name] !== undefined)
@@ -131,24 +82,13 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
   };
 }
 
-type ReadFile = Pick<Settings, "fault"> & { readonly values: Environment };
-
-function readFile(file: string): ReadFile {
-  try {
-    return { values: parseEnv(readFileSync(file, "utf8")), fault: null };
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return { values: {}, fault: null };
-    const readable = `chown ${ownUid()} ${quote(file)} && chmod u+rw ${quote(file)}`;
-    return { values: {}, fault: problem(`${file} cannot be read (${code}).`, readable) };
-  }
-}
-
 /** A service that has all in its environment, as in a container, needs no file. */
-function leaveOut(file: string, env: NodeJS.ProcessEnv): ReadFile {
+function unreadFault(file: string, isForeign: boolean, env: NodeJS.ProcessEnv): Finding | null {
+  const readable = `chown ${ownUid()} ${quote(file)} && chmod u+rw ${quote(file)}`;
+  if (!isForeign) return problem(`${file} cannot be read.`, readable);
   const isGiven = env.WEBHOOK_SECRET ?? env.WEBHOOK_SECRET_FILE ?? env.PROJECTS_PATH;
   const text = `${file} is another user's to change, so root does not read it. Run the doctor as that user.`;
-  return { values: {}, fault: isGiven === undefined ? problem(text) : null };
+  return isGiven === undefined ? problem(text) : null;
 }
 
 /** What the checks look at. */
@@ -277,15 +217,12 @@ export function hasComposeFile(repoPath: string, env: Environment): boolean {
  * Asks compose for its version and for the project in `repoPath`, as the user of its scripts: compose may be a plugin in the
  * home of that user. Takes 10 s at most.
  */
-export async function probeCompose(
-  repoPath: string,
-  { env, user }: { readonly env: Record<string, string>; readonly user: SystemUser | null },
-) {
-  if (!hasComposeFile(repoPath, env)) return { kind: "no-file" } as const;
+export async function probeCompose(repoPath: string, script: Pick<ComposeOptions, "env" | "user">) {
+  if (!hasComposeFile(repoPath, script.env)) return { kind: "no-file" } as const;
   const timeoutMs = 10_000;
   const target = { projectDirectory: repoPath, files: [] };
   const signal = AbortSignal.timeout(timeoutMs);
-  const options = { env, user, target, signal };
+  const options = { ...script, target, signal };
   const version = await composeVersion(options, timeoutMs);
   if (version === null) return { kind: "no-compose", version } as const;
   try {
@@ -305,7 +242,7 @@ export async function probeCompose(
  * no socket), `socketPath` (null likewise) and a sentence
  */
 export async function probeEngine(env: Environment) {
-  const dockerHost = env.DOCKER_HOST || defaultDockerHost;
+  const dockerHost = env.DOCKER_HOST || undefined;
   try {
     const engine = connectEngine(dockerHost, 4_000);
     const [{ Version: version, ApiVersion: apiVersion }, { DockerRootDir: rootPath }] = await Promise.all([

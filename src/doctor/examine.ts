@@ -1,19 +1,12 @@
-import { dirname, join, resolve, sep } from "node:path";
+import { dirname, join } from "node:path";
 import { projectNames, readProjectFile } from "#config/project-files";
 import { isProjectName } from "#config/server";
 import { serviceVariables } from "#config/settings";
 import { CommandError } from "#problems";
-import { findServer, type Server } from "#setup/server";
+import { chooseAnyProject, findServer, type Server } from "#setup/server";
 import { dockerChecks } from "./compose.ts";
-import {
-  type Check,
-  type DoctorContext,
-  type Finding,
-  makeDoctorContext,
-  readSettings,
-  type Settings,
-  warning,
-} from "./context.ts";
+import { type Check, type DoctorContext, makeDoctorContext, readSettings, type Settings } from "./context.ts";
+import { type Finding, warning } from "./finding.ts";
 import { gitChecks, scriptChecks } from "./git.ts";
 import { configurationChecks, diskChecks } from "./host.ts";
 import { serverChecks, serviceChecks } from "./server.ts";
@@ -47,44 +40,41 @@ export interface Examination {
   readonly env: NodeJS.ProcessEnv;
   /** The webhook's address from the command line, or null. */
   readonly url: string | null;
-  /** The only project to check; null: that of `directory`, else all. */
-  readonly project: string | null;
+  /** The only project to check; undefined: that of `directory`, else all. */
+  readonly project: string | undefined;
   readonly directory: string;
 }
 
 /**
  * Runs the chosen checks: of the service and, with PROJECTS_PATH, of its projects.
  *
- * @throws CommandError if there is no such project
+ * @throws CommandError if there is no such project, or this user may not read the projects
  */
 export async function examine(
   chosen: readonly GroupedCheck[],
-  examination: Examination,
+  { env, url, project, directory }: Examination,
 ): Promise<readonly CheckReport[]> {
-  const { env, url, project, directory } = examination;
   // PROJECTS_PATH describes another service.
   const server = env.PROJECTS_PATH && !env.SERVER_PATH ? null : findServer(env);
   const about = (...subjects: readonly Check["about"][]) =>
-    chosen.filter((check) => subjects.includes(check.about));
+    chosen.filter(({ about: subject = "project" }) => subjects.includes(subject));
   const settings = server === null ? readSettings(env, directory) : settingsOf(server, env);
   const service = makeDoctorContext(settings, url, server);
   const { projectsPath } = service;
   if (projectsPath === null) {
-    if (project === null) return await runChecks(service, about("service", "project", "both"));
+    if (project === undefined) return await runChecks(service, about("service", "project", "both"));
     throw new CommandError("PROJECTS_PATH is not set, so there is one project, without a name.");
   }
-  const all = projectNames(projectsPath)
-    .filter(isProjectName)
-    .toSorted()
-    .map((name) => {
-      const reading = readProjectFile({ projectsPath, secretsPath: null }, name);
-      const own = projectSettings(settings, join(projectsPath, `${name}.env`));
-      return makeDoctorContext(own, url, server, reading);
-    });
+  const { project: only } = chooseAnyProject(settings.env, directory, project);
+  const names = only === null ? projectNames(projectsPath).filter(isProjectName).toSorted() : [only.name];
   const reports = [...(await runChecks(service, about("service", "both", server ? "server" : "both")))];
   // One project after the other: each runs a dozen programs.
-  for (const one of choose(all, examination))
+  for (const name of names) {
+    const reading = readProjectFile({ projectsPath, secretsPath: null }, name);
+    const own = projectSettings(settings, join(projectsPath, `${name}.env`));
+    const one = makeDoctorContext(own, url, server, reading);
     reports.push(...(await runChecks(one, about("project", "both"))));
+  }
   return reports;
 }
 
@@ -111,21 +101,6 @@ function projectSettings(service: Settings, file: string): Settings {
     env: { ...env, ...own.env },
     set: (name, text) => (Object.hasOwn(serviceVariables, name) ? service : own).set(name, text),
   };
-}
-
-/** The named project, else those whose checkout the directory is in, else all. */
-function choose(
-  all: readonly DoctorContext[],
-  { project: name, directory }: Examination,
-): readonly DoctorContext[] {
-  const inside = `${resolve(directory)}${sep}`;
-  const found = all.filter(({ project, repoPath }) =>
-    name === null ? inside.startsWith(`${repoPath}${sep}`) : project === name,
-  );
-  if (found.length > 0) return found;
-  if (name === null) return all;
-  const known = all.map(({ project }) => project).join(", ") || "none";
-  throw new CommandError(`There is no project ${name}. The projects are: ${known}.`);
 }
 
 /** Runs the checks at the same time. A check that itself fails gives a warning, and the others go on. */

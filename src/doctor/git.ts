@@ -11,21 +11,12 @@ import { quote, readSshSettings } from "#platform/ssh";
 import { checkOwnership, checkRepository, checkScript, deployLogDirectory } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
 import { deliveryText, failedOf, HostError, openRepository } from "#setup/host-apis";
-import {
-  type Check,
-  type DoctorContext,
-  type Finding,
-  ok,
-  problem,
-  type RemoteFailure,
-  skip,
-  warning,
-} from "./context.ts";
+import type { Check, DoctorContext, RemoteFailure } from "./context.ts";
+import { type Finding, ok, problem, skip, warning } from "./finding.ts";
 
 export const gitChecks: readonly Check[] = [
   {
     id: "repository",
-    about: "project",
     claim: "REPO_PATH is a checkout that git trusts, and that only its owner can change",
     fix: "clones the repository, lets git trust the owner, or takes the rights away from others",
     async probe(context) {
@@ -53,7 +44,6 @@ export const gitChecks: readonly Check[] = [
   },
   {
     id: "remote",
-    about: "project",
     claim: "the remote answers without a prompt, and ssh knows its key",
     fix: "adds the key of the host, makes a deploy key and prints its public half, stores a token, or sets the address. Compare the printed fingerprint with the one that your git host publishes",
     async probe(context) {
@@ -68,7 +58,6 @@ export const gitChecks: readonly Check[] = [
   },
   {
     id: "branch",
-    about: "project",
     claim: "BRANCH is set, and the remote has that branch",
     fix: "sets BRANCH, or pushes what is checked out as `main`",
     async probe({ remote: askRemote, repoPath, value, settings, asUser }) {
@@ -95,7 +84,6 @@ export const gitChecks: readonly Check[] = [
   },
   {
     id: "content",
-    about: "project",
     claim:
       "submodules are at the commits that the repository names, and git-lfs is there if it has files in Git LFS",
     fix: "updates the submodules. Git LFS: apt-get install git-lfs; the next deployment fetches the files",
@@ -118,14 +106,12 @@ export const gitChecks: readonly Check[] = [
   },
   {
     id: "signers",
-    about: "project",
     claim: "the newest commit is signed by an allowed key, and only its owner can change the list of keys",
     fix: "takes the rights away from others. An unsigned commit needs a signed one after it: docs/signed-commits.md",
     probe: checkSigners,
   },
   {
     id: "commit-status",
-    about: "project",
     claim: "the token may show results on commits and, for DEPLOY_AFTER, read their checks",
     fix: "says which rights the token needs: docs/git-hosts.md. Nothing is shown on any commit",
     async probe(context) {
@@ -148,7 +134,6 @@ export const gitChecks: readonly Check[] = [
   },
   {
     id: "deliveries",
-    about: "project",
     claim: "what the git host has sent to the webhook lately has arrived",
     fix: "has the host send it again, with a token that may change webhooks",
     async probe(context) {
@@ -181,7 +166,6 @@ export const gitChecks: readonly Check[] = [
 export const scriptChecks: readonly Check[] = [
   {
     id: "deploy-script",
-    about: "project",
     claim: "deploy.sh can be started, and is committed with its execute bit",
     fix: "puts an example there, sets the execute bit, the first line or the line endings. Then commit and push",
     async probe(context) {

@@ -7,17 +7,8 @@ import { isInContainer } from "#platform/docker/engine";
 import { isAllowed, nearestExisting, ownUid, statOf } from "#platform/files";
 import { quote } from "#platform/ssh";
 import type { Server } from "#setup/server";
-import {
-  type Check,
-  type Finding,
-  type Fix,
-  ok,
-  okUnless,
-  problem,
-  type Settings,
-  skip,
-  warning,
-} from "./context.ts";
+import type { Check, Settings } from "./context.ts";
+import { type Finding, type Fix, ok, okUnless, problem, skip, warning } from "./finding.ts";
 
 export const configurationChecks: readonly Check[] = [
   {
@@ -45,17 +36,14 @@ export const configurationChecks: readonly Check[] = [
       const isService = project === null && projectsPath !== null;
       const secretsPath = context.value("SECRETS_PATH") ?? "";
       // In a container the service does not read `.env`, but the repository still has it.
-      const ofSettings = [settings.file, join(repoPath, ".env")]
-        .filter((path) => existsSync(path))
-        .slice(0, 1);
+      const own = [settings.file, join(repoPath, ".env")].find((path) => existsSync(path));
       const secrets = isService ? globSync("*.env", { cwd: secretsPath }) : [];
-      const files = isService ? secrets.map((name) => join(secretsPath, name)) : ofSettings;
+      const files = isService ? secrets.map((name) => join(secretsPath, name)) : [own ?? []].flat();
       if (files.length === 0) return skip("there is no file with secrets");
       const [forbidden, mode] = project === null ? [0o077, "600"] : [0o037, "640"];
       // `hotpush front` owns its spool.
-      const front = isService
-        ? statOf(settings.env.SPOOL_PATH?.trim() || join(statePath, "spool"))?.uid
-        : null;
+      const spool = context.value("SPOOL_PATH") ?? join(statePath, "spool");
+      const front = isService ? statOf(spool)?.uid : null;
       const faults = files.map((file) => {
         const stats = statOf(file);
         const open = `Other users of this machine can read or change ${file}.`;
@@ -94,7 +82,6 @@ export const diskChecks: readonly Check[] = [
   },
   {
     id: "disk-space",
-    about: "project",
     claim: "there is enough space for the state, the checkout and images",
     fix: "prunes images that are not in use; elsewhere it shows what takes most space, for you to choose from",
     async probe({ statePath, repoPath, engine }) {

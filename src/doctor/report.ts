@@ -1,6 +1,6 @@
 import { type Terminal, wrapText } from "#platform/terminal";
-import type { Fault } from "./context.ts";
 import type { CheckReport } from "./examine.ts";
+import type { Fault } from "./finding.ts";
 
 const columns = 80;
 const margin = "      ";
@@ -53,17 +53,13 @@ function checkLines({ check: { id }, result: { outcome, fact, faults } }: CheckR
 }
 
 function faultLines({ text, command, change }: Fault, paint: Paint): readonly string[] {
-  const width = columns - margin.length;
+  const lines = (shown: string) => wrapText(margin + shown, columns);
   const fix = [
     // A command stays one line, so that it can be copied.
-    ...(command === null ? [] : ["Run:", `  ${command}`]),
-    ...(change === null
-      ? []
-      : ["Change:", ...wrapText(oneLine(change), width - 2).map((line) => `  ${line}`)]),
+    ...(command === null ? [] : [`${margin}Run:`, `${margin}  ${command}`]),
+    ...(change === null ? [] : [`${margin}Change:`, ...lines(`  ${oneLine(change)}`)]),
   ];
-  return [...wrapText(oneLine(text), width), ...fix.map((line) => paint("bold", line))].map(
-    (line) => margin + line,
-  );
+  return [...lines(oneLine(text)), ...fix.map((line) => paint("bold", line))];
 }
 
 function oneLine(text: string): string {

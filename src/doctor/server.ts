@@ -8,16 +8,8 @@ import { ping } from "#send/send";
 import type { Server } from "#setup/server";
 import { servicesIn } from "#setup/sites";
 import { readVersion } from "#version";
-import {
-  type Check,
-  type DoctorContext,
-  type Finding,
-  ok,
-  okUnless,
-  problem,
-  skip,
-  warning,
-} from "./context.ts";
+import type { Check, DoctorContext } from "./context.ts";
+import { type Finding, ok, okUnless, problem, skip, warning } from "./finding.ts";
 
 export const serverChecks: readonly Check[] = [
   {
@@ -70,7 +62,6 @@ function messageOf(line: string): string {
 export const serviceChecks: readonly Check[] = [
   {
     id: "running",
-    about: "project",
     claim: "the service runs, and has the secret that is set here",
     fix: "starts the containers of the server. A service that was set up by hand is started as docs/set-up.md says",
     async probe(context) {
@@ -104,7 +95,6 @@ export const serviceChecks: readonly Check[] = [
   },
   {
     id: "sites",
-    about: "project",
     claim: "each service behind Caddy has a container that serves",
     fix: "starts the service",
     async probe({ server, project, compose, engine, repoPath }) {
@@ -131,7 +121,6 @@ export const serviceChecks: readonly Check[] = [
   },
   {
     id: "public-url",
-    about: "project",
     claim: "a delivery to the public URL reaches this service",
     fix: "is the line for the proxy. The check runs with `--url`, or if `WEBHOOK_URL` is set and the service runs",
     async probe(context) {

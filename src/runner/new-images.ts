@@ -3,7 +3,7 @@ import type { NewImages } from "#deployments/watch-images";
 import { runCommand } from "#platform/run-command";
 import { printable } from "#platform/terminal";
 import { pinnedImage } from "#rollout/report";
-import { binDirectory, type ProjectScript, printSecrets } from "./script.ts";
+import { binDirectory, type ProjectScript, runSecretCommands } from "./script.ts";
 
 /** A registry gets a minute, beside compose and the engine. */
 const timeoutMs = 120_000;
@@ -14,7 +14,7 @@ const longestDetail = 1_000;
  * the repository, with the owner's logins.
  */
 export async function readNewImages(script: ProjectScript, signal: AbortSignal): Promise<NewImages> {
-  const secrets = await printSecrets(script, signal);
+  const secrets = await runSecretCommands(script, signal);
   if (secrets.kind !== "printed")
     return { kind: "fault", detail: secrets.kind === "refused" ? secrets.problem.detail : secrets.reason };
   const { repoPath, user, environment: env, redactor } = script.withSecrets(secrets.values);

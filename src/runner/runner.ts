@@ -30,7 +30,7 @@ import {
   deployLogDirectory,
   makeScriptState,
   type ProjectScript,
-  printSecrets,
+  runSecretCommands,
   scriptEnvironment,
 } from "./script.ts";
 import {
@@ -110,7 +110,7 @@ async function startRun(options: RunnerOptions, deployment: Deployment, signal: 
     makeScriptState(options.script);
     const decision = await options.resolve(deployment, signal);
     if (decision.kind !== "deploy") return decision;
-    const secrets = await printSecrets(options.script, signal);
+    const secrets = await runSecretCommands(options.script, signal);
     if (secrets.kind !== "printed") return secrets;
     const script = options.script.withSecrets(secrets.values);
     const context = contextOf({ ...options, script }, { ...deployment, commit: decision.commit });
@@ -290,11 +290,11 @@ function watchRun(context: RunContext, watched: Watched): Run {
   const { finishOutput, exited, group } = watched;
   const terminated = Promise.withResolvers<readonly [EarlyReason, wasForced: boolean]>();
   const known = new AbortController();
-  let hasEnded = false;
+  let isEnding = false;
 
   function end(reason: EarlyReason, graceMs: number): void {
-    if (hasEnded) return;
-    hasEnded = true;
+    if (isEnding) return;
+    isEnding = true;
     const ended = terminateGroup(group(), graceMs);
     ended.then((wasForced) => terminated.resolve([reason, wasForced]), terminated.reject);
   }
@@ -305,8 +305,8 @@ function watchRun(context: RunContext, watched: Watched): Run {
     const exit = await Promise.race([exited(known.signal), terminated.promise.then(() => null)]);
     known.abort();
     clearTimeout(timer);
-    if (!hasEnded) {
-      hasEnded = true;
+    if (!isEnding) {
+      isEnding = true;
       return await concludeExit(context, watched, exit);
     }
     return endedEarly(...(await terminated.promise), context.timeoutMs, await finishOutput());

@@ -6,7 +6,7 @@ import type { CommitStatus, Notify, Secrets } from "#config/project";
 import type { Deployment, Start } from "#deployments/deployment";
 import { branchOf } from "#deployments/push";
 import type { Log } from "#log";
-import { defaultDockerHost, dockerSocketPath } from "#platform/docker/engine";
+import { dockerSocketPath } from "#platform/docker/engine";
 import {
   attempt,
   findProgram,
@@ -89,7 +89,7 @@ export function createProjectScript(sources: ScriptSources): () => ProjectScript
  * @param dockerHost the DOCKER_HOST of the scripts
  * @returns null if it is the user of this process, or if this process may not become another one
  */
-export function ownerOf(repoPath: string, dockerHost = defaultDockerHost): SystemUser | null {
+export function ownerOf(repoPath: string, dockerHost?: string): SystemUser | null {
   const owner = controllerOf(repoPath);
   if (owner === null) return null;
   const user = readUser(owner.uid, owner.gid);
@@ -177,7 +177,7 @@ const passedPrefixes = ["HOTPUSH_", "LC_", "DOCKER_", "COMPOSE_", "BUILDX_", "BU
 /** Last in the script's PATH, so that it can say `hotpush rollout`. */
 export const binDirectory = fileURLToPath(new URL("../../bin", import.meta.url));
 
-export interface EnvironmentOptions {
+interface EnvironmentOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** More names that may pass, from DEPLOY_ENV. */
   readonly deployEnv: readonly string[];
@@ -431,7 +431,7 @@ type Printed = { readonly kind: "printed"; readonly values: Readonly<Record<stri
  *
  * @returns what each printed, without the last line's end; or why the script cannot start
  */
-export async function printSecrets(
+export async function runSecretCommands(
   { secretCommands, environment: env, user, withSecrets }: ProjectScript,
   signal: AbortSignal,
   timeoutMs: number = 20_000,

@@ -32,15 +32,7 @@ import { listRemovedProjects } from "./remove.ts";
 import { askPublishedPorts, chooseServed, type GivenPlace, notesOf, type ServedQuestion } from "./served.ts";
 import { findServer, listServerProjects, type ServerProject } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
-import {
-  hasOwnCertificate,
-  placesIn,
-  planPage,
-  refuseTakenNames,
-  servicesIn,
-  siteText,
-  wantedSite,
-} from "./sites.ts";
+import { hasOwnCertificate, placesIn, planPage, projectSite, refuseTakenNames } from "./sites.ts";
 import {
   buildOwnImage,
   findOutdated,
@@ -154,12 +146,11 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   refuseTakenNames(sitesPath, name, plan, { name: hostname, page: newPage });
 
   const page = newPage && planPage(newPage, place);
-  const site = siteText(plan, name, hostname, hasOwnCertificate(payloadUrl, place));
   const serverFiles = [
     ...serverWideFiles(place, project, page ? [page.setting] : []),
     ...(page === null ? [] : [page.site]),
     projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
-    wantedSite(name, "its addresses", site),
+    projectSite(plan, name, payloadUrl, place),
   ].map((file) => planFile(place.files.path, file));
   const settingsFile = join(projectsPath, `${name}.env`);
   const notes = [...notesOf(services, hostname, plan)];
@@ -167,12 +158,6 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     notes.push(
       `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${removed.file}. If deploy.sh had secrets of its own, move them back to ${join(place.files.secretsPath, `${removed.name}.env`)}.`,
     );
-  const siteFile = serverFiles.find(({ path }) => path === join(sitesPath, `${name}.caddy`));
-  for (const { project: owner, service } of servicesIn(siteFile?.text ?? ""))
-    if (owner === name && !Object.hasOwn(services, service))
-      notes.push(
-        `${siteFile?.path} still serves ${service}, which is not in your compose file. Remove its lines there.`,
-      );
   const { PAGE_URL } = place.env;
   return {
     project,
@@ -339,7 +324,7 @@ async function askPage({ newPage: url, place }: Setup): Promise<string | null> {
       continue;
     }
     const said = "status" in answer ? `status ${answer.status}` : (answer.code ?? answer.message);
-    const needs = `A certificate needs a DNS record of ${url.hostname} with the address of this server, and ports 80 and 443 open to the internet. Caddy tries more and more rarely; to have it try now: docker compose --project-directory ${place.files.path} restart caddy`;
+    const needs = `A certificate needs a DNS record of ${url.hostname} with the address of this server, and ports 80 and 443 open to the internet. Caddy tries more and more rarely; to have it try now, while no deployment runs, for no project can be reached for some seconds: docker compose --project-directory ${place.files.path} restart caddy`;
     return `The page does not answer at ${url.origin} (${said}).${hasTls ? ` ${needs}` : ""}`;
   }
   return null;

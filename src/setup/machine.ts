@@ -1,14 +1,7 @@
 import { constants, existsSync, readFileSync } from "node:fs";
 import { serverComposeProject, serverServices } from "#config/server";
 import { wholeNumber } from "#config/values";
-import {
-  connectEngine,
-  defaultDockerHost,
-  dockerSocketPath,
-  type Engine,
-  filteredBy,
-  getJson,
-} from "#platform/docker/engine";
+import { connectEngine, dockerSocketPath, type Engine, filteredBy, getJson } from "#platform/docker/engine";
 import { isAllowed } from "#platform/files";
 import { runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
@@ -33,7 +26,7 @@ export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPla
   const server = serverAt(env);
   const isNew = findServer(env) === null;
   const { path } = server.files;
-  const dockerSocket = dockerSocketPath(env.DOCKER_HOST || defaultDockerHost);
+  const dockerSocket = dockerSocketPath(env.DOCKER_HOST || undefined);
   if (dockerSocket === null)
     throw new CommandError(
       `DOCKER_HOST is ${env.DOCKER_HOST}. Hotpush runs beside the containers that it deploys: run this on the server itself, without DOCKER_HOST.`,

@@ -20,7 +20,7 @@ export interface PlannedFile {
   /** Permission bits; null: as they are, or 0644 for a new file. */
   readonly mode: number | null;
   /** Who owns it; by default, the owner of its directory. Only root can give a file to another user. */
-  readonly owner?: Owner;
+  readonly owner?: NonNullable<Access["owner"]>;
   /** The present text; null if there is no file. */
   readonly before: string | null;
   readonly state: "new" | "changed" | "mode" | "right";
@@ -29,8 +29,6 @@ export interface PlannedFile {
   /** The part of its text that may be shown; all of it by default. */
   readonly shown?: (text: string) => string;
 }
-
-export type Owner = NonNullable<Access["owner"]>;
 
 /** A directory as it should be made if it is missing. */
 export type PlannedDirectory = Access & { readonly path: string };
@@ -41,7 +39,7 @@ export type WantedFile = Pick<PlannedFile, "name" | "mode" | "owner" | "purpose"
 };
 
 /** The user of this process, as an owner. */
-export function self(): Owner {
+export function self() {
   return { uid: ownUid(), gid: process.getgid?.() ?? 0 };
 }
 

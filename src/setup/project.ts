@@ -98,14 +98,11 @@ export function parseRemoteUrl(url: string): GitRemote | null {
   const plain = path.replace(/^[~/]+|\/+$/g, "").replace(/\.git$/, "");
   if (host === null || plain === "" || /\s/.test(plain)) return null;
   const written = host.includes(":") ? `[${host}]` : host;
-  if (scheme === "https" || scheme === "http") {
-    const site = `${scheme}://${written}:${port ?? ""}`;
-    if (!URL.canParse(site)) return null;
-    const { hostname, origin } = new URL(site);
-    return { hostname: siteBehind(hostname), path: plain, origin };
-  }
-  const hostname = siteBehind(written.toLowerCase());
-  return { hostname, path: plain, origin: `https://${hostname}` };
+  const web = scheme.startsWith("http") ? `${scheme}://${written}:${port ?? ""}` : null;
+  const site = web ?? `https://${siteBehind(written.toLowerCase())}`;
+  if (!URL.canParse(site)) return null;
+  const { hostname, origin } = new URL(site);
+  return { hostname: siteBehind(hostname), path: plain, origin };
 }
 
 /** The branch that the HEAD of `origin` names; if the remote does not answer, as to root in a user's checkout, the one that was cloned. */
@@ -179,14 +176,9 @@ export async function readServices(
     );
   }
   const version = await composeVersion({ env }, versionTimeoutMs);
-  if (version === null) {
+  if (version === null || compareVersions(version, neededCompose) < 0)
     throw new CommandError(
-      "This project has a compose file, but there is no docker compose here. Run this on the server; or install it: https://docs.docker.com/engine/install/",
-    );
-  }
-  if (compareVersions(version, neededCompose) < 0)
-    throw new CommandError(
-      `Docker Compose is ${version} here; ${neededCompose} or newer is needed. Install a newer one: https://docs.docker.com/compose/install/`,
+      `Docker Compose is ${version ?? "missing"} here; ${neededCompose} or newer is needed. Run this on the server; or install it: https://docs.docker.com/engine/install/`,
     );
   const target = { projectDirectory: root, files: composeFiles };
   const { services } = await loadModel({ env, target });

@@ -7,11 +7,11 @@ import type { ProjectJson } from "#calls/shapes";
 import { projectNetwork } from "#config/server";
 import { untilRight } from "#platform/async";
 import { namedFiles, namingFiles } from "#platform/compose";
-import { type Engine, EngineRefusal } from "#platform/docker/engine";
+import { type Engine, nullIfMissing } from "#platform/docker/engine";
 import { withoutVariable } from "#platform/env-file";
 import { isAllowed } from "#platform/files";
 import { removeForeignFile } from "#platform/foreign-files";
-import { CommandError, ProblemError } from "#problems";
+import { CommandError } from "#problems";
 import { requestsLog } from "#rollout/requests";
 import { type PlannedFile, planFile, withSettings, writePlanned } from "./planned-file.ts";
 import { ownComposeFile, usualFiles } from "./project.ts";
@@ -129,19 +129,12 @@ export async function removeProject(
   for (const path of [join(server.state.live, name), requestsLog(server.state.live, name)])
     rmSync(path, { recursive: true, force: true });
   // Caddy leaves the network of a project without a site by itself. Other containers may be on it.
-  const present = await untilRight(
-    async () => {
-      try {
-        await engine.delete(`/networks/${projectNetwork(name)}`);
-        return null;
-      } catch (error) {
-        if (!(error instanceof ProblemError)) throw error;
-        return error instanceof EngineRefusal && error.status === 404 ? null : error;
-      }
-    },
-    { withinMs: networkWithinMs, pauseMs: pollMs },
-  );
-  return { isNetworkLeft: present !== null };
+  const removeNetwork = () =>
+    nullIfMissing(engine.delete(`/networks/${projectNetwork(name)}`))
+      .then(() => null)
+      .catch((error: Error) => error);
+  const left = await untilRight(removeNetwork, { withinMs: networkWithinMs, pauseMs: pollMs });
+  return { isNetworkLeft: left !== null };
 }
 
 async function cancelWaiting({ state }: Server, name: string): Promise<void> {

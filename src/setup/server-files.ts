@@ -4,14 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { type Document, isSeq, parseDocument } from "yaml";
 import { kindOf, statOf } from "#platform/files";
 import type { ServerPlace } from "./machine.ts";
-import {
-  type Owner,
-  type PlannedDirectory,
-  type Setting,
-  self,
-  type WantedFile,
-  withSettings,
-} from "./planned-file.ts";
+import { type PlannedDirectory, type Setting, self, type WantedFile, withSettings } from "./planned-file.ts";
 import type { SetupProject } from "./project.ts";
 import { ownImage } from "./start.ts";
 
@@ -77,7 +70,7 @@ function wideFiles(compose: Make, caddyfile: Make, settings: readonly Setting[])
 }
 
 /** The user of `front`, as it is or will be in .env. */
-export function frontOwner({ env }: Pick<ServerPlace, "env">): Owner {
+export function frontOwner({ env }: Pick<ServerPlace, "env">) {
   const [uid, gid] = (env.FRONT_USER ?? newFrontUser()).split(":").map(Number);
   return { uid: uid ?? 0, gid: gid ?? uid ?? 0 };
 }
@@ -130,25 +123,18 @@ function template(name: "compose.yaml" | "Caddyfile"): string {
 /** Where it lists what `run` has of the machine. */
 const runVolumes = ["services", "run", "volumes"] as const;
 
-/** Whether `run` of the server in `text` has the file or directory at `path`. */
-function hasCheckoutPath(text: string, path: string): boolean {
-  return volumesIn(parseDocument(text)).some((volume) => {
-    const mounted = targetOf(volume);
-    return path === mounted || path.startsWith(`${mounted}/`);
-  });
+/** The text with the directory at `path` among those that `run` has at their own paths, if none of them has it in it. */
+export function withCheckoutPath(text: string, path: string, isReadOnly: boolean): string {
+  const isThere = volumesIn(parseDocument(text)).some((one) => `${path}/`.startsWith(`${targetOf(one)}/`));
+  if (isThere) return text;
+  const escaped = path.replaceAll("$", "$$$$");
+  const volume = { type: "bind", source: escaped, target: escaped, ...(isReadOnly && { read_only: true }) };
+  return withVolumes(text, [volume]);
 }
 
 function targetOf(volume: unknown): string {
   const [source = "", target = source] = typeof volume === "string" ? volume.split(":") : [];
   return String(Object(volume).target ?? target).replaceAll("$$", "$");
-}
-
-/** The text with the directory at `path` among those that `run` has at their own paths. */
-export function withCheckoutPath(text: string, path: string, isReadOnly: boolean): string {
-  if (hasCheckoutPath(text, path)) return text;
-  const escaped = path.replaceAll("$", "$$$$");
-  const volume = { type: "bind", source: escaped, target: escaped, ...(isReadOnly && { read_only: true }) };
-  return withVolumes(text, [volume]);
 }
 
 /** The text of this version, with what was added to the one in `text` for projects: checkouts of `run`. */

@@ -70,8 +70,14 @@ export function servicesIn(text: string) {
   }));
 }
 
+/** The file of a project's sites. @param url where the project is reached */
+export function projectSite(plan: ServedPlan, project: string, url: URL, place: CaddyPorts): WantedFile {
+  const text = siteText(plan, project, url.hostname, hasOwnCertificate(url, place));
+  return wantedSite(project, "its addresses", text);
+}
+
 /** @param site the name of its file, without `.caddy` */
-export function wantedSite(site: string, purpose: string, text: string): WantedFile {
+function wantedSite(site: string, purpose: string, text: string): WantedFile {
   return {
     name: `sites/${site}.caddy`,
     mode: 0o644,

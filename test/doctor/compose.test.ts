@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
-import { type DoctorContext, type Fault, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
+import { type DoctorContext, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
 import { checks, runChecks } from "../../src/doctor/examine.ts";
+import type { Fault } from "../../src/doctor/finding.ts";
 import type { ComposeModel, ComposeService } from "../../src/platform/compose.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import { readVersion } from "../../src/version.ts";

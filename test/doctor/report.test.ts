@@ -1,17 +1,9 @@
 import "../harness/environment.ts";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  type Finding,
-  makeDoctorContext,
-  ok,
-  okUnless,
-  problem,
-  readSettings,
-  skip,
-  warning,
-} from "../../src/doctor/context.ts";
+import { makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
 import { type CheckReport, checks, runChecks } from "../../src/doctor/examine.ts";
+import { type Finding, ok, okUnless, problem, skip, warning } from "../../src/doctor/finding.ts";
 import { textReport } from "../../src/doctor/report.ts";
 
 function reportsOf(...results: readonly Finding[]): readonly CheckReport[] {

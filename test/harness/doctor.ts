@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { delimiter, join } from "node:path";
 import { type TestContext, type TestOptions, test } from "node:test";
-import type { Fault, Finding } from "../../src/doctor/context.ts";
+import type { Fault, Finding } from "../../src/doctor/finding.ts";
 import { testSecret } from "./delivery.ts";
 import { type CommandResult, execute, noServer } from "./hotpush.ts";
 import { freePort, listenAt } from "./listen.ts";

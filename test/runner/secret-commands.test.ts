@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { makeSecret } from "../../src/config/secret.ts";
 import type { Argv } from "../../src/platform/run-command.ts";
-import { createProjectScript, printSecrets } from "../../src/runner/script.ts";
+import { createProjectScript, runSecretCommands } from "../../src/runner/script.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { readLog } from "../harness/records.ts";
 import { needs } from "../harness/requirements.ts";
@@ -32,7 +32,7 @@ const faults: readonly (readonly [argv: Argv, says: RegExp, timeoutMs?: number])
 test("a command without a value is named, and the script is not started", async (t) => {
   for (const [argv, says, timeoutMs] of faults) {
     const script = place(t, { TOKEN: argv });
-    const printed = await printSecrets(script, new AbortController().signal, timeoutMs);
+    const printed = await runSecretCommands(script, new AbortController().signal, timeoutMs);
     assert.equal(printed.kind, "refused", JSON.stringify(printed));
     assert.equal(printed.problem.code, "secret_unavailable");
     assert.match(printed.problem.detail, says);
@@ -65,10 +65,10 @@ test("nothing of a push reaches a command: no variable, no file, no shell", asyn
   const literal = `; touch ${trap} && $(touch ${trap}) | $HOME *`;
   writeScript(join(own.repoPath, "evil"), `#!/bin/sh\ntouch ${trap}\n`);
   const script = place(t, { LITERAL: ["printf", "%s", literal] }, own.repoPath);
-  const printed = await printSecrets(script, new AbortController().signal);
+  const printed = await runSecretCommands(script, new AbortController().signal);
   assert.deepEqual(printed, { kind: "printed", values: { LITERAL: literal } });
   const evil = place(t, { EVIL: ["./evil"] }, own.repoPath);
-  assert.equal((await printSecrets(evil, new AbortController().signal)).kind, "refused");
+  assert.equal((await runSecretCommands(evil, new AbortController().signal)).kind, "refused");
   assert.equal(existsSync(trap), false);
 });
 
@@ -79,10 +79,10 @@ test("a file that age has encrypted is decrypted with a key of the owner", needs
   const recipient = execFileSync("age-keygen", ["-y", key], { encoding: "utf8" }).trim();
   writeFileSync(file, execFileSync("age", ["--recipient", recipient], { input: `${value}\n` }));
   const script = place(t, { TOKEN: ["age", "--decrypt", "--identity", key, file] });
-  const printed = await printSecrets(script, new AbortController().signal);
+  const printed = await runSecretCommands(script, new AbortController().signal);
   assert.deepEqual(printed, { kind: "printed", values: { TOKEN: value } });
   writeFileSync(file, "spoiled");
-  assert.equal((await printSecrets(script, new AbortController().signal)).kind, "refused");
+  assert.equal((await runSecretCommands(script, new AbortController().signal)).kind, "refused");
 });
 
 test("a script that another service adopts has its secret redacted", async (t) => {
