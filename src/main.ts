@@ -14,9 +14,9 @@ type Role = "all" | "front" | "run";
 cleanOutput(process.stdout, process.stderr);
 try {
   const command = process.argv.slice(2);
-  const [word = "all", ...rest] = command;
-  if (rest.length === 0 && (command.length === 0 || word === "front" || word === "run"))
-    await main(word as Role);
+  const [word, ...rest] = command;
+  if (word === undefined) await main("all");
+  else if (rest.length === 0 && (word === "front" || word === "run")) await main(word);
   else {
     const { runCommandLine } = await import("#cli/command-line");
     process.exitCode = await runCommandLine(command, process.env);

@@ -85,9 +85,9 @@ export async function startRun(options: RunOptions) {
   };
   const projects = new ProjectRegistry(shared, files);
   const timeoutMsOf = (name: string) => projects.find(name)?.settings.deployTimeoutMs ?? null;
-  const findStoreFault = createHealthCheck(store, timeoutMsOf);
+  const checkHealth = createHealthCheck(store, timeoutMsOf);
   /** What is wrong with it, or null. */
-  const findFault = () => (stopping.aborted ? "The service is stopping." : findStoreFault());
+  const findFault = () => (stopping.aborted ? "The service is stopping." : checkHealth());
 
   const leading = becomeLeader();
   await Promise.race([leading, waiting.promise]);
@@ -101,12 +101,12 @@ export async function startRun(options: RunOptions) {
     projects.lead();
     notifications.wake();
     const keeping = isSplit && serverPath !== null ? await keepServer(serverPath) : null;
-    const taking = takePushes(shared, projects, isSplit);
+    const inbox = takePushes(shared, projects, isSplit);
     const sources: ServiceContext = {
       ...shared,
       projects,
       turns,
-      taking,
+      inbox,
       findFault,
       findServerFaults: () => keeping?.faults() ?? [],
       startedAtMs: Date.now(),
@@ -117,7 +117,7 @@ export async function startRun(options: RunOptions) {
       await openSocket(sources, "front", service.frontSocket),
       await openSocket(sources, "operator", operatorSocketPath(statePath)),
     ];
-    return { lock, taking, sockets };
+    return { lock, inbox, sockets };
   }
 
   /** Each role loads only what it needs. */
@@ -159,7 +159,7 @@ export async function startRun(options: RunOptions) {
   async function close(): Promise<void> {
     // In this order: only the holder of the lock may have the control socket.
     const leadership = await leading;
-    await leadership?.taking.ended;
+    await leadership?.inbox.ended;
     for (const socket of leadership?.sockets ?? []) socket?.close();
     leadership?.lock.dispose();
     store.close();

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Visitor } from "#access/visitors";
 import type { Turns } from "#deployments/queue";
 import type { ProjectRegistry, Shared } from "#projects/project";
-import type { Taking } from "#projects/take-pushes";
+import type { Inbox } from "#projects/take-pushes";
 
 /** What the handlers of calls need of the service. */
 export interface ServiceContext extends Pick<Shared, "service" | "store" | "events" | "log"> {
@@ -15,7 +15,7 @@ export interface ServiceContext extends Pick<Shared, "service" | "store" | "even
   readonly startedAtMs: number;
   /** Who may run a deployment, of all projects. */
   readonly turns: Pick<Turns, "holdAll" | "holds">;
-  readonly taking: Taking;
+  readonly inbox: Inbox;
   /** Whether `front` is another process. */
   readonly isSplit: boolean;
   readonly projects: ProjectRegistry;
@@ -32,10 +32,8 @@ export interface Caller {
   readonly agent: string | null;
 }
 
-/** An answer that is text, or goes on. */
+/** An answer that is text, or goes on. Its media type is in the call's row. */
 export interface Stream {
-  readonly kind: "stream";
-  readonly type: string;
-  /** Resolves when nothing that it does can fail any more but what has its own place for faults. */
+  /** Rejects for a fault, which is logged and ends the connection. What goes on after it resolves handles its own. */
   readonly write: (response: ServerResponse) => void | Promise<void>;
 }

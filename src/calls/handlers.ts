@@ -70,20 +70,20 @@ export const handlers: Handlers = {
     return { deployments, next: listed.length > limit ? (deployments.at(-1)?.id ?? null) : null };
   },
 
-  deployment: ofDeployment((found, path, { store }) => ({
+  deployment: withDeployment((found, { store, statePath }) => ({
     deployment: deploymentJson(found),
     steps: listSteps(store, found).map(stepJson),
-    logBytes: logBytes(path),
+    logBytes: logBytes(logPath(statePath, found.id)),
   })),
 
-  log: ofDeployment((_found, path, _project, { format }) => logIn(path, format)),
+  log: withDeployment(({ id }, { statePath }, { format }) => logIn(logPath(statePath, id), format)),
 
-  events: ofDeployment((found, _path, { store, statePath }, { from, follow }, { events, log }) =>
+  events: withDeployment((found, { store, statePath }, { from, follow }, { events, log }) =>
     eventsIn({ store, statePath, events, log }, found.id, { from, isFollowing: follow === "true" }),
   ),
 
   /** Without it a deployment is as good as with it: what keeps it from being signed is a refusal, and no fault. */
-  receipt: ofDeployment(async ({ id, state }, _path, { store }, _asked, { service, log }) => {
+  receipt: withDeployment(async ({ id, state }, { store }, _asked, { service, log }) => {
     const found = await findReceipt(store, service.statePath, id).catch((error: unknown) => {
       log.error({ event: "receipt.unsigned", deployment: id, err: error }, "A receipt could not be signed");
       return refuse("not_possible", `The receipt cannot be signed: ${(error as Error).message}`);
@@ -95,7 +95,7 @@ export const handlers: Handlers = {
   receiptKey: async ({ service }) => ({ publicKey: await receiptKey(service.statePath) }),
 
   /** A person requests it, so it runs even if the same commit is deployed already. Like a push it supersedes what waits. */
-  deploy: inProject(async (project, { ref }, { name: requestedBy }, { log }) => {
+  deploy: withProject(async (project, { ref }, { name: requestedBy }, { log }) => {
     mustBeServed(project);
     const head = await findHead(project, candidateRefs(project, ref));
     const deployment = project.queue.request({ trigger: "manual", ...head, requestedBy });
@@ -108,7 +108,7 @@ export const handlers: Handlers = {
    * Goes to the good version of a deployment or a commit, else to the one before what is live. While a new version is guarded,
    * that one still runs: then the deployment goes back itself.
    */
-  rollback: inProject(async (project, { version: wanted }, { name: requestedBy }, { log }) => {
+  rollback: withProject(async (project, { version: wanted }, { name: requestedBy }, { log }) => {
     mustBeServed(project);
     const { store, queue, refs } = project;
     const commit = wantedCommit(store, wanted);
@@ -141,7 +141,7 @@ export const handlers: Handlers = {
   }),
 
   /** A queued one is cancelled at once; a running one by terminating its script, which takes a moment. */
-  cancel: inProject(({ store, queue }, { id: wanted }, { name: requestedBy }, { log }) => {
+  cancel: withProject(({ store, queue }, { id: wanted }, { name: requestedBy }, { log }) => {
     const latest = () => findRunning(store) ?? listWaiting(store)[0];
     const deployment = wanted === "latest" ? latest() : findDeployment(store, wanted);
     if (!deployment && wanted !== "latest") return noDeployment(wanted);
@@ -160,7 +160,7 @@ export const handlers: Handlers = {
     return requestedJson(store, deployment);
   }),
 
-  pause: inProject(({ name: project, store }, asked, { name: pausedBy }, { log }) => {
+  pause: withProject(({ name: project, store }, asked, { name: pausedBy }, { log }) => {
     const reason = asked.reason || null;
     store.transaction(() => pauseQueue(store, { reason, pausedBy }));
     log.info(
@@ -170,7 +170,7 @@ export const handlers: Handlers = {
     return { project, paused: pauseJson(findPause(store)) };
   }),
 
-  resume: inProject(({ name: project, store, queue }, _asked, { name: requestedBy }, { log }) => {
+  resume: withProject(({ name: project, store, queue }, _asked, { name: requestedBy }, { log }) => {
     if (!store.transaction(() => resumeQueue(store)))
       return refuse("not_possible", `The queue of ${project} is not paused.`);
     log.info({ event: "control.resume", project, requestedBy }, `The queue of ${project} goes on`);
@@ -178,20 +178,18 @@ export const handlers: Handlers = {
     return { project, paused: null };
   }),
 
-  services: inProject(async (project) => {
+  services: withProject(async (project) => {
     const { findServices } = await import("./service-log.ts");
     return { services: await findServices(project) };
   }),
 
-  serviceLog: inProject(async (project, asked, _caller, { log }) => {
+  serviceLog: withProject(async (project, asked, _caller, { log }) => {
     // As all code for Docker it is loaded when somebody asks.
     const { openServiceLog } = await import("./service-log.ts");
     return await openServiceLog(project, asked, log);
   }),
 
   metrics: (run) => ({
-    kind: "stream",
-    type: "text/plain; version=0.0.4; charset=utf-8",
     write(response) {
       response.end(metricsText(run));
     },
@@ -213,23 +211,23 @@ export const handlers: Handlers = {
     return { session: session ?? refuse("not_signed_in", why) };
   },
 
-  offerPushes({ taking }, { ids }) {
+  offerPushes({ inbox }, { ids }) {
     return {
-      pushes: taking.record(ids) ?? refuse("not_possible", "No pushes can be recorded now. Try again."),
+      pushes: inbox.record(ids) ?? refuse("not_possible", "No pushes can be recorded now. Try again."),
     };
   },
 
-  dryRun: ({ taking }, offer) => taking.dryRun(offer),
+  dryRun: ({ inbox }, offer) => inbox.dryRun(offer),
 
   badge({ service, projects }, { project: name }) {
     const project = service.isBadgePublic ? projects.find(name) : null;
     return project?.isServed ? badgeCounts(project) : refuse("not_found", "There is no such badge.");
   },
 
-  noteUses: ({ taking }, { uses }) =>
-    taking.noteUses(uses) ? {} : refuse("not_possible", "Uses are noted twice a second at most."),
+  noteUses: ({ inbox }, { uses }) =>
+    inbox.noteUses(uses) ? {} : refuse("not_possible", "Uses are noted twice a second at most."),
 
-  testNotifications: inProject(async ({ name: project, settings }) => ({
+  testNotifications: withProject(async ({ name: project, settings }) => ({
     project,
     results: await sendTestMessages(settings.notify, project, new AbortController().signal),
   })),
@@ -241,8 +239,6 @@ export const handlers: Handlers = {
 
   /** A command that is killed leaves nothing behind. A running script goes on. */
   hold: ({ turns, store, log }, { reason }, { name: heldBy }) => ({
-    kind: "stream",
-    type: "application/x-ndjson",
     write(response) {
       const send = (event: shapes.HoldEvent) => response.write(`${JSON.stringify(event)}\n`);
       let isQuiet = false;
@@ -298,7 +294,7 @@ function badgeCounts(project: Project): RequestCounts {
 }
 
 /** Finds the project that a call is about, for a handler. */
-function inProject<Asked extends Whose, Given>(
+function withProject<Asked extends Whose, Given>(
   handle: (project: Project, asked: Asked, caller: Caller, run: ServiceContext) => Given | Promise<Given>,
 ) {
   return async (run: ServiceContext, asked: Asked, caller: Caller): Promise<Given> => {
@@ -385,8 +381,6 @@ function logIn(path: string, format: "text" | "timed"): Stream {
   const end = logBytes(path) - 1;
   const stored = () => (end < 0 ? [] : createReadStream(path, { end }));
   return {
-    kind: "stream",
-    type: "text/plain; charset=utf-8",
     async write(response) {
       // A reader that goes away ends it.
       await pipeline(format === "text" ? textIn(path) : stored(), response).catch(() => response.destroy());
@@ -398,21 +392,15 @@ function* textIn(path: string): Generator<string, void, void> {
   for (const lines of readLog(path, 0)) yield lines.map(({ text }) => `${text}\n`).join("");
 }
 
-/** Finds the deployment that a call is about, and the path of its log. `latest`: the one that runs, else the last that did. */
-function ofDeployment<Asked extends Whose & { readonly id: number | "latest" }, Given>(
-  handle: (
-    found: Deployment,
-    path: string,
-    project: Project,
-    asked: Asked,
-    run: ServiceContext,
-  ) => Given | Promise<Given>,
+/** Finds the deployment that a call is about. `latest`: the one that runs, else the last that did. */
+function withDeployment<Asked extends Whose & { readonly id: number | "latest" }, Given>(
+  handle: (found: Deployment, project: Project, asked: Asked, run: ServiceContext) => Given | Promise<Given>,
 ) {
-  return inProject((project, asked: Asked, _caller, run) => {
-    const { store, statePath } = project;
+  return withProject((project, asked: Asked, _caller, run) => {
+    const { store } = project;
     const found = asked.id === "latest" ? findLatest(store) : findDeployment(store, asked.id);
     if (found === null) return noDeployment(asked.id);
-    return handle(found, logPath(statePath, found.id), project, asked, run);
+    return handle(found, project, asked, run);
   });
 }
 

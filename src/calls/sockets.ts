@@ -106,14 +106,15 @@ async function answerRequest(
       if (error instanceof ProblemError) note({}, problems[refusalOf(error).code].status);
       throw error;
     });
+    const { gives } = found.row;
     note(reply, statusOf(found.row));
-    if (!isStream(reply)) return sendAnswer(response, jsonAnswer(statusOf(found.row), reply));
+    if (typeof gives !== "string") return sendAnswer(response, jsonAnswer(statusOf(found.row), reply));
     // Who has left meanwhile does not end what begins now.
     if (response.destroyed) return;
-    response.writeHead(200, { "content-type": reply.type });
+    response.writeHead(200, { "content-type": gives });
     response.flushHeaders();
     if (caller.visitor !== null) endWhenRevoked(response, context, credential);
-    await reply.write(response);
+    await (reply as Stream).write(response);
   } catch (error) {
     if (!(error instanceof ProblemError) || response.headersSent) throw error;
     const refusal = refusalOf(error);
@@ -178,10 +179,6 @@ const longestReported = 2_000;
 function reported({ headers }: IncomingMessage, name: string): string | null {
   const value = headers[name];
   return typeof value === "string" ? printable(value, longestReported).trim() || null : null;
-}
-
-function isStream(reply: object): reply is Stream {
-  return "kind" in reply && reply.kind === "stream";
 }
 
 /** Most problems are those of a deployment or of the service, and no answer of HTTP. */

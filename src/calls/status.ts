@@ -51,9 +51,9 @@ export function projectStatus(run: ServiceContext, project: Project): StatusJson
 }
 
 function commonStatus(run: ServiceContext, store: Store) {
-  const { startedAtMs, turns, taking, isSplit } = run;
+  const { startedAtMs, turns, inbox, isSplit } = run;
   const address = run.address();
-  const { reachedAtMs, failure } = taking.report();
+  const { reachedAtMs, failure } = inbox.report();
   const isReached = !isSplit || (reachedAtMs !== null && failure === null);
   const unreached = "No pushes come: front does not call, or its spool cannot be read.";
   // A restart helps against less than that, so Docker asks the call `health`.

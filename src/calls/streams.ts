@@ -92,8 +92,6 @@ export function eventStream<Event extends object>(
 ): Stream {
   const textOf = (event: Event) => `data: ${JSON.stringify(event)}\n\n`;
   return {
-    kind: "stream",
-    type: "text/event-stream",
     async write(response) {
       const leaving = new AbortController();
       response.once("close", () => leaving.abort());

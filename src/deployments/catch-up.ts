@@ -64,7 +64,8 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   let lookedAtMs: number | null = null;
   let failure: string | null = null;
   let isStopped = false;
-  let imagesAskedAtMs = Number.NEGATIVE_INFINITY;
+  /** At the start and after each interval, not at a delivery that is sent again: registries limit who asks. */
+  let areImagesDue = false;
   let imageFault: string | null = null;
   let timer: NodeJS.Timeout | undefined;
   let interval: NodeJS.Timeout | undefined;
@@ -83,9 +84,10 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
 
   async function lookAt(ref: string): Promise<void> {
     const missed = await lookForPushes(ref);
-    // Not at each delivery that is sent again: it runs the commands of secrets, and registries limit who asks.
-    const isDue = intervalMs > 0 && performance.now() > imagesAskedAtMs + 0.9 * intervalMs;
-    if (isDue && !isStopped && !isBusy(store)) imageFault = await lookForImages();
+    if (areImagesDue && !isStopped && !isBusy(store)) {
+      areImagesDue = false;
+      imageFault = await lookForImages();
+    }
     if (isStopped) return;
     const fault = missed ? `missed pushes: ${missed}` : imageFault && `new images: ${imageFault}`;
     if (fault !== null && failure === null)
@@ -131,7 +133,6 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   /** @returns why they cannot be found, or not be deployed; or null */
   async function lookForImages(): Promise<string | null> {
     const isQuiet = startQuiet();
-    imagesAskedAtMs = performance.now();
     const found = await readNewImages?.();
     if (found?.kind === "fault") return found.detail;
     const images = found && isQuiet() ? withoutTried(store, found.images) : [];
@@ -147,6 +148,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   }
 
   function lookAtLastDeployed(): void {
+    areImagesDue = true;
     const last = findLastGood(store, refs);
     if (last === null) return;
     wanted.add(last.ref);

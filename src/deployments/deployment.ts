@@ -51,7 +51,8 @@ export function isFinished(state: DeploymentState): boolean {
 
 /**
  * A deployment as it is recorded. Times are in milliseconds since 1970, for people. Two decisions depend on them: a push waits for its
- * checks for an hour from `createdAtMs`, and a roll back asks by `liveAtMs` whether what is live is recorded as a good version.
+ * checks for an hour from `createdAtMs`, and a roll back asks by `liveAtMs` whether what is live is recorded as a good version. A
+ * message quotes the lines since `startedAtMs`.
  */
 export interface Deployment {
   readonly id: number;
@@ -75,7 +76,7 @@ export interface Deployment {
   readonly host: string | null;
   readonly deliveryId: string | null;
   readonly state: DeploymentState;
-  /** How often its script was started, counted before each start. */
+  /** How often it was started, counted before each start; one that waits again takes that back. */
   readonly attempts: number;
   readonly supersededBy: number | null;
   readonly exitCode: number | null;

@@ -221,14 +221,14 @@ export function createQueue(options: QueueOptions): Queue {
     return [...rests.keys()];
   }
 
-  /** @param hasBegun whether its script was started; if not, that was no attempt */
-  async function record(deployment: Deployment, ending: Ending, hasBegun = true): Promise<void> {
+  /** @param isAttempt false if its service died before the script was started: that costs no attempt */
+  async function record(deployment: Deployment, ending: Ending, isAttempt = true): Promise<void> {
     const { id } = deployment;
     const report = exchange.read(id);
     // One transaction: in between another instance may record a newer push, which supersedes an interrupted one.
     const recorded = await persist(() => {
       recordRollout(store, deployment, report);
-      if (!hasBegun) store.run("UPDATE deployments SET attempts = attempts - 1 WHERE id = ?", id);
+      if (!isAttempt) store.run("UPDATE deployments SET attempts = attempts - 1 WHERE id = ?", id);
       if (report.isTakenBack) takeBack(store, id);
       const settled = settle(store, deployment, ending);
       const ended = findDeployment(store, id);

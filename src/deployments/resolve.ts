@@ -34,7 +34,7 @@ export interface Resolver {
    * @throws errors of the system, such as a lack of descriptors
    */
   readonly resolve: (deployment: Deployment, signal: AbortSignal) => Promise<Decision>;
-  /** What the rules say about a head for which no push has come: `deploy` means that it was missed. Reads no history. */
+  /** What the rules say about a head for which no push has come: `deploy` means that it was missed. Asks git nothing. */
   readonly judgeHead: (ref: string, head: string) => Promise<Decision["kind"]>;
 }
 
@@ -338,13 +338,13 @@ async function findHead(
   for (;;) {
     const head = await fetchHead(checkout, ref, signal);
     if (head.kind === "none") return head;
-    const isIn = (commit: string) =>
-      head.kind === "head" ? isAncestor(repoPath, commit, head.commit, reader) : false;
-    const containsPushed = await isIn(pushed);
+    const containsPushed = head.kind === "head" && (await isAncestor(repoPath, pushed, head.commit, reader));
     const pauseS = performance.now() < untilMs ? left.shift() : undefined;
     if (containsPushed || pauseS === undefined || signal.aborted) {
       if (head.kind === "unknown") return head;
-      if (containsPushed || (await isIn(head.commit))) return { ...head, containsPushed };
+      // A commit that is here is its own ancestor.
+      const isFetched = containsPushed || (await isAncestor(repoPath, head.commit, head.commit, reader));
+      if (isFetched) return { ...head, containsPushed };
       return { kind: "unknown", detail: `${branchOf(ref)} has moved while it was fetched.` };
     }
     await pause(pauseS * 1_000, signal);

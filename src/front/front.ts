@@ -11,7 +11,7 @@ import { createReceiver } from "./webhook/webhook.ts";
 /** How long open requests may take to be answered when the service stops. */
 const lastAnswersMs = 3_000;
 
-export interface FrontOptions {
+interface FrontOptions {
   readonly service: ServiceSettings;
   readonly files: ProjectFiles;
   /** What is wrong with `run`, if it is in this process. */

@@ -23,7 +23,7 @@ const mostPathNames = 256;
 /** Nobody has so many files side by side by hand, and listing more would hold up the process. */
 const mostNames = 10_000;
 
-export interface ReadOptions {
+interface ReadOptions {
   readonly mostBytes: number;
   /** Gives the first `mostBytes` of a larger file instead of refusing it. */
   readonly isCut?: boolean;
@@ -38,8 +38,8 @@ export interface ReadOptions {
  * moment: the file that is opened is the one that was checked. It never waits, and reads only plain files. Root follows a
  * link of another user only to what that user can reach.
  *
- * @throws the system's error, or one with the code EISDIR, EINVAL (no plain file), EFBIG (too large) or EPERM (not for the owner of
- * the link)
+ * @throws the system's error, or one with the code EISDIR, EINVAL (no plain file), ENOTDIR, EFBIG (too large), ELOOP (a link, or too
+ * many names) or EPERM (not for the owner of the link)
  */
 export function readForeignFile(
   path: string,

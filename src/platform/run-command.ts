@@ -176,12 +176,14 @@ function killGroup(child: ChildProcess): void {
 }
 
 /** More than any program here has to say. */
-const [longestLineBytes, mostBytes] = [16 * 1024 ** 2, 256 * 1024 ** 2];
+const longestLineBytes = 16 * 1024 ** 2;
+const mostBytes = 256 * 1024 ** 2;
 
 /** Ends a program that fills the memory: that of another user may print without an end, as may a hook of theirs in git. */
 function endFlood(child: ChildProcess): void {
   for (const stream of [child.stdout, child.stderr]) {
-    let [lineBytes, bytes] = [0, 0];
+    let lineBytes = 0;
+    let bytes = 0;
     stream?.on("data", (chunk: Buffer) => {
       const end = chunk.lastIndexOf("\n") + 1;
       lineBytes = chunk.length - end + (end === 0 ? lineBytes : 0);

@@ -25,7 +25,7 @@ import { createLogThrottle, pause } from "#platform/async";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 import type { Project, ProjectRegistry, Shared } from "./project.ts";
 
-export type Taking = ReturnType<typeof takePushes>;
+export type Inbox = ReturnType<typeof takePushes>;
 
 /** A push that is recorded waits no longer than this if `front` is gone. */
 const lookEveryMs = 1_000;
@@ -111,7 +111,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       }
       // The two processes read the projects at different moments.
       if (offers.some(({ offer }) => offer !== null && !isExpected(offer))) projects.refresh();
-      const names = new Set(offers.map(({ offer }) => offer?.project ?? ""));
+      const names = new Set(offers.flatMap(({ offer }) => (offer ? [offer.project] : [])));
       answers.push(...store.transaction(() => offers.map(({ id, offer }) => record(id, offer))));
       for (const name of names) {
         projects.find(name)?.queue.wake();
@@ -176,7 +176,7 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     return project ? isWanted(project, push) : listDeployments(store.of(name), { limit: 1 }).length > 0;
   }
 
-  /** Nothing may be deployed, and so be pruned after, for long. One push need not wait for it. */
+  /** Prunes histories, which else only the end of a deployment does, and ids. Not at each push: none need wait for it. */
   function prune(): void {
     if (grown.size > 0)
       store.transaction(() => {
@@ -245,30 +245,30 @@ const hopeless = ["EISDIR", "EINVAL", "EFBIG", "EPERM", "ELOOP", "ENOTDIR"];
 
 type Answered = FrontAnswers["pushes"][number];
 
-const text = (pattern: RegExp) => v.pipe(v.string(), v.regex(pattern));
+const matching = (pattern: RegExp) => v.pipe(v.string(), v.regex(pattern));
 const commitId = v.custom<CommitId>(isCommitId);
 /** What is only for people need not be there. */
 const orNull = <Of extends v.GenericSchema>(schema: Of) => v.fallback(v.nullable(schema), null);
 
 /** A push is rebuilt from fields that are checked, one by one, and nothing else of it is used. */
-const offer = v.object({
+const offerShape = v.object({
   project: v.pipe(v.string(), v.check(isProjectName)),
   push: v.object({
-    host: text(hostPattern),
+    host: matching(hostPattern),
     ref: v.picklist(mainRefs),
     before: v.nullable(commitId),
     commit: commitId,
-    digest: text(/^[0-9a-f]{64}$/),
+    digest: matching(/^[0-9a-f]{64}$/),
     repository: orNull(v.custom<string>(isPlainRepository)),
     // Printable, and bounded.
-    pusher: orNull(text(/^[^\p{C}\u2028\u2029]{1,100}$/u)),
-    deliveryId: orNull(text(deliveryIdPattern)),
+    pusher: orNull(matching(/^[^\p{C}\u2028\u2029]{1,100}$/u)),
+    deliveryId: orNull(matching(deliveryIdPattern)),
   }),
 });
 
-type Offer = v.InferOutput<typeof offer>;
+type Offer = v.InferOutput<typeof offerShape>;
 
 function offerIn(value: unknown): Offer | null {
-  const { success, output } = v.safeParse(offer, value);
+  const { success, output } = v.safeParse(offerShape, value);
   return success ? output : null;
 }

@@ -20,7 +20,7 @@ function makeWatched(t: TestContext) {
   const logged: string[] = [];
   let reading: NewImages = { kind: "images", images: [] };
   let asked = 0;
-  const { look, stop, report } = createCatchUp({
+  const { start, look, stop, report } = createCatchUp({
     store,
     refs: [ref],
     readRemoteHead: async () => ({ kind: "head", commit }),
@@ -31,7 +31,7 @@ function makeWatched(t: TestContext) {
     },
     request: (request) => store.transaction(() => recordRequest(store, request)),
     log: pino({ level: "warn" }, { write: (line: string) => void logged.push(line) }),
-    intervalMs: 1,
+    intervalMs: 3_600_000,
     askEveryMs: 0,
     inTurn: (look) => look(),
   });
@@ -40,6 +40,7 @@ function makeWatched(t: TestContext) {
   async function read(now: NewImages) {
     const [count, before] = [countOf(store, "deployments"), asked];
     reading = now;
+    start(); // As after each interval.
     look(ref);
     await until("the registries were asked", () => asked > before);
     await new Promise((resolve) => setImmediate(resolve));

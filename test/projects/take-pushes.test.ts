@@ -27,10 +27,10 @@ function start(t: TestContext, directory = temporaryDirectory(t), project: Parti
     refresh() {},
   } as unknown as ProjectRegistry;
   const shared = { service: { spoolPath }, store, log, stopping: stopping.signal } as unknown as Shared;
-  const taking = takePushes(shared, registry, true);
+  const inbox = takePushes(shared, registry, true);
   const stop = () => {
     stopping.abort();
-    return taking.ended;
+    return inbox.ended;
   };
   t.after(async () => {
     await stop();
@@ -41,7 +41,7 @@ function start(t: TestContext, directory = temporaryDirectory(t), project: Parti
     spoolPath,
     store,
     logged,
-    taking,
+    inbox,
     count: () => countOf(store.of("shop"), "deliveries"),
     isNoted: (id: string) => store.get("SELECT 1 FROM spooled WHERE id = ?", id) !== undefined,
     stop,
@@ -72,9 +72,9 @@ test("a push that nobody offers is recorded once, and once more after no restart
 });
 
 test("an offered push is answered with its record, each time, and recorded once", async (t) => {
-  const { spoolPath, taking, count } = start(t);
+  const { spoolPath, inbox, count } = start(t);
   const id = put(spoolPath, good());
-  for (const pushes of [taking.record([id, id, newId()]), taking.record([id])]) {
+  for (const pushes of [inbox.record([id, id, newId()]), inbox.record([id])]) {
     assert.deepEqual(
       pushes?.map((one) => [one.id, one.record?.kind]),
       [[id, "accepted"]],
@@ -142,8 +142,8 @@ test("of a flood of dry runs four run at once, and the others get no answer", as
       return { deploy: null };
     },
   } as unknown as Project;
-  const { taking } = start(t, temporaryDirectory(t), project);
-  const answers = Array.from({ length: 40 }, () => taking.dryRun({ project: "shop", push: pushOf() }));
+  const { inbox } = start(t, temporaryDirectory(t), project);
+  const answers = Array.from({ length: 40 }, () => inbox.dryRun({ project: "shop", push: pushOf() }));
   end();
   const answered = (await Promise.all(answers)).filter(({ would }) => would !== null);
   assert.deepEqual([most, answered.length], [4, 4]);
@@ -154,9 +154,9 @@ test("uses of one secret are written and looked at once, however many are noted 
   const noteSecretUse = () => void done.push("written");
   const lookSoon = () => void done.push("looked");
   const project = { noteSecretUse, lookSoon } as unknown as Project;
-  const { taking } = start(t, temporaryDirectory(t), project);
+  const { inbox } = start(t, temporaryDirectory(t), project);
   const use = { project: "shop", slot: "current", host: "github", deliveryId: null } as const;
-  assert(taking.noteUses(Array.from({ length: 50 }, () => use)));
+  assert(inbox.noteUses(Array.from({ length: 50 }, () => use)));
   assert.deepEqual(done, ["written", "looked"]);
-  assert(!taking.noteUses([use]), "the next one has to wait");
+  assert(!inbox.noteUses([use]), "the next one has to wait");
 });

@@ -137,6 +137,7 @@ function formToken(session: string): string {
 }
 
 function isFormToken(token: string, session: string): boolean {
-  const [given, expected] = [Buffer.from(token), Buffer.from(formToken(session))];
+  const given = Buffer.from(token);
+  const expected = Buffer.from(formToken(session));
   return given.length === expected.length && timingSafeEqual(given, expected);
 }

@@ -78,5 +78,5 @@ function orUnreachable(error: unknown): never {
 const unreachable = {
   code: "run_unreachable",
   detail:
-    "Hotpush does not answer in time. Pushes are still received. What you asked for may still be done: look at the history before you ask again.",
+    "Hotpush does not answer at the moment. Pushes are still received; try again in some seconds. If you asked for a deployment, look at the history first: it may have begun.",
 } as const;

@@ -76,11 +76,10 @@ const giteaSignatures = [
 
 /** A host that sends GitHub's push under headers of its own name. */
 function likeGithub(name: string, signatureHeaders: readonly string[], pingEvent?: string): Host {
-  const [eventHeader, deliveryHeader] = [`x-${name}-event`, `x-${name}-delivery`];
   return {
     name,
-    eventHeader,
-    deliveryHeader,
+    eventHeader: `x-${name}-event`,
+    deliveryHeader: `x-${name}-delivery`,
     signatureHeaders,
     push: githubPush,
     ...(pingEvent && { pingEvent }),

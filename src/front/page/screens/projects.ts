@@ -64,7 +64,9 @@ ${cards.length === 0 ? emptyState() : html`<p class="sub soft">${proofOf(cards)}
 function overview(cards: readonly ProjectCard[]): { readonly sentence: string; readonly tone: Tone } {
   const named = (tone: Tone) =>
     cards.map(({ project }) => project).filter((project) => projectLook(project).tone === tone);
-  const [busy, bad, good] = [named("busy"), named("bad"), named("good")];
+  const busy = named("busy");
+  const bad = named("bad");
+  const good = named("good");
   if (cards.length === 0) return { sentence: "No projects yet.", tone: "idle" };
   const does = busy.every((one) => projectLook(one).word === "Waiting") ? "waiting" : "deploying";
   if (busy.length > 0)

@@ -115,7 +115,7 @@ type Host = Pick<DeploymentJson, "host">;
 /** The commit at its git host; null if that is not known. */
 export function commitLink({ webUrl }: Repository, { host }: Host, commit: string): string | null {
   if (webUrl === null || !/^[0-9a-f]{40,64}$/.test(commit)) return null;
-  const name = `${host} ${new URL(webUrl).hostname}`;
+  const name = `${host} ${webUrl.split("/")[2]}`;
   // Their pages are at other addresses than what git clones.
   if (/data-center|gitness|harness/.test(name)) return null;
   if (/pagure/.test(name)) return `${webUrl}/c/${commit}`;
