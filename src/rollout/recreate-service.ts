@@ -98,7 +98,9 @@ async function undoRecreation(
       );
       const ids = await recreateOld(engine, old, specs, present);
       if (left.length === specs.length)
-        return `it was not replaced, and ${left.every(isServing) ? "serves" : "is not healthy"}`;
+        return left.every(isServing)
+          ? "the old version was not touched and serves"
+          : "it was not replaced, and is not healthy";
       const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
       for (const container of back) await runHooks(on, "post_start", container);
       // Its line would look like one of the new version.
