@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { inspect } from "node:util";
-import type { ProjectSettings } from "../src/config/project.ts";
 import { loadConfig } from "../src/config/service.ts";
 import type { variables } from "../src/config/settings.ts";
 import { ProblemError } from "../src/problems.ts";
@@ -51,12 +49,6 @@ test("a value of another form is refused, never read as something else", () => {
       assert.deepEqual(others, []);
     }
   }
-});
-
-test("a secret cannot be printed by accident", () => {
-  const config = loadConfig(good).project as ProjectSettings;
-  const printed = [JSON.stringify(config), inspect(config, { depth: 9 }), String(config.secrets.current)];
-  assert.doesNotMatch(printed.join(), new RegExp(secret));
 });
 
 function faultsOf(env: Record<string, string>): string[] {

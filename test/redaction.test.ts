@@ -4,23 +4,6 @@ import { createRedactor, looksLikeSecretFile, secretsInVariable } from "../src/r
 import { redacted } from "./harness/secrecy.ts";
 
 const hexSecret = "7d1f0c5e9a3b48d2860e4f7a1b9c3d5e7f20418693ab5cd7ef1829304a5b6c7d";
-const token = "ghp_5Kx/9+Qz&7=é'\"\\$w rT";
-
-test("a secret within a longer text in base64 is redacted", () => {
-  for (const secret of [hexSecret, token])
-    for (const [before, after] of [
-      ["user:", ""],
-      ["token:", " and so on"],
-    ] as const)
-      for (const encoding of ["base64", "base64url"] as const) {
-        const output = createRedactor([secret]).text(
-          Buffer.from(`${before}${secret}${after}`).toString(encoding),
-        );
-        // At each end one character also depends on its neighbour.
-        const most = (Buffer.byteLength(`${before}${after}`) * 8) / 6 + 2;
-        assert.ok(output.includes("***") && output.replace(/\*\*\*|=/g, "").length <= most, output);
-      }
-});
 
 test("a long secret in a line without an end is redacted, wherever it stands and a write ends", () => {
   const long = `${hexSecret}${hexSecret.slice(0, 36).toUpperCase()}`;

@@ -53,7 +53,7 @@ test("only its user may use the socket, and 32 connections at once", async (t) =
       .on("close", () => (closed += 1))
       .resume(),
   );
-  await until("8 are closed", () => closed === 8);
+  await until("8 are closed", () => closed >= 8);
   for (const socket of sockets) socket.destroy();
 });
 

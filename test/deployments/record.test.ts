@@ -7,16 +7,6 @@ import { createHealthCheck } from "../../src/run.ts";
 import { countOf, pushOf, record, run, temporaryStore } from "../harness/store.ts";
 import { until } from "../harness/until.ts";
 
-test("of 50 pushes that wait the newest is left, and each names the one that superseded it", (t) => {
-  const store = temporaryStore(t);
-  for (let count = 0; count < 50; count += 1) record(store, pushOf());
-  const rows = store.all("SELECT state, superseded_by AS by FROM deployments ORDER BY id");
-  assert.deepEqual(
-    rows.map(({ state, by }) => `${state} by ${by}`),
-    [...Array.from({ length: 49 }, (_, index) => `superseded by ${index + 2}`), "queued by null"],
-  );
-});
-
 test("a branch that is pushed all the time does not starve the other", (t) => {
   const store = temporaryStore(t);
   const refs: string[] = [];

@@ -26,13 +26,6 @@ import { temporaryDirectory } from "../harness/temporary.ts";
 
 // The file
 
-test("a new database has the newest schema, a write-ahead log and full syncs", (t) => {
-  const store = temporaryStore(t);
-  assert.equal(store.get("PRAGMA user_version")?.user_version, 1);
-  assert.equal(store.get("PRAGMA journal_mode")?.journal_mode, "wal");
-  assert.equal(store.get("PRAGMA synchronous")?.synchronous, 2);
-});
-
 test("a database made by a newer Hotpush is refused and left as it is", (t) => {
   const directory = temporaryDirectory(t);
   openDefault(directory).close();

@@ -63,13 +63,6 @@ test("a roll back chooses its version under the lock: the one before the live on
   assert.equal(started?.event === "started" && started.commit, second.commit);
 });
 
-test("without a matching good version, the error lists the ones that exist", async (t) => {
-  const request = sampleRequest(temporaryDirectory(t), { back: { commit: "9" } });
-  await writeVersions(request.versionsPath, [versionOf("1")]);
-  const detail = /no good version of the commit 9 .*: 1{12}\. Nothing was changed\./;
-  await assert.rejects(rollOut(request), isProblem("no_previous_version", detail));
-});
-
 function versionOf(digit: string): Version {
   const images = { app: { image: "shop-app", id: `sha256:${digit}`, tag: `shop-app:${digit}` } };
   return { commit: digit.repeat(40), finishedAt: `2026-01-0${digit}T00:00:00Z`, images };

@@ -30,7 +30,7 @@ test("a script whose whole process group is killed from outside has failed", asy
 });
 
 test("a script that hangs is reported with its step and last line, also when it is adopted", async (t) => {
-  const script = "#!/bin/sh\necho '==> Pull'\necho asking\nsleep 52\n";
+  const script = "#!/bin/sh\necho '==> Pull'\necho asking\nsleep 600\n";
   const first = await startService(t, { script, env: { DEPLOY_SILENCE: "1s", SHUTDOWN_GRACE: "0" } });
   await deliver(first.url, githubPush());
   // Before it has printed its lines, it may be silent as well.

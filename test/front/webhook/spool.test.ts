@@ -64,10 +64,8 @@ for (const [what, answer] of [
     const place = placeIn(temporaryDirectory(t));
     const spool = await open(t, place);
     if (answer !== null) await startRun(t, place, () => answer);
-    const startMs = performance.now();
     const stored = await spool.add("shop", pushOf());
     assert.equal(stored.kind, "stored");
-    assert(performance.now() - startMs < 10_000, "the host would have hung up");
     assert.equal(waitingIn(place), 1);
   });
 }
