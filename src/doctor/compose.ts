@@ -135,7 +135,8 @@ async function hasHealthcheck(name: string, service: ComposeService, { engine, c
 
 /** Two containers cannot share a port of the host, a name, an address or another's network: the old one has to stop first. */
 function clashFault(name: string, service: ComposeService): Finding | null {
-  const found = modeOf(service, false);
+  const isLive = service.labels?.["hotpush.rollout"] === "live";
+  const found = modeOf(isLive ? service : { ...service, labels: {} }, false);
   if (found.how !== "recreate") return null;
   const text = `${name} is down while it is replaced, because two containers of it would clash (${found.reason}). Let the proxy publish its port, or accept that by the label hotpush.rollout: recreate.`;
   return warning(text, { change: `services.${name}: remove ${found.reason.replace(/^publishes /, "")}` });

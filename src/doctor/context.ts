@@ -64,7 +64,8 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
   const file = named ?? (!existsSync(dotenv) && existsSync(byHand) ? byHand : dotenv);
   const kind = kindOf(file);
   const isForeign = named === undefined && kind !== "missing" && controllerOf(file) !== null;
-  const isRead = kind === "file" && !isForeign && isAllowed(file, constants.R_OK);
+  const isText = kind === "file" || kind === "other";
+  const isRead = isText && !isForeign && isAllowed(file, constants.R_OK);
   const values = isRead ? parseEnv(readFileSync(file, "utf8")) : {};
   return {
     env: { ...values, ...env },
@@ -85,6 +86,7 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
 /** A service that has all in its environment, as in a container, needs no file. */
 function unreadFault(file: string, isForeign: boolean, env: NodeJS.ProcessEnv): Finding | null {
   const readable = `chown ${ownUid()} ${quote(file)} && chmod u+rw ${quote(file)}`;
+  if (kindOf(file) === "directory") return problem(`${file} is a directory, and not a file with settings.`);
   if (!isForeign) return problem(`${file} cannot be read.`, readable);
   const isGiven = env.WEBHOOK_SECRET ?? env.WEBHOOK_SECRET_FILE ?? env.PROJECTS_PATH;
   const text = `${file} is another user's to change, so root does not read it. Run the doctor as that user.`;

@@ -65,7 +65,11 @@ export async function examine(
     if (project === undefined) return await runChecks(service, about("service", "project", "both"));
     throw new CommandError("PROJECTS_PATH is not set, so there is one project, without a name.");
   }
-  const { project: only } = chooseAnyProject(settings.env, directory, project);
+  const { project: only } = chooseAnyProject(
+    { ...settings.env, PROJECTS_PATH: projectsPath },
+    directory,
+    project,
+  );
   const names = only === null ? projectNames(projectsPath).filter(isProjectName).toSorted() : [only.name];
   const reports = [...(await runChecks(service, about("service", "both", server ? "server" : "both")))];
   // One project after the other: each runs a dozen programs.

@@ -243,28 +243,29 @@ export async function recordVersion(
  * @throws ProblemError `state_unusable`
  */
 export async function recordFirstVersion(
-  rollout: Pick<Rollout, "engine" | "project" | "report" | "current" | "versionsPath">,
-): Promise<void> {
-  const { engine, project, current, versionsPath } = rollout;
-  if (current !== null) return;
+  rollout: Pick<Rollout, "engine" | "project" | "report" | "versionsPath">,
+): Promise<Version | null> {
+  const { engine, project, versionsPath } = rollout;
   const containers = (await listContainers(engine, project.name)).filter((one) => !hasEndedWell(one));
   const known = project.services.filter(mayGoBack).flatMap((service) => {
     const mine = containers.filter((container) => container.service === service.name);
     return mine.length > 0 ? [{ service, serving: mine.filter(isServing) }] : [];
   });
-  if (known.length === 0 || known.some(({ serving }) => serving.length === 0)) return;
+  if (known.length === 0 || known.some(({ serving }) => serving.length === 0)) return null;
   // What was started before it had the label need not know that URL.
   const hasLabel = ({ labels }: Container) => "hotpush.check" in labels;
   const answers = known
     .filter(({ serving }) => serving.every(hasLabel))
     .map(({ service: { checkUrl } }) => checkUrl && badAnswerOf(checkUrl));
-  if ((await Promise.all(answers)).some((bad) => bad !== null)) return;
+  if ((await Promise.all(answers)).some((bad) => bad !== null)) return null;
   const commit = timeAsCommit(Date.now());
   for (const { service, serving } of known.filter((one) => one.service.isBuilt))
     for (const container of serving) await tagByCommit(engine, service.image, container.image, commit);
   const images = await servingImages({ ...rollout, commit });
-  await writeVersions(versionsPath, [{ commit, images, finishedAt: new Date().toISOString() }]);
+  const version = { commit, images, finishedAt: new Date().toISOString() };
+  await writeVersions(versionsPath, [version]);
   note(rollout, `what serves now is recorded as a good version, ${commit}: hotpush rollback brings it back`);
+  return version;
 }
 
 /** The images that the services of a compose project run now, by service. */

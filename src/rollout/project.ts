@@ -294,10 +294,11 @@ export function planService(
   const running = containers.filter(({ status }) => status === "running");
   const isComplete = running.length === service.replicas && running.every(isCurrent);
   if (mode.how === "recreate") {
-    // What an interrupted roll-out has recreated never proved good. Compose leaves it as it is, and then it is waited for.
+    // What an interrupted roll-out has recreated never proved good. If it is not healthy by now, it is waited for.
     const isProved =
       current === null || running.every(({ image }) => image === current.images[service.name]?.id);
-    return isComplete && isProved ? { kind: "leave" } : { kind: "recreate", reason: mode.reason };
+    const isGood = isProved || running.every(isServing);
+    return isComplete && isGood ? { kind: "leave" } : { kind: "recreate", reason: mode.reason };
   }
   if (running.length === 0) return { kind: "start" };
   if (isComplete && running.every(isServing)) return { kind: "leave" };

@@ -51,7 +51,7 @@ export async function recreateService(
     // Compose decides whether something changed.
     const isSame = old.map(({ id }) => id).join() === fresh.map(({ id }) => id).join();
     // A first start is checked after all waves, when the live files are there.
-    if (!isFirst) await checkThroughProxy(on, fresh, patient);
+    if (!isFirst && !isSame) await checkThroughProxy(on, fresh, patient);
     if (ready.haveEnded) return outcomeOf(service, "ran", { new: fresh });
     if (isSame) return outcomeOf(service, "unchanged", { old, new: fresh });
     if (isFirst) return outcomeOf(service, "started", { new: fresh }, { healthyAfterMs, reason });

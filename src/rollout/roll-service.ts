@@ -200,8 +200,8 @@ export async function updateWave(
 
 /**
  * What to do with a service, and which of its containers that replaces: those that are there now. During a build of minutes, one may
- * have crashed or recovered, or a person may have run `docker compose up`. What ran `before` the build and does not at this moment
- * counts as running: it is what an undo goes back to.
+ * have crashed or recovered, or a person may have run `docker compose up`. If nothing runs at this moment, what ran `before`
+ * the build counts as running: it is what an undo goes back to.
  */
 async function planUpdate(
   on: ServiceRollout,

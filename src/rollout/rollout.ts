@@ -137,7 +137,7 @@ async function rollOutServices(
   const names = services.map(({ name }) => name);
   const progress: Progress = { running, outcomes: [], replacements: [] };
   const { outcomes, replacements } = progress;
-  await recordFirstVersion(rollout);
+  const known = current ?? (await recordFirstVersion(rollout));
   const failing = new AbortController();
   let pruning: Promise<void> | null = null;
   try {
@@ -167,11 +167,13 @@ async function rollOutServices(
   for (const service of services.filter(({ replicas }) => replicas === 0).toReversed())
     outcomes.push(await removeService(onService(rollout, service)));
   await adoptLiveFiles(rollout, project.services);
-  // A service that failed its first check, and was not asked for now, is not good because others are.
-  const isGood = (name: string) => names.includes(name) || current?.images[name] !== undefined;
+  // What was not asked for now counts as it did: it may have failed its first check, or its recreation was interrupted.
+  const isAside = (name: string) =>
+    !names.includes(name) && project.services.some((service) => service.name === name);
   await recordVersion(rollout, async () => {
     const serving = Object.entries(await servingImages(rollout));
-    return Object.fromEntries(serving.filter(([name]) => isGood(name)));
+    const images = serving.map(([name, image]) => [name, isAside(name) ? known?.images[name] : image]);
+    return Object.fromEntries(images.filter(([, image]) => image !== undefined));
   });
   // Services end in any order.
   return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));

@@ -343,7 +343,7 @@ function refused(
   const correct =
     what === addingKey
       ? "A host takes a key only once: if another repository has it, remove .git/hotpush-deploy-key and run this again."
-      : "Correct that, such as the webhook's address (hotpush init --url) or a webhook that is disabled (hotpush connect), and run this again.";
+      : "Correct that, such as the webhook's address (hotpush init --url), and run this again.";
   const texts: Readonly<Record<ReturnType<typeof codeOf>, string>> = {
     unavailable: `${name} cannot ${what} now (${said}). Run this again in some minutes.`,
     token_invalid: `${name} does not accept the token (${said}). Make a new one: ${token}.`,

@@ -63,7 +63,9 @@ export function chooseProject(
   if (project !== null) return project;
   const { projectsPath } = server.files;
   if (!isAllowed(projectsPath, constants.R_OK | constants.X_OK))
-    throw new CommandError(`Only root may read the projects in ${projectsPath}. Run this with sudo.`);
+    throw new CommandError(
+      `The projects in ${projectsPath} cannot be read. Run this with sudo, or correct PROJECTS_PATH.`,
+    );
   if (name === undefined) return null;
   const names = listServerProjects(server).map((one) => one.name);
   throw new CommandError(

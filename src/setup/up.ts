@@ -136,10 +136,13 @@ async function readGitServer(address: string, env: NodeJS.ProcessEnv): Promise<U
   const settings = await readSshSettings(given, host, { env });
   const [[hostname = host], [portText = "22"]] = [settings("hostname"), settings("port")];
   const isAlias = hostname !== host && (await addressesOf(host)).length === 0;
-  if (isAlias || (hostname === host && portText !== String(port ?? 22)))
+  if (isAlias || (hostname === host && portText !== String(port ?? 22))) {
+    const login = `${user ?? "git"}@${hostname}`;
+    const named = portText === "22" ? `${login}:${path}` : `ssh://${login}:${portText}/${path}`;
     throw new CommandError(
-      `The settings of ssh on this machine lead from ${host} to port ${portText} of ${hostname}, and the server does not have them. Name that: --repository ssh://${user ?? "git"}@${hostname}:${portText}/${path}`,
+      `The settings of ssh on this machine lead from ${host} to port ${portText} of ${hostname}, and the server does not have them. Name that: --repository ${named}`,
     );
+  }
   const nameOf = (at: string, on: string) => (on === "22" ? at : `[${at}]:${on}`);
   const name = nameOf(host, String(port ?? 22));
   // The settings may lead to the same host at another name or port.
@@ -311,7 +314,7 @@ const update = [
   ...unasked,
   "sh",
   "-c",
-  'for i in $(seq 24); do said=$(LC_ALL=C apt-get -q update 2>&1) && exit; case $said in *"Unable to lock"*) sleep 5;; *) break;; esac; done; echo "$said" >&2; exit 100',
+  'for i in $(seq 24); do said=$(LC_ALL=C apt-get -q update 2>&1) && { echo "$said"; exit; }; case $said in *"Unable to lock"*) sleep 5;; *) break;; esac; done; echo "$said" >&2; exit 100',
 ] as const;
 const install = [...aptGet, "install", "--yes", "--no-install-recommends"] as const;
 

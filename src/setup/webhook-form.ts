@@ -40,7 +40,7 @@ const giteaFields = {
   "Branch filter": "{main,master}",
 };
 const realPush =
-  "Test delivery sends a real, signed push of the default branch: it deploys unless its head is live.";
+  "Test delivery sends a real, signed push of the default branch, which is treated like any other.";
 /** Gitea, and what came from it. */
 const giteaLike = (kind: GitHost, fields: FormRow["fields"]) => ({
   way: `${settings}, ${gitHosts[kind].title}`,
@@ -71,7 +71,7 @@ const forms: Readonly<Record<GitHost, FormRow>> = {
     fields: { URL: url, "Signing token": secret, "Secret token": "leave it empty", Trigger: "Push events" },
     checks: "Pipeline events, Job events",
     afterwards:
-      "It takes GitLab 19.0 or newer. Test, Push events sends a real push: it deploys unless its head is live.",
+      "It takes GitLab 19.0 or newer. Test, Push events sends a real push, which is treated like any other.",
     makesSecret: true,
   },
   "bitbucket-cloud": {

@@ -35,7 +35,7 @@ test("a user who may use neither the socket nor Docker reads which commands work
     /^hotpush: Only root may .+ sudo hotpush status\..+ docker exec -it hotpush-run-1 hotpush status\n$/,
   );
   const sent = asNobody(checkout, env, "send");
-  assert.match(sent.stderr, /^hotpush: Only root may read the projects in .+\. Run this with sudo\.\n$/);
+  assert.match(sent.stderr, /^hotpush: The projects in .+ cannot be read\. Run this with sudo, or/);
 });
 
 /** A server of root, as another user finds it. */

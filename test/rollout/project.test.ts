@@ -129,7 +129,9 @@ test("a service is left if its containers are complete, current and well; else r
     ["recreate", [image], single],
     ["recreate", [], single],
     // What an interrupted roll-out has recreated.
-    ["recreate", [{}], single, null, good],
+    ["recreate", [{ health: "unhealthy" }], single, null, good],
+    ["leave", [{}], single, null, good],
+    ["leave", [{ health: "unhealthy" }], single],
   ]);
 });
 
