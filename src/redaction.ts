@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { parseEnv } from "node:util";
+import { parseEnvFile } from "#platform/env-file";
 import { attempt } from "#platform/files";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 
@@ -229,7 +229,14 @@ export function readEnvFiles(directory: string) {
   return names.flatMap((file) => {
     const text = leftBytes > 0 ? readSecretFile(join(directory, file)) : "";
     leftBytes -= text.length;
-    return Object.entries(parseEnv(text)).map(([name, value = ""]) => ({ name, value }));
+    const read = Object.entries(parseEnvFile(text)).map(([name, value = ""]) => ({ name, value }));
+    // Node cuts a value at each #, and compose only at one after a blank.
+    const lines = text.split("\n").map((line) => line.split("="));
+    const written = lines.map(([name = "", ...value]) => ({
+      name: name.trim(),
+      value: value.join("=").trim(),
+    }));
+    return [...read, ...written];
   });
 }
 

@@ -1,9 +1,10 @@
 /** Commands that run again elsewhere: on the server by ssh, or in the container of `run`. */
+
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { parseEnv } from "node:util";
 import type { NotRunningError } from "#calls/client";
 import { operatorSocketPath, serverCommands } from "#config/server";
+import { parseEnvFile } from "#platform/env-file";
 import { outputOf, runInPlace } from "#platform/run-command";
 import { isSshDestination, remoteCommandLine } from "#platform/ssh";
 import { CommandError } from "#problems";
@@ -42,7 +43,7 @@ export function sshServerFor(env: NodeJS.ProcessEnv): string | null {
 function savedServer(env: NodeJS.ProcessEnv): string | undefined {
   const file = clientFileOf(env);
   if (!existsSync(file) || existsSync(operatorSocketPath(statePathOf(env)))) return undefined;
-  return parseEnv(readFileSync(file, "utf8")).HOTPUSH_SERVER;
+  return parseEnvFile(readFileSync(file, "utf8")).HOTPUSH_SERVER;
 }
 
 const isTerminal = () => [process.stdin, process.stdout, process.stderr].every(({ isTTY }) => isTTY);

@@ -1,8 +1,9 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { isDeepStrictEqual, parseEnv } from "node:util";
+import { isDeepStrictEqual } from "node:util";
 import type { Log } from "#log";
 import { repeat } from "#platform/async";
+import { parseEnvFile } from "#platform/env-file";
 import type { Argv } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import { type ProjectSettings, readProjectSettings } from "./project.ts";
@@ -163,7 +164,7 @@ export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, nam
     // If it cannot be known whether there are secrets, this throws.
     const hasSecrets = secretsFile !== null && statSync(secretsFile, { throwIfNoEntry: false }) !== undefined;
     const secretsText = hasSecrets ? readSmallFile(secretsFile, true) : "";
-    const env = parseEnv(text) as Record<string, string>;
+    const env = parseEnvFile(text) as Record<string, string>;
     // What these name may change while the project's file stays as it is.
     const named = secretsPath === null ? /^WEBHOOK_.*_FILE$/ : /_FILE$/;
     const files = Object.entries(env).filter(([variable]) => named.test(variable));
@@ -184,7 +185,7 @@ export function readProjectFile({ projectsPath, secretsPath }: ProjectPaths, nam
  * @param faults gets a sentence for each command that cannot be read
  */
 function readScriptSecrets(text: string, faults: string[]) {
-  const scriptSecrets = parseEnv(text) as Record<string, string>;
+  const scriptSecrets = parseEnvFile(text) as Record<string, string>;
   const secretCommands: Record<string, Argv> = {};
   for (const [name, value] of Object.entries(scriptSecrets)) {
     const literal = name.replace(/\W/g, "\\$&");

@@ -1,6 +1,5 @@
 import { constants, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseEnv } from "node:util";
 import { callRun } from "#calls/client";
 import type { ProjectReading } from "#config/project-files";
 import { serverCommands, serverServices } from "#config/server";
@@ -9,7 +8,7 @@ import { type Environment, readVariables, variables } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
 import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
 import { connectEngine, dockerSocketPath, getJson, isInContainer } from "#platform/docker/engine";
-import { withDotenv } from "#platform/env-file";
+import { parseEnvFile, withDotenv } from "#platform/env-file";
 import { isAllowed, kindOf, ownUid } from "#platform/files";
 import { controllerOf } from "#platform/foreign-files";
 import {
@@ -66,7 +65,7 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
   const isForeign = named === undefined && kind !== "missing" && controllerOf(file) !== null;
   const isText = kind === "file" || kind === "other";
   const isRead = isText && !isForeign && isAllowed(file, constants.R_OK);
-  const values = isRead ? parseEnv(readFileSync(file, "utf8")) : {};
+  const values = isRead ? parseEnvFile(readFileSync(file, "utf8")) : {};
   return {
     env: { ...values, ...env },
     file,
@@ -78,7 +77,7 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
       if (isForeign) return { change: `${name}=${text} in ${file}, as its owner` };
       const path = quote(file);
       // A file that is there keeps its mode: `hotpush front` reads that of a project by its group.
-      return `(umask 077; touch ${path}) && sed -i '/^${name}=/d' ${path} && printf '${name}=%s\\n' ${text} >> ${path}`;
+      return `(umask 077; touch ${path}) && sed -i -e '/^${name}=/d' -e '$a\\' ${path} && printf '${name}=%s\\n' ${text} >> ${path}`;
     },
   };
 }

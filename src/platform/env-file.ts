@@ -5,6 +5,14 @@ import { readForeignFile } from "./foreign-files.ts";
 const mostBytes = 1024 ** 2;
 
 /**
+ * The variables in the text of a `.env` file, as compose and systemd read them: an empty value with a blank after it is empty. Node
+ * would take the next line for the value.
+ */
+export function parseEnvFile(text: string): NodeJS.Dict<string> {
+  return parseEnv(text.replace(/^\uFEFF/, "").replace(/=[ \t]+(?=\r?$)/gm, "="));
+}
+
+/**
  * Adds the variables of `.env` in `directory` to `env`; those of `env` win.
  *
  * @throws ProblemError `configuration_invalid` if the file is there and cannot be read
@@ -12,7 +20,7 @@ const mostBytes = 1024 ** 2;
 export function withDotenv(env: NodeJS.ProcessEnv, directory: string): Record<string, string | undefined> {
   try {
     const text = readForeignFile(`${directory}/.env`, { mostBytes }).toString();
-    return { ...parseEnv(text), ...env };
+    return { ...parseEnvFile(text), ...env };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return env;
@@ -50,7 +58,7 @@ export function withoutVariable(text: string, name: string): string {
 /** The text with an ellipsis for every value but those of the variables in `shown`, and for each line that sets nothing. */
 export function withoutValues(text: string, shown: ReadonlySet<string>): string {
   // A line within a value of several lines cannot be told from a setting or a comment.
-  const isPlain = Object.values(parseEnv(text)).every((value) => !value?.includes("\n"));
+  const isPlain = Object.values(parseEnvFile(text)).every((value) => !value?.includes("\n"));
   const masked = (line: string) => {
     const name = nameIn(line);
     const isShown = name === null ? /^\s*#/.test(line) : shown.has(name);
@@ -68,8 +76,8 @@ function nameIn(line: string): string | null {
 /** Lines are edited, but a value may have several: every other variable must keep its value. */
 function checked(before: string, after: string, name: string): string {
   const others = (text: string) =>
-    JSON.stringify({ ...parseEnv(text), [name]: undefined, [`export ${name}`]: undefined });
-  const isWhole = !parseEnv(before)[name]?.includes("\n");
+    JSON.stringify({ ...parseEnvFile(text), [name]: undefined, [`export ${name}`]: undefined });
+  const isWhole = !parseEnvFile(before)[name]?.includes("\n");
   if (isWhole && others(before) === others(after)) return after;
   throw new CommandError(
     `${name} cannot be set without a change of what stands beside it. Set it in the file by hand.`,

@@ -44,7 +44,8 @@ export function runGit(
   args: readonly string[],
   { timeoutMs = usualTimeoutMs, ...options }: GitOptions,
 ): Promise<CommandEnding> {
-  return runCommand({ argv: ["git", "-C", repository, ...args], timeoutMs, ...options });
+  const argv = ["git", "-C", repository, ...args] as const;
+  return runCommand({ argv, timeoutMs, ...options, env: inEnglish(options) });
 }
 
 /** Runs git in `repository`. @returns what it wrote to its standard output, trimmed; null unless it exits with code 0 */
@@ -53,8 +54,11 @@ export function gitOutput(
   args: readonly string[],
   options: GitOptions,
 ): Promise<string | null> {
-  return outputOf(["git", "-C", repository, ...args], options);
+  return outputOf(["git", "-C", repository, ...args], { ...options, env: inEnglish(options) });
 }
+
+/** What git and ssh say is read, and has many translations. */
+const inEnglish = ({ env }: GitOptions) => ({ ...env, LC_ALL: "C" });
 
 /** Whether git refused to work because the repository belongs to another user. */
 export function refusesOwner({ lastLines }: Pick<CommandEnding, "lastLines">): boolean {

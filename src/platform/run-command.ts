@@ -116,7 +116,8 @@ export async function runInForeground(
   const ended = exitCodeOf(source);
   // If one of both ends early, so does the other.
   await pipeline(source.stdout, child.stdin).catch(() => {});
-  return (await code) || (await ended);
+  const own = await code;
+  return own === 0 ? await ended : own;
 }
 
 /**

@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseEnv } from "node:util";
 import { callRun } from "#calls/client";
 import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { serverComposeProject, serverServices } from "#config/server";
@@ -10,6 +9,7 @@ import { untilRight } from "#platform/async";
 import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
+import { parseEnvFile } from "#platform/env-file";
 import { readUser } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
@@ -171,7 +171,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     checkoutFiles: await planCheckoutFiles(project, overrideText(name, plan.changes)),
     directories: serverDirectories(place),
     /** The project's own settings, with its secret, and the file that they are in. */
-    settings: parseEnv(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,
+    settings: parseEnvFile(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,
     settingsFile,
     /** What a person should know of it. */
     notes,

@@ -1,7 +1,6 @@
 import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { parseEnv } from "node:util";
-import { asWritten, withoutValues, withVariable } from "#platform/env-file";
+import { asWritten, parseEnvFile, withoutValues, withVariable } from "#platform/env-file";
 import { type Access, ownUid } from "#platform/files";
 import {
   makeForeignDirectory,
@@ -140,7 +139,7 @@ export interface Setting {
  * @throws CommandError if a value cannot be written so that all programs that read the file agree on it
  */
 export function withSettings(text: string, settings: readonly Setting[]): string {
-  const now = parseEnv(text);
+  const now = parseEnvFile(text);
   const wrong = settings.filter(({ name, value, isOpen }) => !now[name] || (!isOpen && now[name] !== value));
   return wrong.reduce((before, setting) => withVariable(before, setting.name, written(setting)), text);
 }

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { parseEnv } from "node:util";
 import { type GitHost, siteBehind } from "#config/git-hosts";
 import { secretFault } from "#config/secret";
 import { isProjectName, projectNetwork, reservedNames, serviceAlias } from "#config/server";
@@ -17,6 +16,7 @@ import {
   namingFiles,
   neededCompose,
 } from "#platform/compose";
+import { parseEnvFile } from "#platform/env-file";
 import { type GitOptions, gitOutput, neverAsk, parseGitRemoteUrl, refusesOwner, runGit } from "#platform/git";
 import { CommandError } from "#problems";
 import {
@@ -59,7 +59,7 @@ export async function findProject(directory: string): Promise<SetupProject> {
   const root = await findRoot(directory);
   const remoteUrl = await readRemoteUrl(root);
   const remote = remoteUrl === null ? null : parseRemoteUrl(remoteUrl);
-  const env: Environment = parseEnv(readIfThere(join(root, ".env")) ?? "");
+  const env: Environment = parseEnvFile(readIfThere(join(root, ".env")) ?? "");
   const composeFiles = findComposeFiles(root, env);
   refuseOtherDirectory(root, env, composeFiles);
   return { root, remoteUrl, remote, env, composeFiles };
@@ -155,7 +155,7 @@ export function git(directory: string, ...args: readonly string[]): Promise<stri
 function unattended(directory: string): GitOptions {
   const never = neverAsk(directory);
   const ssh = process.env.GIT_SSH_COMMAND || never.GIT_SSH_COMMAND;
-  return { env: { ...process.env, ...never, GIT_SSH_COMMAND: ssh, LC_ALL: "C" } };
+  return { env: { ...process.env, ...never, GIT_SSH_COMMAND: ssh } };
 }
 
 const versionTimeoutMs = 20_000;

@@ -1,14 +1,13 @@
 import { constants, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseEnv } from "node:util";
 import { callRun, NotRunningError } from "#calls/client";
 import type { ProjectJson } from "#calls/shapes";
 import { projectNetwork } from "#config/server";
 import { untilRight } from "#platform/async";
 import { namedFiles, namingFiles } from "#platform/compose";
 import { type Engine, nullIfMissing } from "#platform/docker/engine";
-import { withoutVariable } from "#platform/env-file";
+import { parseEnvFile, withoutVariable } from "#platform/env-file";
 import { isAllowed } from "#platform/files";
 import { removeForeignFile } from "#platform/foreign-files";
 import { CommandError } from "#problems";
@@ -75,7 +74,7 @@ export async function planRemoval(server: Server, name: string | undefined) {
 export function planEnv(root: string): PlannedFile {
   const make = (before: string | null) => {
     const text = before ?? "";
-    const env = parseEnv(text);
+    const env = parseEnvFile(text);
     const named = namedFiles(env).map((file) => resolve(root, file));
     const kept = named.filter((file) => file !== join(root, ownComposeFile));
     if (kept.length === named.length) return text;

@@ -1,9 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { parseEnv } from "node:util";
 import type { StatusJson, WholeStatusJson } from "#calls/shapes";
 import { secretFault } from "#config/secret";
-import { asWritten, rawValue, withoutVariable, withVariable } from "#platform/env-file";
+import { asWritten, parseEnvFile, rawValue, withoutVariable, withVariable } from "#platform/env-file";
 import { rewriteFile } from "#platform/files";
 import { controllerOf } from "#platform/foreign-files";
 import { CommandError } from "#problems";
@@ -33,7 +32,7 @@ export function rotateSecret(
 ): readonly string[] {
   const { path, isReadAgain, option } = chooseFile(options, env);
   const text = readSettings(path);
-  const { [current]: old = "", [previous]: unfinished, HOTPUSH_GIT_HOST: host } = parseEnv(text);
+  const { [current]: old = "", [previous]: unfinished, HOTPUSH_GIT_HOST: host } = parseEnvFile(text);
   if (unfinished)
     throw new CommandError(
       `${path} has a previous secret already, so an earlier rotation is not finished. Finish it with: hotpush secret drop-previous`,
@@ -86,7 +85,7 @@ export async function dropPrevious(
   if (reason !== null)
     throw new CommandError(`${reason} To drop it anyway: hotpush secret drop-previous --force${option}`);
   const text = readSettings(path);
-  if (!parseEnv(text)[previous])
+  if (!parseEnvFile(text)[previous])
     throw new CommandError(`${path} has no previous secret, so there is nothing to drop.`);
   rewriteFile(path, withoutVariable(text, previous), path);
   const then = isReadAgain
@@ -127,7 +126,7 @@ function readSettings(path: string): string {
       `${path} is the user ${other.uid}'s to change. Run this as that user, not as root.`,
     );
   const text = existsSync(path) ? readFileSync(path, "utf8") : "";
-  if (parseEnv(text)[current] !== undefined) return text;
+  if (parseEnvFile(text)[current] !== undefined) return text;
   throw new CommandError(
     `${path} does not set ${current}. Name the file that the service reads, such as: --env-file /etc/hotpush.env. A secret in ${current}_FILE is yours to replace: keep the old one in a file, and name that in ${previous}_FILE.`,
   );

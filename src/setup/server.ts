@@ -1,6 +1,5 @@
 import { constants, existsSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import { parseEnv } from "node:util";
 import { projectNames } from "#config/project-files";
 import {
   isProjectName,
@@ -14,6 +13,7 @@ import {
   serverStateAt,
 } from "#config/server";
 import type { Environment } from "#config/settings";
+import { parseEnvFile } from "#platform/env-file";
 import { attempt, isAllowed } from "#platform/files";
 import { CommandError } from "#problems";
 
@@ -110,7 +110,7 @@ export function removedFiles({ path }: ServerFiles): ServerFiles {
 }
 
 function readVariables(path: string): Environment | null {
-  return attempt(() => parseEnv(readFileSync(path, "utf8")), null);
+  return attempt(() => parseEnvFile(readFileSync(path, "utf8")), null);
 }
 
 /** The nearest name that a project may have or, with 63 characters, a label of a host name: `Web_UI` becomes `web-ui`. */

@@ -51,6 +51,7 @@ export async function streamed(run: RunClient, visit: Visit, target: string): Pr
     type: answer.headers["content-type"] ?? "application/octet-stream",
     async write(response) {
       response.once("close", () => ending.abort());
+      if (response.destroyed) answer.destroy();
       // A reader that goes away, or a run that stops, ends it: both sides see a connection that broke off.
       await pipeline(answer, response).catch(() => response.destroy());
     },

@@ -99,6 +99,7 @@ function visitOf(
     credential: token ?? (isCall ? null : readSession(headers.cookie, settings)),
     address: clientAddress({ headers, socket } as IncomingMessage, settings.trustedProxies) ?? "",
     agent: (headers["user-agent"] ?? "").slice(0, longestAgent).replaceAll(/[^\x20-\x7e]/g, "?"),
+    hasLeft: () => socket.destroyed,
   };
 }
 

@@ -11,6 +11,7 @@ export interface Visit {
   readonly credential: string | null;
   readonly address: string;
   readonly agent: string;
+  readonly hasLeft: () => boolean;
 }
 
 /** The request for a call. */
@@ -49,6 +50,7 @@ export function connectRun(socket: string): RunClient {
   return {
     call: (visit, request) =>
       callInTurn(async () => {
+        if (visit.hasLeft()) throw new ProblemError(unreachable);
         const signal = AbortSignal.timeout(timeoutMs);
         return (await send(visit, request, signal).then(json).catch(orUnreachable)) as object;
       }),

@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
-import { createServer, type RequestListener } from "node:http";
+import { createServer, IncomingMessage, type RequestListener, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { streamed } from "../../../src/front/page/api.ts";
 import { connectRun } from "../../../src/front/page/run-client.ts";
 import { listenAt } from "../../harness/listen.ts";
 import { isProblem } from "../../harness/problems.ts";
 import { temporaryDirectory } from "../../harness/temporary.ts";
 import { until } from "../../harness/until.ts";
 
-const visit = { credential: "hps_x", address: "192.0.2.1", agent: "" };
+const visit = { credential: "hps_x", address: "192.0.2.1", agent: "", hasLeft: () => false };
 /** The streams that all visitors may have open at `run`. */
 const mostStreams = 432;
 /** What `run` accepts at its socket for the page (src/calls/sockets.ts). */
@@ -34,6 +36,22 @@ test("hundreds of calls and streams at once stay below the connections of run", 
   const again = () => run.open(visit, "/events", new AbortController().signal).catch(() => null);
   const stream = await until("room", again);
   stream.on("error", () => {}).destroy();
+});
+
+test("who leaves before run has answered holds no place, and has no call made", async (t) => {
+  let calls = 0;
+  const { run } = await startRun(t, (_, response) => {
+    calls += 1;
+    response.write("a line\n");
+  });
+  for (let count = 1; count <= mostStreams + 1; count += 1) {
+    const answer = await streamed(run, visit, "/events");
+    const left = new ServerResponse(new IncomingMessage(new Socket()));
+    left.destroy();
+    await (answer.kind === "stream" && answer.write(left));
+    await assert.rejects(run.call({ ...visit, hasLeft: () => true }, look));
+    assert.equal(calls, count);
+  }
 });
 
 /** `run`, as far as the page sees it. */

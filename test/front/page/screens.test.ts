@@ -50,7 +50,11 @@ test("a deployment is summed up in one sentence, whatever its state is", async (
     [{ id: 3, commit: "0".repeat(40) }, "“Show prices” was deployed."],
     [{ state: "running", liveAt: null }, "“Show prices” is being deployed."],
     [{ state: "running" }, "“Show prices” is live, and is watched."],
-    [{ state: "failed" }, `“Show prices” failed after 18.2 s. ${last.commit.slice(0, 7)} stays live.`],
+    [{ state: "failed" }, "“Show prices” failed after 18.2 s. It had gone live before."],
+    [
+      { state: "cancelled", liveAt: null },
+      `“Show prices” was cancelled. ${last.commit.slice(0, 7)} stays live.`,
+    ],
     [{ state: "superseded", supersededBy: 49 }, "“Show prices” was superseded by deployment 49."],
     [{ subject: "x".repeat(200) }, `“${"x".repeat(71)}…” is live.`],
     [{ subject: null }, `“${last.commit.slice(0, 7)}” is live.`],

@@ -17,10 +17,12 @@ const isAsking = () => document.querySelector(":popover-open") !== null;
 async function replaceParts() {
   try {
     const answer = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
-    offline.hidden = answer.status !== 503;
+    // Of Hotpush, or of a proxy in front of it.
+    const isAway = answer.status >= 429;
+    offline.hidden = !isAway;
     if (answer.status === 401) return location.reload();
     // The address of a form that was refused has no screen: its reason stays.
-    if (answer.status === 503 || (answer.status === 404 && document.getElementById("refusal"))) return;
+    if (isAway || (answer.status === 404 && document.getElementById("refusal"))) return;
     const text = await answer.text();
     if (!isAsking()) take(new DOMParser().parseFromString(text, "text/html"));
   } catch {
@@ -29,7 +31,9 @@ async function replaceParts() {
 }
 
 function take(fresh) {
-  for (const part of document.querySelectorAll("[data-live]")) {
+  const parts = document.querySelectorAll("[data-live]");
+  if (parts.length !== fresh.querySelectorAll("[data-live]").length) return location.reload();
+  for (const part of parts) {
     const other = fresh.getElementById(part.id);
     if (!other) return location.reload();
     if (bare(other) !== bare(part)) replace(part, other);
@@ -43,7 +47,7 @@ function take(fresh) {
 
 /** Without what differs each time: how long ago something was. */
 function bare(part) {
-  return part.innerHTML.replaceAll(/(<time[^>]*>)[^<]*/g, "$1");
+  return part.innerHTML.replaceAll(/(<time[^>]*?)(?: title="[^"]*" data-ago="")?>[^<]*/g, "$1>");
 }
 
 function replace(part, other) {

@@ -71,9 +71,10 @@ function sentenceOf(deployment: DeploymentJson, project: ProjectJson | null): st
   const proof = requests === null ? "" : `, and ${failedText(requests)} requests failed`;
   // Of an older one, nobody knows any more what stayed live then.
   const isLast = project?.last?.id === deployment.id;
-  const stays = isLast && project.live ? ` ${shortCommit(project.live.commit)} stays live.` : "";
+  const kept = project?.live ? ` ${shortCommit(project.live.commit)} stays live.` : "";
+  const stays = isLast ? (liveAt === null ? kept : " It had gone live before.") : "";
   const sentences: Readonly<Record<DeploymentJson["state"], string>> = {
-    queued: `${name} waits for its turn.`,
+    queued: `${name} waits${project?.paused ? ": the queue is paused" : " for its turn"}.`,
     running: liveAt === null ? `${name} is being deployed.` : `${name} is live, and is watched.`,
     succeeded: `${name} ${isLive(deployment, project) ? "is live" : "was deployed"}${proof}.`,
     failed: `${name} failed${took}.${stays}`,
@@ -184,7 +185,8 @@ function facts(deployment: DeploymentJson): Markup {
 
 /** One below the other, each leading to its part of the log. */
 function stepRail(deployment: DeploymentJson, steps: readonly StepJson[]): Markup {
-  const own = steps.filter(({ attempt }) => attempt === deployment.attempts);
+  const isToRun = deployment.state === "queued" || deployment.state === "interrupted";
+  const own = isToRun ? [] : steps.filter(({ attempt }) => attempt === deployment.attempts);
   // The log has the steps of all attempts.
   const before = steps.length - own.length;
   return html`<ol class="steps">${own.map((step, index) => {

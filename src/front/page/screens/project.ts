@@ -44,8 +44,8 @@ export function projectScreen(
   const main = html`${screenHead(null, tone, sentence, [...aboutProject(project), logs])}
 <div id="actions" data-live>${actionBar(visitor, projectActions(visitor, project))}</div>
 <div class="heading row"><h2>Deployments</h2>${filters(project.name, state)}</div>
-<div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history card">${history.deployments.map((one) => entry(one, project))}</ol>`}</div>
-${olderLink(project.name, state, history.next)}`;
+<div id="history" data-live>${history.deployments.length === 0 ? nothing(state) : html`<ol class="history card">${history.deployments.map((one) => entry(one, project))}</ol>`}
+${olderLink(project.name, state, history.next)}</div>`;
   return { title: `${sentence} · Hotpush`, tone, visitor, main, everySeconds: lookEvery(tone) };
 }
 

@@ -66,17 +66,20 @@ function overview(cards: readonly ProjectCard[]): { readonly sentence: string; r
     cards.map(({ project }) => project).filter((project) => projectLook(project).tone === tone);
   const busy = named("busy");
   const bad = named("bad");
-  const good = named("good");
+  const live = cards
+    .map(({ project }) => project)
+    .filter(({ isServed, live: version }) => isServed && version !== null);
   if (cards.length === 0) return { sentence: "No projects yet.", tone: "idle" };
   const does = busy.every((one) => projectLook(one).word === "Waiting") ? "waiting" : "deploying";
   if (busy.length > 0)
     return { sentence: `${list(busy)} ${busy.length === 1 ? "is" : "are"} ${does}.`, tone: "busy" };
   if (bad.length > 0)
     return { sentence: `${list(bad)} ${bad.length === 1 ? "needs" : "need"} you.`, tone: "bad" };
-  const isWhole = good.length === cards.length;
-  if (isWhole && good.length > 1) return { sentence: "Everything is live.", tone: "good" };
-  const who = isWhole ? list(good) : `${good.length} of ${cards.length} projects`;
-  return { sentence: `${who} ${good.length === 1 ? "is" : "are"} live.`, tone: isWhole ? "good" : "idle" };
+  const isWhole = live.length === cards.length;
+  const tone = named("good").length === cards.length ? "good" : "idle";
+  if (isWhole && live.length > 1) return { sentence: "Everything is live.", tone };
+  const who = isWhole ? list(live) : `${live.length} of ${cards.length} projects`;
+  return { sentence: `${who} ${live.length === 1 ? "is" : "are"} live.`, tone };
 }
 
 function list(projects: readonly ProjectJson[]): string {
@@ -100,7 +103,7 @@ export function projectLook({ last, paused, live, fault, isServed }: ProjectJson
   if (!isServed) return { tone: "idle", word: "Removed" };
   if (last?.state === "running") return { tone: "busy", word: "Deploying" };
   if (last?.state === "failed" || last?.state === "timed_out")
-    return { tone: "bad", word: live ? "Failed, the old version serves" : "Failed" };
+    return { tone: "bad", word: live && last.liveAt === null ? "Failed, the old version serves" : "Failed" };
   if (paused !== null) return { tone: "idle", word: "Paused" };
   if (last?.state === "queued" || last?.state === "interrupted") return { tone: "busy", word: "Waiting" };
   return live ? { tone: "good", word: "Live" } : { tone: "idle", word: "Nothing deployed" };
@@ -127,9 +130,10 @@ function liveLines(
   running: StepJson | undefined,
 ): Markup {
   const isNews = last !== null && last.state !== "succeeded";
+  const before = last?.liveAt ? "before it: " : "live meanwhile: ";
   return html`${isNews && html`<p class="line clip"><a href="/deployments/${last.id}"><code class="sha">${shortCommit(last.checkedOutCommit ?? last.commit)}</code> ${titleOf(last)}</a> <span class="soft">${causeOf(last)}, ${ago(last.createdAt)}</span></p>`}
 ${running && html`<p class="small soft clip">${running.name}, for ${stepTime(running)}</p>`}
-${live && html`<p class="line clip ${isNews ? "soft" : ""}">${isNews ? "live meanwhile: " : ""}<code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""} <span class="soft">${live.author && `by ${live.author}, `}${live.since && ago(live.since)}</span></p>`}
+${live && html`<p class="line clip ${isNews ? "soft" : ""}">${isNews ? before : ""}<code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""} <span class="soft">${live.author && `by ${live.author}, `}${live.since && ago(live.since)}</span></p>`}
 ${!isNews && last?.requests && html`<p class="small soft">${failedText(last.requests)} requests failed</p>`}
 ${fault && html`<p class="small bad">${fault}</p>`}
 ${last?.problem && html`<p class="small soft clip">${last.problem.title}</p>`}

@@ -22,7 +22,7 @@ export function signInScreen(refusal: string | null): Screen {
   const main = html`<div class="centre stack">${mark(44)}<h1>${refusal === null ? "Sign in" : "This link opens nothing"}</h1>
 <p>${refusal ?? "There is no password. Make a link on the server, and follow it:"}</p>
 <pre><code>hotpush open</code></pre>
-<p class="soft">A link works once, for two minutes. With <code>--operator</code> it also deploys; without, it only looks.</p></div>`;
+<p class="soft">A link works once, for two minutes. For somebody who only looks: <code>hotpush open --name Ann</code>.</p></div>`;
   return { title: "Sign in · Hotpush", tone: "idle", visitor: null, main };
 }
 
