@@ -31,7 +31,10 @@ export const families: Readonly<Record<string, Family>> = {
   hotpush_queue_waiting: gaugeOf(({ waiting }) => waiting, "Deployments that wait."),
   hotpush_paused: gaugeOf(({ paused }) => Number(paused !== null), "1 if the queue is paused."),
   hotpush_settings_faulty: gaugeOf(({ fault }) => Number(fault !== null), "1 if its settings are faulty."),
-  hotpush_last_deployment_failed: gaugeOf(hasFailed, "1 if the newest one that ran has failed or timed out."),
+  hotpush_last_deployment_failed: gaugeOf(
+    hasFailed,
+    "1 if the newest one has failed or timed out; 0 while it waits or runs.",
+  ),
   hotpush_last_success_timestamp_seconds: gaugeOf(goodSince, "End of the last good one, seconds since 1970."),
   hotpush_healthy: gauge(({ findFault }) => Number(findFault() === null), "0 if it cannot do its work."),
   hotpush_server_faults: gauge(({ findServerFaults }) => findServerFaults().length, "Faults of the server."),

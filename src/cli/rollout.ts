@@ -162,13 +162,16 @@ async function runAsOwner(options: ProjectOptions, env: NodeJS.ProcessEnv): Prom
   // A roll-out by a script needs neither.
   const { childEnvironment, ownerOf } = await import("#runner/script");
   const { findProjectAround, findServer } = await import("#setup/server");
+  const { readProjectFile } = await import("#config/project-files");
   const server = findServer(env);
   const repoPath = resolve(options.directory ?? env.REPO_PATH ?? ".");
   const user = server && ownerOf(repoPath, env.DOCKER_HOST);
   if (!user) return null;
   const project = findProjectAround(server, repoPath);
   const scriptStatePath = project && join(server.state.projects, project.name);
-  const known = childEnvironment({ env, deployEnv: passedOn, repoPath, user, scriptStatePath });
+  const read = project && readProjectFile(server.files, project.name).project;
+  const own = { repoPath, user, scriptStatePath, scriptSecrets: read?.scriptSecrets ?? {} };
+  const known = childEnvironment({ env, deployEnv: passedOn, ...own });
   const [program = "", ...prefix] = runAs(user);
   const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   return (await runInPlace([program, ...prefix, ...again], known)) ?? 1;
