@@ -113,7 +113,7 @@ in_each_repository() {
 # runs one deployment at a time and waits for the processes of the one before, so nothing holds these locks. If a person
 # runs this script (no DEPLOY_ID), a git of the service may hold them, and they stay.
 remove_left_locks() {
-  for name in index HEAD packed-refs shallow "$ref" "refs/remotes/$remote/$branch"; do
+  for name in config index HEAD packed-refs shallow "$ref" "refs/remotes/$remote/$branch"; do
     lock=$(git rev-parse --git-path "$name.lock")
     [[ ! -e $lock ]] || { rm -- "$lock"; echo "Removed $lock, which a git that was killed has left."; }
   done

@@ -109,7 +109,7 @@ test("locks of a killed git are removed and reported, but not by hand", async (t
   const example = makeExample(t);
   const pushed = example.push({ "page.txt": "second\n" });
   // What fetch, checkout and git's housekeeping lock.
-  const locks = ["index", "HEAD", "packed-refs", "shallow", main, "refs/remotes/origin/main"].map(
+  const locks = ["config", "index", "HEAD", "packed-refs", "shallow", main, "refs/remotes/origin/main"].map(
     (name) => `.git/${name}.lock`,
   );
   const areLeft = () => locks.map((lock) => existsSync(join(example.repoPath, lock)));
