@@ -43,9 +43,9 @@ COPY dis[t] ./dist/
 
 # Docker's client keeps its records of builds in /tmp, so that the root file system can be read-only.
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/usr/local/lib/hotpush/.compiled STATE_PATH=/var/lib/hotpush BUILDX_CONFIG=/tmp/buildx
-# The checkout may be that of a root whose files others cannot read. Fills the compile cache for root, node and the user of `front` on a server (Node keeps one per user), so that a
-# start is fast and needs less memory even on a read-only file system. Then starts without a secret, to check the image:
-# that must exit with code 78.
+# The checkout may be that of a root whose files others cannot read. Fills the compile cache for root, node and the user of
+# `front` on a server (Node keeps one per user), so that a start is fast and needs less memory even on a read-only file
+# system. Then starts without a secret, to check the image: that must exit with code 78.
 RUN find . ! -perm -go=r -exec chmod go=rX {} + && mkdir -m 1777 .compiled && node bin/compile.js --strict \
  && for id in 1000 9000; do setpriv --reuid $id --regid $id --clear-groups node bin/compile.js --strict || exit; done \
  && chmod 755 .compiled \
