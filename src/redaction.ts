@@ -230,13 +230,12 @@ export function readEnvFiles(directory: string) {
     const text = leftBytes > 0 ? readSecretFile(join(directory, file)) : "";
     leftBytes -= text.length;
     const read = Object.entries(parseEnvFile(text)).map(([name, value = ""]) => ({ name, value }));
-    // Node cuts a value at each #, and compose only at one after a blank.
+    // Node cuts a plain value at each #, and compose only at one after a blank.
     const lines = text.split("\n").map((line) => line.split("="));
-    const written = lines.map(([name = "", ...value]) => ({
-      name: name.trim(),
-      value: value.join("=").trim(),
-    }));
-    return [...read, ...written];
+    const written = lines.map(([name = "", ...value]) => {
+      return { name: name.trim(), value: value.join("=").replace(/\s#.*/, "").trim() };
+    });
+    return [...read, ...written.filter(({ value }) => value.includes("#"))];
   });
 }
 

@@ -169,7 +169,9 @@ async function runAsOwner(options: ProjectOptions, env: NodeJS.ProcessEnv): Prom
   if (!user) return null;
   const project = findProjectAround(server, repoPath);
   const scriptStatePath = project && join(server.state.projects, project.name);
-  const read = project && readProjectFile(server.files, project.name).project;
+  // Their own: `repoPath` may be a link of theirs to the checkout of another.
+  const isTheirs = project && ownerOf(project.env.REPO_PATH ?? "", env.DOCKER_HOST)?.uid === user.uid;
+  const read = isTheirs ? readProjectFile(server.files, project.name).project : null;
   const own = { repoPath, user, scriptStatePath, scriptSecrets: read?.scriptSecrets ?? {} };
   const known = childEnvironment({ env, deployEnv: passedOn, ...own });
   const [program = "", ...prefix] = runAs(user);

@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { delimiter } from "node:path";
 import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
-import { defaultDockerHost } from "./docker/engine.ts";
 import type { SystemUser } from "./files.ts";
 import { type Argv, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 
@@ -45,8 +44,8 @@ export async function runCompose(
     env: {
       BUILDX_NO_DEFAULT_ATTESTATIONS: "1",
       ...env,
-      // The engine that is asked here too, whatever context Docker's own settings name.
-      DOCKER_HOST: env.DOCKER_HOST || defaultDockerHost,
+      // The engine at DOCKER_HOST, which is asked here too, whatever context Docker's own settings name.
+      DOCKER_CONTEXT: "default",
       PWD: target.projectDirectory,
       ...(env.REPO_PATH === undefined ? {} : { REPO_PATH: target.projectDirectory }),
     },

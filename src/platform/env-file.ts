@@ -9,7 +9,7 @@ const mostBytes = 1024 ** 2;
  * would take the next line for the value.
  */
 export function parseEnvFile(text: string): NodeJS.Dict<string> {
-  return parseEnv(text.replace(/^\uFEFF/, "").replace(/=[ \t]+(?=\r?$)/gm, "="));
+  return parseEnv(text.replace(/=[ \t]+(?=\r?$)/gm, "="));
 }
 
 /**

@@ -168,11 +168,9 @@ async function rollOutServices(
     outcomes.push(await removeService(onService(rollout, service)));
   await adoptLiveFiles(rollout, project.services);
   // What was not asked for now counts as it did: it may have failed its first check, or its recreation was interrupted.
-  const isAside = (name: string) =>
-    !names.includes(name) && project.services.some((service) => service.name === name);
   await recordVersion(rollout, async () => {
     const serving = Object.entries(await servingImages(rollout));
-    const images = serving.map(([name, image]) => [name, isAside(name) ? known?.images[name] : image]);
+    const images = serving.map(([name, image]) => [name, names.includes(name) ? image : known?.images[name]]);
     return Object.fromEntries(images.filter(([, image]) => image !== undefined));
   });
   // Services end in any order.

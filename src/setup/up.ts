@@ -138,7 +138,10 @@ async function readGitServer(address: string, env: NodeJS.ProcessEnv): Promise<U
   const isAlias = hostname !== host && (await addressesOf(host)).length === 0;
   if (isAlias || (hostname === host && portText !== String(port ?? 22))) {
     const login = `${user ?? "git"}@${hostname}`;
-    const named = portText === "22" ? `${login}:${path}` : `ssh://${login}:${portText}/${path}`;
+    const named =
+      portText === "22" && !address.includes(`/${path}`)
+        ? `${login}:${path}`
+        : `ssh://${login}:${portText}/${path}`;
     throw new CommandError(
       `The settings of ssh on this machine lead from ${host} to port ${portText} of ${hostname}, and the server does not have them. Name that: --repository ${named}`,
     );

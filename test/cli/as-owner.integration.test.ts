@@ -44,7 +44,7 @@ for (const command of ["rollout", "prune"]) {
       for (const path of [lockPath, versionsPath]) rmSync(path);
       await runIt();
       assert.equal(statSync(lockPath).uid, alice.uid, "the state is that of the project");
-      assert.deepEqual(ran(), [`${alice.uid} ${alice.home}`], "root starts nothing");
+      assert.deepEqual(ran(), [`${alice.uid} ${alice.home} of-alice`], "root starts nothing");
     },
   );
 
@@ -62,6 +62,22 @@ for (const command of ["rollout", "prune"]) {
     },
   );
 }
+
+test(
+  "hotpush rollout by root gives the secrets of a project to its owner alone",
+  needs("mount", "otherUser"),
+  async (t) => {
+    const { machine, alice, statePath, runIt, ran } = await setUp(t, "rollout");
+    const mallory = machine.addOwner("mallory", "true");
+    const within = join(alice.repoPath, "data");
+    mkdirSync(within);
+    writeFileSync(join(within, "compose.yaml"), "services: {}\n");
+    mkdirSync(statePath, { recursive: true });
+    for (const path of [within, statePath]) giveTo(mallory, path);
+    const { output } = await runIt({}, within);
+    assert.deepEqual(ran(), [`${mallory.uid} /`], output);
+  },
+);
 
 test(
   "root never runs the compose plugin of an owner: the doctor asks as that user",
@@ -83,21 +99,24 @@ async function setUp(t: TestContext, command: string) {
   writeFileSync(ranPath, "");
   chmodSync(ranPath, 0o622);
   writeFileSync(join(alice.repoPath, "compose.yaml"), "services: {}\n");
+  writeFileSync(join(machine.secretsPath, "alice.env"), "DB_PASSWORD=of-alice\n", { mode: 0o600 });
   const bin = join(machine.root, "bin");
   mkdirSync(bin);
   const networks = { own: { name: "hotpush-alice", external: true } };
   const model = JSON.stringify({ name: "alice", services: {}, networks });
-  writeScript(join(bin, "docker"), `#!/bin/sh\necho "$(id -u) $HOME" >>${ranPath}\necho '${model}'\n`);
+  writeScript(
+    join(bin, "docker"),
+    `#!/bin/sh\necho "$(id -u) $HOME $DB_PASSWORD" >>${ranPath}\necho '${model}'\n`,
+  );
   const files = serverFilesAt(join(machine.root, "etc"));
   mkdirSync(files.path);
   writeFileSync(files.composeFile, "services: {}\n");
   writeFileSync(files.envFile, `STATE_PATH=${machine.serverStatePath}\n`);
   symlinkSync(machine.projectsPath, files.projectsPath);
+  symlinkSync(machine.secretsPath, files.secretsPath);
   const socketPath = await startEngine(t, machine.root, machine.serverStatePath);
   chmodSync(socketPath, 0o666);
   const known = `echo alice:x:${alice.uid}:${alice.uid}::${alice.home}:/bin/sh >>/etc/passwd`;
-  const directory = command === "doctor" ? [] : ["--directory", alice.repoPath];
-  const argv = [process.execPath, mainPath, command, ...directory];
   const usual = {
     PATH: `${bin}:${process.env.PATH}`,
     HOME: "/root",
@@ -108,12 +127,14 @@ async function setUp(t: TestContext, command: string) {
     machine,
     alice,
     statePath,
-    async runIt(env: NodeJS.ProcessEnv = {}) {
+    async runIt(env: NodeJS.ProcessEnv = {}, directory = alice.repoPath) {
+      const named = command === "doctor" ? [] : ["--directory", directory];
+      const argv = [process.execPath, mainPath, command, ...named];
       const [program = "", ...args] = [...inOwnEtc(t, [known]), ...argv];
       const { code, stdout, stderr } = await execute(program, args, { cwd: "/", env: { ...usual, ...env } });
       return { code, output: stdout + stderr };
     },
-    ran: () => [...new Set(readFileSync(ranPath, "utf8").trim().split("\n"))],
+    ran: () => [...new Set(readFileSync(ranPath, "utf8").split(/ *\n/).filter(Boolean))],
   };
 }
 

@@ -166,7 +166,7 @@ export function containerIdIn(mountInfo: string): string | null {
 }
 
 /** Used if DOCKER_HOST is not set. */
-export const defaultDockerHost = "unix:///var/run/docker.sock";
+const defaultDockerHost = "unix:///var/run/docker.sock";
 
 /** The path of the socket that DOCKER_HOST names; null if it names something else, such as a TCP port. */
 export function dockerSocketPath(dockerHost: string = defaultDockerHost): string | null {
