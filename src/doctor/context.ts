@@ -69,7 +69,7 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
   return {
     env: { ...values, ...env },
     file,
-    fault: isRead || kind === "missing" ? null : unreadFault(file, isForeign, env),
+    fault: isRead || kind === "missing" ? null : unreadFault(file, kind, isForeign, env),
     set(name, text) {
       // A unit, a compose file or a shell has set it: the process cannot know which.
       if (env[name] !== undefined)
@@ -82,11 +82,11 @@ export function readSettings(env: NodeJS.ProcessEnv, directory: string, named?: 
   };
 }
 
-/** A service that has all in its environment, as in a container, needs no file. */
-function unreadFault(file: string, isForeign: boolean, env: NodeJS.ProcessEnv): Finding | null {
+function unreadFault(file: string, kind: string, isForeign: boolean, env: NodeJS.ProcessEnv): Finding | null {
   const readable = `chown ${ownUid()} ${quote(file)} && chmod u+rw ${quote(file)}`;
-  if (kindOf(file) === "directory") return problem(`${file} is a directory, and not a file with settings.`);
+  if (kind === "directory") return problem(`${file} is a directory, and not a file with settings.`);
   if (!isForeign) return problem(`${file} cannot be read.`, readable);
+  // A service that has all in its environment, as in a container, needs no file.
   const isGiven = env.WEBHOOK_SECRET ?? env.WEBHOOK_SECRET_FILE ?? env.PROJECTS_PATH;
   const text = `${file} is another user's to change, so root does not read it. Run the doctor as that user.`;
   return isGiven === undefined ? problem(text) : null;

@@ -165,7 +165,7 @@ const notThere: SendOutcome = {
   fault: "it answered 404: the commit is not there, or the token has too few rights",
 };
 
-/** A push that changes nothing of the project is no reason for a red mark; what was skipped for another reason gets none. */
+/** A push that changes nothing of the project is no reason for a red mark; what was skipped for another reason gets none, or "cancelled" after an earlier start. */
 const shownStates: Readonly<Record<Deployment["state"], StatusOnCommit["state"]>> = {
   queued: "running",
   running: "running",

@@ -58,7 +58,7 @@ export function gitOutput(
 }
 
 /** What git and ssh say is read, and has many translations. */
-const inEnglish = ({ env }: GitOptions) => ({ ...env, LC_ALL: "C" });
+const inEnglish = ({ env = process.env }: GitOptions) => ({ ...env, LC_ALL: "C" });
 
 /** Whether git refused to work because the repository belongs to another user. */
 export function refusesOwner({ lastLines }: Pick<CommandEnding, "lastLines">): boolean {

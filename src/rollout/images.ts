@@ -240,6 +240,7 @@ export async function recordVersion(
  * build would leave these images nameless, prune would remove them, and no roll back could use them. The version is named after the
  * time.
  *
+ * @returns that version; null if nothing is recorded
  * @throws ProblemError `state_unusable`
  */
 export async function recordFirstVersion(

@@ -148,7 +148,7 @@ async function readGitServer(address: string, env: NodeJS.ProcessEnv): Promise<U
   }
   const nameOf = (at: string, on: string) => (on === "22" ? at : `[${at}]:${on}`);
   const name = nameOf(host, String(port ?? 22));
-  // The settings may lead to the same host at another name or port.
+  // The settings may lead to the same host at another name, and perhaps port.
   const names = [...new Set([name, nameOf(hostname, portText)])];
   const files = ["userknownhostsfile", "globalknownhostsfile"].flatMap(settings);
   const paths = files
@@ -312,7 +312,7 @@ function readFacts(text: string | null): Facts {
 
 const unasked = ["env", "DEBIAN_FRONTEND=noninteractive"] as const;
 const aptGet = [...unasked, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"] as const;
-/** On a new server, cloud-init and the system's own timers hold the lock of the lists, for which apt-get does not wait: two minutes. */
+/** On a new server, cloud-init and the system's own timers hold the lock of the lists. This waits for it, for two minutes. */
 const update = [
   ...unasked,
   "sh",

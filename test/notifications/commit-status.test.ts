@@ -69,9 +69,9 @@ for (const host of statusHosts) {
     assert.deepEqual(await send(t, host, server, { state: "failed" }), { kind: "delivered" });
     // What was skipped for another reason than that it changes nothing gets no mark.
     await send(t, host, server, { state: "skipped" });
+    // An attempt that was interrupted has left one.
     await send(t, host, server, { state: "skipped", attempts: 2 });
     for (const state of states) await send(t, host, server, { state, checkedOutCommit: commit });
-    // An attempt that was interrupted has left a mark.
     const [request, left, ...others] = server.requests;
     assert.equal(left?.json.state, words[4]);
     assert.deepEqual([request?.method, request?.path, request?.json], ["POST", path, body]);

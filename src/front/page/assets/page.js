@@ -17,7 +17,7 @@ const isAsking = () => document.querySelector(":popover-open") !== null;
 async function replaceParts() {
   try {
     const answer = await fetch(location.pathname + location.search, { headers: { accept: "text/html" } });
-    // Of Hotpush, or of a proxy in front of it.
+    // Too many requests, or a fault of Hotpush or of a proxy in front of it: what is shown stays.
     const isAway = answer.status >= 429;
     offline.hidden = !isAway;
     if (answer.status === 401) return location.reload();

@@ -97,7 +97,7 @@ function proofOf(cards: readonly ProjectCard[]): Markup {
   }`;
 }
 
-/** How a project is. While a version is served, a failure says so: nobody needs to hurry. */
+/** How a project is. A failure says that the old version serves only if the new one never went live: nobody needs to hurry. */
 export function projectLook({ last, paused, live, fault, isServed }: ProjectJson): StateLook {
   if (fault !== null) return { tone: "bad", word: "Faulty settings" };
   if (!isServed) return { tone: "idle", word: "Removed" };
