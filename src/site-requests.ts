@@ -33,9 +33,8 @@ export function requestsText(site: SiteRequests): string {
 function errorsText({ before, after }: SiteRequests): string {
   const count = before.serverErrors + after.serverErrors;
   if (count === 0) return "the app answered none with 5xx";
-  const shares = after.answers === 0 ? [] : [share(after)];
-  if (before.answers > 0) shares.push(`before ${share(before)}`);
-  return `the app answered ${number(count)} with 5xx (${shares.join(", ")})`;
+  const shares = [after, before].filter(({ answers }) => answers > 0).map(share);
+  return `the app answered ${number(count)} with 5xx (${shares.join(", before ")})`;
 }
 
 /** The requests to all hosts together: `0 of 12,431`. */

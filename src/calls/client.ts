@@ -199,6 +199,9 @@ async function openRemote(
   const status = answer.statusCode ?? 0;
   const type = answer.headers["content-type"] ?? "";
   const isProblem = type.startsWith("application/problem+json");
+  // Events come with a beat every 15 s: a connection that is silent for longer was lost without a word.
+  const lost = Object.assign(new Error("The connection was lost."), { code: "ECONNRESET" });
+  if (type.startsWith("text/event-stream")) answer.setTimeout(60_000, () => answer.destroy(lost));
   if (status !== 401 && (status < 300 ? !type.startsWith("text/html") : isProblem)) return answer;
   answer.destroy();
   throw new CommandError(

@@ -445,6 +445,8 @@ async function findHead(
 /** A short number is that of a deployment if there is one with it; everything else is the beginning of a commit. */
 function wantedCommit(store: Store, version: string | undefined): string | undefined {
   const numbered = /^\d{1,9}$/.test(version ?? "") ? findDeployment(store, Number(version)) : null;
+  // Mistyped or pruned, it must not stand for whatever commit begins with it.
+  if (numbered === null && /^\d{1,6}$/.test(version ?? "")) return noDeployment(Number(version));
   if (numbered === null) return version?.toLowerCase();
   if (numbered.project !== store.project)
     refuse("not_possible", `Deployment ${numbered.id} is one of the project ${numbered.project}.`);

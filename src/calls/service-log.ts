@@ -141,7 +141,8 @@ async function readContainers(
   }
 
   // One that is started again is read on from its last line, when the reading before has ended.
-  const first = since === undefined ? null : momentOf(since);
+  const begin = since ?? (tail === 0 ? new Date().toISOString() : undefined);
+  const first = begin === undefined ? null : momentOf(begin);
   const readings = new Map<string, Promise<string | null>>();
   const read = (container: ServiceContainer, lines: string) => {
     const before = readings.get(container.id) ?? Promise.resolve(first);

@@ -22,8 +22,13 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
     : takeServer(argv);
   const wanted = words.find((word) => !word.startsWith("-") && word !== "help");
   surviveReader(wanted === undefined || hasTrait("onlyPrint", wanted));
+  // Another one must not be taken in its place.
+  if (server.HOTPUSH_SERVER === "") {
+    refuse("--server has no value. Name the server, such as ssh://root@203.0.113.5.");
+    return usageExitCode;
+  }
   const context = { env: { ...env, ...server }, finish };
-  if (hasTrait("goBySsh", wanted)) {
+  if (hasTrait("goBySsh", wanted) && !words.includes("--help") && words[0] !== "help") {
     const { runOverSsh, sshServerFor } = await import("./run-elsewhere.ts");
     const overSsh = sshServerFor(context.env);
     if (overSsh !== null) return await runOverSsh(overSsh, words, context.env);
@@ -62,7 +67,7 @@ const serverOptions: Readonly<Record<string, string>> = {
 };
 
 /** Takes `--server` and `--token-file`, which every command has, out of a command line, as variables. */
-function takeServer(argv: readonly string[]) {
+function takeServer(argv: readonly string[]): { words: string[]; server: Record<string, string> } {
   const words: string[] = [];
   const server: Record<string, string> = {};
   const rest = argv.values();

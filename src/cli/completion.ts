@@ -5,7 +5,7 @@ export const commands = { completion: makeCompletionCommand };
 
 /**
  * What a shell sources: it asks `hotpush completion <shell> -- <words>` what can follow the words before the cursor. If
- * nothing is known, it completes files.
+ * nothing that is known fits, it completes files.
  */
 const scripts: Readonly<Record<string, string>> = {
   bash: `# bash completion of hotpush, made by: hotpush completion bash
@@ -20,15 +20,15 @@ complete -o default -F _hotpush hotpush
 # zsh completion of hotpush, made by: hotpush completion zsh
 _hotpush() {
   local -a candidates
-  candidates=("\${(@f)$(hotpush completion zsh -- "\${(@)words[1,CURRENT-1]}" 2>/dev/null)}")
-  if [ -z "$candidates[1]" ]; then _files; else compadd -a candidates; fi
+  candidates=(\${(f)"$(hotpush completion zsh -- "\${(@)words[1,CURRENT-1]}" 2>/dev/null)"})
+  compadd -a candidates || _files
 }
 if [ "$funcstack[1]" = "_hotpush" ]; then _hotpush "$@"; else compdef _hotpush hotpush; fi
 `,
   fish: `# fish completion of hotpush, made by: hotpush completion fish
 function __hotpush_complete
     set -l found (hotpush completion fish -- (commandline -opc) 2>/dev/null)
-    if test -z "$found"
+    if not string match -q -- (commandline -ct)"*" $found
         __fish_complete_path (commandline -ct)
     else
         printf '%s\\n' $found

@@ -89,7 +89,7 @@ function runRollout(
         lockWaitS,
         withBuild: options.build && !back,
         withPull: pull && !back,
-        withPrune: prune,
+        withPrune: prune && !back,
         back: back ? { commit: back === true ? undefined : back } : null,
       });
       return 0;

@@ -51,14 +51,14 @@ const isTerminal = () => [process.stdin, process.stdout, process.stderr].every((
 /** Root runs it there, or sudo. */
 const script = 'sudo=; [ "$(id -u)" = 0 ] || sudo="sudo -n"; exec $sudo hotpush "$@"';
 
-/** Runs a command on the server, with this terminal. @returns its exit code; 255 if ssh does not get there */
+/** Runs a command on the server, with this terminal. @returns its exit code; 255 if ssh does not get there, 130 if it was ended */
 export async function runOverSsh(
   address: string,
   words: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const line = remoteCommandLine(["sh", "-c", script, "sh", ...words]);
-  return (await runInPlace(["ssh", "-a", isTerminal() ? "-t" : "-T", "--", address, line], env)) ?? 1;
+  return (await runInPlace(["ssh", "-a", isTerminal() ? "-t" : "-T", "--", address, line], env)) ?? 130;
 }
 
 /** Variables that decide how the command prints, and in whose name it asks. */

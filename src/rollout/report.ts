@@ -184,8 +184,8 @@ function linesOf(event: RolloutEvent): readonly string[] {
         `Done in ${formatDuration(event.durationMs)}.`,
       ];
     case "failed":
-      // In one line, because the history quotes the last line of a script.
-      return ["", `FAILED: ${event.detail}`, ...event.evidence.map((line) => `    ${line}`)];
+      // Last and in one line, because the history quotes the last line of a script.
+      return ["", ...event.evidence.map((line) => `    ${line}`), `FAILED: ${event.detail}`];
   }
 }
 

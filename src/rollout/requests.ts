@@ -2,11 +2,12 @@ import { readFileSync } from "node:fs";
 import { type FileHandle, open, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import * as v from "valibot";
 import { liveMount, serviceAlias } from "#config/server";
 import { formatDuration } from "#config/values";
 import { namesOf } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
-import type { SiteRequests } from "#site-requests";
+import { type SiteRequests, siteRequests } from "#site-requests";
 import type { Answered, Containers, Rollout, RunningContainers, ServiceRollout } from "./context.ts";
 import { note, timed } from "./report.ts";
 import { requireStillServing } from "./service-containers.ts";
@@ -283,7 +284,8 @@ export function createTally(isNew: (container: string) => boolean) {
       const request = readLoggedRequest(line);
       if (request === null) return;
       const { host, container, outcome, durationMs } = request;
-      const name = sites.has(host) || sites.size < mostHosts ? host : otherHosts;
+      const isNamed = v.is(siteRequests.entries.host, host);
+      const name = isNamed && (sites.has(host) || sites.size < mostHosts) ? host : otherHosts;
       const site = sites.get(name) ?? noSite();
       sites.set(name, site);
       site.requests += 1;
@@ -385,7 +387,7 @@ const deviations = 3;
 
 /**
  * Judges whether the new version goes wrong more often than the one before: by more than two percentage points, and by more
- * than chance explains.
+ * than chance explains in the requests of both.
  */
 export function judge(now: Answered, before: Answered): GuardVerdict {
   const { requests } = now;
@@ -393,7 +395,8 @@ export function judge(now: Answered, before: Answered): GuardVerdict {
   const few = `too few requests to judge by, ${leastRequests} are needed: ${text}`;
   if (requests < leastRequests) return { kind: "too few", text: few };
   const tolerated = Math.min(1, shareOf(before) + margin);
-  const chance = deviations * Math.sqrt((tolerated * (1 - tolerated)) / requests);
+  const both = 1 / requests + 1 / Math.max(1, before.requests);
+  const chance = deviations * Math.sqrt(tolerated * (1 - tolerated) * both);
   return { kind: shareOf(now) > tolerated + chance ? "worse" : "good", text };
 }
 

@@ -51,16 +51,16 @@ test("no line is wider than 80 columns, but for a word, which can be copied", ()
   for (const line of lines) assert.ok(line.length <= 80 || line.includes(longWord), line);
 });
 
-test("a failure is told in one line, which the history quotes", () => {
-  const failed = { event: "failed", code: "version_worse", detail: sentence, evidence: [] } as const;
-  assert.deepEqual(linesOf(failed), ["", `FAILED: ${sentence}`]);
+test("a failure is told in the last line, which the history quotes", () => {
+  const failed = { event: "failed", code: "build_failed", detail: sentence, evidence: ["why"] } as const;
+  assert.deepEqual(linesOf(failed), ["", "    why", `FAILED: ${sentence}`]);
 });
 
 test("output of a container cannot control the terminal, and is not broken", () => {
   const red = "\u001b]0;owned\u0007\u001b[31mred\u001b[0m\u0008\u0000";
   const evidence = [red, "x".repeat(200)];
   const lines = linesOf({ event: "failed", code: "container_not_healthy", detail: "No.", evidence });
-  assert.deepEqual(lines, ["", "FAILED: No.", "    red", `    ${"x".repeat(200)}`]);
+  assert.deepEqual(lines, ["", "    red", `    ${"x".repeat(200)}`, "FAILED: No."]);
 });
 
 const counted: RolloutEvent = { event: "requests", sites: [site], missingLines: [] };

@@ -156,11 +156,14 @@ test("worse is two percentage points more and what chance explains, of fifty req
     [[10, 100], [100, 1_000], "good"],
     [[50, 50], [50, 50], "good"],
     [[0, 500], [0, 500], "good"],
-    [[33, 1_000], [0, 1_000], "good"],
-    [[34, 1_000], [0, 1_000], "worse"],
-    [[3, 50], [0, 1_000], "good"],
-    [[4, 50], [0, 1_000], "worse"],
-    [[10, 100], [0, 0], "worse"],
+    [[38, 1_000], [0, 1_000], "good"],
+    [[39, 1_000], [0, 1_000], "worse"],
+    [[4, 50], [0, 1_000], "good"],
+    [[5, 50], [0, 1_000], "worse"],
+    // Of what had few requests, little is known.
+    [[10, 100], [0, 15], "good"],
+    [[10, 100], [0, 0], "good"],
+    [[45, 100], [0, 0], "worse"],
   ];
   const counted = ([bad = 0, requests = 0]: readonly number[]) => ({ bad, requests, durationsMs: [] });
   for (const [now, before, kind] of cases)
