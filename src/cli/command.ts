@@ -51,10 +51,15 @@ export async function untilLeft<Result>(work: (left: AbortSignal) => Promise<Res
   const left = new AbortController();
   const leave = () => left.abort();
   process.once("SIGINT", leave).on("SIGTERM", leave);
+  // In the container of `run`, no signal of the caller arrives (run-elsewhere.ts), but the end of its input does.
+  const { stdin } = process;
+  const isWithin = process.env.HOTPUSH_WITHIN !== undefined && !stdin.isTTY;
+  if (isWithin) stdin.once("end", leave).resume();
   try {
     return await work(left.signal);
   } finally {
     process.removeListener("SIGINT", leave).removeListener("SIGTERM", leave);
+    if (isWithin) stdin.destroy();
   }
 }
 

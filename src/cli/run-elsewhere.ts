@@ -94,6 +94,8 @@ export async function runInServer(
     `HOTPUSH_WITHIN=${directoriesAround(".")}`,
   ];
   const options = variables.flatMap((variable) => ["--env", variable]);
-  const terminal = isTerminal() ? ["--interactive", "--tty"] : [];
-  return (await runInPlace(["docker", "exec", ...terminal, ...options, container, ...command], env)) ?? 1;
+  // `docker exec` passes no signal on. Without a terminal, the end of an input in which nothing comes has the command leave.
+  const tty = isTerminal() ? ["--tty"] : [];
+  const exec = ["docker", "exec", "--interactive", ...tty, ...options, container, ...command] as const;
+  return (await runInPlace(exec, env, isTerminal() ? "inherit" : "pipe")) ?? 1;
 }

@@ -124,10 +124,15 @@ export async function runInForeground(
  * Runs `argv` in the place of this process: with its input, its outputs and its terminal. This process lives as long: SIGTERM is passed
  * on, and Ctrl-C reaches both.
  *
+ * @param stdin `pipe`: in its place, an input in which nothing comes, and that ends with this process
  * @returns the exit code; null if a signal ended it or there is no such program
  */
-export function runInPlace([program, ...args]: Argv, env: NodeJS.ProcessEnv): Promise<number | null> {
-  const child = spawn(program, args, { env, stdio: "inherit" });
+export function runInPlace(
+  [program, ...args]: Argv,
+  env: NodeJS.ProcessEnv,
+  stdin: "inherit" | "pipe" = "inherit",
+): Promise<number | null> {
+  const child = spawn(program, args, { env, stdio: [stdin, "inherit", "inherit"] });
   const stay = () => {};
   const stop = () => {
     child.kill();

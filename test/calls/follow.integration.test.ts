@@ -38,6 +38,17 @@ test("a late follower sees the output so far, and each line once", async (t) => 
   assert.deepEqual(eventsOf(after.stdout.trimEnd().split("\n")), expected.slice(1));
 });
 
+test("a command within the container of run leaves when its caller's input ends", async (t) => {
+  const service = await startService(t, { script: steppingScript });
+  await deliver(service.url, githubPush());
+  const within = { statePath: service.statePath, env: { HOTPUSH_WITHIN: "" } };
+  const command = startCommand(t, within, "logs", "-f", "--json");
+  await command.waitForLine(/"one"/);
+  command.child.stdin.end();
+  assert.notEqual(await command.ended, 0);
+  letGo(service.repoPath);
+});
+
 const expected = [
   "deployment running",
   "==> Pull",

@@ -22,7 +22,7 @@ test("a user who may use Docker gets the answer of the container of run", asAnot
   assert.equal(status, 7, "its exit code");
   assert.match(
     stdout,
-    /^--env USER=ann --env TZ=\S+ --env HOTPUSH_WITHIN=\d+\.\d+-\S+ hotpush-run-1 hotpush logs -f\n$/,
+    /^--interactive --env USER=ann --env TZ=\S+ --env HOTPUSH_WITHIN=\d+\.\d+-\S+ hotpush-run-1 hotpush logs -f\n$/,
   );
 });
 
