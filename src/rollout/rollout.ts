@@ -68,13 +68,13 @@ export async function rollOut(request: RolloutRequest): Promise<void> {
 async function rollOutProject(context: LockedContext): Promise<readonly ServiceOutcome[]> {
   const read = { ...(await readRollout(context)), requestCount: null };
   const { project, commit, services, report } = read;
-  report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
-  warnAboutOrphans(read);
   // Before the requests are counted by container: a new one may get the name of a leftover.
   const running = await recoverAll(read);
-  return withRequestsCounted(read, running, (requestCount) =>
-    rollOutServices({ ...read, requestCount }, running),
-  );
+  return withRequestsCounted(read, running, (requestCount) => {
+    report({ event: "started", project: project.name, commit, services: services.map(({ name }) => name) });
+    warnAboutOrphans(read);
+    return rollOutServices({ ...read, requestCount }, running);
+  });
 }
 
 async function readRollout(context: LockedContext) {
