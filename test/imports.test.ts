@@ -14,6 +14,7 @@ test("lint reports an import that runs upwards, crosses a part by path, or opens
     ["run.ts", 'import { a } from "./platform/http.ts";', 0],
     ["runner/runner.ts", crossing, 1],
     ["runner/runner.ts", 'import { a } from "#config/settings";', 0],
+    ["runner/runner.ts", 'import { a } from "#rollout/switch-traffic";', 1],
     ["platform/http.ts", 'import { a } from "#deployments/queue";', 1],
     ["front/webhook/webhook.ts", 'import { spawn } from "node:child_process";', 1],
     ["platform/sqlite.ts", 'import "node:sqlite";', 0],

@@ -29,7 +29,7 @@ before(() => {
 
 test("the package has the program, its documents and examples, and nothing else", () => {
   const expected =
-    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|health|(?:compile|dist-imports)\.js)|(?:docs|examples)\/.+|dist\/.+\.js|dist\/package\.json|dist\/front\/page\/assets\/.+|dist\/setup\/templates\/.+|dist\/runner\/supervisor\.sh)$/;
+    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|health|compile\.js)|(?:docs|examples)\/.+|dist\/.+\.js|dist\/package\.json|dist\/front\/page\/assets\/.+|dist\/setup\/templates\/.+|dist\/runner\/supervisor\.sh)$/;
   const paths = packed.files.map(({ path }) => path);
   assert.deepEqual(
     paths.filter((path) => !expected.test(path)),
