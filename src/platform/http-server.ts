@@ -149,7 +149,7 @@ const maxHeaders = 100;
 
 /** Checks for every path, on the headers alone: their number, the version, one Host, an unambiguous framing. */
 export function checkHead(request: IncomingMessage): Refusal | null {
-  const { rawHeaders, headers, headersDistinct, httpVersion } = request;
+  const { rawHeaders, headers, httpVersion } = request;
   const closing = "refused";
   const code = "malformed_request";
   if (rawHeaders.length / 2 >= maxHeaders)
@@ -160,7 +160,10 @@ export function checkHead(request: IncomingMessage): Refusal | null {
     };
   if (httpVersion !== "1.1" && httpVersion !== "1.0")
     return { code, detail: `This service speaks HTTP/1.1, not HTTP/${httpVersion}.`, closing };
-  const hostCount = headersDistinct.host?.length ?? 0;
+  // Not `headersDistinct`, which makes a list for each header of each request.
+  const hostCount = rawHeaders.filter(
+    (text, index) => index % 2 === 0 && text.length === 4 && text.toLowerCase() === "host",
+  ).length;
   if (hostCount > 1 || (hostCount === 0 && httpVersion === "1.1"))
     return { code, detail: `The request has ${hostCount} Host headers instead of one.`, closing };
   const coding = headers["transfer-encoding"];

@@ -231,9 +231,7 @@ export const unknownHost: Host = {
 /** The host whose headers these are, else `unknownHost`. Headers are unsigned: a hint, not a proof. */
 export function identifyHost(headers: IncomingHttpHeaders): Host {
   const isSender = ({ eventHeader, ownHeader }: Host) =>
-    [eventHeader, ownHeader].every(
-      (name) => name === null || name === undefined || headers[name] !== undefined,
-    );
+    headers[eventHeader ?? ""] !== undefined && (ownHeader === undefined || headers[ownHeader] !== undefined);
   return gitHosts.find(isSender) ?? unknownHost;
 }
 

@@ -204,8 +204,7 @@ async function checkDelivery(
   const id = String(headers[host.deliveryHeader ?? ""] ?? "");
   const sender = { host: host.name, delivery: deliveryIdPattern.test(id) ? id : null, ...place };
   if (project !== unknownProject) spool.noteSecretUse(project.name, slot, host.name, sender.delivery);
-  const body = Buffer.concat(chunks);
-  for (const chunk of chunks) discard(chunk);
+  const body = joinChunks(chunks);
   const payload = parsePayload(body);
   if ("code" in payload) return payload;
   const { object, isDryRun } = payload;
@@ -221,12 +220,14 @@ async function checkDelivery(
   }
   const change = selectChange(reading, project.settings);
   if (typeof change === "string") {
-    const ignore = { reason: change, detail: ignoreDetails[change] };
-    if (isDryRun) return dryRunAnswer(receiver, { ignore }, slot, sender);
+    if (isDryRun) {
+      const ignore = { reason: change, detail: ignoreDetails[change] };
+      return dryRunAnswer(receiver, { ignore }, slot, sender);
+    }
     const level = change === "branch_deleted" ? "warn" : "info";
     if (receiver.mayLogIgnored(change))
       log[level]({ event: "delivery.ignored", ...sender, reason: change }, "A delivery was ignored");
-    return jsonAnswer(200, { status: "ignored", ...ignore });
+    return ignoredAnswers[change];
   }
   if (!isCommitId(change.after)) {
     const detail = "The commit pushed is not 40 or 64 lower-case hexadecimal digits.";
@@ -349,6 +350,15 @@ const tooSlow: Refusal = {
   closing: "broken",
 };
 
+/** @returns the body in one piece; its chunks cannot be used after that */
+function joinChunks(chunks: readonly Buffer[]): Buffer {
+  const [only] = chunks;
+  if (only && chunks.length === 1) return only;
+  const body = Buffer.concat(chunks);
+  for (const chunk of chunks) discard(chunk);
+  return body;
+}
+
 /** Reads a signed body as JSON. @returns why it is refused, if it is none */
 function parsePayload(body: Buffer): { object: JsonObject; isDryRun: boolean } | Refusal {
   if (!isUtf8(body)) return unreadable("invalid_encoding", "The body is signed correctly but is not UTF-8.");
@@ -381,6 +391,13 @@ const ignoreDetails = {
   branch_deleted: "The branch was deleted: there is nothing to deploy. The running version stays.",
 } as const;
 type IgnoreReason = keyof typeof ignoreDetails;
+/** Made once: most deliveries are ignored. */
+const ignoredAnswers = Object.fromEntries(
+  Object.entries(ignoreDetails).map(([reason, detail]) => [
+    reason,
+    jsonAnswer(200, { status: "ignored", reason, detail }),
+  ]),
+) as Readonly<Record<IgnoreReason, Answer>>;
 
 interface SelectedChange extends RefChange {
   readonly ref: MainRef;
