@@ -252,6 +252,8 @@ function limitConnections(server: Server): WeakMap<Socket, ServerResponse<Incomi
   });
   server.prependListener("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
     latest.set(socket, response);
+    // The order is of no use before, and would cost each request.
+    if (open.size < server.maxConnections / 2) return;
     moveToEnd(socket);
     response.once("close", () => latest.get(socket) === response && moveToEnd(socket));
   });

@@ -283,7 +283,8 @@ export function readPayload({ push, pingEvent }: Host, header: string, payload: 
   if (!Array.isArray(list))
     return { kind: "unusable", field: place, expected: "the list of refs that the push moved" };
   const changes: RefChange[] = [];
-  for (const [index, entry] of Array.from(list, (one: unknown) => (isJsonObject(one) ? one : {})).entries()) {
+  for (const [index, one] of list.entries()) {
+    const entry: JsonObject = isJsonObject(one) ? one : {};
     const at = push.list === undefined ? "" : `${place}/${index}`;
     const name = firstText(entry, push.ref);
     const after = textAt(entry, push.after);
@@ -307,7 +308,11 @@ function missing(place: string, path: string, expected: string): Reading {
 }
 
 function firstText(payload: JsonObject, paths: readonly string[]): string | null {
-  return paths.map((path) => textAt(payload, path)).find((text) => text !== null) ?? null;
+  for (const path of paths) {
+    const text = textAt(payload, path);
+    if (text !== null) return text;
+  }
+  return null;
 }
 
 /** The string at `path`, or null if there is none. */
