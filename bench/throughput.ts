@@ -39,7 +39,7 @@ export async function measureThroughput(pace: Pace): Promise<Section> {
   };
 }
 
-/** Before the measurement, the answer must be correct, and the code compiled. */
+/** Before the measurement, the answer must be correct, and most code compiled. */
 async function warmUp({ name, hookUrl }: Receiver, delivery: Delivery): Promise<void> {
   const { status } = await send(hookUrl, delivery);
   if (status !== 200) throw new Error(`${name} answered an ignored push with ${status}`);

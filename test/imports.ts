@@ -19,7 +19,7 @@ const parts: readonly (readonly string[])[] = [
   ["site-requests.ts", "problems.ts", "version.ts"],
 ];
 
-/** The files of each folder that other parts import; `platform` has no others. */
+/** The files of each folder that other parts may import. All of `platform` is for them. */
 const offered: Readonly<Record<string, string>> = {
   access: "visitors",
   calls: "client context openapi shapes sockets table",
@@ -86,7 +86,7 @@ export function wrongImportsIn(path: string, text: string): readonly string[] {
   const isRun = !path.includes("/") || runsAsRoot.some((known) => path.startsWith(known));
   const isOpener = isRun && !openOwnFiles.includes(path);
   const opened = isOpener && opensFilesByPath(text) ? [`src/${path}: ${advice}`] : [];
-  const wrong = [...text.matchAll(/(?:\bfrom |\bimport\(|\bimport )"([^"]+)"/g)].flatMap(
+  const wrong = [...text.matchAll(/(?:\bfrom|\bimport\(|\bimport)\s*["`]([^"`]+)["`]/g)].flatMap(
     ([, target = ""]) => {
       const users = restricted[target];
       if (users !== undefined && !users.some((user) => path.startsWith(user)))
@@ -115,8 +115,9 @@ function pathOf(target: string, path: string): string | undefined {
 }
 
 function isOffered(path: string): boolean {
-  const files = offered[partOf(path)];
-  return files === undefined || files.split(" ").some((file) => path === `${partOf(path)}/${file}.ts`);
+  const part = partOf(path);
+  if (part === path || part === "platform") return true;
+  return (offered[part] ?? "").split(" ").some((file) => path === `${part}/${file}.ts`);
 }
 
 const partOf = (path: string): string => path.split("/")[0] ?? "";

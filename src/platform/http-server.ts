@@ -31,7 +31,7 @@ import { ownUid } from "./files.ts";
 
 const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
-/** Answers a request, as an async function: it settles when it has no more to do, and all that it throws rejects. */
+/** Answers a request. Its promise settles when the handler has no more to do, or rejects with a fault. */
 export type HandleRequest = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 const internalError: Refusal = {
@@ -65,7 +65,7 @@ export function createHttpServer(options: ServerOptions, log: Log, handle: Handl
     response.on("error", () => response.destroy());
     // After a refused request, nothing on its connection is read.
     if (closingSockets.has(request.socket)) return;
-    handle(request, response)
+    Promise.try(handle, request, response)
       .catch((error: unknown) => fail(error, request, response))
       .catch(() => response.destroy());
   });
@@ -252,8 +252,6 @@ function limitConnections(server: Server): WeakMap<Socket, ServerResponse<Incomi
   });
   server.prependListener("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
     latest.set(socket, response);
-    // The order is of no use before, and would cost each request.
-    if (open.size < server.maxConnections / 2) return;
     moveToEnd(socket);
     response.once("close", () => latest.get(socket) === response && moveToEnd(socket));
   });

@@ -308,11 +308,7 @@ function missing(place: string, path: string, expected: string): Reading {
 }
 
 function firstText(payload: JsonObject, paths: readonly string[]): string | null {
-  for (const path of paths) {
-    const text = textAt(payload, path);
-    if (text !== null) return text;
-  }
-  return null;
+  return paths.map((path) => textAt(payload, path)).find((text) => text !== null) ?? null;
 }
 
 /** The string at `path`, or null if there is none. */
