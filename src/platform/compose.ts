@@ -299,6 +299,9 @@ export interface ComposeService {
   readonly restart?: string;
   readonly stop_grace_period?: string;
   readonly network_mode?: string;
+  readonly ipc?: string;
+  readonly pid?: string;
+  readonly links?: readonly string[];
   readonly networks?: Readonly<Record<string, ComposeEndpoint | null>>;
   readonly ports?: readonly ComposePort[];
   readonly expose?: readonly string[];

@@ -165,6 +165,7 @@ export async function nameImages(
 ): Promise<void> {
   const returning = services.flatMap((service) => {
     const image = version.images[service.name];
+    if (!image && mayGoBack(service)) note({ report, service }, "stays: that version had no such service");
     return image && mayGoBack(service) ? [{ service, image, isPinned: service.image.includes("@") }] : [];
   });
   for (const { service, image, isPinned } of returning) {

@@ -87,7 +87,7 @@ function readService(model: ComposeModel, name: string, service: ComposeService)
     networks: networksOf(model, service),
     dependsOn: dependenciesOf(model.services, name),
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
-    mode: modeOf(service, namesRunToTheirEnd(model.services).has(name)),
+    mode: modeOf(service, namesRunToTheirEnd(model.services).has(name), attachedTo(model.services, name)),
     mayEnd: mayEnd(service),
     healthyTimeoutMs:
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
@@ -140,6 +140,13 @@ export function namesRunToTheirEnd(services: ComposeModel["services"]): Readonly
       condition === "service_completed_successfully" ? [name] : [],
     ),
   );
+}
+
+/** A service that is bound to one container of `name`, by its network or by a link to its name; undefined: none is. */
+function attachedTo(services: ComposeModel["services"], name: string): string | undefined {
+  const isAttached = ({ network_mode, ipc, pid, links = [] }: ComposeService) =>
+    [network_mode, ipc, pid].includes(`service:${name}`) || links.some((link) => link.split(":")[0] === name);
+  return Object.keys(services).find((other) => isAttached(services[other] ?? {}));
 }
 
 const defaultGuardMs = 10_000;
@@ -205,9 +212,10 @@ export type RolloutMode =
  * the others, the label `hotpush.rollout` (`live` or `recreate`) decides, or else whether two containers would
  * clash, or write to one volume: nothing but a label shows that they may.
  *
+ * @param attached another service that would stay bound to the old container
  * @throws ProblemError `compose_invalid` if the label has another value
  */
-export function modeOf(service: ComposeService, isAwaited: boolean): RolloutMode {
+export function modeOf(service: ComposeService, isAwaited: boolean, attached?: string): RolloutMode {
   const label = service.labels?.["hotpush.rollout"];
   if (label !== undefined && !["live", "recreate"].includes(label)) {
     const detail = `The label hotpush.rollout is "${label}", neither live nor recreate.`;
@@ -215,7 +223,7 @@ export function modeOf(service: ComposeService, isAwaited: boolean): RolloutMode
   }
   if (isAwaited) return { how: "run-once" };
   if (label === "recreate") return { how: "recreate", reason: "label hotpush.rollout=recreate" };
-  const clash = clashOfTwo(service);
+  const clash = clashOfTwo(service) ?? (attached ? `${attached} is bound to its container` : null);
   if (clash !== null) return { how: "recreate", reason: clash };
   if (label !== undefined) return { how: "roll", isByLabel: true };
   const volume = writableVolume(service);
@@ -391,7 +399,7 @@ export async function refuseChangedNetworks(
     const isRenamed = own === undefined && found.length > 0;
     const isDoubted = hash !== undefined && hash !== hashOf(network);
     if (!isRenamed && !(isDoubted && (await wouldStop(rollout, argv)))) continue;
-    const detail = `The network ${network.name} must be recreated, because its part of the compose file changed. All of its containers are down for some seconds meanwhile; no roll-out can avoid that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container was touched.`;
+    const detail = `The network ${network.name} must be recreated, because its part of the compose file changed. All of its containers are down for some seconds meanwhile; no roll-out can avoid that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container in it was touched.`;
     throw new ProblemError({ code: "network_changed", detail });
   }
 }

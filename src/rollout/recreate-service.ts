@@ -17,6 +17,7 @@ import { isServing, lastLogLines } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import type { Containers, ServiceRollout } from "./context.ts";
+import { refuseChangedNetworks } from "./project.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { containersOf, runHooks, waitAllReady } from "./service-containers.ts";
 import { checkThroughProxy, patient } from "./switch-traffic.ts";
@@ -66,6 +67,7 @@ export async function recreateService(
 async function bringUp(on: ServiceRollout, step: string, options: readonly string[] = []): Promise<void> {
   const { target, service } = on;
   const argv = [...recreateCommand(target, service.name, service.providers), ...options] as const;
+  await refuseChangedNetworks(on, service.networks, argv);
   const ending = await runCompose(on, argv, { timeoutMs: upTimeoutMs });
   if (!hasSucceeded(ending)) throw startFailure(service.name, step, ending);
 }

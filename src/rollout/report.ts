@@ -241,10 +241,16 @@ function listOf<Item extends v.GenericSchema>(item: Item) {
   return v.fallback(v.nullable(v.pipe(v.array(item), v.maxLength(50))), null);
 }
 
+/** The last moment of a Date, in milliseconds. */
+const lastMomentMs = 8.64e15;
+
 /** What a roll-out reports to the service whose deployment it is part of. The script's user may have written anything instead. */
 const deploymentReport = v.object({
   /** When the last of its services got the requests of its users; null if none did, or the old version serves again. */
-  liveAtMs: v.fallback(v.nullable(v.pipe(v.number(), v.safeInteger())), null),
+  liveAtMs: v.fallback(
+    v.nullable(v.pipe(v.number(), v.safeInteger(), v.minValue(0), v.maxValue(lastMomentMs))),
+    null,
+  ),
   /** Null if they were not counted. */
   requests: listOf(siteRequests),
   /** Whether a new version has the requests and is only watched: until the guard of its last service ends. */

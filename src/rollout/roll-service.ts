@@ -396,7 +396,10 @@ async function undoReplacement(roll: Replacement): Promise<void> {
   const { on, isSwitched, hasFailed } = roll;
   roll.goesBack.abort();
   // There is nothing to go back to.
-  if (isSwitched && roll.old.length === 0) return;
+  if (isSwitched && roll.old.length === 0) {
+    if (!hasFailed) note(on, "is new and stays, though another service failed");
+    return;
+  }
   const step = isSwitched ? "goes back to the old version" : "is given up";
   if (!hasFailed && !on.signal.aborted) note(on, `${step}, because another service failed`);
   try {

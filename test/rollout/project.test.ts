@@ -57,6 +57,14 @@ const volume = { type: "volume", source: "data", target: "/app/data" };
 const bind = (source: string, target: string) => ({ type: "bind", source, target });
 const labelled = (how: string) => ({ labels: { "hotpush.rollout": how } });
 
+test("a service is recreated if another is bound to its container", () => {
+  for (const bound of [{ network_mode: "service:app" }, { pid: "service:app" }, { links: ["app:api"] }]) {
+    const project = readProject({ name: "shop", services: { app: { image: "app" }, other: bound } });
+    const modes = project.services.map(({ mode }) => mode.how);
+    assert.equal(modes[0], "recreate", JSON.stringify(bound));
+  }
+});
+
 test("two cannot run of a service that clashes with itself, or writes to a volume", () => {
   const recreated: readonly (readonly [string, ComposeService])[] = [
     ["publishes port 80", { ports: [{ published: "80", target: 80 }] }],

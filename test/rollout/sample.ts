@@ -79,10 +79,10 @@ export function sampleRequest(directory: string, differences: Partial<RolloutReq
   };
 }
 
-/** A roll-out of the project shop in `directory` by compose, but for `differences`. */
-export function sampleRollout(directory: string, differences: Partial<Rollout> = {}): Rollout {
+/** A roll-out of the project shop in `directory` by compose. */
+export function sampleRollout(directory: string): Rollout {
   return {
-    ...sampleRequest(directory, differences),
+    ...sampleRequest(directory),
     project: { name: "shop", services: [] },
     own: null,
     containers: [],
@@ -95,7 +95,6 @@ export function sampleRollout(directory: string, differences: Partial<Rollout> =
     liveDirectory: null,
     liveFilesRead: null,
     requestCount: null,
-    ...differences,
   };
 }
 
