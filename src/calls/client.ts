@@ -146,7 +146,8 @@ function unreachable(statePath: string, error: NodeJS.ErrnoException): Error {
   return why === undefined ? error : new NotRunningError(why, { statePath, isForbidden: why === forbidden });
 }
 
-const nextSteps =
+/** What a person does if the service does not run, in the message of NotRunningError. */
+export const nextSteps =
   "Start it, or set STATE_PATH to its state directory. If it runs in a container: docker compose exec hotpush hotpush status";
 
 /** A Hotpush on another machine, reached by the address of its page. */

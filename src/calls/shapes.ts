@@ -358,13 +358,22 @@ export function deploymentJson(recorded: Deployment): DeploymentJson {
     requestedBy: reportedJson(requestedBy),
     cancelledBy: reportedJson(cancelledBy),
     problem: found && { code: found.code, title: problems[found.code].title, detail: found.detail },
-    durationMs: startedAtMs === null || finishedAtMs === null ? null : finishedAtMs - startedAtMs,
+    durationMs: durationBetween(startedAtMs, finishedAtMs),
   };
 }
 
+/** Not below 0, if the clock was set back meanwhile. */
+function durationBetween(startMs: number | null, endMs: number | null): number | null {
+  return startMs === null || endMs === null ? null : Math.max(0, endMs - startMs);
+}
+
 export function stepJson({ attempt, name, startedAtMs, endedAtMs }: DeploymentStep): StepJson {
-  const durationMs = endedAtMs === null ? null : endedAtMs - startedAtMs;
-  return { attempt, name, startedAt: instant(startedAtMs), durationMs };
+  return {
+    attempt,
+    name,
+    startedAt: instant(startedAtMs),
+    durationMs: durationBetween(startedAtMs, endedAtMs),
+  };
 }
 
 export function lineJson({ text, endByte, printedAtMs }: LogLine): LineJson {

@@ -149,10 +149,15 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
 
   function lookAtLastDeployed(): void {
     areImagesDue = true;
-    const last = findLastGood(store, refs);
-    if (last === null) return;
-    wanted.add(last.ref);
-    looks.now();
+    try {
+      const last = findLastGood(store, refs);
+      if (last === null) return;
+      wanted.add(last.ref);
+      looks.now();
+    } catch (error) {
+      // The disk may be away for a while.
+      onFault(error);
+    }
   }
 
   return {

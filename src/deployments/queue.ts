@@ -113,7 +113,7 @@ export function createQueue(options: QueueOptions): Queue {
   let lookTimer: NodeJS.Timeout | undefined;
   let current: Current | null = null;
   let isInterrupting = false;
-  let lastWaitReason: string | null = null;
+  let lastWait = "";
   /** Of what waits for something else than its turn: when its last look began, and until when it rests, by a clock that never jumps. */
   const rests = new Map<number, Rest & { readonly lookedAtMs: number }>();
   let lookedAtMs = 0;
@@ -205,9 +205,10 @@ export function createQueue(options: QueueOptions): Queue {
     rests.set(id, { lookedAtMs, leastMs: nowMs + leastMs, mostMs: nowMs + mostMs });
     await persist(() => putBack(store, deployment, waitReason));
     const fields = { event: "deployment.waits", deployment: id, ref, commit };
-    if (waitReason !== lastWaitReason) log.info(fields, `Deployment ${id} waits: ${waitReason}`);
+    const wait = `Deployment ${id} waits: ${waitReason}`;
+    if (wait !== lastWait) log.info(fields, wait);
     current = null;
-    lastWaitReason = waitReason;
+    lastWait = wait;
     onChange(id, false);
   }
 

@@ -40,7 +40,9 @@ function recordAgain(store: Store, delivery: Row): PushRecord {
     // It is pruned from the history, and still must not be deployed again.
     const { deployment_id: id, ref, commit_id: commit, last_state: state } = delivery;
     const known = { id: Number(id), ref: String(ref), commit: String(commit), state: String(state) };
-    return { kind: "duplicate", deployment: known, detail: duplicateDetail("succeeded") };
+    const again = `It is too old to be tried again. To deploy the branch, run on its server: hotpush deploy ${branchOf(known.ref)}`;
+    const detail = state === "succeeded" ? duplicateDetail(state) : again;
+    return { kind: "duplicate", deployment: known, detail };
   }
   const refusal = whyNotAgain(store, deployment);
   if (refusal !== null) return { kind: "duplicate", deployment: summary(deployment), detail: refusal };

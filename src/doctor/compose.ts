@@ -97,11 +97,13 @@ function isSideBySide(name: string, service: ComposeService): boolean {
   return name !== "hotpush" && !isProxy && !hasData && label !== "recreate";
 }
 
-/** A written "no" is intended: the service runs once. */
-function restartFault(name: string, { restart = "" }: ComposeService): Finding | null {
-  if (["always", "unless-stopped", "no"].includes(restart)) return null;
+/** A written "no" is intended: the service runs once. Of both, compose takes the policy in `deploy`. */
+function restartFault(name: string, { restart = "", deploy }: ComposeService): Finding | null {
+  const policy = deploy?.restart_policy && (deploy.restart_policy.condition ?? "any");
+  if (["always", "unless-stopped", "no", "any", "none"].includes(policy ?? restart)) return null;
   const text = `${name} does not start again after a crash or a reboot. If it runs once, write restart: "no".`;
-  return warning(text, { change: `services.${name}.restart: unless-stopped` });
+  const change = policy ? "deploy.restart_policy.condition: any" : "restart: unless-stopped";
+  return warning(text, { change: `services.${name}.${change}` });
 }
 
 /** Without a health check, a container counts as ready after 3 s, even if it does not answer. */

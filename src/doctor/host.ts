@@ -1,5 +1,5 @@
 import { constants, existsSync, globSync, statfsSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { newSecretCommand } from "#config/secret";
 import { serverCommands, stateDirectoryOf } from "#config/server";
 import { formatSize } from "#config/values";
@@ -47,7 +47,10 @@ export const configurationChecks: readonly Check[] = [
       const faults = files.map((file) => {
         const stats = statOf(file);
         const open = `Other users of this machine can read or change ${file}.`;
-        if (((stats?.mode ?? 0) & forbidden) !== 0) return problem(open, `chmod ${mode} ${quote(file)}`);
+        // Else `hotpush front` could lose its right with that of the others.
+        const group = mode === "640" ? `chgrp --reference=${quote(dirname(file))} ${quote(file)} && ` : "";
+        if (((stats?.mode ?? 0) & forbidden) !== 0)
+          return problem(open, `${group}chmod ${mode} ${quote(file)}`);
         const fronts = `\`hotpush front\` owns ${file}: only \`hotpush run\` may read it.`;
         const isFronts = front !== ownUid() && stats?.uid === front;
         return isFronts ? problem(fronts, `chown ${ownUid()} ${quote(file)}`) : null;
@@ -59,7 +62,7 @@ export const configurationChecks: readonly Check[] = [
 
 /** Every sentence of the configuration begins with the name of the variable. Without its line, many a setting protects nothing. */
 function fixOfSetting(text: string, { env, set }: Settings): Fix | undefined {
-  if (!/^WEBHOOK_SECRET(?:_FILE:| is (?:empty|still)| has )/.test(text)) return undefined;
+  if (!/^WEBHOOK_SECRET(?:_FILE:.*ENOENT| is (?:empty|still)| has )/.test(text)) return undefined;
   if (!env.WEBHOOK_SECRET_FILE) return set("WEBHOOK_SECRET", `"$(${newSecretCommand})"`);
   return `(umask 077; ${newSecretCommand} > ${quote(env.WEBHOOK_SECRET_FILE)})`;
 }
@@ -83,7 +86,7 @@ export const diskChecks: readonly Check[] = [
   {
     id: "disk-space",
     claim: "there is enough space for the state, the checkout and images",
-    fix: "prunes images that are not in use; elsewhere it shows what takes most space, for you to choose from",
+    fix: "prunes Docker's build cache and images without a name; elsewhere it shows what takes most space, for you to choose from",
     async probe({ statePath, repoPath, engine }) {
       const docker = await engine();
       const images = docker.kind === "answers" ? docker.rootPath : "";

@@ -75,7 +75,8 @@ export function headlineOf(message: Message): string {
 export function summaryOf({ report }: Message): string {
   const { id, state, problem, skipReason, startedAtMs, finishedAtMs } = report.deployment;
   const reason = problem?.detail ?? skipReason;
-  const durationMs = startedAtMs === null || finishedAtMs === null ? null : finishedAtMs - startedAtMs;
+  const durationMs =
+    startedAtMs === null || finishedAtMs === null ? null : Math.max(0, finishedAtMs - startedAtMs);
   const ending = durationMs === null || state === "skipped" ? "" : ` after ${formatDuration(durationMs)}`;
   return `Deployment ${id} ${stateTexts[state]}${ending}${reason ? `: ${reason}` : ""}`;
 }

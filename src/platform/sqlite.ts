@@ -98,7 +98,10 @@ export function openStore(directory: string, schema: Schema): OpenStore {
     };
   }
 
-  return { ...viewOf(null), movedAsideTo, close: () => database.close() };
+  const close = () => {
+    if (database.isOpen) database.close();
+  };
+  return { ...viewOf(null), movedAsideTo, close };
 }
 
 /** What a database holds. */
