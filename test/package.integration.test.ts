@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -65,30 +65,6 @@ test("a service started from the package deploys a signed push, and its script f
     existsSync(join(app, "node_modules/hotpush/node_modules/.cache/compiled")),
     "compiled code is kept",
   );
-});
-
-test("the npm of Debian 12 installs a checkout, and the package, that run", (t) => {
-  const clone = join(temporaryDirectory(t), "clone");
-  execFileSync("git", ["clone", "--quiet", checkout, clone]);
-  const env = { ...process.env, ...noServer };
-  const versionOf = (program: string) =>
-    execFileSync(program, ["--version"], { cwd: clone, env, encoding: "utf8" }).trim();
-  const npm9 = ["exec", "--yes", "npm@9.2.0", "--"];
-  npm(clone, ...npm9, "ci", "--omit=dev", "--no-audit", "--no-fund");
-  assert.equal(versionOf("bin/hotpush"), version);
-  // The units of systemd start it, and so do the scripts of package.json.
-  assert.match(versionOf("node_modules/.bin/node"), /^v24\./);
-  npm(
-    clone,
-    ...npm9,
-    "install",
-    "--global",
-    "--prefix",
-    "global",
-    "--no-audit",
-    join(place, packed.filename),
-  );
-  assert.equal(versionOf("global/bin/hotpush"), version);
 });
 
 test("if the machine's Node is too old, the package's own runs it", () => {
