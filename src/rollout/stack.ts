@@ -500,7 +500,7 @@ export function readStack(model: ComposeModel): Stack {
 /** Without settings that Swarm ignores. A published port clashes only if it is the node's own (`mode: host`). */
 function asCompose(model: ComposeModel): ComposeModel {
   const services = Object.entries(model.services).map(([name, service]) => {
-    const { container_name: _, network_mode: __, depends_on: ___, ...rest } = service;
+    const { container_name: _, network_mode: __, depends_on: ___, links: ____, ...rest } = service;
     const ports = (service.ports ?? []).filter(({ mode }) => mode === "host");
     // Hotpush's labels may be those of the container or of the Swarm service.
     return [name, { ...rest, ports, labels: { ...service.deploy?.labels, ...service.labels } }];
