@@ -75,8 +75,16 @@ engine() { # unpack dockerd, containerd, docker, compose, buildx, caddy of the n
   die "no suite of '$SUITES' gave a working engine"
 }
 
+remove_networks() { # of an engine that was killed, too: its routes and rules would take the packets of the next one's networks
+  pgrep -x dockerd >/dev/null && return 0
+  local l bridge='br-[0-9a-f]\{12\}'
+  for l in dkrlab0 docker_gwbridge $(ip -o link show type bridge | grep -o "\b$bridge\b"); do ip link del "$l" 2>/dev/null || true; done
+  iptables-save | sed "/ \($bridge\|dkrlab0\) \| ! -i lo .*-j DROP$/d" | iptables-restore
+}
+
 start() {
   alive && return 0
+  [ -e "$LAB/data" ] || remove_networks
   rm -f "$PIDF" # One that was killed has left it, and may still be there as a zombie.
   pgrep -x dockerd >/dev/null && log "WARNING: another dockerd runs here; both write the same iptables chains - stop it if networks misbehave"
   local mtu; mtu=$(cat /sys/class/net/"$(ip -o route get 1.1.1.1 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -1)"/mtu 2>/dev/null || echo 1500)
@@ -198,7 +206,7 @@ case ${1:-up} in
       docker network prune -f >/dev/null || true
       p=$(cat "$PIDF"); kill "$p"; for _ in $(seq 100); do kill -0 "$p" 2>/dev/null || break; sleep 0.2; done; kill -0 "$p" 2>/dev/null && kill -9 "$p"
     fi
-    pgrep -x dockerd >/dev/null || for l in dkrlab0 docker_gwbridge; do ip link del $l 2>/dev/null || true; done
+    remove_networks
     # the DOCKER* iptables chains stay (another dockerd may use them); the next dockerd rebuilds them
     if [ "${1}" = down ]; then
       awk -v l="$LAB/" 'index($2,l)==1{print $2}' /proc/mounts | sort -r | xargs -r -n1 umount -l || true
