@@ -7,7 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { operatorSocketPath } from "../../src/config/server.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { commandEnvironment, execute, launcher } from "../harness/hotpush.ts";
+import { commandEnvironment, execute, launcher, type Target } from "../harness/hotpush.ts";
 import { listenAt, listenHere } from "../harness/listen.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { startService } from "../harness/service.ts";
@@ -72,12 +72,6 @@ test("no refusal of a service, a server or a git host steers the terminal", asyn
   const send = ["send", "--dry-run", "--url", `http://127.0.0.1:${port}/webhook`];
   await assertHarmless({ statePath, env, cwd }, send, "");
 });
-
-interface Target {
-  readonly statePath: string;
-  readonly env?: NodeJS.ProcessEnv;
-  readonly cwd?: string;
-}
 
 /** Runs a command on a terminal. `shown` must be in its output. */
 async function assertHarmless(target: Target, command: readonly string[], shown: string) {

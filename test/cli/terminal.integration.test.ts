@@ -5,8 +5,7 @@ import { deliver, githubPush } from "../harness/delivery.ts";
 import { openTestTerminal, type TestTerminal } from "../harness/hotpush.ts";
 import { makeProject } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
-import type { RunningService } from "../harness/service.ts";
-import { letGo, startService } from "../harness/service.ts";
+import { letGo, type RunningService, startService } from "../harness/service.ts";
 
 const colours = /\[[0-9;]*3[0-7]m/;
 const script = `#!/bin/sh

@@ -28,6 +28,14 @@ test("DEPLOY_IMAGES is refused with ALLOWED_SIGNERS, because no signature is on 
   assert.match(text, /^hotpush: DEPLOY_IMAGES and ALLOWED_SIGNERS/);
 });
 
+test("DEPLOY_AFTER is refused without a token, or with a host that has no checks", async (t) => {
+  const path = join(temporaryDirectory(t), "token");
+  writeFileSync(path, "a-token-of-a-host\n", { mode: 0o600 });
+  const gogs = { COMMIT_STATUS_URL: "gogs+https://git.example.com/o/app", COMMIT_STATUS_TOKEN_FILE: path };
+  for (const env of [{}, gogs])
+    assert.match(await giveUp(t, { DEPLOY_AFTER: "checks", ...env }), /^hotpush: .*DEPLOY_AFTER/m);
+});
+
 test("all errors are reported together, each with its name on a line of its own", async (t) => {
   const secrets = { WEBHOOK_SECRET: " ", WEBHOOK_SECRET_PREVIOUS_FILE: "/nowhere" };
   const text = await giveUp(t, { ...secrets, WEBHOOK_PORT: "web", REPO_PATH: "app" });

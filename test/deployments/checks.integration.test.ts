@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { deliver, githubDelivery, githubPush } from "../harness/delivery.ts";
 import { hotpush } from "../harness/hotpush.ts";
 import { startTarget } from "../harness/listen.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { makeProject } from "../harness/repository.ts";
-import { spawnService, startService } from "../harness/service.ts";
+import { startService } from "../harness/service.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
@@ -22,11 +21,10 @@ test("a push waits with its reason, and a signed delivery of its check has it de
     const run = { name: "build", status: conclusion === null ? "in_progress" : "completed", conclusion };
     response.writeHead(200).end(JSON.stringify({ check_suites: [], statuses: [], check_runs: [run] }));
   });
-  const env = {
-    DEPLOY_AFTER: "build",
-    COMMIT_STATUS_URL: `github+${server.url}/octo/app`,
-    COMMIT_STATUS_TOKEN_FILE: tokenFile(t),
-  };
+  const path = join(temporaryDirectory(t), "token");
+  writeFileSync(path, "a-token-of-a-host\n", { mode: 0o600 });
+  const status = { COMMIT_STATUS_URL: `github+${server.url}/octo/app`, COMMIT_STATUS_TOKEN_FILE: path };
+  const env = { DEPLOY_AFTER: "build", ...status };
   const service = await startService(t, { repoPath: project.repoPath, env });
   const commit = project.commit();
   await deliver(service.url, githubPush({ after: commit }));
@@ -48,23 +46,3 @@ test("a push waits with its reason, and a signed delivery of its check has it de
   const done = await untilDeployment(service.statePath, 1, ({ state }) => state === "succeeded");
   assert.equal(done.checkedOutCommit, commit);
 });
-
-test("DEPLOY_AFTER without a token, or with a host that has no checks, is refused at start", async (t) => {
-  for (const env of [
-    {},
-    { COMMIT_STATUS_URL: "gogs+https://git.example.com/octo/app", COMMIT_STATUS_TOKEN_FILE: tokenFile(t) },
-  ]) {
-    const directory = temporaryDirectory(t);
-    const options = { env: { DEPLOY_AFTER: "checks", ...env }, repoPath: directory, statePath: directory };
-    const { child, log } = spawnService(t, options);
-    const [exitCode] = (await once(child, "close")) as [number | null];
-    assert.equal(exitCode, 78);
-    assert.match(log.otherText.join("\n"), /^hotpush: .*DEPLOY_AFTER/m);
-  }
-});
-
-function tokenFile(t: TestContext): string {
-  const path = join(temporaryDirectory(t), "token");
-  writeFileSync(path, "a-token-of-a-host\n", { mode: 0o600 });
-  return path;
-}

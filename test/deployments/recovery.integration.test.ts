@@ -38,12 +38,13 @@ test("a script that outlives its service is adopted and stays alone", async (t) 
 
 for (const [what, exitCode, damage] of [
   ["", 0, () => {}],
-  [", its output pipe lost,", 3, losePipe],
+  [", its output pipe lost,", 3, (path: string) => rmSync(join(path, "output"))],
 ] as const)
   test(`a script that ended while no service ran${what} is recorded as it ended`, async (t) => {
     const first = await killDeploying(t);
-    await letEnd(first, exitCode);
-    damage(first);
+    letGo(first.repoPath, exitCode);
+    await until("the script has ended", () => existsSync(join(first.statePath, "runs/1/exit")));
+    damage(join(first.statePath, "runs/1"));
     const second = await first.again();
     const recorded = await untilDeployment(second.statePath, 1, isOver);
     assert.deepEqual([recorded.exitCode, recorded.attempts], [exitCode, 1]);
@@ -141,15 +142,6 @@ async function killDeploying(t: TestContext, killing: Killing = {}): Promise<Run
   await before?.(service);
   await service.end("SIGKILL");
   return service;
-}
-
-async function letEnd({ repoPath, statePath }: RunningService, exitCode: number): Promise<void> {
-  letGo(repoPath, exitCode);
-  await until("the script has ended", () => existsSync(join(statePath, "runs/1/exit")));
-}
-
-function losePipe({ statePath }: RunningService): void {
-  rmSync(join(statePath, "runs/1/output"));
 }
 
 function untilAdopted({ log }: RunningService) {

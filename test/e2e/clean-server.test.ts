@@ -17,13 +17,8 @@ import {
 } from "../lab/clean-server.ts";
 import { openLab } from "../lab/lab.ts";
 import { during, startLoad } from "../lab/load.ts";
+import { webService } from "../lab/server.ts";
 
-const healthcheck = {
-  test: ["CMD", "./healthcheck.sh"],
-  interval: "5s",
-  start_period: "30s",
-  start_interval: "500ms",
-};
 const web = { build: "app", restart: "unless-stopped" };
 const afterMigration = { migrate: { condition: "service_completed_successfully" } };
 
@@ -34,7 +29,7 @@ const projects = {
     hosts: ["store.test"],
     services: {
       migrate: { build: "app", restart: "no", command: ["node", "--eval", "console.log('migrated')"] },
-      web: { ...web, ports: ["8081:8080"], healthcheck, depends_on: afterMigration },
+      web: { ...webService("8081"), depends_on: afterMigration },
       worker: {
         ...web,
         command: ["node", "--eval", "setInterval(() => {}, 1e3)"],
@@ -205,19 +200,6 @@ test("init --page returns when the page answers, and a click leads to a signed-i
   const { status, text } = await visit("/", { cookie });
   assert.equal(status, 200, text);
   for (const name of names) assert.ok(text.includes(`<a href="/projects/${name}">${name}</a>`), name);
-});
-
-test("docker compose down of one project leaves the other, its webhook and the page alone", {
-  skip,
-}, async () => {
-  const served = await versionAt("twin.test");
-  await succeed("/srv/twin", "docker compose down");
-  assert.equal(await versionAt("store.test"), "2");
-  await succeed("/srv/store", "hotpush send --dry-run");
-  assert.equal((await visit("/")).status, 401);
-  await succeed("/srv/twin", "docker compose up -d");
-  for (const host of projects.twin.hosts)
-    await until(`${served} at ${host}`, async () => (await versionAt(host)) === served);
 });
 
 test("remove takes a project away, and leaves the others alone", { skip }, async () => {

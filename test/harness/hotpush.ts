@@ -29,32 +29,26 @@ export function hotpush(target: Target, ...args: readonly string[]): Promise<Com
 export interface CliOptions {
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Standard input. */
-  readonly input?: string;
 }
 
 /** Runs the command line in `cwd`, which is its HOME. Of the environment of the tests it gets the PATH. */
-export function runCli(
-  args: readonly string[],
-  { cwd, env = {}, input }: CliOptions,
-): Promise<CommandResult> {
+export function runCli(args: readonly string[], { cwd, env = {} }: CliOptions): Promise<CommandResult> {
   const all = { PATH: process.env.PATH, HOME: cwd, ...noServer, ...env };
-  return execute(launcher, args, { cwd, env: all }, input);
+  return execute(launcher, args, { cwd, env: all });
 }
 
-/** Runs a program to its end. The code is -1 if a signal ended it. @param input standard input */
+/** Runs a program to its end. The code is -1 if a signal ended it. */
 export function execute(
   program: string,
   args: readonly string[],
   options: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
-  input = "",
 ): Promise<CommandResult> {
   return new Promise((resolve) => {
     const all = { ...options, maxBuffer: 64 * 1024 ** 2 };
     const child = execFile(program, args, all, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
     );
-    child.stdin?.on("error", () => {}).end(input);
+    child.stdin?.on("error", () => {}).end();
   });
 }
 

@@ -89,14 +89,13 @@ type Service = Pick<RunningService, "statePath">;
 export interface PageCall {
   readonly credential: string | null;
   readonly body?: object;
-  readonly address?: string;
 }
 
 /** Calls as `hotpush page` does. */
-export function callAsPage({ statePath }: Service, call: string, { credential, body, address }: PageCall) {
+export function callAsPage({ statePath }: Service, call: string, { credential, body }: PageCall) {
   const [method = "", path = ""] = call.split(" ");
   const authorization = credential === null ? {} : { authorization: `Bearer ${credential}` };
-  const headers = { ...authorization, "x-visitor-address": address ?? "192.0.2.7" };
+  const headers = { ...authorization, "x-visitor-address": "192.0.2.7" };
   const request = { method, headers, ...(method === "POST" && { body: JSON.stringify(body ?? {}) }) };
   return withShortPath(join(statePath, "front.sock"), (socketPath) =>
     sendHttp({ socketPath, path }, request),
@@ -112,9 +111,8 @@ export async function makeSignInLink(
 }
 
 /** @returns the secret of a new session; null if the link opens none */
-export async function openSession(service: Service, link: string, address?: string): Promise<string | null> {
-  const call = { credential: null, body: { link }, ...(address && { address }) };
-  const { status, body } = await callAsPage(service, "POST /sessions", call);
+export async function openSession(service: Service, link: string): Promise<string | null> {
+  const { status, body } = await callAsPage(service, "POST /sessions", { credential: null, body: { link } });
   return status === 200 ? (JSON.parse(String(body)) as { session: string }).session : null;
 }
 

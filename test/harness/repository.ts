@@ -48,10 +48,7 @@ export function git(directory: string, ...args: readonly string[]): string {
   }).trim();
 }
 
-/** A real git repository in a temporary directory. */
-export type TestRepository = ReturnType<typeof makeRepository>;
-
-/** Makes an empty one with the branch `main`; `name` is the name of its directory. */
+/** Makes an empty git repository in a temporary directory, with the branch `main`; `name` is the name of its directory. */
 export function makeRepository(scope: Scope, name = "shop") {
   const directory = join(temporaryDirectory(scope), name);
   mkdirSync(directory);

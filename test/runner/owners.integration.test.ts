@@ -8,7 +8,7 @@ import { hotpush, hotpushJson } from "../harness/hotpush.ts";
 import { pushTo, type RunningRole, waitsForGo } from "../harness/machine.ts";
 import { giveTo, makeSharedMachine, type Owner, type SharedMachine } from "../harness/owners.ts";
 import { readDeployments } from "../harness/records.ts";
-import { git, makeSshKey, type SigningKey } from "../harness/repository.ts";
+import { git, makeProject, makeSshKey, type SigningKey } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
 import { makeKey, sshUrl, startSshServer } from "../harness/sshd.ts";
 import { type Scope, writeScript } from "../harness/temporary.ts";
@@ -235,27 +235,17 @@ test("a signature is verified out of the owner's reach", overSsh, async (t) => {
 
 /** A bare repository behind a real sshd, that nobody may read yet. */
 async function makeRemote(t: Scope, { root }: SharedMachine) {
-  const bare = join(root, "remote.git");
-  const work = join(root, "work");
-  git(root, "init", "--quiet", "--bare", "--initial-branch=main", bare);
-  git(root, "clone", "--quiet", bare, work);
-  git(work, "switch", "--quiet", "--orphan", "main");
+  const { remotePath, push } = makeProject(t);
   const sshd = await startSshServer(t, join(root, "ssh"));
-  const push = (key?: SigningKey) => {
-    git(work, ...(key?.gitOptions ?? []), "commit", "--quiet", "--allow-empty", "--message", "A change");
-    git(work, "push", "--quiet", "origin", "main");
-    return git(work, "rev-parse", "HEAD");
-  };
-  push();
   return {
-    push,
+    push: (key?: SigningKey) => push("A change", {}, key),
     /** Makes the checkout of `owner` a clone, and gives the user a key. */
     clone(owner: Owner) {
       const { home, repoPath } = owner;
       giveTo({ uid: 0 }, repoPath);
       git(repoPath, "init", "--quiet", "--initial-branch=main");
-      git(repoPath, "pull", "--quiet", bare, "main");
-      git(repoPath, "remote", "add", "origin", sshUrl(sshd, bare));
+      git(repoPath, "pull", "--quiet", remotePath, "main");
+      git(repoPath, "remote", "add", "origin", sshUrl(sshd, remotePath));
       mkdirSync(join(home, ".ssh"), { mode: 0o700 });
       makeKey(join(home, ".ssh/id_ed25519"));
       const [type, hostKey] = readFileSync(`${sshd.hostKey}.pub`, "utf8").split(" ");

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { createHmac } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -46,8 +45,7 @@ test("the secret is in no output, answer, log or database, whatever happens", as
     "the script told its environment",
   );
   assertNowhere(seen, [testSecret, previousSecret]);
-  for (const { body } of deliveries)
-    assertNowhere(seen, [sign(body), createHmac("sha256", previousSecret).update(body).digest("hex")]);
+  for (const { body } of deliveries) assertNowhere(seen, [sign(body), sign(body, previousSecret)]);
 });
 
 test("a crash says what happened and not the secret", async (t) => {
