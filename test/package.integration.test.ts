@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -72,6 +81,25 @@ test("if the machine's Node is too old, the package's own runs it", () => {
   mkdirSync(path);
   writeScript(join(path, "node"), "#!/bin/sh\necho v20.20.2\n");
   const env = { ...process.env, ...noServer, PATH: `${path}:${process.env.PATH}` };
-  const result = spawnSync(join(bin, "hotpush"), ["--version"], { cwd: app, env, encoding: "utf8" });
-  assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
+  for (const isLinked of [true, false]) {
+    // npm before 11.6 makes no link, because two packages have a program of that name.
+    if (!isLinked) rmSync(join(bin, "node"));
+    const result = spawnSync(join(bin, "hotpush"), ["--version"], { cwd: app, env, encoding: "utf8" });
+    assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
+  }
+});
+
+test("npm ci makes the link to the Node of the optional package, if npm does not", (t) => {
+  const directory = temporaryDirectory(t);
+  cpSync(join(checkout, "bin"), join(directory, "bin"), { recursive: true });
+  mkdirSync(join(directory, "node_modules/.bin"), { recursive: true });
+  const name = `node_modules/node-linux-${process.arch}`;
+  symlinkSync(join(checkout, name), join(directory, name));
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(directory, "compiled") };
+  const { status, stderr } = spawnSync(process.execPath, ["bin/compile.js"], { cwd: directory, env });
+  assert.equal(status, 0, String(stderr));
+  assert.equal(
+    realpathSync(join(directory, "node_modules/.bin/node")),
+    realpathSync(join(checkout, name, "bin/node")),
+  );
 });
