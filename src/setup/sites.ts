@@ -87,11 +87,21 @@ function wantedSite(site: string, purpose: string, text: string): WantedFile {
   };
 }
 
-/** A person may have added lines to a site. It stays as it is if no line of ours is missing. */
+/** A person may have added lines to a site. It stays as it is if no line of ours is missing from its block. */
 function servesAll(before: string, wanted: string): boolean {
-  const lines = (text: string) => text.split("\n").map((line) => line.trim());
-  const present = lines(before);
-  return lines(wanted).every((line) => present.includes(line));
+  const present = linesIn(before);
+  return linesIn(wanted).every((line) => present.includes(line));
+}
+
+/** The lines of a site file, each with the opening of its block; comments may be anywhere. */
+function linesIn(text: string): readonly string[] {
+  let opening = "";
+  return text.split("\n").flatMap((whole) => {
+    const line = whole.trim();
+    if (/^[^\s#({}][^{}]*\{\s*$/.test(whole)) opening = line;
+    if (line === "") return [];
+    return [line.startsWith("#") ? line : `${opening} ${line}`];
+  });
 }
 
 /**

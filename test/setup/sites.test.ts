@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { planServed } from "../../src/setup/served.ts";
-import { placesIn, planPage, refuseTakenNames, siteText } from "../../src/setup/sites.ts";
+import { placesIn, planPage, projectSite, refuseTakenNames, siteText } from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { noChoices } from "./public-projects.ts";
 
@@ -37,6 +37,29 @@ test("without a page at the project's name, only its webhook is there", () => {
   const plan = planServed({ worker: { image: "worker" } }, noChoices);
   const text = siteText(plan, "shop", noChoices.name, false);
   assert.match(text, /^http:\/\/app\.example\.org \{\n\timport deliveries shop\n\thandle \{/m);
+});
+
+test("a site keeps a person's lines, but not two addresses that have changed places", () => {
+  const siteWith = (host: string) =>
+    projectSite(
+      planServed(
+        { app: tool, adminer: { ports: [{ target: 81, published: "81" }] } },
+        {
+          ...noChoices,
+          places: [
+            { service: "app", port: null, host },
+            { service: "adminer", port: null, host: host === "a.org" ? "b.org" : "a.org" },
+          ],
+        },
+      ),
+      "shop",
+      new URL("https://a.org/webhook"),
+      place,
+    );
+  const text = siteWith("a.org").make(null);
+  const changed = text.replace("a.org {", "a.org {\n\tencode zstd");
+  assert.equal(siteWith("a.org").make(changed), changed);
+  assert.notEqual(siteWith("b.org").make(text), text);
 });
 
 test("the places of another run drop names below the former host name", () => {
