@@ -33,7 +33,9 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
     const overSsh = sshServerFor(context.env);
     if (overSsh !== null) return await runOverSsh(overSsh, words, context.env);
   }
-  if (hasTrait("actThere", wanted) && context.env.HOTPUSH_SERVER)
+  const isDropped =
+    server.HOTPUSH_SERVER && wanted !== undefined && !hasTrait("goBySsh", wanted) && wanted !== "verify";
+  if (isDropped || (hasTrait("actThere", wanted) && context.env.HOTPUSH_SERVER))
     return refuse(`hotpush ${wanted} acts only on the machine of the service. Run it there.`);
   const program = await loadProgram(context, (name) => words.includes(name));
   for (const command of [program, ...program.commands]) configure(command);

@@ -31,7 +31,7 @@ import {
 } from "./host-apis.ts";
 import { parseRemoteUrl, readRemoteUrl } from "./project.ts";
 import { chooseAnyProject } from "./server.ts";
-import type { GitRemote } from "./webhook-form.ts";
+import { type GitRemote, payloadName } from "./webhook-form.ts";
 
 export interface ConnectOptions {
   /** The repository at its host; default: COMMIT_STATUS_URL, else that of the remote. */
@@ -54,6 +54,8 @@ export interface Connection extends SendSettings {
   readonly repository: HostedRepository | null;
   /** Whether a person or the settings name that host, or everybody knows it: the owner of a checkout writes its remote. */
   readonly isHostNamed: boolean;
+  /** REPOSITORY, if it is set. */
+  readonly deployed: string | undefined;
   /** Whether git reads the remote over ssh. */
   readonly usesSsh: boolean;
   /** Whether DEPLOY_AFTER is set, so that checks are to be sent as well. */
@@ -124,6 +126,7 @@ export async function findConnection(
     repository,
     isHostNamed:
       named !== null || (repository !== null && parseHostedRepository(repository.url.href) !== null),
+    deployed: (project?.env ?? env).REPOSITORY,
     usesSsh: remoteUrl !== null && parseGitRemoteUrl(remoteUrl).scheme === "ssh",
     hasChecks: Boolean((project?.env ?? env).DEPLOY_AFTER),
   };
@@ -148,7 +151,15 @@ function refuseDoubtful({ isHostNamed }: Connection, { host, url }: HostedReposi
 const signingTokenBytes = 32;
 
 /** @throws CommandError before the host is asked anything */
-function refuseUnusable({ secret }: Connection, { host }: HostedRepository): void {
+function refuseUnusable(
+  { secret, deployed, settingsFile }: Connection,
+  { host, url }: HostedRepository,
+): void {
+  const name = payloadName(url.pathname.slice(1), host);
+  if (deployed && name.toLowerCase() !== deployed.toLowerCase())
+    throw new CommandError(
+      `${settingsFile} has only pushes of ${deployed} deployed, and the webhook would be one of ${name}. If the repository was renamed, write there: REPOSITORY=${name}`,
+    );
   const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
   if (host !== "gitlab" || (secret.startsWith("whsec_") && key.length === signingTokenBytes)) return;
   throw new CommandError(

@@ -64,7 +64,8 @@ test("what is wrong with the address, the token or the command is said", async (
   await wrong(withToken(`http://localhost:${await freePort()}`), / cannot be reached: /);
   await wrong(withToken(`http://localhost:${service.port}`), /This service has two paths: POST \/webhook/);
   await wrong(withToken(`http://localhost:${await listenHere(t, other)}`), /not like the page of a Hotpush/);
-  assert.match((await here("open")).stderr, /hotpush open acts only on the machine of the service/);
+  for (const command of ["open", "rollout"])
+    assert.match((await here(command)).stderr, /acts only on the machine of the service/);
   writeFileSync(file, await makeToken(service, "viewer"));
   assert.match((await here("deploy")).stderr, /This takes an operator, .*: viewer's token may only look\./);
   writeFileSync(file, "hp_unknown");

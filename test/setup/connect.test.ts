@@ -107,13 +107,15 @@ test("GitLab before 19.0, which would not sign, is refused, and its hook taken a
   assert.deepEqual([host.hooks, host.keys, host.faults, existsSync(keyPath)], [[], [], [], false]);
 });
 
-for (const [claim, name, options, says] of [
-  ["a secret that GitLab cannot sign with", "gitlab", {}, /whsec_.+hotpush secret rotate --stdin/],
-  ["--redeliver without a call for it", "gitea", { redeliver: true }, /hotpush deploy$/],
+for (const [claim, name, options, says, more] of [
+  ["a secret that GitLab cannot sign with", "gitlab", {}, /whsec_.+hotpush secret rotate --stdin/, {}],
+  ["--redeliver without a call for it", "gitea", { redeliver: true }, /hotpush deploy$/, {}],
+  ["a repository that was renamed", "github", {}, /: REPOSITORY=octo\/shop$/, { REPOSITORY: "octo/old" }],
 ] as const)
   test(`${claim} is refused before the host is asked`, async (t) => {
     const { host, server, repository, webhookUrl, connect } = await makeConnectedProject(t, name);
-    server.addProject("shop", repository.directory, { WEBHOOK_URL: webhookUrl, HOTPUSH_GIT_HOST: name });
+    const settings = { WEBHOOK_URL: webhookUrl, HOTPUSH_GIT_HOST: name, ...more };
+    server.addProject("shop", repository.directory, settings);
     assert.match((await connect(options)).refusal ?? "", says);
     assert.deepEqual(host.calls, []);
   });
