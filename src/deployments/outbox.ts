@@ -31,7 +31,11 @@ export interface WaitingReport extends Reader {
 export function setSubscribers(store: Store, names: readonly string[]): void {
   const others = "project = $project AND name NOT IN (SELECT value FROM json_each(?))";
   store.run(`DELETE FROM subscribers WHERE ${others}`, JSON.stringify(names));
-  const sql = "INSERT INTO subscribers (project, name) VALUES ($project, ?) ON CONFLICT DO NOTHING";
+  // One that is named after a failure is to be told of the success that ends it.
+  const sql = `INSERT INTO subscribers (project, name, saw_failure) VALUES ($project, ?, coalesce((
+      SELECT state <> 'succeeded' FROM deployments WHERE project = $project
+        AND state IN ('succeeded', 'failed', 'timed_out') ORDER BY finished_at_ms DESC LIMIT 1), 0))
+    ON CONFLICT DO NOTHING`;
   for (const name of names) store.run(sql, name);
 }
 

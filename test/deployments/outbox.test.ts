@@ -46,6 +46,16 @@ test("a success after a failure says so, also if it is the same deployment", (t)
   ]);
 });
 
+test("who is named after a failure is told of the success that ends it", (t) => {
+  const store = temporaryStore(t);
+  record(store, pushOf());
+  run(store, "failed");
+  store.transaction(() => setSubscribers(store, ["one"]));
+  record(store, pushOf());
+  run(store, "succeeded");
+  assert.deepEqual(takeAll(store), ["2 ended succeeded after a failure"]);
+});
+
 function subscribed(t: TestContext): Store {
   const store = temporaryStore(t);
   store.transaction(() => setSubscribers(store, ["one"]));
