@@ -182,7 +182,8 @@ async function sendPage(response: ServerResponse, answer: PageAnswer): Promise<v
   if (answer.kind === "stream") {
     // A stream of events may be silent for long.
     response.socket?.setTimeout(0);
-    response.writeHead(200, { ...commonHeaders, "content-type": answer.type });
+    // nginx in front of Caddy would hold the lines of a log back.
+    response.writeHead(200, { ...commonHeaders, "x-accel-buffering": "no", "content-type": answer.type });
     response.flushHeaders();
     await answer.write(response);
     return;

@@ -20,5 +20,5 @@ export async function findServiceLog(
   const events = `/api${callPath("serviceLog", { project, service })}`;
   const main = html`${screenHead([project, "running logs"], null, sentence, [])}
 <div class="heading row"><nav class="filters small soft" aria-label="Services">${links}</nav></div>${logView({ events }, null)}`;
-  return { title: `${sentence} · Hotpush`, tone: "idle", visitor, main, script: "log.js" };
+  return { title: `${sentence} · Hotpush`, tone: "idle", visitor, main, everySeconds: 6, script: "log.js" };
 }
