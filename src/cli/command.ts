@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
+import { isProjectName } from "#config/server";
 import { wholeNumber } from "#config/values";
 import { canAsk, confirm, wrapFor } from "#platform/terminal";
 
@@ -40,7 +41,8 @@ export const deploymentId = numberParser(1, Number.MAX_SAFE_INTEGER, "Not the nu
 
 /** The option that names a project. */
 export function projectOption(text = "the project; default: that of the working directory"): Option {
-  return new Option("--project <name>", text);
+  const read = parser((name) => (isProjectName(name) ? name : null), "Not 1 to 39 of a-z, 0-9 and hyphens.");
+  return new Option("--project <name>", text).argParser(read);
 }
 
 /**

@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
 import { gitHostNames, statusHosts } from "#config/git-hosts";
-import { isProjectName } from "#config/server";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
 import { canAsk, prompt } from "#platform/terminal";
@@ -39,7 +38,7 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
       "the address of a service: admin=admin.example.org or admin:3000=admin.example.org; admin=none leaves its port as it is; repeatable",
       collect(parsePlace, "Not of the form admin=admin.example.org or admin=none."),
     )
-    .addOption(newProjectOption())
+    .addOption(projectOption(newProject))
     .addOption(pageOption())
     .option("--yes", "non-interactive: take what is proposed, and change files that differ")
     .option("--no-form", "do not print the webhook's form and what comes next")
@@ -48,11 +47,8 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
 
 export const urlParser = parser(parsePublicUrl, "Not an address such as https://shop.example.org.");
 
-export function newProjectOption(): Option {
-  return projectOption("the project's name on the server (default: that of the repository)").argParser(
-    parser((text) => (isProjectName(text) ? text : null), "Not 1 to 39 of a-z, 0-9 and hyphens."),
-  );
-}
+/** The text of the option that names a new project. */
+export const newProject = "the project's name on the server (default: that of the repository)";
 
 export function pageOption(): Option {
   const text = "where people see the deployments, such as https://hotpush.example.org";

@@ -6,7 +6,7 @@ import type { NotRunningError } from "#calls/client";
 import { operatorSocketPath, serverCommands } from "#config/server";
 import { parseEnvFile } from "#platform/env-file";
 import { outputOf, runInPlace } from "#platform/run-command";
-import { isSshDestination, remoteCommandLine } from "#platform/ssh";
+import { isSshDestination, remoteCommandLine, sshOptions } from "#platform/ssh";
 import { CommandError } from "#problems";
 import { runContainer as container, findServer } from "#setup/server";
 import { refuse } from "./command.ts";
@@ -58,7 +58,8 @@ export async function runOverSsh(
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const line = remoteCommandLine(["sh", "-c", script, "sh", ...words]);
-  return (await runInPlace(["ssh", "-a", isTerminal() ? "-t" : "-T", "--", address, line], env)) ?? 130;
+  const tty = isTerminal() ? "-t" : "-T";
+  return (await runInPlace(["ssh", ...sshOptions, tty, "--", address, line], env)) ?? 130;
 }
 
 /** Variables that decide how the command prints, and in whose name it asks. */

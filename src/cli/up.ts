@@ -6,9 +6,9 @@ import { canAsk, confirm, prompt } from "#platform/terminal";
 import { clone, isRemote } from "#setup/clone";
 import { parsePublicUrl, parseRemoteUrl } from "#setup/project";
 import { planUp, type UpOptions, up } from "#setup/up";
-import { type CommandContext, newCommand, parser, print } from "./command.ts";
+import { type CommandContext, newCommand, parser, print, projectOption } from "./command.ts";
 import { connectScreen, hosted, tokenFileText } from "./connect.ts";
-import { newProjectOption, pageOption, urlParser } from "./init.ts";
+import { newProject, pageOption, urlParser } from "./init.ts";
 import { saveServer } from "./run-elsewhere.ts";
 
 export const commands = { up: makeUpCommand, clone: makeCloneCommand };
@@ -41,7 +41,7 @@ function makeUpCommand({ env, finish }: CommandContext): Command {
     .option("--api <address>", "the repository at its host, if the name of the host does not show it", hosted)
     .option("--url <address>", "where git host and visitors reach the project (default: asks)", urlParser)
     .addOption(pageOption())
-    .addOption(newProjectOption())
+    .addOption(projectOption(newProject))
     .option("--token-file <path>", tokenFileText)
     .option("--yes", "do not ask before Docker is installed")
     .option("--dry-run", "print the commands, and run none")

@@ -43,10 +43,11 @@ export async function readSshSettings(
 
 const askTimeoutMs = 120_000;
 /** The server never gets the keys of this machine's agent; a connection that is dead is noticed within a minute. */
-const always = [
-  ...["-C", "-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"],
+export const sshOptions = [
+  ...["-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none"],
   ...["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"],
 ];
+const always = ["-C", "-o", "RequestTTY=no", ...sshOptions];
 
 /**
  * Signs in with the settings, keys, agent and known hosts of the person. ssh asks at their terminal what it has to ask, also whether

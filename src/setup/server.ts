@@ -116,7 +116,7 @@ function readVariables(path: string): Environment | null {
 /** The nearest name that a project may have or, with 63 characters, a label of a host name: `Web_UI` becomes `web-ui`. */
 export function asName(text: string, mostCharacters = 39): string {
   const plain = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
-  return plain.replaceAll(/^-|-$/g, "").slice(0, mostCharacters);
+  return plain.replace(/^-/, "").slice(0, mostCharacters).replace(/-$/, "");
 }
 
 /** The path without links; as it is if it is not there. */
