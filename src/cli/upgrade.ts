@@ -31,7 +31,7 @@ async function upgrade(yes: boolean, env: NodeJS.ProcessEnv) {
   if (isInContainer()) return refuse("Run this on the machine: here it would replace its own container.");
   const left = new AbortController();
   // It ends the wait for deployments. After that, it would leave the server between two versions.
-  for (const name of ["SIGINT", "SIGTERM"] as const) process.on(name, () => left.abort());
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => left.abort());
   const context = { server, engine: connectEngine(env.DOCKER_HOST), env, signal: left.signal };
   const plan = await planUpgrade(context);
   await printPlan(context, plan);

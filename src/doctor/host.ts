@@ -97,7 +97,7 @@ export const diskChecks: readonly Check[] = [
         ["the repository", repoPath, 256],
         ["the state", statePath, 64],
       ] as const) {
-        if (content === "images" && !existsSync(path)) continue;
+        if (content === "images" && docker.kind !== "answers") continue;
         const at = nearestExisting(path);
         const { bavail, bsize } = statfsSync(at);
         if (bavail * bsize >= mebibytes * 1024 ** 2) continue;

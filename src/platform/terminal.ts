@@ -140,7 +140,7 @@ async function readAnswer(question: string, output: Writable = process.stdout): 
   } catch (error) {
     if (!left.signal.aborted) throw error;
     process.stdout.write("\n");
-    throw new CommandError("Nothing was written.");
+    throw new CommandError("Nothing more was written.");
   } finally {
     process.off("SIGINT", leave);
     terminal.close();

@@ -93,12 +93,16 @@ function judgeForeign({ status, headers }: HttpAnswer, { href, pathname }: URL, 
   return bad("not-hotpush", `${href} was answered with ${status} by ${by}, not by Hotpush. ${advice}`);
 }
 
-function judgeSilence(error: NodeJS.ErrnoException, { href }: URL, server: SentTo): Verdict {
+function judgeSilence(error: NodeJS.ErrnoException, { href, hostname }: URL, server: SentTo): Verdict {
   const code = error.code ?? error.name;
   const { start, logsOf } = commandsFor(server);
   const advice = /CERT|SSL|TLS|EPROTO|VERIFY|ISSUER/.test(code)
     ? `Caddy gets a certificate by itself if the name leads here and ports 80 and 443 are open; it says why not in: ${logsOf("caddy")}.`
-    : `Start the service: ${start}; or give the right address with --url.`;
+    : /^(?:ENOTFOUND|EAI_AGAIN)$/.test(code)
+      ? `Make a DNS record of ${hostname} that leads to the server; a new one can take minutes to be known.`
+      : /^E(?:TIMEDOUT|HOSTUNREACH|NETUNREACH)$/.test(code)
+        ? `Let the firewall open that port, and compare the DNS record of ${hostname} with the server's address.`
+        : `Start the service: ${start}; or give the right address with --url.`;
   return bad("unreachable", `${href} does not answer (${error.message || code}). ${advice}`);
 }
 

@@ -90,7 +90,7 @@ test(
     type("shop example");
     await waitFor(/That is not an address\./);
     press("C-c");
-    assert.match(await waitFor(/ended with 1/), /^hotpush: Nothing was written\.$/m);
+    assert.match(await waitFor(/ended with 1/), /^hotpush: Nothing more was written\.$/m);
     assert.deepEqual([join(repository.directory, ".env"), env.SERVER_PATH].filter(existsSync), []);
   },
 );

@@ -170,7 +170,7 @@ export async function openSpool(options: SpoolOptions) {
     },
     /** Notes that a secret has signed a delivery. `run` learns of it within some seconds. */
     noteSecretUse(project: string, slot: SecretSlot, host: string, deliveryId: string | null): void {
-      uses.set(`${project} ${slot}`, { project, slot, host, deliveryId });
+      uses.set(slot === "current" ? project : `${project} ${slot}`, { project, slot, host, deliveryId });
     },
     /** Why no push can be stored, or null. */
     findFault(): string | null {
