@@ -78,6 +78,8 @@ export async function makeLaptop(scope: Scope, names: Readonly<Record<string, st
     HOME: home,
     USER: "ann",
     STATE_PATH: at("state"),
+    // The machine of the tests may have a Docker that answers.
+    DOCKER_HOST: "unix:///hotpush-test/docker.sock",
     ...noServer,
   };
   return {
