@@ -189,9 +189,9 @@ function once<Value>(probe: () => Promise<Value>): () => Promise<Value> {
 /** Why the remote did not answer. `lines`: the last ones of git and ssh. */
 export type RemoteFailure = Extract<Awaited<ReturnType<typeof probeRemote>>, { readonly kind: "failed" }>;
 
-/** Asks the remote for its branches as the service asks: nobody can answer a prompt. Takes 15 s at most. */
+/** Asks the remote for its branches as the service asks: nobody can answer a prompt. Takes 30 s at most. */
 export async function probeRemote(repoPath: string, reader: GitReader) {
-  const options = { ...reader, timeoutMs: 5_000 };
+  const options = { ...reader, timeoutMs: 10_000 };
   const remotes = await gitOutput(repoPath, ["remote"], options);
   if (remotes === null) return { kind: "unasked" } as const;
   const remote = remoteOf(reader.env);
@@ -201,7 +201,7 @@ export async function probeRemote(repoPath: string, reader: GitReader) {
   );
   const ending = await runGit(repoPath, ["ls-remote", "--", remote, "HEAD", "refs/heads/*"], options);
   const failed = (lines: string) => ({ kind: "failed", remote, url, lines }) as const;
-  if (ending.kind !== "exited") return failed("it timed out after 5 s");
+  if (ending.kind !== "exited") return failed("it timed out after 10 s");
   if (ending.code !== 0) return failed(withoutCredentials(ending.lastLines.join("\n")));
   const rows = ending.output.split("\n").filter(Boolean);
   const refs = rows.map((row) => row.split("\t").reverse() as [string, string]);
