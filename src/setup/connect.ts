@@ -152,11 +152,12 @@ const signingTokenBytes = 32;
 
 /** @throws CommandError before the host is asked anything */
 function refuseUnusable(
-  { secret, deployed, settingsFile }: Connection,
+  { secret, deployed, settingsFile, remote }: Connection,
   { host, url }: HostedRepository,
 ): void {
   const name = payloadName(url.pathname.slice(1), host);
-  if (deployed && name.toLowerCase() !== deployed.toLowerCase())
+  const known = [name, payloadName(remote?.path ?? "", host)].map((one) => one.toLowerCase());
+  if (deployed && !known.includes(deployed.toLowerCase()))
     throw new CommandError(
       `${settingsFile} has only pushes of ${deployed} deployed, and the webhook would be one of ${name}. If the repository was renamed, write there: REPOSITORY=${name}`,
     );
