@@ -138,6 +138,17 @@ onEngine("the requests of a roll-out, and the guard of a new version", (env) => 
       old = now;
     });
 
+  test("a roll-out that is cancelled during the guard brings the old version back", async () => {
+    await project.write("cancelled", "graceful");
+    const rollout = project.spawnRollout({ args: ["--json", "app"], env: { GUARD: "60s" } });
+    const { code, output } = await untilPrinted(rollout, /"event":"guarding"/, async () => {
+      rollout.kill("SIGTERM");
+    });
+    assert.notEqual(code, 0, output);
+    assert.equal(failureIn(output), "The roll-out was asked to stop.");
+    assert.equal(await readLive(project), old);
+  });
+
   /** Rolls out a good version as deployment 7, and gives an order as the service does. */
   async function orderDuringGuard(order: GuardOrder): Promise<Ending> {
     const statePath = join(project.directory, "state");

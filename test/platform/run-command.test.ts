@@ -16,3 +16,8 @@ test("a program that prints without an end is ended, and fills no memory", async
     assert.ok(ending.kind === "exited" && ending.code !== 0);
   }
 });
+
+test("a program that is not installed is an ending, not a fault", async () => {
+  const ending = await runCommand({ argv: ["no-such-program"], timeoutMs: 1_000 });
+  assert.deepEqual(ending, { kind: "not_found", lastLines: [] });
+});
