@@ -79,7 +79,9 @@ remove_networks() { # of an engine that was killed, too: its routes and rules wo
   pgrep -x dockerd >/dev/null && return 0
   local l bridge='br-[0-9a-f]\{12\}'
   for l in dkrlab0 docker_gwbridge $(ip -o link show type bridge | grep -o "\b$bridge\b"); do ip link del "$l" 2>/dev/null || true; done
-  iptables-save | sed "/ \($bridge\|dkrlab0\) \| ! -i lo .*-j DROP$/d" | iptables-restore
+  # Those of the machine's owner stay.
+  iptables-save | sed -e '/^-A DOCKER-USER /b' -e "/ \($bridge\|dkrlab0\) /d" \
+    -e '/^-A PREROUTING -d 127\.0\.0\.1\/32 ! -i lo -p tcp -m tcp --dport [0-9]* -j DROP$/d' | iptables-restore
 }
 
 start() {
