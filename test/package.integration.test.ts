@@ -83,7 +83,7 @@ test("if the machine's Node is too old, the package's own runs it", () => {
   const env = { ...process.env, ...noServer, PATH: `${path}:${process.env.PATH}` };
   for (const isLinked of [true, false]) {
     // npm before 11.6 makes no link, because two packages have a program of that name.
-    if (!isLinked) rmSync(join(bin, "node"));
+    if (!isLinked) rmSync(join(bin, "node"), { force: true });
     const result = spawnSync(join(bin, "hotpush"), ["--version"], { cwd: app, env, encoding: "utf8" });
     assert.deepEqual([result.status, result.stdout], [0, `${version}\n`], result.stderr);
   }

@@ -146,8 +146,7 @@ function unreachable(statePath: string, error: NodeJS.ErrnoException): Error {
   return why === undefined ? error : new NotRunningError(why, { statePath, isForbidden: why === forbidden });
 }
 
-/** What a person does if the service does not run, in the message of NotRunningError. */
-export const nextSteps =
+const nextSteps =
   "Start it, or set STATE_PATH to its state directory. If it runs in a container: docker compose exec hotpush hotpush status";
 
 /** A Hotpush on another machine, reached by the address of its page. */

@@ -33,9 +33,8 @@ export async function runCommandLine(argv: readonly string[], env: NodeJS.Proces
     const overSsh = sshServerFor(context.env);
     if (overSsh !== null) return await runOverSsh(overSsh, words, context.env);
   }
-  const isDropped =
-    server.HOTPUSH_SERVER && wanted !== undefined && !hasTrait("goBySsh", wanted) && wanted !== "verify";
-  if (isDropped || (hasTrait("actThere", wanted) && context.env.HOTPUSH_SERVER))
+  const isHere = wanted !== undefined && !hasTrait("goBySsh", wanted) && !hasTrait("askPage", wanted);
+  if ((isHere && server.HOTPUSH_SERVER) || (hasTrait("actThere", wanted) && context.env.HOTPUSH_SERVER))
     return refuse(`hotpush ${wanted} acts only on the machine of the service. Run it there.`);
   const program = await loadProgram(context, (name) => words.includes(name));
   for (const command of [program, ...program.commands]) configure(command);
@@ -176,6 +175,8 @@ const traits = {
     "doctor",
     "notify",
   ],
+  /** They ask the page of HOTPUSH_SERVER, but do not run on the server themselves. */
+  askPage: ["verify"],
   /** Their token is one of a git host, which is never sent to a page, nor one of a page to a git host. */
   takeHostToken: ["connect", "clone", "up"],
 } satisfies Readonly<Record<string, readonly CommandName[]>>;
