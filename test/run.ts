@@ -5,10 +5,12 @@
  *
  * If TEST_RESULTS names a file, the counts go there: `<passed> <failed> <skipped>`, then a line per flaky file.
  */
-import { globSync, writeFileSync } from "node:fs";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { type EventData, run } from "node:test";
 import { spec } from "node:test/reporters";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Suite, suites } from "./suites.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -17,7 +19,11 @@ const root = join(import.meta.dirname, "..");
 const timeoutFactor = process.env.FUZZ_RUNS ? 1_000 : 1;
 /** The time-out of a test names it, and lets it clean up; that of its file ends what waits for ever without a test. */
 const testTimeoutMs = 500_000 * timeoutFactor;
-const fileTimeoutMs = 1_000_000 * timeoutFactor;
+const fileTimeoutMs = 1_800_000 * timeoutFactor;
+/** If more processes than this want to run, another file would make the tests of all files late. */
+const busyFrom = 3 * availableParallelism();
+/** Files that run, and the last that waits for its turn. */
+const running = { count: 0, last: Promise.resolve() };
 const mostSecondTries = 5;
 const slowestShown = 10;
 
@@ -53,7 +59,7 @@ async function main([name = "", ...words]: readonly string[]): Promise<number> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort());
   try {
     const first = await runLanes(files, suite, stopping.signal);
-    const flaky = stopping.signal.aborted ? [] : await passOnSecondTry(first, stopping.signal);
+    const flaky = stopping.signal.aborted ? [] : await passOnSecondTry(first, suite, stopping.signal);
     if (stopping.signal.aborted)
       console.log(`\n${name} was stopped before its end. Files that had not ended count as failed.`);
     report(name, first, flaky);
@@ -105,29 +111,52 @@ async function runLanes(
   const inTurn = files.filter((file) => !alone.includes(file) && isOf(suite.inTurn)(file));
   const others = files.filter((file) => !alone.includes(file) && !inTurn.includes(file));
   const inTurnAndHelp = async () => [
-    ...(await runFiles(inTurn, 1, signal)),
-    ...(await runFiles(suite.inTurn ? others : [], 1, signal)),
+    ...(await runFiles(inTurn, 1, suite, signal)),
+    ...(await runFiles(suite.inTurn ? others : [], 1, suite, signal)),
   ];
-  const lanes = [runFiles(others, suite.filesAtATime, signal), inTurnAndHelp()];
-  return [...(await Promise.all(lanes)).flat(), ...(await runFiles(alone, 1, signal))];
+  const lanes = [runFiles(others, suite.filesAtATime, suite, signal), inTurnAndHelp()];
+  return [...(await Promise.all(lanes)).flat(), ...(await runFiles(alone, 1, suite, signal))];
 }
 
 /** @param waiting gets empty; several calls may take from one list */
 async function runFiles(
   waiting: string[],
   filesAtATime: number,
+  suite: Suite,
   signal: AbortSignal,
 ): Promise<readonly FileResult[]> {
   const results: FileResult[] = [];
   const worker = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
+      if (suite.waitsWhileBusy) await untilNotBusy(signal);
+      running.count += 1;
       const result = await runFile(file, signal);
+      running.count -= 1;
       console.log(lineOf(result));
       results.push(result);
     }
   };
   await Promise.all(Array.from({ length: filesAtATime }, worker));
   return results;
+}
+
+/** Waits while the processors are busy, but not if no file runs. In turn: each sees what the one before it costs. */
+function untilNotBusy(signal: AbortSignal): Promise<void> {
+  running.last = running.last.then(async () => {
+    while (running.count > 0 && !signal.aborted && (await processesThatRun()) > busyFrom);
+  });
+  return running.last;
+}
+
+/** @returns how many processes run or want to, on the average of ten seconds */
+async function processesThatRun(): Promise<number> {
+  const samples = 20;
+  let sum = 0;
+  for (let index = 0; index < samples; index += 1) {
+    await sleep(500);
+    sum += Number(/^procs_running (\d+)$/m.exec(readFileSync("/proc/stat", "utf8"))?.[1]);
+  }
+  return sum / samples;
 }
 
 /** Runs a file in a process of its own. It has failed if it ends without a word: it was killed, or has a syntax error. */
@@ -180,13 +209,14 @@ function seconds(ms: number): string {
 /** On a machine that others share a test may fail by chance; many failures are no chance. */
 async function passOnSecondTry(
   first: readonly FileResult[],
+  suite: Suite,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const hasFailed = first.filter(({ failed }) => failed > 0);
   const failed = hasFailed.filter(({ mayTryAgain }) => mayTryAgain).map(({ file }) => file);
   if (failed.length === 0 || hasFailed.length > mostSecondTries) return [];
   console.log(`\nFailed, and run once more alone: ${failed.join(" ")}`);
-  const second = await runFiles(failed, 1, signal);
+  const second = await runFiles(failed, 1, suite, signal);
   return second.filter((result) => result.failed === 0).map(({ file }) => file);
 }
 

@@ -3,6 +3,8 @@ export interface Suite {
   readonly patterns: readonly string[];
   readonly exclude?: readonly string[];
   readonly filesAtATime: number;
+  /** A file begins only when the processors are not busy with others: its tests have limits of time. */
+  readonly waitsWhileBusy?: true;
   /** Parts of the names of the files that take longest, the longest first: if they begin early, they don't end last. */
   readonly first?: string;
   /** Parts of the names of files that run one after the other, beside the others: they need what there is only once. */
@@ -35,6 +37,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     patterns: ["test/e2e/**/*.test.ts"],
     // They mostly wait, for health checks and requests that end.
     filesAtATime: 3,
+    waitsWhileBusy: true,
     first:
       "clean-server e2e/up. rollout-swarm. rollout-services swarm-nodes e2e/rollout.test rollout-failures rollout-requests e2e/images e2e/story rollout-recreate-failures",
     // An engine has only one server.

@@ -9,7 +9,7 @@ import { until } from "../harness/until.ts";
 import { type Answer, during, fastMixture, measured, startLoad, underLoad } from "../lab/load.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { endingIn } from "../lab/project.ts";
-import { makeServer, type ServedProject, type Server } from "../lab/server.ts";
+import { healthcheck, makeServer, type ServedProject, type Server } from "../lab/server.ts";
 
 /** A service without a health check. */
 const web = { build: "app", restart: "always", ports: ["8080:8080"] };
@@ -19,14 +19,13 @@ const projectCount = Number(process.env.HOTPUSH_TEST_PROJECTS ?? 2);
 const pauseMs = 1_500;
 const endsWithinMs = 120_000;
 
-const healthcheck = { test: ["CMD", "./healthcheck.sh"], interval: "1s" };
 /** Caddy serves it too, so it joins the network that the project shares with Caddy of the server. */
 const joined = { build: "app", healthcheck, labels: { "hotpush.guard": "0" } };
 /** As many, because a name with two containers resolves to each of them in turn. */
 const calls = 20;
 
-/** Between two requests of a client: about 400 requests a second at each of two neighbours. */
-const neighbourPauseMs = 25;
+/** Between two requests of a client: about 120 requests a second at each of two neighbours. */
+const neighbourPauseMs = 100;
 /** Half of what the slow requests of the load take. */
 const longestOpeningMs = 1_000;
 

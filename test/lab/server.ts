@@ -152,19 +152,17 @@ export async function makeRepository(
   return clone;
 }
 
+/** Of the lab's app. Each check costs a fifth of a second of a processor, so it is asked often only at the start. */
+export const healthcheck = {
+  test: ["CMD", "./healthcheck.sh"],
+  interval: "5s",
+  start_period: "30s",
+  start_interval: "500ms",
+};
+
 /** A service of the lab's app that publishes a port. */
 export function webService(port: string): object {
-  return {
-    build: "app",
-    restart: "unless-stopped",
-    ports: [`${port}:8080`],
-    healthcheck: {
-      test: ["CMD", "./healthcheck.sh"],
-      interval: "5s",
-      start_period: "30s",
-      start_interval: "500ms",
-    },
-  };
+  return { build: "app", restart: "unless-stopped", ports: [`${port}:8080`], healthcheck };
 }
 
 async function commitVersion(clone: string, version: string): Promise<string> {
