@@ -21,7 +21,7 @@ const timeoutFactor = process.env.FUZZ_RUNS ? 1_000 : 1;
 const testTimeoutMs = 500_000 * timeoutFactor;
 const fileTimeoutMs = 1_800_000 * timeoutFactor;
 /** If more processes than this want to run, another file would make the tests of all files late. */
-const busyFrom = 3 * availableParallelism();
+const busyFrom = 2 * availableParallelism();
 /** Files that run, and the last that waits for its turn. */
 const running = { count: 0, last: Promise.resolve() };
 const mostSecondTries = 5;

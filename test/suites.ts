@@ -35,8 +35,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   fuzz: { patterns: ["test/fuzz/**/*.test.ts"], filesAtATime: 2 },
   e2e: {
     patterns: ["test/e2e/**/*.test.ts"],
-    // They mostly wait, for health checks and requests that end.
-    filesAtATime: 3,
+    filesAtATime: 2,
     waitsWhileBusy: true,
     first:
       "clean-server e2e/up. rollout-swarm. rollout-services swarm-nodes e2e/rollout.test rollout-failures rollout-requests e2e/images e2e/story rollout-recreate-failures",

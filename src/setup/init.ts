@@ -250,8 +250,8 @@ function indented(lines: readonly string[]): string {
   return lines.map((line) => `\n    ${line}`).join("");
 }
 
-/** What was just started or written counts within a few seconds. */
-const rightWithinMs = 15_000;
+/** What was just started or written counts within a few seconds, on a slow machine within half a minute. */
+const rightWithinMs = 30_000;
 const pauseMs = 200;
 const answerTimeoutMs = 2_000;
 const shownLines = 10;
