@@ -21,7 +21,12 @@ export interface ComposeRun {
   readonly timeoutMs: number;
   readonly input?: string | undefined;
   readonly onLine?: (line: string) => void;
+  /** The most bytes of standard output that the caller reads; by default it reads none. */
+  readonly maxOutputBytes?: number;
 }
+
+/** A model of fifty services takes a tenth of it; inline configs are in it, too. */
+const maxModelBytes = 16 * 1024 ** 2;
 
 /**
  * Runs `argv` in the project's directory and lets it hold the lock. Lines are given to `onLine` and in `lastLines`
@@ -32,7 +37,7 @@ export interface ComposeRun {
 export async function runCompose(
   { env, user = null, signal, lockDescriptor, target }: ComposeOptions,
   argv: Argv,
-  { timeoutMs, input, onLine }: ComposeRun,
+  { timeoutMs, input, onLine, maxOutputBytes = 0 }: ComposeRun,
 ): Promise<CommandEnding> {
   const redact = redactorOf(env, target.projectDirectory);
   const ending = await runCommand({
@@ -55,6 +60,7 @@ export async function runCompose(
     signal,
     heldDescriptor: lockDescriptor,
     onLine: onLine && ((line) => onLine(redact(line))),
+    maxOutputBytes,
   });
   if (ending.kind === "not_found") {
     // The system reports a missing directory with the same error as a missing program.
@@ -90,6 +96,7 @@ export function startFailure(service: string, step: string, ending: CommandEndin
 /** Describes the ending of a command that did not succeed. */
 export function complaintOf(step: string, ending: CommandEnding): string {
   if (ending.kind === "exited") return `docker compose ended with exit code ${ending.code} (${step})`;
+  if (ending.kind === "too_long") return `docker compose printed too much (${step}) and was killed`;
   return `docker compose did not end in time (${step}) and was killed`;
 }
 
@@ -133,7 +140,8 @@ export async function loadImageNames(options: ComposeOptions): Promise<readonly 
  * @throws ProblemError `compose_invalid` with what compose says
  */
 async function askCompose(options: ComposeOptions, argv: Argv, input?: string): Promise<string> {
-  const ending = await runCompose(options, argv, { timeoutMs: readTimeoutMs, input });
+  const run = { timeoutMs: readTimeoutMs, input, maxOutputBytes: maxModelBytes };
+  const ending = await runCompose(options, argv, run);
   if (hasSucceeded(ending)) return ending.output;
   throw new ProblemError({
     code: "compose_invalid",
@@ -157,7 +165,8 @@ export async function resolveDigests(
   const input = JSON.stringify({ name: "images", services });
   const argv: Argv = ["docker", "compose", "--file", "-", "config", "--resolve-image-digests"];
   const command: Argv = [...argv, "--format", "json"];
-  const ending = await runCompose(options, command, { timeoutMs: readTimeoutMs, input });
+  const run = { timeoutMs: readTimeoutMs, input, maxOutputBytes: maxModelBytes };
+  const ending = await runCompose(options, command, run);
   if (hasSucceeded(ending)) {
     const model = JSON.parse(ending.output) as ComposeModel;
     return images.map((image, index) => `${image}@${model.services[`image-${index}`]?.image?.split("@")[1]}`);
