@@ -296,7 +296,7 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
   using scratch = makeScratch();
   const scratchPath = join(scratch.path, "signers");
   const { signal } = new AbortController();
-  const options = { repoPath, scratchPath, signersPath, signers, env, user, signal };
+  const options = { repoPath, scratchPath, signersPath, signers, env, user, seenAtMs: Date.now(), signal };
   const verdict = await verifyCommit(commit, options);
   if (verdict.kind === "good") return ok(`${commit.slice(0, 7)} is signed by ${verdict.signer}`);
   return problem(signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail }).detail);
