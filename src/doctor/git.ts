@@ -8,7 +8,7 @@ import { readHostChecks } from "#notifications/host-checks";
 import { makeScratch, ownUid, readUser, statOf } from "#platform/files";
 import { type GitRemoteUrl, isRemoteName, withoutCredentials } from "#platform/git";
 import { quote, readSshSettings } from "#platform/ssh";
-import { checkOwnership, checkRepository, checkScript, deployLogDirectory } from "#runner/script";
+import { checkOwnership, checkRepository, checkScript } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
 import { deliveryText, failedOf, HostError, openRepository } from "#setup/host-apis";
 import type { Check, DoctorContext, RemoteFailure } from "./context.ts";
@@ -305,9 +305,7 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
 const example = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.url));
 
 /** The command that fixes what `checkScript` has found, by its code. */
-function scriptCommand(code: string, { repoPath, user, asUser }: DoctorContext): string | undefined {
-  // Only root may remove what another user has put into the temporary directory.
-  if (code === "temporary_directory_unusable") return `rm -rf ${quote(deployLogDirectory(user))}`;
+function scriptCommand(code: string, { repoPath, asUser }: DoctorContext): string | undefined {
   const file = quote(join(repoPath, "deploy.sh"));
   const install = `install -m 755 ${quote(example)} ${file} && git -C ${quote(repoPath)} add --chmod=+x deploy.sh`;
   const attributes = quote(join(repoPath, ".gitattributes"));
