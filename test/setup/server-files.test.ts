@@ -8,6 +8,7 @@ import {
   serverCaddyfile,
   serverComposeFile,
   withCheckoutPath,
+  withHost,
 } from "../../src/setup/server-files.ts";
 
 const fresh = serverComposeFile(["/srv"]);
@@ -65,4 +66,16 @@ test("checkouts that were added for projects stay", () => {
   assert.equal(renewedComposeFile(added), serverComposeFile(["/srv", "/home", "/data/shop"]));
   const readOnly = withCheckoutPath(twoPaths, "/mirror/shop.git", true);
   assert.equal(renewedComposeFile(readOnly), readOnly);
+  const named = withHost(readOnly, "git.lan", "10.0.0.5");
+  assert.equal(renewedComposeFile(named), named);
+});
+
+test("a name of this machine's hosts file is added to run, also beside those of a person, and follows its address", () => {
+  const hostsOf = (text: string) => parse(text).services.run.extra_hosts;
+  const added = withHost(fresh, "git.lan", "10.0.0.5");
+  assert.deepEqual(hostsOf(added), { "git.lan": "10.0.0.5" });
+  assert.equal(withHost(added, "git.lan", "10.0.0.5"), added);
+  assert.deepEqual(hostsOf(withHost(added, "git.lan", "10.0.0.6")), { "git.lan": "10.0.0.6" });
+  const list = fresh.replace("    cap_add:", "    extra_hosts: [mine:10.0.0.1]\n    cap_add:");
+  assert.deepEqual(hostsOf(withHost(list, "git.lan", "10.0.0.5")), ["mine:10.0.0.1", "git.lan:10.0.0.5"]);
 });
