@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import type { DoctorCheck } from "../harness/doctor.ts";
+import { git } from "../harness/repository.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
+import { onEngine } from "../lab/on-engine.ts";
+import { endingIn } from "../lab/project.ts";
+import { makeServer, type ServedProject, type Server, webService } from "../lab/server.ts";
+
+onEngine(
+  "a server whose run has other files than the machine",
+  (env) => {
+    let server: Server;
+    let shop: ServedProject;
+    /** A directory of the machine, in no directory that `run` has. */
+    let etc: string;
+    const scope = { after: (end: () => unknown) => after(end) };
+
+    before(async () => {
+      etc = temporaryDirectory(scope);
+      writeFileSync(join(etc, "app.env"), "A=1\n");
+      server = await makeServer(env);
+      shop = await server.setUp("shop", { api: { ...webService("8081"), env_file: [join(etc, "app.env")] } });
+    });
+    after(() => server?.remove());
+
+    /** What the doctor finds, at the prompt of the machine. */
+    const examine = async (id: string) => {
+      const { output } = await shop.hotpush("doctor", id, "--json");
+      const report: { readonly checks: readonly DoctorCheck[] } = JSON.parse(output);
+      return report.checks.find((check) => check.id === id)?.outcome;
+    };
+    const init = () => shop.hotpush("init", "--yes");
+
+    test("init gives run the directory of an environment file, and a push is deployed", async () => {
+      const endedAs = endingIn(server.state.run);
+      assert.equal(await endedAs(await shop.push("second")), "succeeded");
+      assert.equal(await shop.version(), "second");
+      assert.equal(await examine("compose"), "ok");
+    });
+
+    test("compose: a file that run does not have is found from the machine, and init gives it to run", async () => {
+      const more = temporaryDirectory(scope);
+      writeFileSync(join(more, "more.env"), "B=1\n");
+      const override = join(shop.checkout, "compose.override.yaml");
+      writeFileSync(override, JSON.stringify({ services: { api: { env_file: [join(more, "more.env")] } } }));
+      const list = [
+        join(shop.checkout, "compose.yaml"),
+        override,
+        join(shop.checkout, "compose.hotpush.yaml"),
+      ];
+      writeFileSync(join(shop.checkout, ".env"), `COMPOSE_FILE=${list.join(":")}\n`);
+      assert.equal(await examine("compose"), "faulty");
+      const { code, output } = await init();
+      assert.equal(code, 0, output);
+      assert.equal(await examine("compose"), "ok");
+    });
+
+    test("remote: one that only the machine reaches is found from the machine, and init says why it ends", async () => {
+      const before = git(shop.checkout, "remote", "get-url", "origin").trim();
+      const aside = join(temporaryDirectory(scope), "aside.git");
+      git("/", "clone", "--quiet", "--bare", before, aside);
+      git(shop.checkout, "config", `url.${aside}.insteadOf`, before);
+      assert.equal(await examine("remote"), "faulty");
+      git(shop.checkout, "remote", "set-url", "origin", "http://127.0.0.1:1/octo/shop.git");
+      const refused = await init();
+      assert.equal(refused.code, 1);
+      assert.match(refused.output, /The remote origin is at 127\.0\.0\.1\./);
+      git(shop.checkout, "remote", "set-url", "origin", before);
+      const { code, output } = await init();
+      assert.equal(code, 0, output);
+      assert.equal(await examine("remote"), "ok");
+    });
+  },
+  "one server",
+);
