@@ -308,7 +308,8 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
 const example = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.url));
 
 /** The command that fixes what `checkScript` has found, by its code. */
-function scriptCommand(code: string, { repoPath, user, asUser }: DoctorContext): string | undefined {
+function scriptCommand(code: string, { repoPath, user, asUser, server }: DoctorContext): string | undefined {
+  if (code === "script_missing" && server !== null) return `cd ${quote(repoPath)} && hotpush init`;
   // Only root may remove what another user has put into the temporary directory.
   if (code === "temporary_directory_unusable") return `rm -rf ${quote(deployLogDirectory(user))}`;
   const file = quote(join(repoPath, "deploy.sh"));

@@ -250,7 +250,7 @@ async function checkProject({ name, project }: Setup, env: NodeJS.ProcessEnv): P
       throw new CommandError(
         `In the container of \`run\`, where deploy.sh runs:${indented(lines)}\n${whenFixed}`,
       );
-    progress(`Pushes cannot be deployed yet:${indented(lines)}\nTo look again: hotpush doctor ${id}`);
+    progress(`Pushes may not be deployed yet:${indented(lines)}\nTo look again: hotpush doctor ${id}`);
   }
 }
 

@@ -22,16 +22,19 @@ onEngine(
       etc = temporaryDirectory(scope);
       writeFileSync(join(etc, "app.env"), "A=1\n");
       server = await makeServer(env);
-      shop = await server.setUp("shop", { api: { ...webService("8081"), env_file: [join(etc, "app.env")] } });
+      const api = { ...webService("8081"), env_file: [join(etc, "app.env")] };
+      const unchecked = { ...webService("8082"), healthcheck: undefined };
+      shop = await server.setUp("shop", { api, unchecked });
     });
     after(() => server?.remove());
 
     /** What the doctor finds, at the prompt of the machine. */
-    const examine = async (id: string) => {
+    const checkOf = async (id: string) => {
       const { output } = await shop.hotpush("doctor", id, "--json");
       const report: { readonly checks: readonly DoctorCheck[] } = JSON.parse(output);
-      return report.checks.find((check) => check.id === id)?.outcome;
+      return report.checks.find((check) => check.id === id);
     };
+    const examine = async (id: string) => (await checkOf(id))?.outcome;
     const init = () => shop.hotpush("init", "--yes");
 
     test("init gives run the directory of an environment file, and a push is deployed", async () => {
@@ -39,6 +42,17 @@ onEngine(
       assert.equal(await endedAs(await shop.push("second")), "succeeded");
       assert.equal(await shop.version(), "second");
       assert.equal(await examine("compose"), "ok");
+    });
+
+    test("services: the health check that is advised passes in the container, whose image has no curl", async () => {
+      const change = (await checkOf("services"))?.faults.find(({ change }) =>
+        change?.includes("unchecked"),
+      )?.change;
+      const [, test = "[]"] =
+        /^services\.unchecked\.healthcheck: \{test: (\[.*?\]), interval/.exec(change ?? "") ?? [];
+      const [, program = "", ...args]: readonly string[] = JSON.parse(test);
+      assert.equal(program, "node", change ?? "no advice");
+      await shop.compose("exec", "--no-tty", "unchecked", program, ...args);
     });
 
     test("compose: a file that run does not have is found from the machine, and init gives it to run", async () => {

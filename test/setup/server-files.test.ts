@@ -30,6 +30,11 @@ test("a checkout that run does not have is added to it at its own path, and noth
     );
 });
 
+test("with remapped users, the containers of the server share files with the machine all the same", () => {
+  const services: Readonly<Record<string, { readonly userns_mode?: string }>> = parse(fresh).services;
+  for (const [name, service] of Object.entries(services)) assert.equal(service.userns_mode, "host", name);
+});
+
 test("front has nothing of the machine but its state, the projects, and the directory of a socket of run", () => {
   const { front, run, caddy } = parse(fresh).services;
   assert.deepEqual(
