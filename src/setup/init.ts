@@ -235,7 +235,7 @@ async function replace(setup: Setup, env: NodeJS.ProcessEnv, services: readonly 
 
 /**
  * Has `run` ask the remote and read the compose file. What it cannot do and this machine can would keep every push from being
- * deployed. A remote that does not answer here either may get its key next, by `hotpush connect`.
+ * deployed. What a command puts right is printed: a key or a token may come next, by `hotpush connect`.
  */
 async function checkProject({ name, project }: Setup, env: NodeJS.ProcessEnv): Promise<void> {
   const found = await checkInRun(name, ["remote", "docker", "compose"], env);
@@ -243,14 +243,11 @@ async function checkProject({ name, project }: Setup, env: NodeJS.ProcessEnv): P
   for (const [id, { faults }] of found ?? []) {
     const fault = faults.find(({ severity }) => severity === "problem");
     if (fault === undefined) continue;
-    const lines = [fault.text, fault.command ?? fault.change ?? ""].filter(Boolean);
-    const isSettled =
-      id === "compose" || (await git(project.root, "ls-remote", "--", "origin", "HEAD")) !== null;
-    if (isSettled && id !== "docker")
-      throw new CommandError(
-        `In the container of \`run\`, where deploy.sh runs:${indented(lines)}\n${whenFixed}`,
-      );
-    progress(`Pushes may not be deployed yet:${indented(lines)}\nTo look again: hotpush doctor ${id}`);
+    const lines = indented([fault.text, fault.command ?? fault.change ?? ""].filter(Boolean));
+    const isReadHere = async () => (await git(project.root, "ls-remote", "--", "origin", "HEAD")) !== null;
+    if (id === "compose" || (id === "remote" && fault.command === null && (await isReadHere())))
+      throw new CommandError(`In the container of \`run\`, where deploy.sh runs:${lines}\n${whenFixed}`);
+    progress(`Pushes may not be deployed yet:${lines}\nTo look again: hotpush doctor ${id}`);
   }
 }
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { DoctorCheck } from "../harness/doctor.ts";
@@ -35,6 +35,15 @@ onEngine(
       return report.checks.find((check) => check.id === id);
     };
     const examine = async (id: string) => (await checkOf(id))?.outcome;
+    /** Has compose read the file for `api`, beside the project's own files. */
+    const readAlso = (file: string) => {
+      writeFileSync(file, "B=1\n");
+      const override = join(shop.checkout, "compose.override.yaml");
+      writeFileSync(override, JSON.stringify({ services: { api: { env_file: [file] } } }));
+      const list = ["compose.yaml", "compose.override.yaml", "compose.hotpush.yaml"];
+      const paths = list.map((name) => join(shop.checkout, name));
+      writeFileSync(join(shop.checkout, ".env"), `COMPOSE_FILE=${paths.join(":")}\n`);
+    };
     const init = () => shop.hotpush("init", "--yes");
 
     test("init gives run the directory of an environment file, and a push is deployed", async () => {
@@ -57,22 +66,27 @@ onEngine(
 
     test("compose: a file that run does not have is found from the machine, and init gives it to run", async () => {
       const more = temporaryDirectory(scope);
-      writeFileSync(join(more, "more.env"), "B=1\n");
-      const override = join(shop.checkout, "compose.override.yaml");
-      writeFileSync(override, JSON.stringify({ services: { api: { env_file: [join(more, "more.env")] } } }));
-      const list = [
-        join(shop.checkout, "compose.yaml"),
-        override,
-        join(shop.checkout, "compose.hotpush.yaml"),
-      ];
-      writeFileSync(join(shop.checkout, ".env"), `COMPOSE_FILE=${list.join(":")}\n`);
+      readAlso(join(more, "more.env"));
       assert.equal(await examine("compose"), "faulty");
       const { code, output } = await init();
       assert.equal(code, 0, output);
       assert.equal(await examine("compose"), "ok");
     });
 
+    test("init ends with the file that it cannot give to run, and its deployment names the container", async (t) => {
+      const file = `${temporaryDirectory(scope)}.env`;
+      t.after(() => rmSync(file));
+      readAlso(file);
+      const { code, output } = await init();
+      assert.equal(code, 1, output);
+      assert.match(output, /In the container of `run`/);
+      assert.ok(output.includes(file), output);
+      assert.equal(await endingIn(server.state.run)(await shop.push("third")), "failed");
+      assert.match((await shop.hotpush("logs")).output, /Hotpush runs in a container/);
+    });
+
     test("remote: one that only the machine reaches is found from the machine, and init says why it ends", async () => {
+      rmSync(join(shop.checkout, "compose.override.yaml"));
       const before = git(shop.checkout, "remote", "get-url", "origin").trim();
       const aside = join(temporaryDirectory(scope), "aside.git");
       git("/", "clone", "--quiet", "--bare", before, aside);
