@@ -87,14 +87,13 @@ export const gitChecks: readonly Check[] = [
     claim:
       "submodules are at the commits that the repository names, and git-lfs is there if it has files in Git LFS",
     fix: "updates the submodules. Git LFS: apt-get install git-lfs; the next deployment fetches the files",
-    async probe({ repoPath, readGit, asUser, server }) {
+    async probe({ repoPath, readGit, asUser }) {
       const large = await readGit("ls-files", "--", ":(attr:filter=lfs)");
       const modules = await readGit("ls-files", "--", ".gitmodules");
       if (large === null) return skip("git does not work in the repository yet");
       if (large === "" && !modules) return skip("the repository has no submodules and no files in Git LFS");
       const missing = "git-lfs is missing, and files of the repository are in Git LFS: deploy.sh fails.";
-      // On a server the script runs in the container, whose image has git-lfs.
-      if (large !== "" && server === null && (await readGit("lfs", "version")) === null)
+      if (large !== "" && (await readGit("lfs", "version")) === null)
         return problem(missing, "apt-get install -y git-lfs");
       const states = await readGit("submodule", "status", "--recursive");
       const other = states?.split("\n").filter((line) => /^[-+U]/.test(line)) ?? ["git cannot tell"];
@@ -216,7 +215,11 @@ async function remoteFault(failure: RemoteFailure, context: DoctorContext): Prom
     return url.scheme === "ssh" ? await explainKey(failure, context) : explainToken(failure, context);
   // Git hosts do not say whether a repository does not exist, or this user's key or token may not read it.
   const reason = lines.trim().split("\n").at(-1) || "git gave no reason";
-  const text = `git cannot read ${url.text}: ${reason}. Is it spelt right, and may this user read it?`;
+  const inRun =
+    context.server === null
+      ? ""
+      : " deploy.sh runs in a container, where localhost is the container itself. Does this machine read it? Then `hotpush init` gives the container what it needs of /etc/hosts, /etc/ssh, /etc/gitconfig and the certificates.";
+  const text = `git cannot read ${url.text}: ${reason}. Is it spelt right, and may this user read it?${inRun}`;
   const set = `git -C ${quote(context.repoPath)} remote set-url ${remote} <the right address>`;
   return problem(text, {
     change: isRemoteName(remote) ? context.asUser(set) : "DEPLOY_REMOTE=<the right address>",
@@ -305,7 +308,8 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
 const example = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.url));
 
 /** The command that fixes what `checkScript` has found, by its code. */
-function scriptCommand(code: string, { repoPath, asUser }: DoctorContext): string | undefined {
+function scriptCommand(code: string, { repoPath, asUser, server }: DoctorContext): string | undefined {
+  if (code === "script_missing" && server !== null) return `cd ${quote(repoPath)} && hotpush init`;
   const file = quote(join(repoPath, "deploy.sh"));
   const install = `install -m 755 ${quote(example)} ${file} && git -C ${quote(repoPath)} add --chmod=+x deploy.sh`;
   const attributes = quote(join(repoPath, ".gitattributes"));

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { delimiter } from "node:path";
 import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
+import { isInContainer } from "./docker/engine.ts";
 import type { SystemUser } from "./files.ts";
 import { type Argv, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 
@@ -146,8 +147,14 @@ async function askCompose(options: ComposeOptions, argv: Argv, input?: string): 
   throw new ProblemError({
     code: "compose_invalid",
     detail: `The compose file in ${options.target.projectDirectory} cannot be read.`,
-    evidence: ending.lastLines,
+    evidence: [...ending.lastLines, hiddenFileHint(ending.lastLines.join(" "))].filter(Boolean),
   });
+}
+
+/** What a person should know if a file is missing here: the machine may have it nevertheless. "": nothing. */
+export function hiddenFileHint(said: string): string {
+  if (!isInContainer() || !/not found|no such file/.test(said)) return "";
+  return "Hotpush runs in a container, which has only the directories of this machine that are mounted. If the machine has the file, run in the checkout: hotpush init";
 }
 
 /**
@@ -173,7 +180,7 @@ export async function resolveDigests(
   }
   const last = ending.lastLines.findLast((line) => line.trim() !== "") ?? complaintOf("config", ending);
   const said = ending.kind === "timed_out" ? `no answer within ${readTimeoutMs / 1_000} s` : last;
-  const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. Nothing was changed.`;
+  const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. A credential helper has to be in Hotpush's container too. Nothing was changed.`;
   throw new ProblemError({ code: "image_pull_failed", detail });
 }
 

@@ -325,15 +325,20 @@ function readFacts(text: string | null): Facts {
   return Object.fromEntries(factNames.map((name) => [name, found[name]?.trim() ?? ""])) as Facts;
 }
 
-const unasked = ["env", "DEBIAN_FRONTEND=noninteractive"] as const;
-const aptGet = [...unasked, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"] as const;
-/** On a new server, cloud-init and the system's own timers hold the lock of the lists. This waits for it, for two minutes. */
-const update = [
-  ...unasked,
+/**
+ * On a new server, cloud-init and the system's own timers hold apt's locks. It waits by itself only for that of dpkg; this waits for
+ * those of the lists and of the archives as well, for two minutes.
+ */
+const aptGet = [
+  "env",
+  "DEBIAN_FRONTEND=noninteractive",
+  "LC_ALL=C",
   "sh",
   "-c",
-  'for i in $(seq 24); do said=$(LC_ALL=C apt-get -q update 2>&1) && { echo "$said"; exit; }; case $said in *"Unable to lock"*) sleep 5;; *) break;; esac; done; echo "$said" >&2; exit 100',
+  'said=$(mktemp); for i in $(seq 24); do code=0; apt-get -q -o DPkg::Lock::Timeout=300 "$@" 2>"$said" || code=$?; grep -q "Unable to lock" "$said" || break; sleep 5; done; cat "$said" >&2; rm "$said"; exit $code',
+  "apt-get",
 ] as const;
+const update = [...aptGet, "update"] as const;
 const install = [...aptGet, "install", "--yes", "--no-install-recommends"] as const;
 
 async function installPackages(context: Context): Promise<void> {
