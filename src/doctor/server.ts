@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { missedText } from "#calls/missed";
 import { serverCommands, serverComposeProject, serverServices } from "#config/server";
 import { listContainers } from "#platform/docker/containers";
 import { isServing, lastLogLines } from "#platform/docker/health";
@@ -91,6 +92,17 @@ export const serviceChecks: readonly Check[] = [
       if ("projects" in answer || answer.paused === null) return ok(`${waiting.length} waiting`);
       const resume = `hotpush resume${project === null ? "" : ` --project ${project}`}`;
       return warning(`The queue is paused. Waiting: ${waiting.length}.`, resume);
+    },
+  },
+  {
+    id: "missed",
+    claim: "no delivery was refused or ignored since the last one that counts",
+    fix: "says what to change, here or in the webhook's form, if the delivery was a push of yours",
+    async probe({ status }) {
+      const answer = await status();
+      if (answer instanceof Error || "projects" in answer) return skip("`hotpush run` cannot be asked");
+      const faults = answer.missed.map((one) => warning(`${one.at}: ${missedText(one)}`));
+      return okUnless(faults, "none");
     },
   },
   {

@@ -5,6 +5,7 @@ import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { readSecretText, secretFault } from "#config/secret";
 import { type Branch, branches, type Environment, variables } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
+import { ownAgent } from "#deployments/push";
 import { withDotenv } from "#platform/env-file";
 import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
@@ -98,7 +99,7 @@ function signed(event: "push" | "ping", payload: object, secret: string): Signed
   const body = JSON.stringify(payload);
   const headers = {
     "content-type": "application/json",
-    "user-agent": "GitHub-Hookshot/hotpush",
+    "user-agent": ownAgent,
     "x-github-event": event,
     "x-github-delivery": randomUUID(),
     "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,
