@@ -7,7 +7,7 @@ import { isServing, lastLogLines } from "#platform/docker/health";
 import { quote } from "#platform/ssh";
 import { ping } from "#send/send";
 import type { Server } from "#setup/server";
-import { servicesIn } from "#setup/sites";
+import { deliveriesLine, servicesIn } from "#setup/sites";
 import { readVersion } from "#version";
 import type { Check, DoctorContext } from "./context.ts";
 import { type Finding, ok, okUnless, problem, skip, warning } from "./finding.ts";
@@ -144,7 +144,7 @@ export const serviceChecks: readonly Check[] = [
       const { outcome, text } = await ping(url, secret, server?.files ?? null);
       if (outcome === "pong") return ok(`${url.href} has accepted a signed ping`);
       const line = server
-        ? `${server.files.sitesPath}/${project}.caddy: import deliveries ${project}`
+        ? `${server.files.sitesPath}/${project}.caddy: ${deliveriesLine(project ?? "", url.pathname)}`
         : `Caddyfile: reverse_proxy /webhook* 127.0.0.1:${context.value("WEBHOOK_PORT")}`;
       return problem(text, outcome === "not-hotpush" ? { change: line } : undefined);
     },

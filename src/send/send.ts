@@ -62,9 +62,12 @@ export async function send(request: SendRequest): Promise<Sent> {
 
 /**
  * Sends one signed ping, as a git host does when its form is saved: Hotpush answers `pong` and records nothing.
+ *
+ * @param host the site that is asked for, if `url` has an address of Caddy
  */
-export async function ping(url: URL, secret: string, server: SentTo): Promise<Verdict> {
-  return readVerdict(await post(url, signed("ping", pingPayload, secret)), url, server);
+export async function ping(url: URL, secret: string, server: SentTo, host = url.host): Promise<Verdict> {
+  const { headers, ...request } = signed("ping", pingPayload, secret);
+  return readVerdict(await post(url, { ...request, headers: { ...headers, host } }), url, server);
 }
 
 /**
