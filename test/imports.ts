@@ -22,7 +22,7 @@ const parts: readonly (readonly string[])[] = [
 /** The files of each folder that other parts may import. All of `platform` is for them. */
 const offered: Readonly<Record<string, string>> = {
   access: "visitors",
-  calls: "client context openapi shapes sockets table",
+  calls: "client context missed openapi shapes sockets table",
   cli: "command-line",
   config: "git-hosts project project-files secret server service settings values",
   deployments:

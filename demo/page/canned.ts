@@ -187,6 +187,7 @@ export function cannedProject(
     waiting: 0,
     paused: null,
     fault: null,
+    missed: [],
     isServed: true,
     ...own,
   };

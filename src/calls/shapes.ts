@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { projectNamePattern } from "#config/server";
 import type { Deployment } from "#deployments/deployment";
-import { deliveryIdPattern, hostPattern, mostOffered } from "#deployments/push";
+import { deliveryIdPattern, hostPattern, mostOffered, repositoryPattern } from "#deployments/push";
 import type { Hold } from "#deployments/queue";
 import type { DeploymentStep, Pause } from "#deployments/store";
 import { printable } from "#platform/terminal";
@@ -100,6 +100,22 @@ const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const countOrNull = v.nullable(count);
 const moment = v.pipe(v.string(), v.isoTimestamp());
 const momentOrNull = v.nullable(moment);
+
+/** A delivery that deploys nothing, by what may be a fault of the settings, here or at the git host. */
+export const missedDelivery = v.strictObject({
+  project: takes.project,
+  at: moment,
+  host: v.pipe(v.string(), v.regex(hostPattern)),
+  // `refused`: nothing proves that it is from a git host. `ignored`: it was signed.
+  kind: v.picklist(["refused", "ignored"]),
+  // The code of the problem, or why it was ignored.
+  reason: v.pipe(v.string(), v.regex(/^[a-z_]{1,40}$/)),
+  // That of an ignored push.
+  repository: v.nullable(v.pipe(v.string(), v.regex(repositoryPattern))),
+});
+export type MissedDelivery = Shaped<typeof missedDelivery>;
+// The last of each kind, if no push that is deployed came after it.
+const missed = v.array(missedDelivery);
 
 /** A person by the name that a command reported; nothing proves it. */
 export const reported = v.strictObject({ name: text, reported: v.literal(true) });
@@ -235,6 +251,7 @@ export const project = v.strictObject({
   paused: v.nullable(pause),
   // What is wrong with its settings, or null.
   fault: textOrNull,
+  missed,
   // Whether it has settings; if not, its pushes are refused and nothing is started.
   isServed: v.boolean(),
 });
@@ -295,6 +312,7 @@ export const status = v.strictObject({
   paused: v.nullable(pause),
   // What is wrong with the project's settings, or null.
   fault: textOrNull,
+  missed,
 });
 export type StatusJson = Shaped<typeof status>;
 

@@ -47,6 +47,7 @@ export function projectStatus(run: ServiceContext, project: Project): StatusJson
     secrets: judgeSecrets(project.secretUses(), Date.now()),
     paused: pauseJson(findPause(store)),
     fault: run.projects.faults().get(name) ?? null,
+    missed: run.inbox.missedOf(project),
   };
 }
 
@@ -79,21 +80,25 @@ function runningJson(store: Store, deployment: Deployment): NonNullable<StatusJs
 }
 
 /** All projects by name, also those whose settings were never good; one that was removed only as long as it is deployed. */
-export function listProjects({ projects }: ServiceContext): readonly ProjectJson[] {
+export function listProjects({ projects, inbox }: ServiceContext): readonly ProjectJson[] {
   const faults = projects.faults();
   const served = projects
     .list()
-    .map((project) => projectJson(project, faults.get(project.name) ?? null))
+    .map((project) => projectJson(project, faults.get(project.name) ?? null, inbox.missedOf(project)))
     .filter(({ isServed, fault, last }) => isServed || fault !== null || last?.state === "running");
   const names = new Set(served.map(({ name }) => name));
   const unserved = { repoPath: null, webUrl: null, branches: [], live: null, last: null, waiting: 0 };
   const broken = [...faults]
     .filter(([name]) => !names.has(name))
-    .map(([name, fault]) => ({ ...unserved, paused: null, isServed: false, name, fault }));
+    .map(([name, fault]) => ({ ...unserved, missed: [], paused: null, isServed: false, name, fault }));
   return [...served, ...broken].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-function projectJson({ name, store, settings, refs, isServed }: Project, fault: string | null): ProjectJson {
+function projectJson(
+  { name, store, settings, refs, isServed }: Project,
+  fault: string | null,
+  missed: ProjectJson["missed"],
+): ProjectJson {
   const good = findLastGood(store);
   const last =
     findRunning(store) ??
@@ -105,6 +110,7 @@ function projectJson({ name, store, settings, refs, isServed }: Project, fault: 
     webUrl: webAddress(repoPath),
     branches: branchesOf(refs),
     fault,
+    missed,
     isServed,
     live: good && {
       commit: liveCommit(good),

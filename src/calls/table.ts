@@ -89,7 +89,7 @@ export const calls = {
     project: takes.project,
   }),
   noteUses: front("POST /front/uses", v.strictObject({}), "Note which secrets have signed deliveries", {
-    uses: takes.offered(shapes.secretUse),
+    uses: takes.offered(v.union([shapes.secretUse, shapes.missedDelivery])),
   }),
 
   testNotifications: server("POST /projects/:project/notify/test", shapes.notified, "Send test messages"),

@@ -3,7 +3,7 @@ import { gitHostNames, statusHosts } from "#config/git-hosts";
 import { parsePageUrl } from "#config/settings";
 import { diffTexts } from "#platform/git";
 import { canAsk, prompt } from "#platform/terminal";
-import { applySetup, type InitOptions, planSetup, type Questions, type Setup } from "#setup/init";
+import { applySetup, type InitOptions, pingPublic, planSetup, type Questions, type Setup } from "#setup/init";
 import type { PlannedFile } from "#setup/planned-file";
 import { parsePublicUrl } from "#setup/project";
 import { type GivenPlace, parsePlace } from "#setup/served";
@@ -30,6 +30,14 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
       "where the git host reaches this project, such as https://shop.example.org",
       urlParser,
     )
+    .option(
+      "--webhook-path <path>",
+      "the path of the payload URL (default: /webhook); for an app that takes deliveries of git hosts at /webhook itself",
+      parser(
+        (text) => (/^(?:\/[\w~-][\w.~-]*)+$/.test(text) ? text : null),
+        "Not a path such as /hooks/hotpush.",
+      ),
+    )
     .addOption(
       new Option("--host <name>", "the git host (default: by the remote's name)").choices(gitHostNames),
     )
@@ -45,7 +53,7 @@ function makeInitCommand({ env, finish }: CommandContext): Command {
     .action(async (options: Options) => finish(await init(options, env)));
 }
 
-export const urlParser = parser(parsePublicUrl, "Not an address such as https://shop.example.org.");
+export const urlParser = parser(parsePublicUrl, "Not a site such as https://shop.example.org.");
 
 /** The text of the option that names a new project. */
 export const newProject = "the project's name on the server (default: that of the repository)";
@@ -70,7 +78,9 @@ async function init(options: Options, env: NodeJS.ProcessEnv): Promise<number> {
   for (const note of setup.notes) say(`- ${note}`, "  ");
   if (!(await mayChange([...setup.serverFiles, ...setup.checkoutFiles], yes))) return 1;
   await applySetup(setup, env);
-  if (form) showEnd(setup);
+  if (!form) return 0;
+  showEnd(setup);
+  await showIfReached(setup);
   return 0;
 }
 
@@ -86,7 +96,11 @@ const personAtTerminal: Questions = {
       "Where will your git host and visitors reach this server, such as https://shop.example.org?",
       "(Without a name, one project can have the server's address: http://203.0.113.5)",
     );
-    return prompt<URL>("Address", "", (text) => parsePublicUrl(text) ?? explain("That is not an address."));
+    return prompt<URL>(
+      "Address",
+      "",
+      (text) => parsePublicUrl(text) ?? explain("That is not an address. Leave out any path."),
+    );
   },
   askServed: ({ text, prompt: question, proposal, read }) => {
     say(text);
@@ -162,6 +176,14 @@ function showEnd(setup: Setup): void {
   if (setup.page !== null) print("", `The page is at ${setup.page.origin}. To sign in: hotpush open`);
   else if (setup.place.isNew)
     print("", "For a page that shows all this: hotpush init --page https://<another name of this server>");
+}
+
+/** Says what is missing for the git host to reach the project. */
+async function showIfReached(setup: Setup): Promise<void> {
+  const fault = await pingPublic(setup);
+  const { href } = setup.payloadUrl;
+  if (fault === null) say(`\nA signed ping to ${href} was answered.`);
+  else say(`\nYour git host cannot reach ${href} yet. ${fault} To check it: hotpush doctor public-url`);
 }
 
 /** The values of a webhook's form, and where they are from. */

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { missedText } from "#calls/missed";
 import type { DeploymentJson, SecretJson, StatusJson, WholeStatusJson } from "#calls/shapes";
 import { formatDuration } from "#config/values";
 import { branchOf } from "#deployments/push";
@@ -71,6 +72,12 @@ function statusLines(
     ["Health", [health.isHealthy ? paint("green", "ok") : paint("red", health.detail ?? "")]],
     ["Server", serverFaults.map((fault) => paint("red", fault))],
     ["Settings", projects.flatMap(({ name, fault }) => (fault === null ? [] : [of(name, fault)]))],
+    [
+      "Missed",
+      projects.flatMap(({ name, missed }) =>
+        missed.map((each) => of(name, `${since(each.at)} ago: ${missedText(each)}`)),
+      ),
+    ],
     ["Catch-up", one ? [catchUpText(one.catchUp)] : []],
     ["Secret", one ? secretTexts(one.secrets) : []],
     ["Front", inbox ? frontTexts(inbox) : []],

@@ -38,6 +38,9 @@ export const hostPattern = /^[a-z][a-z-]{0,39}$/;
 /** A delivery's id that is harmless in a log. */
 export const deliveryIdPattern = /^[A-Za-z0-9-]{1,64}$/;
 
+/** The user agent of what Hotpush itself delivers, which says nothing of a git host. */
+export const ownAgent = "GitHub-Hookshot/hotpush";
+
 /** A deployment, as the sender of a push sees it. */
 export interface DeploymentSummary {
   readonly id: number;
@@ -114,13 +117,11 @@ export function isNullId(text: string): boolean {
   return /^0+$/.test(text);
 }
 
-const longestRepository = 256;
+/** The name of a repository that is harmless in a log and on a page. */
+export const repositoryPattern = /^(?=.{1,256}$)[\w.~+-]+(?:\/[\w.~+-]+)*$/;
 
-/** Whether the name of a repository is harmless in a log and on a page. */
 export function isPlainRepository(name: unknown): name is string {
-  return (
-    typeof name === "string" && name.length <= longestRepository && /^[\w.~+-]+(?:\/[\w.~+-]+)*$/.test(name)
-  );
+  return typeof name === "string" && repositoryPattern.test(name);
 }
 
 /** The member of a body that makes its push a dry run. It is signed with the rest, and no git host sends it. */

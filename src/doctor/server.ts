@@ -1,12 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { missedText } from "#calls/missed";
 import { serverCommands, serverComposeProject, serverServices } from "#config/server";
 import { listContainers } from "#platform/docker/containers";
 import { isServing, lastLogLines } from "#platform/docker/health";
 import { quote } from "#platform/ssh";
 import { ping } from "#send/send";
 import type { Server } from "#setup/server";
-import { servicesIn } from "#setup/sites";
+import { deliveriesLine, servicesIn } from "#setup/sites";
 import { readVersion } from "#version";
 import type { Check, DoctorContext } from "./context.ts";
 import { type Finding, ok, okUnless, problem, skip, warning } from "./finding.ts";
@@ -94,6 +95,17 @@ export const serviceChecks: readonly Check[] = [
     },
   },
   {
+    id: "missed",
+    claim: "no delivery was refused or ignored since the last one that counts",
+    fix: "says what to change, here or in the webhook's form, if the delivery was a push of yours",
+    async probe({ status }) {
+      const answer = await status();
+      if (answer instanceof Error || "projects" in answer) return skip("`hotpush run` cannot be asked");
+      const faults = answer.missed.map((one) => warning(`${one.at}: ${missedText(one)}`));
+      return okUnless(faults, "none");
+    },
+  },
+  {
     id: "sites",
     claim: "each service behind Caddy has a container that serves",
     fix: "starts the service",
@@ -132,7 +144,7 @@ export const serviceChecks: readonly Check[] = [
       const { outcome, text } = await ping(url, secret, server?.files ?? null);
       if (outcome === "pong") return ok(`${url.href} has accepted a signed ping`);
       const line = server
-        ? `${server.files.sitesPath}/${project}.caddy: import deliveries ${project}`
+        ? `${server.files.sitesPath}/${project}.caddy: ${deliveriesLine(project ?? "", url.pathname)}`
         : `Caddyfile: reverse_proxy /webhook* 127.0.0.1:${context.value("WEBHOOK_PORT")}`;
       return problem(text, outcome === "not-hotpush" ? { change: line } : undefined);
     },

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import * as v from "valibot";
-import type { secretUse } from "#calls/shapes";
+import { type MissedDelivery, missedDelivery, type secretUse } from "#calls/shapes";
 import { isProjectName } from "#config/server";
 import { listDeployments, pruneHistory } from "#deployments/history";
 import {
@@ -22,8 +22,11 @@ import {
 import { recordPush } from "#deployments/record";
 import { findDeployment } from "#deployments/store";
 import { createLogThrottle, pause } from "#platform/async";
+import { attempt, replaceFile } from "#platform/files";
 import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 import type { Project, ProjectRegistry, Shared } from "./project.ts";
+
+const savedMissed = v.fallback(v.array(missedDelivery), []);
 
 export type Inbox = ReturnType<typeof takePushes>;
 
@@ -56,6 +59,12 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
   /** The projects whose history has grown since it was pruned, and by how much together. */
   const grown = new Set<string>();
   let grownBy = 0;
+  const missedFile = join(service.statePath, "missed.json");
+  const saved = attempt(() => readForeignFile(missedFile, { mostBytes: 1024 ** 2 }).toString(), "");
+  let missed = v.parse(
+    savedMissed,
+    attempt(() => JSON.parse(saved) as unknown, null),
+  );
   let failure: string | null = null;
   let heardAtMs: number | null = null;
   let usesNotedAtMs = Number.NEGATIVE_INFINITY;
@@ -76,6 +85,14 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
     }
     prune();
     failure = null;
+  }
+
+  /** One of each kind and project, so strangers cannot fill the disk; those of other projects go. */
+  function keepMissed(more: readonly MissedDelivery[]): void {
+    if (more.length === 0) return;
+    const all = [...missed, ...more].filter(({ project }) => projects.find(project) !== null);
+    missed = [...new Map(all.map((one) => [one.project + one.kind, one])).values()];
+    attempt(() => replaceFile(missedFile, JSON.stringify(missed), { mode: 0o600, owner: null }), null);
   }
 
   async function lookAgain(): Promise<void> {
@@ -218,12 +235,14 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
         dryRuns -= 1;
       }
     },
-    /** Notes which secrets have signed deliveries. @returns false if it has to be said again */
-    noteUses(uses: readonly v.InferOutput<typeof secretUse>[]): boolean {
+    /** Notes which secrets have signed deliveries, and what was missed. @returns false if it has to be said again */
+    noteUses(noted: readonly (v.InferOutput<typeof secretUse> | MissedDelivery)[]): boolean {
       heardAtMs = Date.now();
       if (performance.now() - usesNotedAtMs < leastUsesMs) return false;
       // A new secret is often used before it was read here, and its use would count for the old one.
       projects.refresh();
+      const uses = noted.filter((one) => "slot" in one);
+      keepMissed(noted.filter((one) => "kind" in one));
       const last = new Map(uses.map((use) => [`${use.project} ${use.slot}`, use]));
       store.transaction(() => {
         for (const use of last.values()) projects.find(use.project)?.noteSecretUse(use.slot, use);
@@ -231,6 +250,13 @@ export function takePushes(shared: Shared, projects: ProjectRegistry, isSplit: b
       usesNotedAtMs = performance.now();
       for (const name of new Set(uses.map(({ project }) => project))) projects.find(name)?.lookSoon();
       return true;
+    },
+    /** The last deliveries of a project that were refused or ignored, without those that a push followed. */
+    missedOf({ name, store: own }: Project): readonly MissedDelivery[] {
+      const sql =
+        "SELECT max(created_at_ms) AS atMs FROM deployments WHERE project = $project AND trigger = 'push'";
+      const pushedAtMs = Number(own.get(sql)?.atMs ?? 0);
+      return missed.filter(({ project, at }) => project === name && Date.parse(at) > pushedAtMs);
     },
   };
 }

@@ -5,6 +5,7 @@ import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { readSecretText, secretFault } from "#config/secret";
 import { type Branch, branches, type Environment, variables } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
+import { ownAgent } from "#deployments/push";
 import { withTrustedDotenv } from "#platform/env-file";
 import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
@@ -61,9 +62,12 @@ export async function send(request: SendRequest): Promise<Sent> {
 
 /**
  * Sends one signed ping, as a git host does when its form is saved: Hotpush answers `pong` and records nothing.
+ *
+ * @param host the site that is asked for, if `url` has an address of Caddy
  */
-export async function ping(url: URL, secret: string, server: SentTo): Promise<Verdict> {
-  return readVerdict(await post(url, signed("ping", pingPayload, secret)), url, server);
+export async function ping(url: URL, secret: string, server: SentTo, host = url.host): Promise<Verdict> {
+  const { headers, ...request } = signed("ping", pingPayload, secret);
+  return readVerdict(await post(url, { ...request, headers: { ...headers, host } }), url, server);
 }
 
 /**
@@ -98,7 +102,7 @@ function signed(event: "push" | "ping", payload: object, secret: string): Signed
   const body = JSON.stringify(payload);
   const headers = {
     "content-type": "application/json",
-    "user-agent": "GitHub-Hookshot/hotpush",
+    "user-agent": ownAgent,
     "x-github-event": event,
     "x-github-delivery": randomUUID(),
     "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`,

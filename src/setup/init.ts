@@ -5,6 +5,7 @@ import { callRun } from "#calls/client";
 import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
+import { webhookUrl } from "#config/values";
 import { checkInRun } from "#doctor/in-run";
 import { untilRight } from "#platform/async";
 import { listContainers } from "#platform/docker/containers";
@@ -16,15 +17,21 @@ import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
-import { findPortHolders, findServerPlace, isUserKnown, refuseLocalRemote } from "./machine.ts";
+import {
+  findPortHolders,
+  findServerPlace,
+  isUserKnown,
+  refuseLocalRemote,
+  type ServerPlace,
+} from "./machine.ts";
 import { makeProjectNetwork } from "./networks.ts";
+import { addressesOf } from "./outside.ts";
 import { makeDirectory, planFile, readIfThere, writePlanned } from "./planned-file.ts";
 import {
   chooseProjectName,
   findProject,
   git,
   overrideText,
-  parsePublicUrl,
   planCheckoutFiles,
   projectFile,
   readRemoteBranch,
@@ -44,11 +51,14 @@ import {
   type ServerContext,
   startServices,
 } from "./start.ts";
+import { payloadName } from "./webhook-form.ts";
 
 /** What the command line gives. */
 export interface InitOptions {
   /** Where the git host reaches the project. */
   readonly url?: URL;
+  /** The path of the payload URL. */
+  readonly webhookPath?: string;
   readonly host?: GitHost;
   /** The name of the project. */
   readonly project?: string;
@@ -125,12 +135,16 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   });
   const branch = branches.find((one) => one === known.BRANCH) ?? (await readRemoteBranch(root));
   const { WEBHOOK_URL: addressBefore, HOTPUSH_GIT_HOST: hostBefore = "" } = known;
-  const urlBefore = addressBefore ? parsePublicUrl(addressBefore) : null;
-  const payloadUrl = given.url ?? urlBefore ?? (await ask.askUrl());
-  if (payloadUrl === null)
+  const urlBefore = webhookUrl(addressBefore ?? "");
+  const newUrl = given.url ?? (urlBefore === null ? await ask.askUrl() : null);
+  const address = newUrl ?? urlBefore;
+  if (address === null)
     throw new CommandError(
       "Say where your git host and your visitors reach this project: hotpush init --url https://shop.example.org",
     );
+  const payloadUrl = new URL(address);
+  payloadUrl.pathname = given.webhookPath ?? urlBefore?.pathname ?? payloadUrl.pathname;
+  if (newUrl !== null) await refuseUnreachable(payloadUrl, place);
   const { hostname } = payloadUrl;
   const host = given.host ?? (isGitHost(hostBefore) ? hostBefore : remote && gitHostOf(remote));
 
@@ -162,6 +176,11 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     notes.push(
       `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${removed.file}. If deploy.sh had secrets of its own, move them back to ${join(place.files.secretsPath, `${removed.name}.env`)}.`,
     );
+  const { REPOSITORY: only } = known;
+  if (only && remote && payloadName(remote.path, host).toLowerCase() !== only.toLowerCase())
+    notes.push(
+      `Only pushes of ${only} are deployed, and the remote is ${remote.path}. If the repository has moved, remove the line REPOSITORY from ${settingsFile}.`,
+    );
   const { PAGE_URL } = place.env;
   return {
     project,
@@ -187,6 +206,20 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     newPage,
     page: newPage ?? (PAGE_URL && URL.canParse(PAGE_URL) ? new URL(PAGE_URL) : null),
   };
+}
+
+/** @throws CommandError if Caddy can get no request to `url`, whatever is done outside of this machine */
+async function refuseUnreachable(url: URL, { ports }: ServerPlace): Promise<void> {
+  const { protocol, hostname, port, origin } = url;
+  // With other ports, a proxy in front of Caddy has the port of the address.
+  if (port !== "" && ports.http === 80 && ports.https === 443)
+    throw new CommandError(
+      `Nothing would answer at ${origin}: Caddy has ports 80 and 443. Run: hotpush init --url ${protocol}//${hostname}. To keep a proxy of yours in front: HTTP_PORT=8080 HTTPS_PORT=8443 hotpush init --url ${origin}`,
+    );
+  if (/[.:]|^localhost$/.test(hostname) || (await addressesOf(hostname)).length > 0) return;
+  throw new CommandError(
+    `${hostname} leads nowhere. Give the full name: hotpush init --url ${protocol}//${hostname}.example.org`,
+  );
 }
 
 /** Makes it so. @throws CommandError if a step fails, with the cause */
@@ -277,7 +310,6 @@ function indented(lines: readonly string[]): string {
 /** What was just started or written counts within a few seconds, on a slow machine within half a minute. */
 const rightWithinMs = 30_000;
 const pauseMs = 200;
-const answerTimeoutMs = 2_000;
 const shownLines = 10;
 
 /**
@@ -310,15 +342,36 @@ async function askForPong({ place, name, settings }: Setup): Promise<string | nu
   return isGood ? null : `A signed ping to ${url} failed. ${text}`;
 }
 
-/** `run` loads a new site into Caddy within two seconds. Until then Caddy answers 404 at any name that it does not know. */
-async function askSite({ place, payloadUrl }: Setup): Promise<string | null> {
+/** `run` loads a new site into Caddy within two seconds. A site with a certificate sends plain requests on to https. */
+async function askSite({ place, name, payloadUrl, settings }: Setup): Promise<string | null> {
   const { hostname } = payloadUrl;
-  const url = new URL(`http://127.0.0.1:${place.ports.http}/webhook`);
-  const request = { headers: { host: hostname }, timeoutMs: answerTimeoutMs };
-  const answer = await sendHttp(url, request).catch(() => null);
-  if (answer !== null && answer.status !== 404) return null;
+  // At /webhook/<project>, Caddy answers for any name.
+  const pathname = payloadUrl.pathname.replace(`/webhook/${name}`, "/webhook");
+  const url = new URL(`http://127.0.0.1:${place.ports.http}${pathname}`);
+  const { outcome } = await ping(url, secretToSend(settings), place.files, hostname);
+  if (outcome === "pong" || (outcome === "redirected" && hasOwnCertificate(payloadUrl, place))) return null;
   const status = await callRun(place.state.run, "status", {}).catch(() => null);
-  return [`Caddy does not serve ${hostname}.`, ...(status?.serverFaults ?? [])].join(" ");
+  return [`Caddy does not pass ${hostname}${pathname} on to Hotpush.`, ...(status?.serverFaults ?? [])].join(
+    " ",
+  );
+}
+
+/** A name that is known here may get its certificate at this very moment. */
+const certificateWithinMs = 10_000;
+
+/**
+ * Sends a signed ping to the payload URL, as a git host will.
+ *
+ * @returns what is missing for that; null if it was answered
+ */
+export async function pingPublic({ place, payloadUrl, settings }: Setup): Promise<string | null> {
+  const isKnown = (await addressesOf(payloadUrl.hostname)).length > 0;
+  const withinMs = isKnown && hasOwnCertificate(payloadUrl, place) ? certificateWithinMs : 0;
+  const ask = async () => {
+    const { isGood, text } = await ping(payloadUrl, secretToSend(settings), place.files);
+    return isGood ? null : text;
+  };
+  return await untilRight(ask, { withinMs, pauseMs });
 }
 
 /** Caddy gets a certificate within seconds if it can get one. */

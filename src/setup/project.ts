@@ -32,7 +32,7 @@ import {
 import type { Changes, LeftPort, ServiceChange, SetupServices } from "./served.ts";
 import { asName, real } from "./server.ts";
 import { ownRoot } from "./start.ts";
-import { type GitRemote, payloadName } from "./webhook-form.ts";
+import type { GitRemote } from "./webhook-form.ts";
 
 /** The file of ours in a checkout that joins the project's services to Caddy. */
 export const ownComposeFile = "compose.hotpush.yaml";
@@ -226,42 +226,43 @@ export function chooseProjectName({ path, given, former, known, others }: NameOp
   );
 }
 
-/** Reads a URL that a person typed: https if there is no scheme, `/webhook` if there is no path. Null: not a URL. */
+/** Reads an address that a person typed: https if there is no scheme. Null: not a URL, or more than a site and `/webhook`. */
 export function parsePublicUrl(text: string): URL | null {
   const trimmed = text.trim();
   if (trimmed === "" || /\s/.test(trimmed)) return null;
-  return webhookUrl(/^[a-z]+:\/\//i.test(trimmed) ? trimmed : `https://${trimmed}`);
+  const url = webhookUrl(/^[a-z]+:\/\//i.test(trimmed) ? trimmed : `https://${trimmed}`);
+  return url?.href === `${url?.origin}/webhook` ? url : null;
 }
 
 /** What is known and decided about a project's file on the server. */
 export interface ProjectFileOptions {
   /** On the server. */
   readonly name: string;
-  readonly project: Pick<SetupProject, "root" | "remote">;
+  readonly project: Pick<SetupProject, "root">;
   readonly branch: Branch | null;
   /** The present variables of the file. */
   readonly known: Environment;
   readonly payloadUrl: URL;
   readonly host: GitHost | null;
-  /** Choices of the command line, which replace what is there. */
-  readonly given: { readonly url?: URL; readonly host?: GitHost };
+  /** The choice of the command line, which replaces what is there. */
+  readonly given: { readonly host?: GitHost };
   readonly gid: number;
 }
 
-/** The file of a project on the server: its settings and its secret. Other lines in it stay. */
+/**
+ * The file of a project on the server: its settings and its secret. Other lines in it stay. No REPOSITORY is written: the secret is the
+ * project's own, and a repository that was moved would have all its pushes ignored.
+ */
 export function projectFile(options: ProjectFileOptions): WantedFile {
   const { name, project, branch, known, payloadUrl, host, given, gid } = options;
   const setting = (key: string, value: string | null, isOpen: boolean): readonly Setting[] =>
     value === null ? [] : [{ name: key, value, isOpen }];
-  // As in the host's payload, so that no other repository with the secret deploys this one.
-  const repository = payloadName(project.remote?.path ?? "", host);
   const settings = [
     ...setting("WEBHOOK_SECRET", known.WEBHOOK_SECRET_FILE ? null : goodSecret(known, host), false),
     ...setting("WEBHOOK_SECRET_FILE", known.WEBHOOK_SECRET_FILE || null, true),
     ...setting("REPO_PATH", project.root, false),
-    ...setting("REPOSITORY", /^[\w.~-]+(\/[\w.~-]+)+$/.test(repository) ? repository : null, true),
     ...setting("BRANCH", branch, true),
-    ...setting("WEBHOOK_URL", payloadUrl.href, given.url === undefined),
+    ...setting("WEBHOOK_URL", payloadUrl.href, payloadUrl.href === webhookUrl(known.WEBHOOK_URL ?? "")?.href),
     ...setting("HOTPUSH_GIT_HOST", host, given.host === undefined),
   ];
   return {

@@ -72,7 +72,7 @@ export function servicesIn(text: string) {
 
 /** The file of a project's sites. @param url where the project is reached */
 export function projectSite(plan: ServedPlan, project: string, url: URL, place: CaddyPorts): WantedFile {
-  const text = siteText(plan, project, url.hostname, hasOwnCertificate(url, place));
+  const text = siteText(plan, project, url, hasOwnCertificate(url, place));
   return wantedSite(project, "its addresses", text);
 }
 
@@ -104,19 +104,24 @@ function linesIn(text: string): readonly string[] {
   });
 }
 
+/** The line of a site by which what git hosts send to `path` is Hotpush's, and not the app's. */
+export function deliveriesLine(project: string, path: string): string {
+  const isUsual = path === "/webhook" || path === `/webhook/${project}`;
+  return isUsual ? `import deliveries ${project}` : `import deliveries_at ${project} ${path}`;
+}
+
 /**
- * The text of a project's sites for Caddy: a block for each host name. /webhook of its own name gets the deliveries, whatever else is
- * there.
+ * The text of a project's sites for Caddy: a block for each host name. The one of the payload URL also gets the deliveries.
  *
  * @param hasCertificate whether Caddy gets certificates for its names
  */
 export function siteText(
   plan: Pick<ServedPlan, "upstreams" | "left">,
   project: string,
-  name: string,
+  { hostname: name, pathname }: Pick<URL, "hostname" | "pathname">,
   hasCertificate: boolean,
 ): string {
-  const deliveries = `import deliveries ${project}`;
+  const deliveries = deliveriesLine(project, pathname);
   const kept = plan.left.filter(({ host }) => host !== null);
   const blocks = [
     `# The sites of ${project}, written by \`hotpush init\`; running that again keeps them up to date.`,

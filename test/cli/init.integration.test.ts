@@ -178,6 +178,28 @@ test("init needs an address, a checkout, and values that it knows", async (t) =>
   assert.deepEqual([nowhere.code, /is not in a git checkout/.test(nowhere.stderr)], [1, true]);
   assert.equal((await init("--host", "sourceforge")).code, 2);
   assert.equal((await init("--url", "ftp://x")).code, 2);
+  assert.equal((await init(...url, "--webhook-path", "hooks/../")).code, 2);
+});
+
+test("init refuses an address at which nothing can answer, and writes nothing", async (t) => {
+  const { env, init } = makeProject(t);
+  assert.equal((await init("--url", "https://shop.example.org/blog")).code, 2);
+  const unknown = await init("--yes", "--url", "http://no-such-machine");
+  assert.deepEqual([unknown.code, /leads nowhere/.test(unknown.stderr)], [1, true], unknown.stderr);
+  Object.assign(env, { HTTP_PORT: "80", HTTPS_PORT: "443" });
+  const odd = await init("--yes", "--url", "http://shop.example.org:3000");
+  assert.deepEqual([odd.code, /Nothing would answer at/.test(odd.stderr)], [1, true], odd.stderr);
+  assert.equal(existsSync(env.SERVER_PATH), false);
+});
+
+test("init says that an earlier remote is the only one whose pushes are deployed", async (t) => {
+  const { repository, env, init } = makeProject(t);
+  mkdirSync(join(env.SERVER_PATH, "projects"), { recursive: true });
+  const settings = `REPO_PATH=${repository.directory}\nREPOSITORY=octo/store\n`;
+  writeFileSync(join(env.SERVER_PATH, "projects/shop.env"), settings);
+  assert.match((await init("--yes", ...url)).stdout, /Only pushes of octo\/store are deployed/);
+  repository.git("remote", "set-url", "origin", "git@github.com:octo/store.git");
+  assert.doesNotMatch((await init("--yes", ...url)).stdout, /Only pushes of/);
 });
 
 test("a remote that only the machine itself reaches, and a rootless engine, are refused before anything is written", async (t) => {

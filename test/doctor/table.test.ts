@@ -12,7 +12,7 @@ const tests = files
   .join("\n");
 
 /** A person has to correct what is in a file, at the git host or in DNS. */
-const forPeople = ["caddy", "commit-status", "public-url"];
+const forPeople = ["caddy", "commit-status", "missed", "public-url"];
 
 test("every check is named in a test, if a command can be its fix", () => {
   const ids = checks.map(({ id }) => id);

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, BlockList } from "node:net";
 import { pino } from "pino";
+import type { MissedDelivery } from "../../src/calls/shapes.ts";
 import { makeSecret } from "../../src/config/secret.ts";
 import type { Push } from "../../src/deployments/push.ts";
 import { createReceiver } from "../../src/front/webhook/webhook.ts";
@@ -16,6 +17,8 @@ import type { Scope } from "./temporary.ts";
 export async function startReceiver(scope: Scope, { level = "error", isKnown = false } = {}) {
   const pushes: Push[] = [];
   const faults: string[] = [];
+  const missed: Omit<MissedDelivery, "at">[] = [];
+  const used: (string | null)[] = [];
   const log = pino({ level }, { write: (line: string) => faults.push(line) });
   const secrets = { current: makeSecret(testSecret), previous: null };
   const receiver = createReceiver({
@@ -31,7 +34,8 @@ export async function startReceiver(scope: Scope, { level = "error", isKnown = f
           : { kind: "accepted", deployment };
       },
       dryRun: async (_, { ref, commit }) => ({ deploy: { ref, commit, when: "now" } }),
-      noteSecretUse() {},
+      noteSecretUse: (_project, _slot, _host, deliveryId) => void used.push(deliveryId),
+      noteMissed: (one) => void missed.push(one),
     },
     bodyLimitBytes: 25 * 1024 ** 2,
     trustedProxies: new BlockList(),
@@ -41,5 +45,5 @@ export async function startReceiver(scope: Scope, { level = "error", isKnown = f
   });
   await once(receiver.listen({ host: "127.0.0.1", port: 0 }), "listening");
   scope.after(() => receiver.close());
-  return { port: (receiver.address() as AddressInfo).port, pushes, faults };
+  return { port: (receiver.address() as AddressInfo).port, pushes, faults, missed, used };
 }

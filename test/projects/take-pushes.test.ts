@@ -26,7 +26,12 @@ function start(t: TestContext, directory = temporaryDirectory(t), project: Parti
     faults: () => new Map([["shop", "is broken, so its pushes wait"]]),
     refresh() {},
   } as unknown as ProjectRegistry;
-  const shared = { service: { spoolPath }, store, log, stopping: stopping.signal } as unknown as Shared;
+  const shared = {
+    service: { spoolPath, statePath: directory },
+    store,
+    log,
+    stopping: stopping.signal,
+  } as unknown as Shared;
   const inbox = takePushes(shared, registry, true);
   const stop = () => {
     stopping.abort();
@@ -147,6 +152,35 @@ test("of a flood of dry runs four run at once, and the others get no answer", as
   end();
   const answered = (await Promise.all(answers)).filter(({ would }) => would !== null);
   assert.deepEqual([most, answered.length], [4, 4]);
+});
+
+test("the last delivery of each kind that deploys nothing is kept through a restart, until a push follows", async (t) => {
+  const found: Partial<Project> = { name: "shop" };
+  const first = start(t, temporaryDirectory(t), found);
+  const missed = { project: "shop", at: new Date().toISOString(), host: "gitea", repository: null } as const;
+  const refused = { ...missed, kind: "refused", reason: "signature_invalid" } as const;
+  const ignored = {
+    ...missed,
+    kind: "ignored",
+    reason: "other_repository",
+    repository: "octo/store",
+  } as const;
+  assert(first.inbox.noteUses([refused, { ...refused, reason: "signature_missing" }, ignored]));
+  await first.stop();
+  const { inbox, store, stop } = start(t, first.directory, found);
+  const project = { name: "shop", store: store.of("shop") } as unknown as Project;
+  assert.deepEqual(inbox.missedOf(project), [{ ...refused, reason: "signature_missing" }, ignored]);
+  assert.deepEqual(inbox.missedOf({ ...project, name: "blog" } as Project), []);
+  const atMs = Date.parse(missed.at) + 1;
+  store.transaction(() =>
+    project.store.run(
+      `INSERT INTO deployments (project, trigger, ref, commit_id, state, queue_order, created_at_ms)
+        VALUES ($project, 'push', 'refs/heads/main', 'x', 'skipped', 1, ?)`,
+      atMs,
+    ),
+  );
+  assert.deepEqual(inbox.missedOf(project), []);
+  await stop();
 });
 
 test("uses of one secret are written and looked at once, however many are noted in a call", (t) => {

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { parseEnv } from "node:util";
 import { writePlanned } from "../../src/setup/planned-file.ts";
 import {
   chooseProjectName,
@@ -10,6 +11,7 @@ import {
   parsePublicUrl,
   parseRemoteUrl,
   planCheckoutFiles,
+  projectFile,
   readRemoteBranch,
 } from "../../src/setup/project.ts";
 import { git, makeProject, makeRepository } from "../harness/repository.ts";
@@ -70,15 +72,43 @@ test("a project has the name of its repository, with the owner's if that is take
     assert.throws(() => chooseProjectName({ ...alone, path: "octo/shop", ...options }), says);
 });
 
-test("a typed URL needs neither scheme nor path", () => {
+test("a typed URL needs neither scheme nor path, and has no path of its own", () => {
   for (const [text, url] of [
     ["shop.example.org", "https://shop.example.org/webhook"],
     [" http://shop.example.org:9000/ ", "http://shop.example.org:9000/webhook"],
-    ["https://shop.example.org/hooks/push", "https://shop.example.org/hooks/push"],
+    ["https://shop.example.org/webhook", "https://shop.example.org/webhook"],
   ] as const)
     assert.equal(parsePublicUrl(text)?.href, url);
-  for (const text of ["", "  ", "two words", "ftp://shop.example.org", "https://"])
+  const paths = ["shop.example.org/blog", "https://shop.example.org/webhook/shop", "shop.example.org?page=1"];
+  for (const text of [
+    "",
+    "  ",
+    "two words",
+    "ftp://shop.example.org",
+    "https://ada@shop.example.org",
+    ...paths,
+  ])
     assert.equal(parsePublicUrl(text), null, text);
+});
+
+test("a project's file names no repository by itself, and keeps the one that a person chose", () => {
+  const payloadUrl = new URL("https://shop.example.org/webhook");
+  const options = {
+    name: "shop",
+    project: { root: "/srv/shop" },
+    branch: null,
+    payloadUrl,
+    host: "gitea",
+    given: {},
+    gid: 0,
+  } as const;
+  const settingsAfter = (before: string | null) =>
+    parseEnv(projectFile({ ...options, known: parseEnv(before ?? "") }).make(before));
+  assert.equal(settingsAfter(null).REPOSITORY, undefined);
+  assert.equal(settingsAfter("REPOSITORY=octo/shop\n").REPOSITORY, "octo/shop");
+  const addressBefore = (address: string) => settingsAfter(`WEBHOOK_URL=${address}\n`).WEBHOOK_URL;
+  assert.equal(addressBefore("https://shop.example.org"), "https://shop.example.org", "it means the same");
+  assert.equal(addressBefore("https://old.example.org/webhook"), payloadUrl.href);
 });
 
 const text = "# Written by `hotpush init`.\nservices: {}\n";

@@ -78,7 +78,7 @@ const choices: Readonly<Record<string, Choice>> = {
 };
 
 /** The project's site, as the next run reads it. */
-const siteOf = (plan: ServedPlan) => siteText(plan, "shop", name, true);
+const siteOf = (plan: ServedPlan) => siteText(plan, "shop", new URL(`https://${name}/webhook`), true);
 const again = (plan: ServedPlan): ServedOptions => ({
   ...noChoices,
   places: placesIn(siteOf(plan), name, name),

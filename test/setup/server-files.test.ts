@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { dirname } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
+import { gitHosts } from "../../src/front/webhook/git-hosts.ts";
 import { countingLines } from "../../src/rollout/requests.ts";
 import {
   renewedComposeFile,
@@ -62,7 +63,15 @@ test("the server logs what is logged by hand, so nothing that identifies a perso
 test("a request that a container has begun to answer is never sent to another one", () => {
   const [, retry = ""] = /@unreached \{([\s\S]*?)\n\t\t\}/.exec(serverCaddyfile()) ?? [];
   assert.match(retry, /\.contains\("dial"\)/);
-  assert.match(retry, /not path \/webhook \/webhook\/\{args\[0\]\}/, "nor is a delivery sent to the app");
+  assert.match(retry, /not vars delivery yes/, "nor is a delivery sent to the app");
+});
+
+test("on an app's address, Caddy knows a delivery by the header that each git host names its event with", () => {
+  const [, deliveries = ""] = /^\(deliveries_at\) \{\n([\s\S]*?)\n\}/m.exec(serverCaddyfile()) ?? [];
+  const names = [...deliveries.matchAll(/header\(\{"(.*?)": "\*"\}\)/g)].map(([, name = ""]) =>
+    name.toLowerCase(),
+  );
+  assert.deepEqual(new Set(names), new Set(gitHosts.map(({ eventHeader }) => eventHeader)));
 });
 
 test("checkouts that were added for projects stay", () => {

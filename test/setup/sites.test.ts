@@ -15,7 +15,7 @@ test("a site has the deliveries at the project's name, and each service at its o
   const text = siteText(
     planServed(services, { ...noChoices, places: [place] }),
     "shop",
-    noChoices.name,
+    new URL(`https://${noChoices.name}/webhook`),
     true,
   );
   assert.equal(
@@ -35,8 +35,16 @@ adminer.org {
 
 test("without a page at the project's name, only its webhook is there", () => {
   const plan = planServed({ worker: { image: "worker" } }, noChoices);
-  const text = siteText(plan, "shop", noChoices.name, false);
+  const text = siteText(plan, "shop", new URL(`http://${noChoices.name}/webhook`), false);
   assert.match(text, /^http:\/\/app\.example\.org \{\n\timport deliveries shop\n\thandle \{/m);
+});
+
+test("a payload URL with a path of its own leaves /webhook to the app", () => {
+  const plan = planServed({ app: tool }, noChoices);
+  const linesAt = (path: string) => siteText(plan, "shop", new URL(`https://${noChoices.name}${path}`), true);
+  assert.match(linesAt("/hooks/hotpush"), /^\timport deliveries_at shop \/hooks\/hotpush$/m);
+  for (const path of ["/webhook", "/webhook/shop"])
+    assert.match(linesAt(path), /^\timport deliveries shop$/m);
 });
 
 test("a site keeps a person's lines, but not two addresses that have changed places", () => {

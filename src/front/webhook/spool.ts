@@ -3,6 +3,7 @@ import { constants, mkdirSync, rmSync } from "node:fs";
 import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { MissedDelivery } from "#calls/shapes";
 import type { SecretSlot } from "#config/secret";
 import {
   type AskRun,
@@ -42,6 +43,8 @@ const sweptAfterMs = 1_000;
 const unfinishedMs = 60_000;
 const probeEveryMs = 5_000;
 const longestAnswerBytes = 256 * 1024;
+/** Together within the longest body of a call, whatever is in them. */
+const mostNoted = 20;
 
 /**
  * Opens the spool in `directory`, which is made if it is missing. What an earlier `front` left there is offered again.
@@ -154,7 +157,7 @@ export async function openSpool(options: SpoolOptions) {
   }
 
   async function sendUses(): Promise<void> {
-    const noted = [...uses.entries()].slice(0, mostOffered);
+    const noted = [...uses.entries()].slice(0, mostNoted);
     if (noted.length === 0) return;
     const isNoted = (await ask("/front/uses", { uses: noted.map(([, use]) => use) })) !== null;
     for (const [key, use] of isNoted ? noted : []) if (uses.get(key) === use) uses.delete(key);
@@ -171,6 +174,10 @@ export async function openSpool(options: SpoolOptions) {
     /** Notes that a secret has signed a delivery. `run` learns of it within some seconds. */
     noteSecretUse(project: string, slot: SecretSlot, host: string, deliveryId: string | null): void {
       uses.set(slot === "current" ? project : `${project} ${slot}`, { project, slot, host, deliveryId });
+    },
+    /** Notes a delivery that deploys nothing, the last one of each kind. Strangers can send as many as they like. */
+    noteMissed(missed: Omit<MissedDelivery, "at">): void {
+      uses.set(`${missed.project} ${missed.kind}`, { ...missed, at: new Date().toISOString() });
     },
     /** Why no push can be stored, or null. */
     findFault(): string | null {

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { randomBytes } from "node:crypto";
-import type { IncomingMessage, Server } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, Server } from "node:http";
 import type { BlockList } from "node:net";
 import type { ProjectSettings } from "#config/project";
 import { makeSecret, type SecretSlot } from "#config/secret";
@@ -14,6 +14,7 @@ import {
   type JsonObject,
   type MainRef,
   mainRefs,
+  ownAgent,
   type Push,
   readDryRun,
   refsOf,
@@ -36,7 +37,14 @@ import {
 } from "#platform/http-server";
 import { printable } from "#platform/terminal";
 import type { HttpProblemCode } from "#problems";
-import { claimSignature, identifyHost, type Reading, type RefChange, readPayload } from "./git-hosts.ts";
+import {
+  claimSignature,
+  identifyHost,
+  type Reading,
+  type RefChange,
+  readPayload,
+  unknownHost,
+} from "./git-hosts.ts";
 import type { Spool } from "./spool.ts";
 import {
   deliveryDigest,
@@ -58,7 +66,7 @@ export interface ReceiverOptions {
   readonly findProject: (name: string) => WebhookProject | null;
   /** Whether there is one project, at `/webhook`, and not one at each `/webhook/<name>`. */
   readonly isOnly: boolean;
-  readonly spool: Pick<Spool, "add" | "dryRun" | "noteSecretUse">;
+  readonly spool: Pick<Spool, "add" | "dryRun" | "noteSecretUse" | "noteMissed">;
   readonly bodyLimitBytes: number;
   readonly trustedProxies: BlockList;
   /** What is wrong with the service, or null. /health answers it to strangers. */
@@ -166,12 +174,21 @@ async function answerDelivery(
   if (result === null || !("code" in result)) return result;
   const { code, logReason: reason } = result;
   // The address comes before the reason, at a fixed place: programs such as fail2ban look for it there.
+  const { headers } = request;
+  const missed = { project: project.name, host: identifyHost(headers).name, repository: null };
+  if (isFromHost(project, headers)) receiver.spool.noteMissed({ ...missed, kind: "refused", reason: code });
   if (receiver.mayLogRefusal(code))
     receiver.log.warn(
       { event: "delivery.refused", code, ...place, reason },
       `A delivery was refused: ${code}`,
     );
   return problemAnswer(result);
+}
+
+/** Whether a request for a project claims to be a git host's, and not one of Hotpush's own, which shows nothing about a host. */
+function isFromHost(project: WebhookProject, headers: IncomingHttpHeaders): boolean {
+  const isOwn = headers["user-agent"] === ownAgent;
+  return project !== unknownProject && identifyHost(headers) !== unknownHost && !isOwn;
 }
 
 /** The checks of a delivery, cheapest and least revealing first. Each may rely on those before it. */
@@ -203,7 +220,8 @@ async function checkDelivery(
   const event = String(headers[host.eventHeader ?? ""] ?? "");
   const id = String(headers[host.deliveryHeader ?? ""] ?? "");
   const sender = { host: host.name, delivery: deliveryIdPattern.test(id) ? id : null, ...place };
-  if (project !== unknownProject) spool.noteSecretUse(project.name, slot, host.name, sender.delivery);
+  const isSeen = isFromHost(project, headers);
+  if (isSeen) spool.noteSecretUse(project.name, slot, host.name, sender.delivery);
   const body = joinChunks(chunks);
   const payload = parsePayload(body);
   if ("code" in payload) return payload;
@@ -223,6 +241,12 @@ async function checkDelivery(
     if (isDryRun) {
       const ignore = { reason: change, detail: ignoreDetails[change] };
       return dryRunAnswer(receiver, { ignore }, slot, sender);
+    }
+    // All other reasons are a host's everyday life.
+    if (isSeen && reading.kind === "push" && /^(?:other_repository|branch_not_selected)$/.test(change)) {
+      const repository = isPlainRepository(reading.repository) ? reading.repository : null;
+      const missed = { project: project.name, host: host.name, reason: change, repository };
+      spool.noteMissed({ kind: "ignored", ...missed });
     }
     const level = change === "branch_deleted" ? "warn" : "info";
     if (receiver.mayLogIgnored(change))

@@ -1,4 +1,5 @@
 import { html } from "hono/html";
+import { missedText } from "#calls/missed";
 import type { DeploymentJson, HistoryJson, ProjectJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
 import { formatDuration } from "#config/values";
@@ -49,13 +50,14 @@ ${olderLink(project.name, state, history.next)}</div>`;
   return { title: `${sentence} · Hotpush`, tone, visitor, main, everySeconds: lookEvery(tone) };
 }
 
-function aboutProject({ live, branches, repoPath, waiting, paused }: ProjectJson): readonly Fact[] {
+function aboutProject({ live, branches, repoPath, waiting, missed, paused }: ProjectJson): readonly Fact[] {
   return [
     live &&
       html`live: <code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""}${live.since && html`, ${ago(live.since)}`}`,
     branches.join(" and "),
     repoPath && html`<code>${repoPath}</code>`,
     waiting > 0 && `${waiting} waiting`,
+    ...missed.map((one) => html`${ago(one.at)}: ${missedText(one)}`),
     paused &&
       html`paused ${ago(paused.since)}${paused.by && ` by ${paused.by.name}`}${paused.reason && `: ${paused.reason}`}`,
   ];

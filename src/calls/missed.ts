@@ -1,0 +1,16 @@
+import type { MissedDelivery } from "./shapes.ts";
+
+const atHost: Readonly<Record<string, string>> = {
+  signature_invalid: "The webhook has another secret: give it the value of WEBHOOK_SECRET.",
+  signature_missing: "The webhook has no secret: give it the value of WEBHOOK_SECRET.",
+  unsupported_media_type: "Set the content type of the webhook to application/json.",
+};
+
+/** Says what came, and what to do if it was meant: anyone can send what is refused, in the name of any host. */
+export function missedText({ kind, reason, host, repository }: MissedDelivery): string {
+  const advice = atHost[reason] ?? "The page of the delivery at the host has the answer.";
+  if (kind === "refused")
+    return `A delivery in the name of ${host} was refused (${reason}). If it was a push of yours: ${advice}`;
+  const setting = reason === "other_repository" ? "REPOSITORY" : "BRANCH";
+  return `A signed push of ${repository ?? "some repository"} was ignored (${reason}). If it is meant: remove ${setting} from the project's settings, or correct it.`;
+}
