@@ -164,7 +164,7 @@ export async function resolveDigests(
   }
   const last = ending.lastLines.findLast((line) => line.trim() !== "") ?? complaintOf("config", ending);
   const said = ending.kind === "timed_out" ? `no answer within ${readTimeoutMs / 1_000} s` : last;
-  const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. Nothing was changed.`;
+  const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. Nothing was pulled.`;
   throw new ProblemError({ code: "image_pull_failed", detail });
 }
 

@@ -15,7 +15,13 @@ import {
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
-import { containersOf, requireStillServing, stopAndRemove, waitAllReady } from "./service-containers.ts";
+import {
+  containersOf,
+  requireStillServing,
+  stopAndRemove,
+  upTimeoutMs,
+  waitAllReady,
+} from "./service-containers.ts";
 import {
   checkThroughProxy,
   drainOld,
@@ -82,7 +88,7 @@ async function keepProved(on: ServiceRollout, split: Split): Promise<Split> {
     return split;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    const reason = "An earlier roll-out had no time to see that: the old version serves again";
+    const reason = "An earlier roll-out had no time to see that: going back to the old version";
     note(on, `${error.problem.detail} ${reason}`);
     return { live: older, leftover: [...live, ...leftover.filter((one) => !older.includes(one))] };
   }
@@ -94,7 +100,8 @@ async function keepProved(on: ServiceRollout, split: Split): Promise<Split> {
  * @throws ProblemError `docker_refused`, with what to do, if one cannot be removed: compose would start it instead of a new one
  */
 async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Containers): Promise<void> {
-  const serving = live.length === 0 ? [] : [`${namesOf(live)} serves`];
+  const serving = (now: Containers) =>
+    live.length === 0 ? [] : [`${namesOf(live)} ${now.every(isServing) ? "serves" : "runs"}`];
   const removed = leftover.length === 0 ? [] : [`removed ${namesOf(leftover)}, left by an earlier roll-out`];
   const clear = async () => {
     const names = live.map(({ name }) => name);
@@ -102,12 +109,12 @@ async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Co
     const running = leftover.filter(({ status }) => status === "running");
     if (running.length > 0) await drainOld(on, running);
     const [kept] = await stopAndRemove(on, leftover, graceOf(on));
-    if (kept === undefined) return;
+    if (kept === undefined) return withOwnHealth(on.engine, await containersOf(on));
     const { name } = kept.container;
     const detail = `${name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${name}), roll out again.`;
     throw new ProblemError({ code: "docker_refused", detail });
   };
-  await timed(on, "recover", clear, [...serving, ...removed].join("; "));
+  await timed(on, "recover", clear, (now) => [...serving(now), ...removed].join("; "));
 }
 
 /** New containers of a service beside its old ones. As long as these are there, it can be undone. */
@@ -241,8 +248,6 @@ async function together(works: readonly ((failed: AbortSignal) => Promise<unknow
   if (failures.length > 0) throw failures[0];
 }
 
-const startTimeoutMs = 120_000;
-
 /**
  * Starts new containers of all services beside the old ones with one run of compose.
  *
@@ -257,7 +262,8 @@ async function startContainers(rollout: Rollout, rolls: readonly Replacement[]):
   const networks = rolls.flatMap(({ on, old }) => (old.length > 0 ? on.service.networks : []));
   await refuseChangedNetworks(rollout, networks, scaleUpCommand(rollout.target, scales));
   const argv = scaleUpCommand(rollout.target, scales, providers);
-  const ending = await runCompose(rollout, argv, { timeoutMs: startTimeoutMs });
+  const services = rolls.map(({ on }) => on.service);
+  const ending = await runCompose(rollout, argv, { timeoutMs: upTimeoutMs(services, []) });
   const names = scales.map(({ service }) => service).join(", ");
   if (!hasSucceeded(ending))
     throw startFailure(scales.length === 1 ? names : `One of ${names}`, "start", ending);

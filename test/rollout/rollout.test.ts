@@ -8,9 +8,11 @@ import type { ComposeModel } from "../../src/platform/compose.ts";
 import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts";
 import { ProblemError } from "../../src/problems.ts";
 import type { RolloutRequest } from "../../src/rollout/context.ts";
+import type { RolloutService } from "../../src/rollout/project.ts";
 import { outcomeOf, type RolloutEvent, type RolloutStep } from "../../src/rollout/report.ts";
 import { splitContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { rollOut } from "../../src/rollout/rollout.ts";
+import { upTimeoutMs } from "../../src/rollout/service-containers.ts";
 import { lockRollout, type Version, writeVersions } from "../../src/rollout/state.ts";
 import { listenAt, listenHere } from "../harness/listen.ts";
 import { isProblem } from "../harness/problems.ts";
@@ -106,6 +108,20 @@ test("services come in waves: after all that they depend on, and some at once", 
     wavesOf(services, mostAtOnce).map((wave) => wave.map(({ name }) => name).join(" "));
   assert.deepEqual(wavesIn(9), ["db cache", "migrate worker", "app"]);
   assert.deepEqual(wavesIn(1), ["db", "cache", "migrate", "worker", "app"]);
+});
+
+test("compose has the time that the engine needs to stop what it replaces, and hooks have no limit", () => {
+  const limitMinutes = (graces: readonly number[], hooks: Partial<RolloutService["hooks"]> = {}) => {
+    const service = sampleService({ hooks: { post_start: [], pre_stop: [], ...hooks } });
+    const stopped = graces.map((stopGraceS) => sampleContainer({ stopGraceS }));
+    return upTimeoutMs([service], stopped) / 60_000;
+  };
+  const hook = { command: ["sleep", "150"] };
+  assert.deepEqual([limitMinutes([]), limitMinutes([600]), limitMinutes([600, 600])], [5, 15, 25]);
+  assert.deepEqual(
+    [{ post_start: [hook] }, { pre_stop: [hook] }].map((one) => limitMinutes([], one)),
+    [360, 360],
+  );
 });
 
 test("the running containers that the live files name stay, else the oldest that serve", () => {
