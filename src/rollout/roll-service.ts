@@ -16,6 +16,7 @@ import { endEarlierRun, recreateService, runService } from "./recreate-service.t
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
 import {
+  awaitDockersHealth,
   containersOf,
   requireStillServing,
   stopAndRemove,
@@ -175,12 +176,14 @@ export async function updateWave(
   const recreations: (() => Promise<ServiceOutcome>)[] = [];
   const runs: ServiceRollout[] = [];
   const rolls: Replacement[] = [];
+  const changing: RolloutService[] = [];
   const images = await Promise.all(wave.map(({ image }) => inspectImage(rollout.engine, image)));
   for (const [index, service] of wave.entries()) {
     const on = onService(rollout, service);
     on.signal.throwIfAborted();
     const before = running.get(service.name) ?? [];
     const { action, old } = await planUpdate(on, before, images[index]?.id ?? null);
+    if (action.kind !== "leave" && action.kind !== "skip") changing.push(service);
     if (action.kind === "leave") outcomes.push(outcomeOf(service, "unchanged", { old, new: old }));
     if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action.reason));
     if (action.kind === "run") runs.push(on);
@@ -190,6 +193,7 @@ export async function updateWave(
       outcomes.push(outcomeOf(service, "skipped", {}));
     }
   }
+  await awaitDockersHealth(rollout, new Set(changing.flatMap(({ awaitsHealthy }) => awaitsHealthy)));
   for (const recreate of recreations) outcomes.push(await recreate());
   replacements.push(...rolls);
   const starting = startContainers(rollout, rolls);

@@ -10,12 +10,13 @@ import {
   listContainers,
 } from "#platform/docker/containers";
 import { diagnose, isStillReady, redactedLines, waitReady } from "#platform/docker/health";
-import type { Containers, ServiceRollout } from "./context.ts";
+import type { Containers, Rollout, ServiceRollout } from "./context.ts";
 import type { RolloutService } from "./project.ts";
 import { note, timed } from "./report.ts";
 
 /** A migration of a large table takes its time; the deployment's own time-out is the effective limit. */
 export const endTimeoutMs = 6 * 60 * 60_000;
+const pollMs = 200;
 
 const startTimeoutMs = 300_000;
 
@@ -58,6 +59,36 @@ export async function waitAllReady(on: ServiceRollout, containers: Containers, m
     return states.includes("steady") ? "it has no health check: it ran for 3 s without a restart" : "";
   });
   return { healthyAfterMs: durationMs, haveEnded: areEnded(result) };
+}
+
+/**
+ * Waits for Docker's verdict on services that others await with `service_healthy`, as compose does. One pass of our own
+ * early check is not enough for that: the first start of a database runs a temporary server, which passes too.
+ *
+ * @throws ProblemError `container_not_healthy`
+ */
+export async function awaitDockersHealth(rollout: Rollout, names: ReadonlySet<string>): Promise<void> {
+  const { engine, project, signal } = rollout;
+  for (const name of names) {
+    const starting = (await listContainers(engine, project.name, name)).filter(isUndecided);
+    if (starting.length === 0) continue;
+    const wait = async () => {
+      for (const container of starting) {
+        let now: Container | null = container;
+        while (now !== null && isUndecided(now)) {
+          await sleep(pollMs, undefined, { signal });
+          now = await inspectContainer(engine, container.id);
+        }
+        if (now?.health !== "healthy") throw await diagnose(engine, container, "did not get healthy");
+      }
+    };
+    await timed({ ...rollout, service: { name } }, "healthy", wait, "by Docker's check, which others await");
+  }
+}
+
+/** Docker itself decides when the start period and its retries are over. */
+function isUndecided({ status, health }: Container): boolean {
+  return health === "starting" && (status === "running" || status === "restarting");
 }
 
 /** @throws ProblemError `container_not_healthy` if one was restarted, is gone or is no longer healthy */

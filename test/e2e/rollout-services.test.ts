@@ -144,6 +144,26 @@ onEngine("services of other kinds, and side by side, on a real engine", (env) =>
     assert.equal(log, "CREATE TABLE orders;\nCREATE INDEX;");
   });
 
+  test("a migration waits until Docker calls its database healthy, not for its first start's temporary server", async () => {
+    const state = { volumes: ["./first:/first"] };
+    const start = "touch /first/up; sleep 2; rm /first/up; sleep 2; touch /first/done /first/up";
+    const db = shell(`${start}; exec sleep infinity`, {
+      ...state,
+      init: true,
+      healthcheck: { test: ["CMD", "test", "-f", "/first/up"], interval: "6s" },
+    });
+    const migrate = shell("test -f /first/done", {
+      ...state,
+      depends_on: { db: { condition: "service_healthy" } },
+    });
+    const awaits = { depends_on: { migrate: { condition: "service_completed_successfully" } } };
+    await mkdir(join(project.directory, "first"));
+    await project.alsoHas({ db, migrate, single: awaits });
+    const output = await outputOf(project.rollOut({ args: ["db", "migrate"] }));
+    assert.match(output, /^ +migrate +ran +to its end/m);
+    await project.docker("compose", "rm", "--stop", "--force", "db", "migrate");
+  });
+
   test("a service that nothing depends on succeeds with exit code 0", async () => {
     const named = { container_name: `${project.name}-makes-buckets` };
     await project.alsoHas({ seed: shell("echo seeded"), buckets: shell("echo made", named) });
