@@ -128,8 +128,7 @@ const failure: Parameters<typeof cannedDeployment>[0] = {
   problem: {
     code: "script_failed",
     title: "The deploy script failed",
-    detail:
-      "Container api-web-8 was not healthy after 20 s, so the roll-out was abandoned. The old version serves.",
+    detail: "Container api-web-8 was not healthy after 20 s, so the roll-out was abandoned.",
   },
 };
 

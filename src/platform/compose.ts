@@ -180,7 +180,7 @@ export async function resolveDigests(
   }
   const last = ending.lastLines.findLast((line) => line.trim() !== "") ?? complaintOf("config", ending);
   const said = ending.kind === "timed_out" ? `no answer within ${readTimeoutMs / 1_000} s` : last;
-  const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. A credential helper has to be in Hotpush's container too. Nothing was changed.`;
+  const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. A credential helper has to be in Hotpush's container too. Nothing was pulled.`;
   throw new ProblemError({ code: "image_pull_failed", detail });
 }
 

@@ -140,7 +140,7 @@ async function runReported(
   const run = async () => {
     const ending = await runCompose(rollout, argv, { timeoutMs: buildTimeoutMs, onLine, input });
     if (hasSucceeded(ending)) return;
-    const detail = `The ${step} of ${services.join(", ")} failed: ${complaintOf(step, ending)}. No container was touched.`;
+    const detail = `The ${step} of ${services.join(", ")} failed: ${complaintOf(step, ending)}. No new container was started.`;
     const code = step === "pull" ? "image_pull_failed" : "build_failed";
     throw new ProblemError({ code, detail, evidence: ending.lastLines });
   };
@@ -204,7 +204,7 @@ export async function requireDiskSpace(on: Pick<RolloutContext, "engine" | "env"
   const directory = existsSync(DockerRootDir) ? DockerRootDir : "/";
   const { bavail, bsize } = await statfs(directory);
   if (bavail * bsize >= neededBytes) return;
-  const detail = `A build needs ${formatSize(neededBytes)} of free disk space for ${directory}, but ${formatSize(bavail * bsize)} are left. Nothing was changed. Free some space (hotpush prune), or set HOTPUSH_MIN_FREE.`;
+  const detail = `A build needs ${formatSize(neededBytes)} of free disk space for ${directory}, but ${formatSize(bavail * bsize)} are left. Nothing was built. Free some space (hotpush prune), or set HOTPUSH_MIN_FREE.`;
   throw new ProblemError({ code: "disk_full", detail });
 }
 
@@ -231,7 +231,7 @@ export async function recordVersion(
     report({ event: "version", images: live });
   } catch (error) {
     if (!(error instanceof ProblemError) || error.problem.code !== "state_unusable") throw error;
-    const detail = `The version ${commit.slice(0, 12)} serves, but it could not be recorded as a good one: ${error.message} Then roll out again: without that, it cannot be gone back to.`;
+    const detail = `The version ${commit.slice(0, 12)} is rolled out, but it could not be recorded as a good one: ${error.message} Then roll out again: without that, it cannot be gone back to.`;
     throw new ProblemError({ code: "state_unusable", detail }, error);
   }
 }

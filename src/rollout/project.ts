@@ -39,6 +39,8 @@ export interface RolloutService {
   readonly networks: readonly Network[];
   /** The services that it must wait for, also those that they wait for. */
   readonly dependsOn: readonly string[];
+  /** Services that must be healthy before it starts: `condition: service_healthy`. */
+  readonly awaitsHealthy: readonly string[];
   readonly replicas: number;
   readonly mode: RolloutMode;
   /** Whether exit code 0 may be its good end: nothing in the compose file says that it keeps running. */
@@ -86,6 +88,9 @@ function readService(model: ComposeModel, name: string, service: ComposeService)
     isAlwaysPulled: service.pull_policy === "always",
     networks: networksOf(model, service),
     dependsOn: dependenciesOf(model.services, name),
+    awaitsHealthy: Object.entries(service.depends_on ?? {}).flatMap(([other, { condition }]) =>
+      condition === "service_healthy" ? [other] : [],
+    ),
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
     mode: modeOf(service, namesRunToTheirEnd(model.services).has(name), attachedTo(model.services, name)),
     mayEnd: mayEnd(service),

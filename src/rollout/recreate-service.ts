@@ -12,18 +12,18 @@ import {
   startRecreated,
   stopContainer,
 } from "#platform/docker/containers";
-import type { Engine } from "#platform/docker/engine";
 import { isServing, lastLogLines } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import type { Containers, ServiceRollout } from "./context.ts";
 import { refuseChangedNetworks } from "./project.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
-import { containersOf, runHooks, waitAllReady } from "./service-containers.ts";
-import { checkThroughProxy, patient } from "./switch-traffic.ts";
+import { containersOf, endTimeoutMs, runHooks, upTimeoutMs, waitAllReady } from "./service-containers.ts";
+import { checkThroughProxy, patient, pollUntilGood } from "./switch-traffic.ts";
 
-/** Stopping the old one can take its whole stop grace period. */
-const upTimeoutMs = 300_000;
+const pollMs = 200;
+/** The engine kills a container when its stop grace period is over, which takes a moment. */
+const killMs = 10_000;
 
 /**
  * Replaces a service of which two cannot run: stops the old container, then starts the new one, and reports how long
@@ -45,7 +45,7 @@ export async function recreateService(
   const startedMs = performance.now();
   const downMs = () => Math.round(performance.now() - startedMs);
   try {
-    await timed(on, "recreate", () => bringUp(on, "recreate"), `two cannot run: ${reason}`);
+    await timed(on, "recreate", () => bringUp(on, "recreate", running), `two cannot run: ${reason}`);
     const fresh = await containersOf(on);
     const ready = await waitAllReady(on, fresh, service.mayEnd && isFirst);
     const { healthyAfterMs } = ready;
@@ -64,18 +64,19 @@ export async function recreateService(
   }
 }
 
-async function bringUp(on: ServiceRollout, step: string, options: readonly string[] = []): Promise<void> {
+async function bringUp(on: ServiceRollout, step: "recreate" | "run", stopped: Containers): Promise<void> {
   const { target, service } = on;
+  const options = step === "run" ? ["--force-recreate"] : [];
   const argv = [...recreateCommand(target, service.name, service.providers), ...options] as const;
   await refuseChangedNetworks(on, service.networks, argv);
-  const ending = await runCompose(on, argv, { timeoutMs: upTimeoutMs });
+  const ending = await runCompose(on, argv, { timeoutMs: upTimeoutMs([service], stopped) });
   if (!hasSucceeded(ending)) throw startFailure(service.name, step, ending);
 }
 
 /**
- * After a failed recreation, recreates the old containers, with their own image, configuration and volumes, in place
- * of those that failed, and waits until they are ready. Reports the result and never throws: the original failure is
- * the one to report. An interrupted roll-out only reports what it leaves.
+ * After a failed recreation, restores the old containers, with their own image, configuration and volumes, in place
+ * of those that failed, and waits until they are ready. Reports what it then sees and never throws: the original failure is
+ * the one to report. An interrupted roll-out goes back only if no new container has started yet.
  *
  * @param specs of those of `old` that ran
  * @param downMs how long the service has been down
@@ -86,32 +87,28 @@ async function undoRecreation(
   specs: readonly ContainerSpec[],
   downMs: () => number,
 ): Promise<void> {
-  const { engine, service, signal } = on;
+  const { service, signal } = on;
   if (specs.length === 0) return;
   if (signal.aborted) {
     note(on, `was interrupted while it was recreated. To finish it: hotpush rollout ${service.name}`);
-    return;
+    const present = await containersOf(on).catch(() => old);
+    if (present.some(({ id, status }) => !old.some((one) => one.id === id) && status !== "created")) return;
   }
   const rollBack = async () => {
     try {
-      const present = await containersOf(on);
-      const left = present.filter(
-        ({ id, status }) => status === "running" && specs.some((one) => one.id === id),
-      );
-      const ids = await recreateOld(engine, old, specs, present);
-      if (left.length === specs.length)
-        return left.every(isServing)
-          ? "the old version was not touched and serves"
-          : "it was not replaced, and is not healthy";
-      const back = (await containersOf(on)).filter(({ id }) => ids.includes(id));
-      for (const container of back) await runHooks(on, "post_start", container);
+      const { ids, started } = await restoreOld(on, old, specs);
+      const look = async () => (await containersOf(on)).filter(({ id }) => ids.includes(id));
+      const back = await look();
+      const restarted = back.filter(({ id }) => started.includes(id));
+      for (const container of restarted) await runHooks(on, "post_start", container);
       // Its line would look like one of the new version.
-      await waitAllReady({ ...on, report: () => {} }, back);
-      return `the old version runs again; ${service.name} was away for ${formatDuration(downMs())}`;
+      if (restarted.length > 0 && !signal.aborted) await waitAllReady({ ...on, report: () => {} }, back);
+      return await describeRestored(on, await look(), restarted.length > 0 ? downMs() : null);
     } catch (error) {
       const message = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
       const reason = signal.aborted ? "the roll-out was asked to stop" : message;
-      return `the old version could not be brought back: ${reason}. See: docker compose ps ${service.name}`;
+      const isBack = signal.aborted ? "may not be back" : "could not be brought back";
+      return `the old version ${isBack}: ${reason}. See: docker compose ps ${service.name}`;
     }
   };
   await timed(on, "roll back", rollBack);
@@ -120,14 +117,16 @@ async function undoRecreation(
 /**
  * Creates the old containers before it removes the others: if the engine refuses, nothing is lost.
  *
- * @returns the ids of those that run again
+ * @returns the ids of the old containers, and of those of them that had to be started
  */
-async function recreateOld(
-  engine: Engine,
-  old: Containers,
-  specs: readonly ContainerSpec[],
-  present: Containers,
-): Promise<readonly string[]> {
+async function restoreOld(on: ServiceRollout, old: Containers, specs: readonly ContainerSpec[]) {
+  const { engine } = on;
+  const present = await containersOf(on);
+  const fresh = present.filter(({ id }) => !old.some((one) => one.id === id));
+  const stayed = present.filter(({ id }) => specs.some((spec) => spec.id === id));
+  // Compose creates the new container before it stops the old one of that number, which the engine finishes without compose.
+  const isReplaced = ({ number }: Container) => fresh.some((one) => one.number === number);
+  await Promise.all(stayed.filter(isReplaced).map((container) => awaitStop(on, container)));
   const gone = specs.filter(({ id }) => !present.some((container) => container.id === id));
   const made: { readonly id: string; readonly spec: ContainerSpec }[] = [];
   try {
@@ -136,20 +135,47 @@ async function recreateOld(
     await Promise.allSettled(made.map(({ id }) => removeContainer(engine, id)));
     throw error;
   }
-  for (const container of present) {
-    if (old.some(({ id }) => id === container.id)) continue;
+  for (const container of fresh) {
     await stopContainer(engine, container, container.stopGraceS);
     await removeContainer(engine, container.id);
   }
-  const stayed = specs.filter((spec) => !gone.includes(spec)).map(({ id }) => id);
-  for (const id of stayed) await engine.post(`/containers/${id}/start`);
+  const started = made.map(({ id }) => id);
+  for (const { id } of stayed) {
+    if ((await inspectContainer(engine, id))?.status !== "running") started.push(id);
+    await engine.post(`/containers/${id}/start`);
+  }
   for (const { id, spec } of made) await startRecreated(engine, id, spec);
-  return [...stayed, ...made.map(({ id }) => id)];
+  return { ids: [...stayed, ...made].map(({ id }) => id), started };
 }
 
-/** A migration of a large table takes its time; the deployment's own time-out is the effective limit. */
-const endTimeoutMs = 6 * 60 * 60_000;
-const pollMs = 200;
+/** Waits until the engine has stopped a container; one that outlives its stop grace period is not being stopped. */
+async function awaitStop(on: ServiceRollout, { id, name, stopGraceS }: Container): Promise<void> {
+  const limitMs = stopGraceS * 1_000 + killMs;
+  const deadlineMs = performance.now() + limitMs;
+  const isRunning = async () => (await inspectContainer(on.engine, id))?.status === "running";
+  if (await isRunning())
+    note(on, `Docker may still be stopping ${name}: waiting for that, at most ${formatDuration(limitMs)}`);
+  while ((await isRunning()) && performance.now() < deadlineMs) await sleep(pollMs);
+}
+
+/**
+ * Describes the old containers as they are now, and what the proxy answers.
+ *
+ * @param awayMs how long the service was down; null if no container had to be started
+ */
+async function describeRestored(
+  { service: { name, checkUrl }, signal }: ServiceRollout,
+  now: Containers,
+  awayMs: number | null,
+): Promise<string> {
+  const isUp = (one: Container) => (awayMs === null ? isServing(one) : one.status === "running");
+  if (now.length === 0 || !now.every(isUp))
+    return `it was ${awayMs === null ? "not replaced" : "started again"}, and is not healthy`;
+  const bad = checkUrl && !signal.aborted ? await pollUntilGood(checkUrl, signal, patient) : null;
+  if (bad !== null) return `the old version runs, but does not answer well at ${checkUrl} (last: ${bad})`;
+  if (awayMs === null) return "the old version was not touched and serves";
+  return `the old version runs again; ${name} was away for ${formatDuration(awayMs)}`;
+}
 
 /**
  * Runs a service that others wait for, such as a migration, to its end in a container of its own. It never continues
@@ -184,7 +210,7 @@ export async function endEarlierRun(on: ServiceRollout): Promise<Containers> {
 
 async function startAndWait(on: ServiceRollout): Promise<Containers> {
   const { service, engine } = on;
-  await bringUp(on, "run", ["--force-recreate"]);
+  await bringUp(on, "run", []);
   const containers = await ended(on);
   const failed = containers.find(({ exitCode }) => exitCode !== 0);
   if (!failed && containers.length > 0) return containers;

@@ -15,7 +15,14 @@ import {
 import { endEarlierRun, recreateService, runService } from "./recreate-service.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
-import { containersOf, requireStillServing, stopAndRemove, waitAllReady } from "./service-containers.ts";
+import {
+  awaitDockersHealth,
+  containersOf,
+  requireStillServing,
+  stopAndRemove,
+  upTimeoutMs,
+  waitAllReady,
+} from "./service-containers.ts";
 import {
   checkThroughProxy,
   drainOld,
@@ -82,7 +89,7 @@ async function keepProved(on: ServiceRollout, split: Split): Promise<Split> {
     return split;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    const reason = "An earlier roll-out had no time to see that: the old version serves again";
+    const reason = "An earlier roll-out had no time to see that: going back to the old version";
     note(on, `${error.problem.detail} ${reason}`);
     return { live: older, leftover: [...live, ...leftover.filter((one) => !older.includes(one))] };
   }
@@ -94,7 +101,8 @@ async function keepProved(on: ServiceRollout, split: Split): Promise<Split> {
  * @throws ProblemError `docker_refused`, with what to do, if one cannot be removed: compose would start it instead of a new one
  */
 async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Containers): Promise<void> {
-  const serving = live.length === 0 ? [] : [`${namesOf(live)} serves`];
+  const serving = (now: Containers) =>
+    live.length === 0 ? [] : [`${namesOf(live)} ${now.every(isServing) ? "serves" : "runs"}`];
   const removed = leftover.length === 0 ? [] : [`removed ${namesOf(leftover)}, left by an earlier roll-out`];
   const clear = async () => {
     const names = live.map(({ name }) => name);
@@ -102,12 +110,12 @@ async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Co
     const running = leftover.filter(({ status }) => status === "running");
     if (running.length > 0) await drainOld(on, running);
     const [kept] = await stopAndRemove(on, leftover, graceOf(on));
-    if (kept === undefined) return;
+    if (kept === undefined) return withOwnHealth(on.engine, await containersOf(on));
     const { name } = kept.container;
     const detail = `${name}, left by an earlier roll-out, cannot be removed: ${kept.reason} When it is gone (docker rm --force ${name}), roll out again.`;
     throw new ProblemError({ code: "docker_refused", detail });
   };
-  await timed(on, "recover", clear, [...serving, ...removed].join("; "));
+  await timed(on, "recover", clear, (now) => [...serving(now), ...removed].join("; "));
 }
 
 /** New containers of a service beside its old ones. As long as these are there, it can be undone. */
@@ -168,12 +176,14 @@ export async function updateWave(
   const recreations: (() => Promise<ServiceOutcome>)[] = [];
   const runs: ServiceRollout[] = [];
   const rolls: Replacement[] = [];
+  const changing: RolloutService[] = [];
   const images = await Promise.all(wave.map(({ image }) => inspectImage(rollout.engine, image)));
   for (const [index, service] of wave.entries()) {
     const on = onService(rollout, service);
     on.signal.throwIfAborted();
     const before = running.get(service.name) ?? [];
     const { action, old } = await planUpdate(on, before, images[index]?.id ?? null);
+    if (action.kind !== "leave" && action.kind !== "skip") changing.push(service);
     if (action.kind === "leave") outcomes.push(outcomeOf(service, "unchanged", { old, new: old }));
     if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action.reason));
     if (action.kind === "run") runs.push(on);
@@ -183,6 +193,7 @@ export async function updateWave(
       outcomes.push(outcomeOf(service, "skipped", {}));
     }
   }
+  await awaitDockersHealth(rollout, new Set(changing.flatMap(({ awaitsHealthy }) => awaitsHealthy)));
   for (const recreate of recreations) outcomes.push(await recreate());
   replacements.push(...rolls);
   const starting = startContainers(rollout, rolls);
@@ -241,8 +252,6 @@ async function together(works: readonly ((failed: AbortSignal) => Promise<unknow
   if (failures.length > 0) throw failures[0];
 }
 
-const startTimeoutMs = 120_000;
-
 /**
  * Starts new containers of all services beside the old ones with one run of compose.
  *
@@ -257,7 +266,8 @@ async function startContainers(rollout: Rollout, rolls: readonly Replacement[]):
   const networks = rolls.flatMap(({ on, old }) => (old.length > 0 ? on.service.networks : []));
   await refuseChangedNetworks(rollout, networks, scaleUpCommand(rollout.target, scales));
   const argv = scaleUpCommand(rollout.target, scales, providers);
-  const ending = await runCompose(rollout, argv, { timeoutMs: startTimeoutMs });
+  const services = rolls.map(({ on }) => on.service);
+  const ending = await runCompose(rollout, argv, { timeoutMs: upTimeoutMs(services, []) });
   const names = scales.map(({ service }) => service).join(", ");
   if (!hasSucceeded(ending))
     throw startFailure(scales.length === 1 ? names : `One of ${names}`, "start", ending);

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { formatDuration } from "#config/values";
 import type { ComposeHook } from "#platform/compose";
 import {
   type Container,
@@ -9,8 +10,26 @@ import {
   listContainers,
 } from "#platform/docker/containers";
 import { diagnose, isStillReady, redactedLines, waitReady } from "#platform/docker/health";
-import type { Containers, ServiceRollout } from "./context.ts";
+import type { Containers, Rollout, ServiceRollout } from "./context.ts";
+import type { RolloutService } from "./project.ts";
 import { note, timed } from "./report.ts";
+
+/** A migration of a large table takes its time; the deployment's own time-out is the effective limit. */
+export const endTimeoutMs = 6 * 60 * 60_000;
+const pollMs = 200;
+
+const startTimeoutMs = 300_000;
+
+/**
+ * Limit of one `docker compose up`. Compose waits until the engine has stopped the old containers, each within its stop
+ * grace period, and gives hooks no limit.
+ *
+ * @param stopped the old containers that it stops
+ */
+export function upTimeoutMs(services: readonly RolloutService[], stopped: Containers): number {
+  if (services.some(({ hooks }) => hooks.post_start.length + hooks.pre_stop.length > 0)) return endTimeoutMs;
+  return startTimeoutMs + 1_000 * stopped.reduce((sum, { stopGraceS }) => sum + stopGraceS, 0);
+}
 
 /** All containers of the service, running or not, oldest first. */
 export function containersOf({ engine, project, service }: ServiceRollout): Promise<Containers> {
@@ -42,12 +61,42 @@ export async function waitAllReady(on: ServiceRollout, containers: Containers, m
   return { healthyAfterMs: durationMs, haveEnded: areEnded(result) };
 }
 
+/**
+ * Waits for Docker's verdict on services that others await with `service_healthy`, as compose does. One pass of our own
+ * early check is not enough for that: the first start of a database runs a temporary server, which passes too.
+ *
+ * @throws ProblemError `container_not_healthy`
+ */
+export async function awaitDockersHealth(rollout: Rollout, names: ReadonlySet<string>): Promise<void> {
+  const { engine, project, signal } = rollout;
+  for (const name of names) {
+    const starting = (await listContainers(engine, project.name, name)).filter(isUndecided);
+    if (starting.length === 0) continue;
+    const wait = async () => {
+      for (const container of starting) {
+        let now: Container | null = container;
+        while (now !== null && isUndecided(now)) {
+          await sleep(pollMs, undefined, { signal });
+          now = await inspectContainer(engine, container.id);
+        }
+        if (now?.health !== "healthy") throw await diagnose(engine, container, "did not get healthy");
+      }
+    };
+    await timed({ ...rollout, service: { name } }, "healthy", wait, "by Docker's check, which others await");
+  }
+}
+
+/** Docker itself decides when the start period and its retries are over. */
+function isUndecided({ status, health }: Container): boolean {
+  return health === "starting" && (status === "running" || status === "restarting");
+}
+
 /** @throws ProblemError `container_not_healthy` if one was restarted, is gone or is no longer healthy */
 export async function requireStillServing({ engine }: ServiceRollout, containers: Containers): Promise<void> {
   for (const container of containers) {
     const now = await inspectContainer(engine, container.id);
     if (now && isStillReady(now)) continue;
-    throw await diagnose(engine, container, "was healthy, but fell as soon as it got requests");
+    throw await diagnose(engine, container, "was healthy, and then crashed or became unhealthy");
   }
 }
 
@@ -64,22 +113,22 @@ export async function stopAndRemove(on: ServiceRollout, containers: Containers, 
 }
 
 /**
- * Runs hooks of the compose file in a running container, one after the other, within its stop grace period. Compose does the same
- * when it starts or stops a container itself. A hook that fails or hangs is reported, and ends them: it keeps no container
- * from being stopped, because another version serves by then.
+ * Runs hooks of the compose file in a running container, one after the other: `pre_stop` within its stop grace period. Compose
+ * does the same when it starts or stops a container itself. A hook that fails or hangs is reported, and ends them: it keeps no
+ * container from being stopped, because another version serves by then.
  */
 export async function runHooks(
   on: ServiceRollout,
   kind: "post_start" | "pre_stop",
   container: Container,
 ): Promise<void> {
-  const limitMs = container.stopGraceS * 1_000;
+  const limitMs = kind === "pre_stop" ? container.stopGraceS * 1_000 : endTimeoutMs;
   const over = new AbortController();
   const late = sleep(limitMs, "late" as const, { signal: over.signal }).catch(() => "late" as const);
   for (const hook of on.service.hooks[kind]) {
     const fault = await Promise.race([late, faultOf(on, container, hook, limitMs)]);
     const name = `${kind} of ${container.name} (${hook.command[0]})`;
-    if (fault === "late") note(on, `${name} did not end within ${container.stopGraceS} s, and was given up`);
+    if (fault === "late") note(on, `${name} did not end within ${formatDuration(limitMs)}, and was given up`);
     else note(on, fault === null ? `${name} ended with exit code 0` : `${name} failed: ${fault}`);
     if (fault !== null) break;
   }

@@ -359,7 +359,7 @@ export async function refuseForeignLiveFiles(
       const owner = bearer?.Labels?.["com.docker.compose.project"] ?? project.name;
       if (owner === project.name) continue;
       const file = join(liveDirectory.path, service.name);
-      const detail = `The live file ${file} of the project ${project.name} names ${name}, a container of the project ${owner}: a roll-out would take over the requests of ${owner}. Mount another volume at /run/live, or rename the service in the compose file and the Caddyfile. If ${owner} is gone for good: docker compose --project-name ${owner} down. Nothing was changed.`;
+      const detail = `The live file ${file} of the project ${project.name} names ${name}, a container of the project ${owner}: a roll-out would take over the requests of ${owner}. Mount another volume at /run/live, or rename the service in the compose file and the Caddyfile. If ${owner} is gone for good: docker compose --project-name ${owner} down.`;
       throw new ProblemError({ code: "live_file_shared", detail });
     }
   }

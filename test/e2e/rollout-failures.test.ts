@@ -52,7 +52,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
       () =>
         project.underLoad(async () => {
           const output = await outputOf(project.deploy("unbuildable", "graceful"), 1);
-          assert.match(output, /The build of app, other failed: .*No container was touched/);
+          assert.match(output, /The build of app, other failed: .*No new container was started/);
           assert.match(output, /no such module: left-pad/);
         }),
     );
@@ -98,7 +98,7 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     const output = await outputOf(project.deploy("falling", "falls"), 1);
     assert.match(
       output,
-      /did not answer well through the proxy|was healthy, but fell as soon as it got requests/,
+      /did not answer well through the proxy|was healthy, and then crashed or became unhealthy/,
     );
     assert.equal((await project.containers("app")).length, 1);
     assert.equal(await project.version(), "known");

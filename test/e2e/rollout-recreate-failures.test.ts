@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import { freePort } from "../harness/listen.ts";
+import { writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
 import { onEngine } from "../lab/on-engine.ts";
-import { makeProject, outputOf, type TestProject, untilPrinted } from "../lab/project.ts";
+import { endOf, makeProject, outputOf, type TestProject, untilPrinted } from "../lab/project.ts";
 
 /** Answers with its version and the content of its volumes. A sick one never gets healthy and spoils the data for the others. */
 const cacheServer = `
@@ -19,7 +23,10 @@ createServer(({ url }, response) => {
   response.statusCode = isRude || SICK || VERSION === "sick" ? 500 : 200;
   response.end([VERSION, GREETING, read("/anonymous/note"), read("/named/note")].join(" "));
 }).listen(8080);
-process.on("SIGTERM", () => process.exit(0));
+process.on("SIGTERM", () => {
+  console.log("asked to stop");
+  setTimeout(() => process.exit(0), Number(process.env.MS_TO_END));
+});
 `;
 const ask = 'exec 3<>/dev/tcp/127.0.0.1/8080 && printf "GET / HTTP/1.0\\r\\n\\r\\n" >&3';
 
@@ -100,6 +107,42 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     assert.match(again, /cache +roll back .* it was not replaced, and is not healthy$/m);
     assert.match(again, /FAILED: Container cache-of-\S+ was not healthy after 5/);
   });
+
+  test("if compose is killed while the engine stops the old container, that one is started again", async () => {
+    await slow("1");
+    const bin = join(project.directory, "bin");
+    await mkdir(bin);
+    const docker = (await promisify(execFile)("which", ["docker"], { env })).stdout.trim();
+    const isStopping = `${docker} logs cache-of-${project.name} 2>&1 | grep -q "asked to stop"`;
+    const upKilled = `setsid ${docker} "$@" & until ${isStopping}; do sleep 0.1; done; kill -KILL -- -$!; exit 1`;
+    const script = `#!/bin/sh\ncase " $* " in *" up "*) ${upKilled};; esac\nexec ${docker} "$@"\n`;
+    writeScript(join(bin, "docker"), script);
+    const output = await outputOf(project.rollOut({ env: { PATH: `${bin}:${env.PATH}` } }), 1);
+    assert.match(output, /cache +roll back .* the old version runs again; cache was away for \d+(\.\d)? s$/m);
+    assert.equal(await answer(), "1 hello anonymous named");
+  });
+
+  test("an interrupted roll-out of which no new container has started leaves the old one running", async () => {
+    await slow("1");
+    const rollout = project.spawnRollout();
+    const ended = endOf(rollout);
+    const log = () => project.docker("logs", `cache-of-${project.name}`);
+    await until("the engine stops it", async () => (await log()).includes("asked to stop"));
+    rollout.kill("SIGTERM");
+    const { code, output } = await ended;
+    assert.notEqual(code, 0, output);
+    assert.match(output, /cache +roll back .* the old version runs again; cache was away for/);
+    assert.equal((await project.containers("cache")).length, 1);
+    await until("it answers", () => answer().catch(() => null));
+    assert.equal(await answer(), "1 hello anonymous named");
+  });
+
+  /** Serves `version`, which takes seconds to end, and writes another one. */
+  async function slow(version: string): Promise<void> {
+    const more = { stop_grace_period: "20s", environment: { GREETING: "hello", MS_TO_END: "3000" } };
+    await serving(version, more);
+    await compose("2", more);
+  }
 
   function image(version: string): string {
     return `${project.name}-cache:${version}`;

@@ -38,7 +38,7 @@ onEngine("services of other kinds, and side by side, on a real engine", (env) =>
     const containers = await project.containers("app");
     await project.alsoHas({ cache: { image: `${registry.host}/nowhere:1` } });
     const output = await outputOf(project.deploy("unpulled", "graceful"), 1);
-    assert.match(output, /FAILED: The pull of cache failed: .* No container was touched/);
+    assert.match(output, /FAILED: The pull of cache failed: .* No new container was started/);
     assert.deepEqual(await project.containers("app"), containers);
     await project.alsoHas({});
   });
@@ -142,6 +142,26 @@ onEngine("services of other kinds, and side by side, on a real engine", (env) =>
     }
     const log = await project.docker("compose", "logs", "--no-log-prefix", "migrate");
     assert.equal(log, "CREATE TABLE orders;\nCREATE INDEX;");
+  });
+
+  test("a migration waits until Docker calls its database healthy, not for its first start's temporary server", async () => {
+    const state = { volumes: ["./first:/first"] };
+    const start = "touch /first/up; sleep 2; rm /first/up; sleep 2; touch /first/done /first/up";
+    const db = shell(`${start}; exec sleep infinity`, {
+      ...state,
+      init: true,
+      healthcheck: { test: ["CMD", "test", "-f", "/first/up"], interval: "6s" },
+    });
+    const migrate = shell("test -f /first/done", {
+      ...state,
+      depends_on: { db: { condition: "service_healthy" } },
+    });
+    const awaits = { depends_on: { migrate: { condition: "service_completed_successfully" } } };
+    await mkdir(join(project.directory, "first"));
+    await project.alsoHas({ db, migrate, single: awaits });
+    const output = await outputOf(project.rollOut({ args: ["db", "migrate"] }));
+    assert.match(output, /^ +migrate +ran +to its end/m);
+    await project.docker("compose", "rm", "--stop", "--force", "db", "migrate");
   });
 
   test("a service that nothing depends on succeeds with exit code 0", async () => {

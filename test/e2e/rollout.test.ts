@@ -181,7 +181,7 @@ onEngine("a roll-out, and one that is cut short, on a real engine, under load", 
     const killed = project.spawnRollout();
     await untilPrinted(killed, /app +switch /, async () => kill(killed, { withCompose: false }));
     const output = await outputOf(project.rollOut(), 1);
-    assert.match(output, /An earlier roll-out had no time to see that: the old version serves again/);
+    assert.match(output, /An earlier roll-out had no time to see that: going back to the old version/);
     assert.match(output, /app +roll back|did not answer well through the proxy/);
     assert.equal(await project.version(), "proved");
   });

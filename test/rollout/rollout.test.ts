@@ -8,9 +8,11 @@ import type { ComposeModel } from "../../src/platform/compose.ts";
 import { connectEngine, type Engine } from "../../src/platform/docker/engine.ts";
 import { ProblemError } from "../../src/problems.ts";
 import type { RolloutRequest } from "../../src/rollout/context.ts";
+import type { RolloutService } from "../../src/rollout/project.ts";
 import { outcomeOf, type RolloutEvent, type RolloutStep } from "../../src/rollout/report.ts";
 import { splitContainers, undoImageNames, wavesOf } from "../../src/rollout/roll-service.ts";
 import { rollOut } from "../../src/rollout/rollout.ts";
+import { awaitDockersHealth, upTimeoutMs } from "../../src/rollout/service-containers.ts";
 import { lockRollout, type Version, writeVersions } from "../../src/rollout/state.ts";
 import { listenAt, listenHere } from "../harness/listen.ts";
 import { isProblem } from "../harness/problems.ts";
@@ -22,6 +24,7 @@ import {
   liveDirectory,
   sampleContainer,
   sampleRequest,
+  sampleRollout,
   sampleService,
   watchedEngine,
 } from "./sample.ts";
@@ -106,6 +109,44 @@ test("services come in waves: after all that they depend on, and some at once", 
     wavesOf(services, mostAtOnce).map((wave) => wave.map(({ name }) => name).join(" "));
   assert.deepEqual(wavesIn(9), ["db cache", "migrate worker", "app"]);
   assert.deepEqual(wavesIn(1), ["db", "cache", "migrate", "worker", "app"]);
+});
+
+test("compose has the time that the engine needs to stop what it replaces, and hooks have no limit", () => {
+  const limitMinutes = (graces: readonly number[], hooks: Partial<RolloutService["hooks"]> = {}) => {
+    const service = sampleService({ hooks: { post_start: [], pre_stop: [], ...hooks } });
+    const stopped = graces.map((stopGraceS) => sampleContainer({ stopGraceS }));
+    return upTimeoutMs([service], stopped) / 60_000;
+  };
+  const hook = { command: ["sleep", "150"] };
+  assert.deepEqual([limitMinutes([]), limitMinutes([600]), limitMinutes([600, 600])], [5, 15, 25]);
+  assert.deepEqual(
+    [{ post_start: [hook] }, { pre_stop: [hook] }].map((one) => limitMinutes([], one)),
+    [360, 360],
+  );
+});
+
+test("Docker's verdict on a starting service that others await is waited for, and an unhealthy one fails", async (t) => {
+  const cases = [
+    ["running healthy", null],
+    ["running none", null],
+    ["running unhealthy", null],
+    ["running starting, running starting, running healthy", null],
+    ["running starting, restarting starting, running healthy", null],
+    ["running starting, running unhealthy", "container_not_healthy"],
+    ["running starting, exited starting", "container_not_healthy"],
+  ] as const;
+  for (const [history, problem] of cases) {
+    const states = history.split(", ").map((state) => state.split(" "));
+    const engine = engineWith((path) => {
+      if (path.startsWith("/containers/json")) return [{ Id: "db" }];
+      const [Status, health] = (states.length > 1 ? states.shift() : states[0]) ?? [];
+      return { Name: "/db", State: { Status, Health: { Status: health } }, Config: {} };
+    });
+    const waiting = awaitDockersHealth({ ...sampleRollout(temporaryDirectory(t)), engine }, new Set(["db"]));
+    if (problem === null) await waiting;
+    else await assert.rejects(waiting, isProblem(problem), history);
+    assert.equal(states.length, 1, history);
+  }
 });
 
 test("the running containers that the live files name stay, else the oldest that serve", () => {

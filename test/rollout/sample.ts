@@ -44,6 +44,7 @@ export function sampleService(differences: Partial<RolloutService> = {}): Rollou
     isAlwaysPulled: false,
     networks: [],
     dependsOn: [],
+    awaitsHealthy: [],
     replicas: 1,
     mode: { how: "roll" },
     mayEnd: false,

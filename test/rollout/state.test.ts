@@ -97,7 +97,7 @@ test(
 );
 
 test(
-  "a roll-out that cannot record its version fails, and says that it serves",
+  "a roll-out that cannot record its version fails, and says that it is rolled out",
   needs("mount"),
   async (t) => {
     const place = { ...makePlace(t), statePath: mountTmpfs(t, 1024 ** 2) };
@@ -106,7 +106,10 @@ test(
     assert.equal(first.code, 0, first.stdout);
     fillDisk(place.statePath);
     const { code, stdout } = await rollOut(place, engine);
-    assert.match(stdout.trimEnd().split("\n").at(-1) ?? "", /"failed","code":"state_unusable".* serves, but/);
+    assert.match(
+      stdout.trimEnd().split("\n").at(-1) ?? "",
+      /"failed","code":"state_unusable".* is rolled out, but/,
+    );
     assert.equal(code, 1);
   },
 );

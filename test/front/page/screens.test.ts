@@ -10,7 +10,7 @@ import {
 import type { DeploymentJson } from "../../../src/calls/shapes.ts";
 import { deploymentScreen } from "../../../src/front/page/screens/deployment.ts";
 import { projectScreen } from "../../../src/front/page/screens/project.ts";
-import { projectsScreen } from "../../../src/front/page/screens/projects.ts";
+import { projectLook, projectsScreen } from "../../../src/front/page/screens/projects.ts";
 import { renderScreen, type Screen } from "../../../src/front/page/screens/screen.ts";
 import {
   accountScreen,
@@ -18,7 +18,7 @@ import {
   refusalScreen,
   signInScreen,
 } from "../../../src/front/page/screens/sign-in.ts";
-import { commitLink } from "../../../src/front/page/screens/words.ts";
+import { commitLink, isLive, liveVersion } from "../../../src/front/page/screens/words.ts";
 
 const operator = { name: "Ann", isOperator: true, token: "t" };
 const viewer = { ...operator, isOperator: false };
@@ -53,7 +53,7 @@ test("a deployment is summed up in one sentence, whatever its state is", async (
     [{ state: "failed" }, "“Show prices” failed after 18.2 s. It had gone live before."],
     [
       { state: "cancelled", liveAt: null },
-      `“Show prices” was cancelled. ${last.commit.slice(0, 7)} stays live.`,
+      `“Show prices” was cancelled. The last good version is ${last.commit.slice(0, 7)}.`,
     ],
     [{ state: "superseded", supersededBy: 49 }, "“Show prices” was superseded by deployment 49."],
     [{ subject: "x".repeat(200) }, `“${"x".repeat(71)}…” is live.`],
@@ -64,6 +64,37 @@ test("a deployment is summed up in one sentence, whatever its state is", async (
     assert.equal(/<h1[^>]*>.*?<span>(.*?)<\/span><\/h1>/.exec(text)?.[1], expected);
     const isOver = !["queued", "running"].includes(given.state ?? "");
     assert.equal(!text.includes('data-ended=""'), isOver, "its log goes on until it is over");
+  }
+});
+
+test("a project is live only if its last deployment succeeded, and a version only if no later one had its requests", () => {
+  const { live } = cannedProject("shop", { last: cannedDeployment() });
+  const liveAt = new Date().toISOString();
+  const table: readonly (readonly [Partial<DeploymentJson> | null, string, boolean])[] = [
+    [null, "Live", true],
+    [{ state: "succeeded", liveAt }, "Live", true],
+    [{ state: "succeeded", liveAt: null }, "Live", true],
+    [{ state: "queued", liveAt: null }, "Waiting", true],
+    [{ state: "interrupted", liveAt: null }, "Waiting", true],
+    [{ state: "interrupted", liveAt }, "Waiting", false],
+    [{ state: "running", liveAt: null }, "Deploying", true],
+    [{ state: "running", liveAt }, "Deploying", false],
+    [{ state: "failed", liveAt: null }, "Failed", true],
+    [{ state: "failed", liveAt }, "Failed", false],
+    [{ state: "timed_out", liveAt: null }, "Failed", true],
+    [{ state: "timed_out", liveAt }, "Failed", false],
+    [{ state: "cancelled", liveAt: null }, "Cancelled", true],
+    [{ state: "cancelled", liveAt }, "Cancelled", false],
+  ];
+  for (const [given, word, isKnown] of table) {
+    const last = given && cannedDeployment({ id: 99, commit: "9".repeat(40), ...given });
+    const project = cannedProject("shop", { live, last });
+    const claim = JSON.stringify(given);
+    assert.deepEqual([projectLook(project).word, liveVersion(project)], [word, isKnown ? live : null], claim);
+    const before = cannedDeployment({ id: 98, commit: live?.commit ?? "" });
+    assert.equal(isLive(before, project), isKnown, claim);
+    if (last && last.state !== "succeeded") assert.equal(isLive(last, project), false, claim);
+    assert.equal(projectLook({ ...project, live: null, last: null }).word, "Nothing deployed");
   }
 });
 

@@ -69,9 +69,9 @@ function sentenceOf(deployment: DeploymentJson, project: ProjectJson | null): st
   const name = `“${shortTitle(deployment)}”`;
   const took = durationMs === null ? "" : ` after ${formatDuration(durationMs)}`;
   const proof = requests === null ? "" : `, and ${failedText(requests)} requests failed`;
-  // Of an older one, nobody knows any more what stayed live then.
+  // For an older one, the last good version of that time is not known.
   const isLast = project?.last?.id === deployment.id;
-  const kept = project?.live ? ` ${shortCommit(project.live.commit)} stays live.` : "";
+  const kept = project?.live ? ` The last good version is ${shortCommit(project.live.commit)}.` : "";
   const stays = isLast ? (liveAt === null ? kept : " It had gone live before.") : "";
   const sentences: Readonly<Record<DeploymentJson["state"], string>> = {
     queued: `${name} waits${project?.paused ? ": the queue is paused" : " for its turn"}.`,
@@ -117,7 +117,7 @@ function cancelAction(deployment: DeploymentJson): VisitorAction {
   const { id, state, liveAt } = deployment;
   const after =
     liveAt === null
-      ? "The version that is live stays live."
+      ? "Services that it has not replaced yet stay as they are."
       : "While the guard watches, the version before it gets the requests again.";
   return {
     id: "cancel",

@@ -50,10 +50,11 @@ ${olderLink(project.name, state, history.next)}</div>`;
   return { title: `${sentence} · Hotpush`, tone, visitor, main, everySeconds: lookEvery(tone) };
 }
 
-function aboutProject({ live, branches, repoPath, waiting, missed, paused }: ProjectJson): readonly Fact[] {
+function aboutProject(project: ProjectJson): readonly Fact[] {
+  const { last, live, branches, repoPath, waiting, missed, paused } = project;
   return [
     live &&
-      html`live: <code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""}${live.since && html`, ${ago(live.since)}`}`,
+      html`${last && isLive(last, project) ? "live" : "last good"}: <code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""}${live.since && html`, ${ago(live.since)}`}`,
     branches.join(" and "),
     repoPath && html`<code>${repoPath}</code>`,
     waiting > 0 && `${waiting} waiting`,
@@ -97,7 +98,8 @@ function pauseAction(name: string, isPaused: boolean): VisitorAction {
     path: callPath("pause", { project: name }),
     label: "Pause",
     question: `Pause ${name}?`,
-    consequence: "What is live stays live, and what runs goes on. Pushes are received, and wait.",
+    consequence:
+      "Nothing changes on the server, and a running deployment goes on. Pushes are received, and wait.",
     asksFor: { name: "reason", label: "Why, for the others" },
   };
 }

@@ -8,6 +8,7 @@ import {
   ago,
   causeOf,
   count,
+  liveVersion,
   lookEvery,
   looks,
   type Markup,
@@ -68,7 +69,7 @@ function overview(cards: readonly ProjectCard[]): { readonly sentence: string; r
   const bad = named("bad");
   const live = cards
     .map(({ project }) => project)
-    .filter(({ isServed, live: version }) => isServed && version !== null);
+    .filter((project) => project.isServed && liveVersion(project) !== null);
   if (cards.length === 0) return { sentence: "No projects yet.", tone: "idle" };
   const does = busy.every((one) => projectLook(one).word === "Waiting") ? "waiting" : "deploying";
   if (busy.length > 0)
@@ -97,15 +98,15 @@ function proofOf(cards: readonly ProjectCard[]): Markup {
   }`;
 }
 
-/** How a project is. A failure says that the old version serves only if the new one never went live: nobody needs to hurry. */
+/** State of a project. It is live only if its last deployment succeeded. */
 export function projectLook({ last, paused, live, fault, isServed }: ProjectJson): StateLook {
   if (fault !== null) return { tone: "bad", word: "Faulty settings" };
   if (!isServed) return { tone: "idle", word: "Removed" };
   if (last?.state === "running") return { tone: "busy", word: "Deploying" };
-  if (last?.state === "failed" || last?.state === "timed_out")
-    return { tone: "bad", word: live && last.liveAt === null ? "Failed, the old version serves" : "Failed" };
+  if (last?.state === "failed" || last?.state === "timed_out") return { tone: "bad", word: "Failed" };
   if (paused !== null) return { tone: "idle", word: "Paused" };
   if (last?.state === "queued" || last?.state === "interrupted") return { tone: "busy", word: "Waiting" };
+  if (last?.state === "cancelled") return looks.cancelled;
   return live ? { tone: "good", word: "Live" } : { tone: "idle", word: "Nothing deployed" };
 }
 
@@ -130,7 +131,7 @@ function liveLines(
   running: StepJson | undefined,
 ): Markup {
   const isNews = last !== null && last.state !== "succeeded";
-  const before = last?.liveAt ? "before it: " : "live meanwhile: ";
+  const before = last?.liveAt ? "before it: " : "last good: ";
   return html`${isNews && html`<p class="line clip"><a href="/deployments/${last.id}"><code class="sha">${shortCommit(last.checkedOutCommit ?? last.commit)}</code> ${titleOf(last)}</a> <span class="soft">${causeOf(last)}, ${ago(last.createdAt)}</span></p>`}
 ${running && html`<p class="small soft clip">${running.name}, for ${stepTime(running)}</p>`}
 ${live && html`<p class="line clip ${isNews ? "soft" : ""}">${isNews ? before : ""}<code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""} <span class="soft">${live.author && `by ${live.author}, `}${live.since && ago(live.since)}</span></p>`}

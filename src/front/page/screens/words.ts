@@ -133,8 +133,19 @@ export function commitTag(repository: Repository | null, deployment: DeploymentJ
     : html`<a class="sha" href="${link}" rel="noreferrer" aria-label="The commit ${text}">${text}</a>`;
 }
 
-export function isLive(deployment: DeploymentJson, project: Pick<ProjectJson, "live"> | null): boolean {
-  return deployment.state === "succeeded" && project?.live?.commit === shownCommit(deployment);
+type LiveRecord = Pick<ProjectJson, "live" | "last">;
+
+/**
+ * The version that is live by the record, the one rule for all screens: the last that succeeded, unless a later one has had the
+ * requests since and did not succeed. The page doesn't look at containers, so no screen says what serves after a failure.
+ */
+export function liveVersion({ live, last }: LiveRecord): ProjectJson["live"] {
+  return last === null || last.state === "succeeded" || last.liveAt === null ? live : null;
+}
+
+export function isLive(deployment: DeploymentJson, project: LiveRecord | null): boolean {
+  const live = project && liveVersion(project);
+  return deployment.state === "succeeded" && live?.commit === shownCommit(deployment);
 }
 
 /** How long a step took, or has taken so far: the browser keeps that right. */
