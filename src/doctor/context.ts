@@ -7,6 +7,7 @@ import { loadConfig } from "#config/service";
 import { type Environment, readVariables, variables } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
 import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
+import { imageDirectories } from "#platform/docker/containers";
 import { connectEngine, dockerSocketPath, getJson, isInContainer } from "#platform/docker/engine";
 import { parseEnvFile, withDotenv } from "#platform/env-file";
 import { isAllowed, kindOf, ownUid } from "#platform/files";
@@ -236,30 +237,20 @@ export async function probeCompose(repoPath: string, script: Pick<ComposeOptions
   }
 }
 
-interface EngineInfo {
-  readonly DockerRootDir: string;
-  /** With `driver-type` of the containerd image store, which has the images in the directory of containerd. */
-  readonly DriverStatus?: readonly (readonly string[])[] | null;
-}
-
 /**
  * Asks the engine at DOCKER_HOST, or at its usual socket, for its versions. Takes 4 s at most.
  *
- * @returns with `imagePaths`, the directories on the host that have the images; or the system's `code` (null for an address that is
+ * @returns with `imagePaths`, the directories that have the images; or the system's `code` (null for an address that is
  * no socket), `socketPath` (null likewise) and a sentence
  */
 export async function probeEngine(env: Environment) {
   const dockerHost = env.DOCKER_HOST || undefined;
   try {
     const engine = connectEngine(dockerHost, 4_000);
-    const [{ Version: version, ApiVersion: apiVersion }, { DockerRootDir, DriverStatus }] = await Promise.all(
-      [
-        getJson<{ readonly Version: string; readonly ApiVersion: string }>(engine, "/version"),
-        getJson<EngineInfo>(engine, "/info"),
-      ],
-    );
-    const isContainerd = DriverStatus?.flat().includes("io.containerd.snapshotter.v1") ?? false;
-    const imagePaths: readonly string[] = [DockerRootDir, ...(isContainerd ? ["/var/lib/containerd"] : [])];
+    const [{ Version: version, ApiVersion: apiVersion }, imagePaths] = await Promise.all([
+      getJson<{ readonly Version: string; readonly ApiVersion: string }>(engine, "/version"),
+      imageDirectories(engine),
+    ]);
     return { kind: "answers", engine, version, apiVersion, imagePaths } as const;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;

@@ -39,6 +39,17 @@ const internalError: Refusal = {
   code: "internal_error",
   detail: "This is a fault in Hotpush. Its log has the reason.",
 };
+const diskFull: Refusal = {
+  code: "unhealthy",
+  detail: "The disk is full, so Hotpush cannot write its state. Free some space or inodes there.",
+};
+
+/** Also of SQLite, which has a number of its own for it. */
+function isDiskFull(error: unknown): boolean {
+  const { code = "", errcode } = Object(error) as { readonly code?: string; readonly errcode?: number };
+  return ["ENOSPC", "EDQUOT"].includes(code) || errcode === 13;
+}
+
 /** Faults that are logged one by one in a minute: while a disk is full, every request may be one. */
 const faultsPerMinute = 20;
 
@@ -54,10 +65,12 @@ export function createHttpServer(options: ServerOptions, log: Log, handle: Handl
   function fail(error: unknown, request: IncomingMessage, response: ServerResponse): void {
     // A client that leaves before its body is whole is no fault.
     if (request.errored !== null && error === request.errored) return;
+    const isFull = isDiskFull(error);
+    const reason = isFull ? "the disk is full" : "of a fault in Hotpush";
     if (mayLog("fault"))
-      log.error({ event: "request.failed", err: error }, "A request failed because of a fault in Hotpush");
+      log.error({ event: "request.failed", err: error }, `A request failed because ${reason}`);
     if (response.headersSent || response.destroyed) response.destroy();
-    else sendAnswer(response, problemAnswer(internalError));
+    else sendAnswer(response, problemAnswer(isFull ? diskFull : internalError));
   }
 
   return createServer(options, (request, response) => {

@@ -88,7 +88,11 @@ export async function startServices(
   const up = ["up", "--detach", "--no-deps", "--no-build", "--force-recreate"];
   const wait = ["--wait", "--wait-timeout", String(healthyWithinS)];
   const ending = await compose(context, [...up, ...wait, ...services], { timeoutMs: upTimeoutMs });
-  return hasSucceeded(ending) ? null : await failureOf(context, services, ending);
+  if (!hasSucceeded(ending)) return failureOf(context, services, ending);
+  // At the end of its time, compose may succeed with a service that is not healthy.
+  const serving = (await listContainers(context.engine, serverComposeProject)).filter(isServing);
+  const isServed = (name: string) => serving.some(({ service }) => service === name);
+  return services.every(isServed) ? null : failureOf(context, services, ending);
 }
 
 const shownLines = 3;

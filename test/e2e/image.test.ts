@@ -11,7 +11,8 @@ import { onEngine } from "../lab/on-engine.ts";
 import { buildImage, removeImage } from "../lab/project.ts";
 
 const image = `hotpush-image-test-${process.pid}`;
-const largestMb = 530;
+/** On the disk: containerd's store counts blocks, an older one bytes, which are 2% fewer. */
+const largestMb = 550;
 
 onEngine("Hotpush's image", (env) => {
   const docker = (...args: readonly string[]) =>

@@ -15,7 +15,7 @@ const kept = [
   /^(?:\w+_proxy|SSL_CERT_\w+|NODE_\w+|npm_config_(?:registry|cache|userconfig|globalconfig))$/i,
   /^(?:HOTPUSH_(?:TEST|E2E|LAB|BENCH)_\w+|FUZZ_\w+|TEST_RESULTS)$/,
   // For docker-lab.sh.
-  /^(?:LAB|SUITES|MIRROR|LIVE_RESTORE)$/,
+  /^(?:LAB|SUITES|MIRROR|LIVE_RESTORE|IMAGE_STORE)$/,
 ];
 
 const { HOME: homeOfMachine = "/", ...others } = process.env;

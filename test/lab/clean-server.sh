@@ -12,11 +12,15 @@
 #
 # Its files are in /proc/<process>/root. To run a command in it: nsenter --all --target <process> <command>
 # The base takes a minute or two. It is made again when the Dockerfile, the packages or a base image change.
-# Environment: LAB (of docker-lab.sh), DIR (default: a directory in the temporary directory)
+# Environment: LAB (of docker-lab.sh), DIR (default: a directory in the temporary directory), IMAGE_STORE (containerd, the default,
+# or overlay2)
 set -euo pipefail
 BARE=${BARE:-}; DIR=${DIR:-${TMPDIR:-/tmp}/hotpush-clean-lab}; LAB=${LAB:-${TMPDIR:-/tmp}/hotpush-lab}
+IMAGE_STORE=${IMAGE_STORE:-containerd}
 source=$(dirname "$(readlink -f "$0")")/../..
 images=(debian:trixie-slim node:24-trixie-slim docker:28-cli caddy:2)
+layers=(overlay2); store=containerd/daemon/io.containerd
+[ "$IMAGE_STORE" != containerd ] || layers=("$store.snapshotter.v1.overlayfs/snapshots" "$store.content.v1.content/blobs")
 
 log() { printf '[clean %4ss] %s\n' "$SECONDS" "$*" >&2; }
 die() { log "ERROR: $*"; exit 1; }
@@ -103,7 +107,7 @@ inside() { # number, MTU: as process 1, after which the kernel ends all others, 
   mkdir -p etc/docker tmp/machine
   cat >etc/docker/daemon.json <<J
 { "mtu": $2, "default-network-opts": {"bridge": {"com.docker.network.driver.mtu": "$2"}}, "cgroup-parent": "/hpclean$1",
-  "log-driver": "json-file", "log-opts": {"max-size": "5m"}, "features": {"containerd-snapshotter": false} }
+  "log-driver": "json-file", "log-opts": {"max-size": "5m"}, "features": {"containerd-snapshotter": $([ "$IMAGE_STORE" = containerd ] && echo true || echo false)} }
 J
   pivot_root . tmp/machine; cd /; umount -l /tmp/machine; rmdir /tmp/machine
   export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
@@ -127,7 +131,8 @@ sign_in() { # is possible over ssh
 start_engine() {
   getent group docker >/dev/null || groupadd --system docker # As Docker's package does.
   exec 8<&0
-  dockerd >/var/log/dockerd.log 2>&1 </dev/null 8<&- &
+  # BuildKit's quick way to compare two layers fails on these mounts, and keeps a lock that the slower one needs.
+  BUILDKIT_DEBUG_FORCE_OVERLAY_DIFF=0 dockerd >/var/log/dockerd.log 2>&1 </dev/null 8<&- &
   for _ in $(seq 300); do docker version >/dev/null 2>&1 && break; kill -0 $! 2>/dev/null || break; sleep 0.1; done
   docker version >/dev/null 2>&1 || { tail -20 /var/log/dockerd.log >&2; die "dockerd did not come up"; }
 }
@@ -148,7 +153,7 @@ copy_base() { # to a directory that is not there yet
   base=$DIR/base-$(base_key)
   [ -d "$base" ] || make_base "$base"
   # No engine writes to a file of a layer, so links will do; all else are databases.
-  mkdir "$1"; (cd "$base" && cp -a --link overlay2 "$1" && find . -mindepth 1 -maxdepth 1 ! -name overlay2 -exec cp -a {} "$1" \;)
+  mkdir "$1"; (cd "$base" && cp -a --link --parents "${layers[@]}" "$1" && tar -c "${layers[@]/#/--exclude=./}" . | tar -xC "$1")
   exec 7>&-
 }
 
@@ -170,7 +175,7 @@ make_bare() {
 }
 
 base_key() {
-  { docker image inspect --format '{{.Id}}' "${images[@]}" 2>/dev/null || true
+  { echo "$IMAGE_STORE"; docker image inspect --format '{{.Id}}' "${images[@]}" 2>/dev/null || true
     cat "$source/Dockerfile" "$source/package.json" "$source/package-lock.json"; } | sha256sum | cut -c1-12
 }
 

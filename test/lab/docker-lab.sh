@@ -11,7 +11,8 @@
 #
 # Environment: LAB (default: a directory in the temporary directory), SUITES (Debian suites to take the engine from,
 # the first whose programs run here wins), NODE_MAJORS, MIRROR (Debian mirror; default: the one apt uses here), LIVE_RESTORE
-# (true: containers survive the engine; not together with a Swarm)
+# (true: containers survive the engine; not together with a Swarm), IMAGE_STORE (containerd, as a new Docker 29 has it, or overlay2,
+# as one that was upgraded; default: the one that the lab has, else containerd)
 set -euo pipefail
 LAB=${LAB:-${TMPDIR:-/tmp}/hotpush-lab}
 SUITES=${SUITES:-"sid trixie"}
@@ -20,6 +21,8 @@ MIRROR=${MIRROR:-$(sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/*.sources 2>/d
 MIRROR=${MIRROR:-$(awk '$1=="deb"{print ($2 ~ /^\[/) ? $3 : $2; exit}' /etc/apt/sources.list)}
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 SOCK=$LAB/docker.sock; PIDF=$LAB/dockerd.pid
+default=containerd; [ ! -e "$LAB/daemon.json" ] || grep -q '"containerd-snapshotter": true' "$LAB/daemon.json" || default=overlay2
+IMAGE_STORE=${IMAGE_STORE:-$default}
 export DEBIAN_FRONTEND=noninteractive
 
 log() { printf '[lab %4ss] %s\n' "$SECONDS" "$*" >&2; }
@@ -97,7 +100,8 @@ start() {
   cat > "$LAB/daemon.json" <<J
 { "data-root": "$LAB/data", "exec-root": "$LAB/exec", "pidfile": "$PIDF", "hosts": ["unix://$SOCK"],
   "bridge": "dkrlab0", "mtu": $mtu, "default-network-opts": {"bridge": {"com.docker.network.driver.mtu": "$mtu"}},
-  "default-address-pools": [{"base": "172.30.0.0/16", "size": 24}], "log-driver": "json-file", "log-opts": {"max-size": "5m"}, "userland-proxy": false, "live-restore": ${LIVE_RESTORE:-false} }
+  "default-address-pools": [{"base": "172.30.0.0/16", "size": 24}], "log-driver": "json-file", "log-opts": {"max-size": "5m"}, "userland-proxy": false, "live-restore": ${LIVE_RESTORE:-false},
+  "features": {"containerd-snapshotter": $([ "$IMAGE_STORE" = containerd ] && echo true || echo false)} }
 J
   ( useenv; unset DOCKER_HOST; setsid nohup dockerd --config-file "$LAB/daemon.json" >"$LAB/dockerd.log" 2>&1 </dev/null & )
   for _ in $(seq 150); do ( useenv; docker version >/dev/null 2>&1 ) && { log "dockerd answers (pid $(cat "$PIDF"))"; return 0; }; sleep 0.2; done

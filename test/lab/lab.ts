@@ -59,11 +59,13 @@ export async function closeLab(): Promise<void> {
   await run(script, ["down"], { timeout: 120_000 });
 }
 
-/** Whether an engine and compose answer under `env`. */
+/** Whether an engine and compose answer under `env`, with the image store that IMAGE_STORE asks for, if it is set. */
 async function answers(env: NodeJS.ProcessEnv): Promise<boolean> {
   try {
     await run("docker", ["compose", "ls"], { env, timeout: 10_000 });
-    return true;
+    const { IMAGE_STORE: wanted } = process.env;
+    const info = wanted && (await run("docker", ["info", "--format", "{{.DriverStatus}}"], { env })).stdout;
+    return !info || info.includes("io.containerd.snapshotter") === (wanted === "containerd");
   } catch {
     return false;
   }

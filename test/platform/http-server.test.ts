@@ -29,6 +29,17 @@ test("a fault is logged once; it is answered with 500, or cuts the answer that h
   );
 });
 
+test("a full disk is named as such, also by SQLite", async (t) => {
+  const fault = { "/file": { code: "ENOSPC" }, "/database": { code: "ERR_SQLITE_ERROR", errcode: 13 } };
+  for (const path of ["/file", "/database"] as const) {
+    const { port } = await serve(t, () => Promise.reject(Object.assign(new Error("full"), fault[path])));
+    const [reply] = (await exchange(port, get.replace("/", path))).replies;
+    const { code, detail } = JSON.parse(reply?.body ?? "");
+    assert.deepEqual([reply?.status, code], [503, "unhealthy"]);
+    assert.match(detail, /disk is full/);
+  }
+});
+
 test("a client that leaves before its body is whole is no fault", async (t) => {
   const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
   const { port, logged } = await serve(t, async (request) => {
