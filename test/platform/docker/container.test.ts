@@ -1,8 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { discardContainers } from "../../../src/platform/docker/containers.ts";
+import { discardContainers, hostOf } from "../../../src/platform/docker/containers.ts";
 import { EngineRefusal } from "../../../src/platform/docker/engine.ts";
 import { sampleContainer } from "../../rollout/sample.ts";
+
+test("a container whose name is too long for DNS is found by its short id", () => {
+  const id = "0123456789abcdef".repeat(4);
+  const names = [
+    `shop-${"a".repeat(56)}-1`,
+    `shop-${"a".repeat(57)}-1`,
+    `${"a".repeat(60)}.${"b".repeat(60)}`,
+  ];
+  const hosts = names.map((name) => hostOf({ id, name }));
+  assert.deepEqual(hosts, [names[0], "0123456789ab", names[2]]);
+});
 
 test("each has its own stop grace period, and what the engine keeps is returned", async () => {
   const calls: string[] = [];
