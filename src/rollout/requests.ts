@@ -20,7 +20,7 @@ import type {
 } from "./context.ts";
 import { note, timed } from "./report.ts";
 import { requireStillServing } from "./service-containers.ts";
-import { askCaddy, ownHostOf, requestsWaiting } from "./switch-traffic.ts";
+import { askCaddy, ownHostOf, requestsInFlight } from "./switch-traffic.ts";
 
 type Counted = Pick<Rollout, "project" | "containers" | "liveDirectory" | "liveFilesRead" | "report">;
 
@@ -288,8 +288,7 @@ export function createTally(isNew: (container: string) => boolean) {
       own.set(host, null);
       return async () => {
         const isMissing = async () => (own.get(host) ? null : host);
-        if ((await untilRight(isMissing, { withinMs: loggedWithinMs, pauseMs: pollMs })) !== null)
-          isBlind = true;
+        isBlind ||= (await untilRight(isMissing, { withinMs: loggedWithinMs, pauseMs: pollMs })) !== null;
         return own.get(host) ?? null;
       };
     },
@@ -358,8 +357,8 @@ export async function guardNewVersion(
   const ownHost = ownHostOf(directedBy, service.name);
   const freshHosts = fresh.map(hostOf);
   const now = () => count.to(freshHosts);
-  // Caddy sends requests there if it does not reach the new containers.
-  const strays = () => count.to([ownHost]).requests;
+  // Caddy sends requests to the service's own host if it does not reach the new containers.
+  const missed = () => now().bad + count.to([ownHost]).requests;
   const before = () => count.to([ownHost, ...old.map(hostOf)]);
   /** @returns the verdict on a version that may stay */
   const watch = async (): Promise<string> => {
@@ -370,15 +369,14 @@ export async function guardNewVersion(
       const detail = `The new version of ${service.name} (${namesOf(fresh)}) is worse than the one before: ${text}. Its requests went back to the old version ${formatDuration(elapsedMs())} after the guard began.`;
       throw new ProblemError({ code: "version_worse", detail });
     };
-    const { requests: atStart, bad: badAtStart } = now();
-    const strayAtStart = strays();
+    const { requests: atStart } = now();
+    const missedAtStart = missed();
     let waiting: readonly number[] = [];
     const judgeAnswers = () => {
-      const { answeredAtMs, bad } = now();
+      const answers = now().answeredAtMs.filter((ms) => ms > startedMs).length;
       const stuck = waiting.length < leastLooks ? 0 : Math.min(...waiting);
-      const answers = answeredAtMs.filter((ms) => ms > startedMs).length;
       const expected = expectedAnswers(before(), switchedAtMs, elapsedMs());
-      return judgeSilence(answers, stuck + bad - badAtStart + strays() - strayAtStart, expected);
+      return judgeSilence(answers, stuck + missed() - missedAtStart, expected);
     };
     let isEnded = false;
     for (let look = 1; elapsedMs() < service.guardMs && !isEnded; look += 1) {
@@ -388,7 +386,9 @@ export async function guardNewVersion(
       goBackIfWorse(verdict);
       if (look % looksPerInspection === 0) {
         await requireStillServing(on, fresh);
-        waiting = [...waiting, await requestsWaiting(directedBy, freshHosts)].slice(-leastLooks);
+        waiting = [...waiting, (await requestsInFlight(directedBy, null, freshHosts)) ?? 0].slice(
+          -leastLooks,
+        );
         if (elapsedMs() >= silenceMs) goBackIfWorse(judgeAnswers());
       }
       signal.throwIfAborted();
@@ -403,7 +403,7 @@ export async function guardNewVersion(
       const isAwaited = expectedAnswers(before(), switchedAtMs, service.guardMs) >= leastExpected;
       if (share >= earlyShare && expected < leastRequests && !isAwaited && !count.isBlind()) break;
     }
-    goBackIfWorse(judgeAnswers());
+    if (!isEnded) goBackIfWorse(judgeAnswers());
     const time = judgeTime(now(), before());
     goBackIfWorse(time);
     if (count.isBlind()) return blindText;

@@ -297,6 +297,8 @@ async function replace(roll: Replacement, starting: Promise<void>, failed: Abort
     roll.healthyAfterMs = ready.healthyAfterMs;
     if (ready.haveEnded) return true;
     const site = await asking;
+    const isAsked = site !== null || on.service.checkUrl !== null || old.length === 0 || !on.requestCount;
+    if (!isAsked) note(on, unaskedText);
     roll.switchedAtMs = performance.now();
     await switchTraffic(on, fresh);
     // After a first start there is nothing to go back to, and the proxy may not run yet: its check comes after all waves.
@@ -310,6 +312,9 @@ async function replace(roll: Replacement, starting: Promise<void>, failed: Abort
     throw error;
   }
 }
+
+const unaskedText =
+  "is not checked through the proxy: it gave no answer of the old version to a request from here. hotpush.check can name a URL that does";
 
 /** The new containers, known by ids that were not there before: the numbers in their names cannot be predicted. */
 async function awaitStart(roll: Replacement, starting: Promise<void>): Promise<Containers> {

@@ -70,7 +70,7 @@ export function placesOf(
   const isOpen = port === here.httpPort || host === "" || server.automatic_https?.skip?.includes(host);
   const scheme = isOpen && !server.tls_connection_policies ? "http" : "https";
   const name = host || "localhost";
-  return [{ host: name, url: `${scheme}://${name}:${port}${here.path.replace(/^(?!\/)/, "/")}` }];
+  return [{ host: name, url: new URL(here.path, `${scheme}://${name}:${port}`).href }];
 }
 
 /** The addresses of Caddy on the networks that this process is on, too; on a host, on all. */

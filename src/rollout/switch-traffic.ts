@@ -198,20 +198,22 @@ const answerTimeoutMs = 5_000;
  * if the file named the service itself when it came. Added are requests that reached no container by the
  * live file, and went to the service's name on the server instead.
  *
+ * @param service null: only those that Caddy counts under the names
  * @returns null if Caddy does not answer
  */
 export async function requestsInFlight(
   live: LiveDirectory,
-  service: string,
+  service: string | null,
   names: readonly string[],
 ): Promise<number | null> {
-  const answer = await askCaddy(live, upstreamsPath);
+  const answer = await askCaddy(live, "/reverse_proxy/upstreams");
   if (answer === null) return null;
   const upstreams: readonly Upstream[] = JSON.parse(answer) ?? [];
   const total = (isMeant: (address: string) => boolean) =>
     upstreams.reduce((sum, one) => sum + (isMeant(one.address) ? one.num_requests : 0), 0);
   const to = (isMeant: (host: string) => boolean) =>
     total((address) => isMeant(address.replace(/:\d+$/, "")));
+  if (service === null) return to((host) => names.includes(host));
   const alias = live.project === null ? null : serviceAlias(service, live.project);
   // Excludes upstreams that the Caddyfile names itself, such as another service: no live file counts their
   // requests.
@@ -220,17 +222,6 @@ export async function requestsInFlight(
   const named = to((host) => known.has(host) && host !== alias);
   return to((host) => names.includes(host)) + Math.max(0, byFile - named) + to((host) => host === alias);
 }
-
-/** Counts the requests in flight to containers with these hosts; Caddy does so by container from 2.11.2 on. */
-export async function requestsWaiting(live: LiveDirectory, hosts: readonly string[]): Promise<number> {
-  const upstreams: readonly Upstream[] = JSON.parse((await askCaddy(live, upstreamsPath)) ?? "[]") ?? [];
-  const counts = upstreams.map(({ address, num_requests }) =>
-    hosts.includes(address.replace(/:\d+$/, "")) ? num_requests : 0,
-  );
-  return counts.reduce((sum, count) => sum + count, 0);
-}
-
-const upstreamsPath = "/reverse_proxy/upstreams";
 
 /** The host by which a service was reached before its first roll-out, and is when its live file names nothing that runs. */
 export function ownHostOf({ project }: LiveDirectory, service: string): string {

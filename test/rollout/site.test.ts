@@ -19,10 +19,10 @@ test("a request of ours goes where Caddy takes those of users", () => {
     [
       { listen: [":80"], routes: [site(["a.test"], other), site(["b.test"], web)] },
       "b.test",
-      "http://b.test:80/",
+      "http://b.test/",
     ],
-    [{ listen: [":443"], routes: [site(["b.test"], api)] }, "b.test", "https://b.test:443/api/"],
-    [{ listen: [":443"], routes: [site(["*.b.test"], web)] }, "www.b.test", "https://www.b.test:443/"],
+    [{ listen: [":443"], routes: [site(["b.test"], api)] }, "b.test", "https://b.test/api/"],
+    [{ listen: [":443"], routes: [site(["*.b.test"], web)] }, "www.b.test", "https://www.b.test/"],
     [{ listen: [":8080"], routes: [web] }, "localhost", "http://localhost:8080/"],
     [
       { listen: [":8081"], automatic_https: { skip: ["b.test"] }, routes: [site(["b.test"], web)] },
