@@ -99,7 +99,7 @@ export interface RequestCount {
    * @returns what Caddy logs of it, or null if nothing within some seconds
    */
   readonly leaveOut: (host: string) => () => Promise<LoggedRequest | null>;
-  /** Whether one of ours was answered, but is not in the log: it shows nothing of others either. */
+  /** Whether one of ours was answered, and the log shows neither that nor any other. */
   readonly isBlind: () => boolean;
 }
 

@@ -93,8 +93,7 @@ async function startCounting(rollout: Counted, running: RunningContainers) {
     await readLog();
     await log.close();
     // A log that shows none of our own requests says nothing of others.
-    const sites = tally.sites();
-    if (sites.length > 0 || !tally.isBlind()) report({ event: "requests", sites, missingLines: [] });
+    if (!tally.isBlind()) report({ event: "requests", sites: tally.sites(), missingLines: [] });
   };
   return { count: tally, end };
 }
@@ -266,7 +265,8 @@ const loggedWithinMs = 3_000;
 
 /** Makes a tally of requests by host. `isNew` says whether a container was started by the roll-out. */
 export function createTally(isNew: (container: string) => boolean) {
-  let isBlind = false;
+  let hasMissed = false;
+  let hasRead = false;
   const sites = new Map<string, ReturnType<typeof noSite>>();
   const containers = new Map<string, Answered>();
   const own = new Map<string, LoggedRequest | null>();
@@ -288,15 +288,16 @@ export function createTally(isNew: (container: string) => boolean) {
       own.set(host, null);
       return async () => {
         const isMissing = async () => (own.get(host) ? null : host);
-        isBlind ||= (await untilRight(isMissing, { withinMs: loggedWithinMs, pauseMs: pollMs })) !== null;
+        hasMissed ||= (await untilRight(isMissing, { withinMs: loggedWithinMs, pauseMs: pollMs })) !== null;
         return own.get(host) ?? null;
       };
     },
-    isBlind: () => isBlind,
+    isBlind: () => hasMissed && !hasRead,
     /** @param line of Caddy's log */
     add(line: string) {
       const request = readLoggedRequest(line);
       if (request === null) return;
+      hasRead = true;
       const { authority, host, container, outcome, durationMs } = request;
       if (own.has(authority)) {
         own.set(authority, request);

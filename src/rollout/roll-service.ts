@@ -286,19 +286,19 @@ async function startContainers(rollout: Rollout, rolls: readonly Replacement[]):
 async function replace(roll: Replacement, starting: Promise<void>, failed: AbortSignal): Promise<boolean> {
   const { on, old } = roll;
   try {
-    const asking = askOldVersion(on, old);
-    asking.catch(() => {}); // Awaited before the switch.
+    const asking = askOldVersion(on, old).catch(() => null); // A request of ours must not end a roll-out.
     const fresh = (await timed(on, "start", () => awaitStart(roll, starting), namesOf)).result;
     // If it served before, or if the proxy reads a live file for it, ending is a failure, whatever the exit code.
     const mayEnd = on.service.mayEnd && old.length === 0 && !on.liveFilesRead?.has(on.service.name);
     const signal = AbortSignal.any([on.signal, failed]);
     const ready = await waitAllReady({ ...on, signal }, fresh, mayEnd);
+    const site = await asking;
     signal.throwIfAborted();
     roll.healthyAfterMs = ready.healthyAfterMs;
     if (ready.haveEnded) return true;
-    const site = await asking;
-    const isAsked = site !== null || on.service.checkUrl !== null || old.length === 0 || !on.requestCount;
-    if (!isAsked) note(on, unaskedText);
+    const { name, checkUrl } = on.service;
+    const isUnasked = site === null && checkUrl === null && old.length > 0;
+    if (isUnasked && on.liveFilesRead?.has(name)) note(on, unaskedText);
     roll.switchedAtMs = performance.now();
     await switchTraffic(on, fresh);
     // After a first start there is nothing to go back to, and the proxy may not run yet: its check comes after all waves.
@@ -314,7 +314,7 @@ async function replace(roll: Replacement, starting: Promise<void>, failed: Abort
 }
 
 const unaskedText =
-  "is not checked through the proxy: it gave no answer of the old version to a request from here. hotpush.check can name a URL that does";
+  "was not asked through the proxy, which passed no request of ours to the old version. Label it with a URL that works: hotpush.check";
 
 /** The new containers, known by ids that were not there before: the numbers in their names cannot be predicted. */
 async function awaitStart(roll: Replacement, starting: Promise<void>): Promise<Containers> {
