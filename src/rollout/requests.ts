@@ -466,7 +466,7 @@ export function expectedAnswers(before: Answered, switchedAtMs: number, elapsedM
 
 /** Judges whether the new version leaves its requests without an answer. If nobody asks, it does not. */
 export function judgeSilence(answers: number, unanswered: number, expected: number): GuardVerdict {
-  const text = `it gave ${answers} answers where ${Math.round(expected)} were to be expected, and left ${unanswered} requests without one`;
+  const text = `it gave ${answers} of about ${Math.round(expected)} expected answers, and left ${unanswered} requests without one`;
   const isSilent = answers < silentShare * expected && unanswered >= Math.max(1, answers);
   return { kind: isSilent && expected >= leastExpected ? "worse" : "good", text };
 }

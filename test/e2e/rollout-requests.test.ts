@@ -129,7 +129,10 @@ onEngine("the requests of a roll-out, and the guard of a new version", (env) => 
     assert.match(failureIn(unchecked.output), /\(last: no answer; of the old version: status 200\)/);
     const checked = await rollOut({ slowMs: 15_000 }, "11s");
     assert.equal(checked.code, 1, checked.output);
-    assert.match(failureIn(checked.output), /it gave 0 answers where \d+ were to be expected/);
+    assert.match(
+      failureIn(checked.output),
+      /it gave \d of about \d+ expected answers, and left \d+ requests without one/,
+    );
     assertNoneFailed([unchecked.load, checked.load]);
     assert.equal(await readLive(project), old);
   });
