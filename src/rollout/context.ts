@@ -85,7 +85,7 @@ export interface ServiceRollout extends Omit<Rollout, "liveDirectory"> {
 /** A site of Caddy that passes requests to a service, after its old version was asked there. */
 export interface Site {
   readonly url: string;
-  /** Asks `containers`. @returns null if they answer as well as the old version, or that can't be known, else the answer */
+  /** Sends the same request to `containers`. @returns null if they answer as well as the old version, else the answer */
   readonly worseAnswerOf: (containers: Containers, signal: AbortSignal) => Promise<string | null>;
 }
 

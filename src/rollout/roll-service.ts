@@ -314,7 +314,7 @@ async function replace(roll: Replacement, starting: Promise<void>, failed: Abort
 }
 
 const unaskedText =
-  "was not asked through the proxy, which passed no request of ours to the old version. Label it with a URL that works: hotpush.check";
+  "is not requested through the proxy, because the old version gave no answer there. To check another URL, set the label hotpush.check";
 
 /** The new containers, known by ids that were not there before: the numbers in their names cannot be predicted. */
 async function awaitStart(roll: Replacement, starting: Promise<void>): Promise<Containers> {

@@ -10,7 +10,7 @@ import { askCaddy, filesIn, ownHostOf, replicaOf } from "./switch-traffic.ts";
  * Sends a request to the site of a service while the old version serves. It goes to Caddy's own port, because the public
  * name may lead elsewhere from here.
  *
- * @returns null if Caddy can't be reached, or doesn't pass such a request to the service
+ * @returns null if it gets no answer of the old version, for example because Caddy can't be reached from here
  */
 export async function askOldVersion(on: ServiceRollout, old: Containers): Promise<Site | null> {
   const { directedBy, service } = on;
@@ -23,11 +23,11 @@ export async function askOldVersion(on: ServiceRollout, old: Containers): Promis
     const target = new URL(url);
     target.hostname = address;
     const before = await ask(on, { target, host }, [ownHostOf(directedBy, service.name), ...old.map(hostOf)]);
-    if (before === null) continue;
+    if (before === null || before.rank === 0) continue;
     const worseAnswerOf = async (containers: Containers, signal: AbortSignal) => {
       const after = await ask({ ...on, signal }, { target, host }, containers.map(hostOf));
-      const isWorse = after !== null && after.rank < before.rank;
-      return isWorse ? `${after.text}; of the old version: ${before.text}` : null;
+      if (after !== null && after.rank >= before.rank) return null;
+      return `${after?.text ?? "none from a container"}; of the old version: ${before.text}`;
     };
     return { url, worseAnswerOf };
   }

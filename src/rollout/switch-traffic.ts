@@ -122,7 +122,7 @@ export async function checkThroughProxy(
   if (url === undefined) return;
   const ask = async () =>
     checkUrl === null && site ? site.worseAnswerOf(fresh, on.signal) : badAnswerOf(url);
-  const enough = checkUrl === null ? oneAnswer : {};
+  const [enough, how] = checkUrl === null ? [oneAnswer, "as well as the old version"] : [{}, "well"];
   const check = async () => {
     const lastAnswer = await pollUntilGood(ask, on.signal, { mostBad, ...enough });
     if (lastAnswer === null) return;
@@ -131,7 +131,7 @@ export async function checkThroughProxy(
     const { evidence = [] } = first ? (await diagnose(on.engine, first, "answers badly")).problem : {};
     throw new ProblemError({ code: "proxy_check_failed", detail, evidence });
   };
-  await timed(on, "check", check, `${url} answers well`);
+  await timed(on, "check", check, `${url} answers ${how}`);
 }
 
 /** Bad answers in a row that make it fail. */
