@@ -56,8 +56,8 @@ export interface Rollout extends RolloutContext {
   readonly liveDirectory: LiveDirectory | null;
   /** The live files that the proxy reads; null if it does not say. */
   readonly liveFilesRead: ReadonlySet<string> | null;
-  /** The requests so far to the containers of these names; null if Caddy does not log requests. */
-  readonly requestCount: ((containers: readonly string[]) => Answered) | null;
+  /** Null if Caddy does not log requests. */
+  readonly requestCount: RequestCount | null;
 }
 
 /** The live files of one project, and the proxy that reads them. */
@@ -82,10 +82,49 @@ export interface ServiceRollout extends Omit<Rollout, "liveDirectory"> {
   readonly directedBy: LiveDirectory | null;
 }
 
+/** A site of Caddy that passes requests to a service, after its old version was asked there. */
+export interface Site {
+  readonly url: string;
+  /** Sends the same request to `containers`. @returns null if they answer as well as the old version, else the answer */
+  readonly worseAnswerOf: (containers: Containers, signal: AbortSignal) => Promise<string | null>;
+}
+
+/** The count of the requests of users during the roll-out, by Caddy's log. */
+export interface RequestCount {
+  /** The requests so far to the containers with these hosts. */
+  readonly to: (hosts: readonly string[]) => Answered;
+  /**
+   * Leaves a request of ours out of the count, by the host and port that it is about to name.
+   *
+   * @returns what Caddy logs of it, or null if nothing within some seconds
+   */
+  readonly leaveOut: (host: string) => () => Promise<LoggedRequest | null>;
+  /** Whether one of ours was answered, and the log shows neither that nor any other. */
+  readonly isBlind: () => boolean;
+}
+
+/** A request in Caddy's log. */
+export interface LoggedRequest {
+  /** As the client named it. */
+  readonly authority: string;
+  /** In small letters, without a port. */
+  readonly host: string;
+  /** The host that Caddy tried last, such as the name of a container; null if that is not known. */
+  readonly container: string | null;
+  /**
+   * `answered`: by the app. `server error`: with 5xx, by the app. `failed`: by Caddy, because the app did not. `broke off`: the
+   * app or the client ended the connection in the middle of the answer. `left`: the client left before the answer.
+   */
+  readonly outcome: "answered" | "server error" | "failed" | "broke off" | "left";
+  /** Until the answer had been sent. */
+  readonly durationMs: number;
+}
+
 /** The requests to some containers, and those of them that got 5xx, or that the containers did not answer. */
 export interface Answered {
   readonly requests: number;
   readonly bad: number;
-  /** How long the answers took, the newest of each container. */
+  /** How long the answers took, the newest of each container, and when they were seen. */
   readonly durationsMs: readonly number[];
+  readonly answeredAtMs: readonly number[];
 }

@@ -19,7 +19,7 @@ import type { Containers, ServiceRollout } from "./context.ts";
 import { refuseChangedNetworks } from "./project.ts";
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { containersOf, endTimeoutMs, runHooks, upTimeoutMs, waitAllReady } from "./service-containers.ts";
-import { checkThroughProxy, patient, pollUntilGood } from "./switch-traffic.ts";
+import { badAnswerOf, checkThroughProxy, patient, pollUntilGood } from "./switch-traffic.ts";
 
 const pollMs = 200;
 /** The engine kills a container when its stop grace period is over, which takes a moment. */
@@ -171,7 +171,10 @@ async function describeRestored(
   const isUp = (one: Container) => (awayMs === null ? isServing(one) : one.status === "running");
   if (now.length === 0 || !now.every(isUp))
     return `it was ${awayMs === null ? "not replaced" : "started again"}, and is not healthy`;
-  const bad = checkUrl && !signal.aborted ? await pollUntilGood(checkUrl, signal, patient) : null;
+  const bad =
+    checkUrl && !signal.aborted
+      ? await pollUntilGood(() => badAnswerOf(checkUrl), signal, { mostBad: patient })
+      : null;
   if (bad !== null) return `the old version runs, but does not answer well at ${checkUrl} (last: ${bad})`;
   if (awayMs === null) return "the old version was not touched and serves";
   return `the old version runs again; ${name} was away for ${formatDuration(awayMs)}`;

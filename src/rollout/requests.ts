@@ -3,18 +3,26 @@ import { type FileHandle, open, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as v from "valibot";
-import { liveMount, serviceAlias } from "#config/server";
+import { liveMount } from "#config/server";
 import { formatDuration } from "#config/values";
-import { namesOf } from "#platform/docker/containers";
+import { untilRight } from "#platform/async";
+import { hostOf, namesOf } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
 import { type SiteRequests, siteRequests } from "#site-requests";
-import type { Answered, Containers, Rollout, RunningContainers, ServiceRollout } from "./context.ts";
+import type {
+  Answered,
+  Containers,
+  LoggedRequest,
+  RequestCount,
+  Rollout,
+  RunningContainers,
+  ServiceRollout,
+} from "./context.ts";
 import { note, timed } from "./report.ts";
 import { requireStillServing } from "./service-containers.ts";
-import { askCaddy } from "./switch-traffic.ts";
+import { askCaddy, ownHostOf, requestsInFlight } from "./switch-traffic.ts";
 
 type Counted = Pick<Rollout, "project" | "containers" | "liveDirectory" | "liveFilesRead" | "report">;
-type RequestCount = Rollout["requestCount"];
 
 /** The guard sees what went wrong this much later. */
 const pollMs = 100;
@@ -29,7 +37,7 @@ const settleMs = 200;
 export async function withRequestsCounted<Result>(
   rollout: Counted,
   running: RunningContainers,
-  work: (requestCount: RequestCount) => Promise<Result>,
+  work: (requestCount: RequestCount | null) => Promise<Result>,
 ): Promise<Result> {
   const noteFault = (error: unknown) => {
     const reason = error instanceof Error ? error.message : error;
@@ -56,8 +64,9 @@ async function startCounting(rollout: Counted, running: RunningContainers) {
     return { count: null, end: async () => report({ event: "requests", sites: null, missingLines }) };
   }
   const others = containers.filter(({ service }) => !running.has(service));
-  const old = new Set([...others, ...[...running.values()].flat()].map(({ name }) => name));
-  const tally = createTally((name) => name.startsWith(`${project.name}-`) && !old.has(name));
+  const old = new Set([...others, ...[...running.values()].flat()].map(hostOf));
+  const isOfProject = (host: string) => host.startsWith(`${project.name}-`) || /^[0-9a-f]{12}$/.test(host);
+  const tally = createTally((host) => isOfProject(host) && !old.has(host));
   const log = await followLog(
     requestsLog(live.project === null ? live.path : dirname(live.path), live.project),
   );
@@ -83,9 +92,10 @@ async function startCounting(rollout: Counted, running: RunningContainers) {
     await sleep(settleMs);
     await readLog();
     await log.close();
-    report({ event: "requests", sites: tally.sites(), missingLines: [] });
+    // A log that shows none of our own requests says nothing of others.
+    if (!tally.isBlind()) report({ event: "requests", sites: tally.sites(), missingLines: [] });
   };
-  return { count: tally.to, end };
+  return { count: tally, end };
 }
 
 const pieceBytes = 256 * 1024;
@@ -195,21 +205,6 @@ export const countingLines: readonly string[] = [
   ...answerLines,
 ];
 
-/** A request in Caddy's log. */
-export interface LoggedRequest {
-  /** In small letters, without a port. */
-  readonly host: string;
-  /** The host that Caddy tried last, such as the name of a container; null if that is not known. */
-  readonly container: string | null;
-  /**
-   * `answered`: by the app. `server error`: with 5xx, by the app. `failed`: by Caddy, because the app did not. `broke off`: the
-   * app or the client ended the connection in the middle of the answer. `left`: the client left before the answer.
-   */
-  readonly outcome: "answered" | "server error" | "failed" | "broke off" | "left";
-  /** Until the answer had been sent. */
-  readonly durationMs: number;
-}
-
 /** What Caddy writes about a request. It appends the last two fields when its handlers are done, so not if the answer broke off. */
 interface Line {
   readonly status?: number;
@@ -231,6 +226,7 @@ export function readLoggedRequest(text: string): LoggedRequest | null {
   const { status, request, upstream, duration = 0 } = line;
   if (status === undefined || request?.host === undefined) return null;
   return {
+    authority: request.host,
     host: request.host.replace(/:[^:\]]*$/, "").toLowerCase(),
     container: upstream ? upstream.replace(/:\d+$/, "") : null,
     outcome: requestOutcome(line, status),
@@ -261,29 +257,52 @@ const mostHosts = 20;
 const otherHosts = "other hosts";
 
 /** Of each container, so that an old version is judged by what it did lately, and a new one not by its first answers. */
-const mostDurations = 200;
+const mostAnswers = 200;
+const newest = (values: readonly number[]) => values.slice(-mostAnswers);
+const noAnswers: Answered = { requests: 0, bad: 0, durationsMs: [], answeredAtMs: [] };
+/** A request of ours that isn't in the log by then never will be. */
+const loggedWithinMs = 3_000;
 
 /** Makes a tally of requests by host. `isNew` says whether a container was started by the roll-out. */
 export function createTally(isNew: (container: string) => boolean) {
+  let hasMissed = false;
+  let hasRead = false;
   const sites = new Map<string, ReturnType<typeof noSite>>();
-  const containers = new Map<string, { requests: number; bad: number; durationsMs: readonly number[] }>();
+  const containers = new Map<string, Answered>();
+  const own = new Map<string, LoggedRequest | null>();
 
   return {
-    /** Those to the containers of these names. */
-    to(names: readonly string[]): Answered {
-      const answered = names.flatMap((name) => containers.get(name) ?? []);
+    /** See `RequestCount`. */
+    to(hosts: readonly string[]): Answered {
+      const answered = hosts.flatMap((host) => containers.get(host) ?? []);
       const sum = (of: (one: Answered) => number) => answered.reduce((total, one) => total + of(one), 0);
       return {
         requests: sum(({ requests }) => requests),
         bad: sum(({ bad }) => bad),
         durationsMs: answered.flatMap(({ durationsMs }) => durationsMs),
+        answeredAtMs: answered.flatMap(({ answeredAtMs }) => answeredAtMs),
       };
     },
+    /** See `RequestCount`. */
+    leaveOut(host: string) {
+      own.set(host, null);
+      return async () => {
+        const isMissing = async () => (own.get(host) ? null : host);
+        hasMissed ||= (await untilRight(isMissing, { withinMs: loggedWithinMs, pauseMs: pollMs })) !== null;
+        return own.get(host) ?? null;
+      };
+    },
+    isBlind: () => hasMissed && !hasRead,
     /** @param line of Caddy's log */
     add(line: string) {
       const request = readLoggedRequest(line);
       if (request === null) return;
-      const { host, container, outcome, durationMs } = request;
+      hasRead = true;
+      const { authority, host, container, outcome, durationMs } = request;
+      if (own.has(authority)) {
+        own.set(authority, request);
+        return;
+      }
       const isNamed = v.is(siteRequests.entries.host, host);
       const name = isNamed && (sites.has(host) || sites.size < mostHosts) ? host : otherHosts;
       const site = sites.get(name) ?? noSite();
@@ -293,12 +312,15 @@ export function createTally(isNew: (container: string) => boolean) {
       if (outcome === "left") site.left += 1;
       if (outcome === "broke off") site.brokeOff += 1;
       if (container === null || outcome === "broke off" || outcome === "left") return;
-      const answered = containers.get(container) ?? { requests: 0, bad: 0, durationsMs: [] };
-      containers.set(container, answered);
-      answered.requests += 1;
-      if (outcome !== "answered") answered.bad += 1;
-      if (outcome === "failed") return;
-      answered.durationsMs = [...answered.durationsMs.slice(1 - mostDurations), durationMs];
+      const { requests, bad, durationsMs, answeredAtMs } = containers.get(container) ?? noAnswers;
+      const hasFailed = outcome === "failed";
+      containers.set(container, {
+        requests: requests + 1,
+        bad: outcome === "answered" ? bad : bad + 1,
+        durationsMs: hasFailed ? durationsMs : newest([...durationsMs, durationMs]),
+        answeredAtMs: hasFailed ? answeredAtMs : newest([...answeredAtMs, performance.now()]),
+      });
+      if (hasFailed) return;
       const answers = isNew(container) ? site.after : site.before;
       answers.answers += 1;
       if (outcome === "server error") answers.serverErrors += 1;
@@ -307,7 +329,7 @@ export function createTally(isNew: (container: string) => boolean) {
   };
 }
 
-/** After this share of its time, the guard ends as soon as the requests it needs would not come at their pace. */
+/** After this share of its time, the guard ends as soon as the requests it needs would not come at either version's pace. */
 const earlyShare = 0.2;
 /** Docker is asked less often than the count. */
 const looksPerInspection = 5;
@@ -325,6 +347,7 @@ export async function guardNewVersion(
   on: ServiceRollout,
   old: Containers,
   fresh: Containers,
+  switchedAtMs: number,
   over: AbortSignal,
 ): Promise<void> {
   const { service, directedBy, requestCount: count, report, signal, env } = on;
@@ -332,10 +355,12 @@ export async function guardNewVersion(
   if (old.length === 0 || on.version !== null) return;
   report({ event: "guarding", service: service.name, guardMs: service.guardMs });
   // Caddy logs requests of the old version under these names, and until the first roll-out under the service's own.
-  const { project } = directedBy;
-  const ownName = project === null ? service.name : serviceAlias(service.name, project);
-  const now = () => count(fresh.map(({ name }) => name));
-  const before = () => count([ownName, ...old.map(({ name }) => name)]);
+  const ownHost = ownHostOf(directedBy, service.name);
+  const freshHosts = fresh.map(hostOf);
+  const now = () => count.to(freshHosts);
+  // Caddy sends requests to the service's own host if it does not reach the new containers.
+  const missed = () => now().bad + count.to([ownHost]).requests;
+  const before = () => count.to([ownHost, ...old.map(hostOf)]);
   /** @returns the verdict on a version that may stay */
   const watch = async (): Promise<string> => {
     const startedMs = performance.now();
@@ -346,13 +371,27 @@ export async function guardNewVersion(
       throw new ProblemError({ code: "version_worse", detail });
     };
     const { requests: atStart } = now();
+    const missedAtStart = missed();
+    let waiting: readonly number[] = [];
+    const judgeAnswers = () => {
+      const answers = now().answeredAtMs.filter((ms) => ms > startedMs).length;
+      const stuck = waiting.length < leastLooks ? 0 : Math.min(...waiting);
+      const expected = expectedAnswers(before(), switchedAtMs, elapsedMs());
+      return judgeSilence(answers, stuck + missed() - missedAtStart, expected);
+    };
     let isEnded = false;
     for (let look = 1; elapsedMs() < service.guardMs && !isEnded; look += 1) {
       await sleep(pollMs);
       if (over.aborted) return "ended: the requests go back for another reason";
       const verdict = judge(now(), before());
       goBackIfWorse(verdict);
-      if (look % looksPerInspection === 0) await requireStillServing(on, fresh);
+      if (look % looksPerInspection === 0) {
+        await requireStillServing(on, fresh);
+        waiting = [...waiting, (await requestsInFlight(directedBy, null, freshHosts)) ?? 0].slice(
+          -leastLooks,
+        );
+        if (elapsedMs() >= silenceMs) goBackIfWorse(judgeAnswers());
+      }
       signal.throwIfAborted();
       const order = readGuardOrder(env);
       if (order === "back") {
@@ -362,10 +401,13 @@ export async function guardNewVersion(
       isEnded = order === "end";
       const share = elapsedMs() / service.guardMs;
       const expected = atStart + (now().requests - atStart) / share;
-      if (share >= earlyShare && expected < leastRequests) break;
+      const isAwaited = expectedAnswers(before(), switchedAtMs, service.guardMs) >= leastExpected;
+      if (share >= earlyShare && expected < leastRequests && !isAwaited && !count.isBlind()) break;
     }
+    if (!isEnded) goBackIfWorse(judgeAnswers());
     const time = judgeTime(now(), before());
     goBackIfWorse(time);
+    if (count.isBlind()) return blindText;
     const { text } = judge(now(), before());
     return `${isEnded ? "ended early: " : ""}${text}${time.kind === "too few" ? "" : `; ${time.text}`}`;
   };
@@ -398,6 +440,35 @@ export function judge(now: Answered, before: Answered): GuardVerdict {
   const both = 1 / requests + 1 / Math.max(1, before.requests);
   const chance = deviations * Math.sqrt(tolerated * (1 - tolerated) * both);
   return { kind: shareOf(now) > tolerated + chance ? "worse" : "good", text };
+}
+
+/** Said instead of a verdict. */
+const blindText =
+  "Caddy answered a request that its log does not show, so only restarts and health were watched. Was the log deleted? Restart Caddy in a quiet moment";
+
+/** The old version's pace is that of its answers in this time before the switch, at most `mostAnswers` of each container. */
+const paceMs = 10_000;
+/** A slow start is no silence. */
+const silenceMs = 10_000;
+/** Below, silence may be chance. */
+const leastExpected = 10;
+/** A version with a smaller share of the answers is silent, if at least as many requests have none. */
+const silentShare = 0.2;
+/** So many looks in a row must find requests in flight: two seconds. */
+const leastLooks = 4;
+
+/** Computes how many answers would come within `elapsedMs` at the pace that the old version had before the switch. */
+export function expectedAnswers(before: Answered, switchedAtMs: number, elapsedMs: number): number {
+  const isLate = (atMs = 0) => atMs > switchedAtMs - paceMs && atMs <= switchedAtMs;
+  const lately = before.durationsMs.filter((_, index) => isLate(before.answeredAtMs[index]));
+  return lately.reduce((sum, ms) => sum + Math.max(0, elapsedMs - ms), 0) / paceMs;
+}
+
+/** Judges whether the new version leaves its requests without an answer. If nobody asks, it does not. */
+export function judgeSilence(answers: number, unanswered: number, expected: number): GuardVerdict {
+  const text = `it gave ${answers} of about ${Math.round(expected)} expected answers, and left ${unanswered} requests without one`;
+  const isSilent = answers < silentShare * expected && unanswered >= Math.max(1, answers);
+  return { kind: isSilent && expected >= leastExpected ? "worse" : "good", text };
 }
 
 /** A new version is slow where it takes longer than this share of the old one's answers, and a margin. */

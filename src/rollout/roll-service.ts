@@ -1,6 +1,13 @@
 import { availableParallelism } from "node:os";
 import { runCompose, scaleUpCommand, startFailure } from "#platform/compose";
-import { type Container, inspectImage, listContainers, namesOf, tagImage } from "#platform/docker/containers";
+import {
+  type Container,
+  hostOf,
+  inspectImage,
+  listContainers,
+  namesOf,
+  tagImage,
+} from "#platform/docker/containers";
 import { hasEndedWell, isServing, withOwnHealth } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
@@ -23,6 +30,7 @@ import {
   upTimeoutMs,
   waitAllReady,
 } from "./service-containers.ts";
+import { askOldVersion } from "./site.ts";
 import {
   checkThroughProxy,
   drainOld,
@@ -50,7 +58,7 @@ export async function recoverService(on: ServiceRollout, present: Containers): P
   const { live, leftover } = await keepProved(on, split);
   // Stopped containers may be all there is: they are removed only when something can take their place.
   if (live.length === 0) return service.mayEnd ? containers.filter(hasEndedWell) : live;
-  const isStale = directedBy !== null && named.join() !== live.map(({ name }) => name).join();
+  const isStale = directedBy !== null && named.join() !== live.map(hostOf).join();
   if (leftover.length > 0 || isStale) await clearLeftovers(on, live, leftover);
   return live;
 }
@@ -62,7 +70,7 @@ export async function recoverService(on: ServiceRollout, present: Containers): P
  */
 export function splitContainers(containers: Containers, named: readonly string[]) {
   const running = containers.filter(({ status }) => status === "running");
-  const byName = named.flatMap((name) => running.filter((container) => container.name === name));
+  const byName = named.flatMap((name) => running.filter((container) => hostOf(container) === name));
   const isBest = byName.some(isServing) || !running.some(isServing);
   const serving = running.filter(isServing);
   const [first, ...rest] = serving.length > 0 ? serving : running;
@@ -105,8 +113,7 @@ async function clearLeftovers(on: ServiceRollout, live: Containers, leftover: Co
     live.length === 0 ? [] : [`${namesOf(live)} ${now.every(isServing) ? "serves" : "runs"}`];
   const removed = leftover.length === 0 ? [] : [`removed ${namesOf(leftover)}, left by an earlier roll-out`];
   const clear = async () => {
-    const names = live.map(({ name }) => name);
-    if (on.directedBy !== null) await switchLiveFiles(on.directedBy.path, on.service.name, names);
+    if (on.directedBy !== null) await switchLiveFiles(on.directedBy.path, on.service.name, live.map(hostOf));
     const running = leftover.filter(({ status }) => status === "running");
     if (running.length > 0) await drainOld(on, running);
     const [kept] = await stopAndRemove(on, leftover, graceOf(on));
@@ -124,8 +131,8 @@ interface Replacement {
   readonly old: Containers;
   fresh: Containers;
   healthyAfterMs: number | null;
-  /** Whether requests may have gone to the new ones. */
-  isSwitched: boolean;
+  /** When requests may have begun to go to the new ones, by `performance.now`; null before. */
+  switchedAtMs: number | null;
   /** Whether it is why the roll-out fails. */
   hasFailed: boolean;
   /** How long the last requests to the old ones took; null until the switch. */
@@ -238,7 +245,13 @@ async function planUpdate(
   return { action: { kind: "roll" }, old: present.filter(hadServed) };
 }
 
-const notStarted = { fresh: [], healthyAfterMs: null, isSwitched: false, hasFailed: false, drained: null };
+const notStarted = {
+  fresh: [],
+  healthyAfterMs: null,
+  switchedAtMs: null,
+  hasFailed: false,
+  drained: null,
+};
 
 /** Does all `works`, and waits for all. When one fails, the signal that each was given is aborted, and its error is thrown. */
 async function together(works: readonly ((failed: AbortSignal) => Promise<unknown>)[]): Promise<void> {
@@ -283,27 +296,35 @@ async function startContainers(rollout: Rollout, rolls: readonly Replacement[]):
 async function replace(roll: Replacement, starting: Promise<void>, failed: AbortSignal): Promise<boolean> {
   const { on, old } = roll;
   try {
+    const asking = askOldVersion(on, old).catch(() => null); // A request of ours must not end a roll-out.
     const fresh = (await timed(on, "start", () => awaitStart(roll, starting), namesOf)).result;
     // If it served before, or if the proxy reads a live file for it, ending is a failure, whatever the exit code.
     const mayEnd = on.service.mayEnd && old.length === 0 && !on.liveFilesRead?.has(on.service.name);
     const signal = AbortSignal.any([on.signal, failed]);
     const ready = await waitAllReady({ ...on, signal }, fresh, mayEnd);
+    const site = await asking;
     signal.throwIfAborted();
     roll.healthyAfterMs = ready.healthyAfterMs;
     if (ready.haveEnded) return true;
-    roll.isSwitched = true;
+    const { name, checkUrl } = on.service;
+    const isUnasked = site === null && checkUrl === null && old.length > 0;
+    if (isUnasked && on.liveFilesRead?.has(name)) note(on, unaskedText);
+    roll.switchedAtMs = performance.now();
     await switchTraffic(on, fresh);
     // After a first start there is nothing to go back to, and the proxy may not run yet: its check comes after all waves.
     if (old.length === 0) return false;
     roll.drained = drainOld(on, old, AbortSignal.any([on.signal, roll.goesBack.signal]));
     roll.drained.catch(() => {}); // It is awaited with the guard.
-    await checkThroughProxy({ ...on, signal }, fresh);
+    await checkThroughProxy({ ...on, signal }, fresh, undefined, site);
     return false;
   } catch (error) {
     roll.hasFailed = !failed.aborted;
     throw error;
   }
 }
+
+const unaskedText =
+  "is not requested through the proxy, because the old version gave no answer there. To check another URL, set the label hotpush.check";
 
 /** The new containers, known by ids that were not there before: the numbers in their names cannot be predicted. */
 async function awaitStart(roll: Replacement, starting: Promise<void>): Promise<Containers> {
@@ -330,9 +351,9 @@ export async function guardReplacements(replacements: readonly Replacement[]): P
   const moved = replacements.filter(({ drained }) => drained !== null);
   await together(
     moved.map((roll) => async (failed) => {
-      const { on, old, fresh, drained } = roll;
+      const { on, old, fresh, drained, switchedAtMs } = roll;
       try {
-        await Promise.all([drained, guardNewVersion(on, old, fresh, failed)]);
+        await Promise.all([drained, guardNewVersion(on, old, fresh, switchedAtMs ?? 0, failed)]);
         on.signal.throwIfAborted();
         await requireStillServing(on, fresh);
       } catch (error) {
@@ -403,7 +424,8 @@ export async function undo(rollout: Rollout, { running, outcomes, replacements }
 }
 
 async function undoReplacement(roll: Replacement): Promise<void> {
-  const { on, isSwitched, hasFailed } = roll;
+  const { on, switchedAtMs, hasFailed } = roll;
+  const isSwitched = switchedAtMs !== null;
   roll.goesBack.abort();
   // There is nothing to go back to.
   if (isSwitched && roll.old.length === 0) {
@@ -422,7 +444,7 @@ async function undoReplacement(roll: Replacement): Promise<void> {
       await switchTraffic(on, old, "roll back").catch(() => {});
       const named = await namesReceiving(on);
       // The next roll-out recovers.
-      if (roll.fresh.some(({ name }) => named.includes(name)))
+      if (roll.fresh.some((one) => named.includes(hostOf(one))))
         throw new Error("its live file cannot be written");
       await drainOld(on, roll.fresh);
     }

@@ -96,8 +96,15 @@ export async function requireStillServing({ engine }: ServiceRollout, containers
   for (const container of containers) {
     const now = await inspectContainer(engine, container.id);
     if (now && isStillReady(now)) continue;
-    throw await diagnose(engine, container, "was healthy, and then crashed or became unhealthy");
+    throw await diagnose(engine, container, `was ready, then ${fallOf(now)}`);
   }
+}
+
+function fallOf(now: Container | null): string {
+  if (now === null) return "removed by somebody else";
+  if (now.health === "unhealthy") return "unhealthy: its health check failed too often";
+  if (now.status === "restarting" || now.restartCount > 0) return "crashed and was restarted";
+  return now.status === "exited" ? `ended with exit code ${now.exitCode}` : now.status;
 }
 
 /**

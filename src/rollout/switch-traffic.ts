@@ -4,12 +4,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { liveMount, serviceAlias } from "#config/server";
 import { formatDuration } from "#config/values";
 import { loadModel } from "#platform/compose";
+import { hostOf, namesOf } from "#platform/docker/containers";
 import { getJson } from "#platform/docker/engine";
 import { diagnose, isServing, withOwnHealth } from "#platform/docker/health";
 import { replaceFile } from "#platform/files";
 import { sendHttp } from "#platform/http";
 import { ProblemError } from "#problems";
-import type { Containers, LiveDirectory, Rollout, ServiceRollout } from "./context.ts";
+import type { Containers, LiveDirectory, Rollout, ServiceRollout, Site } from "./context.ts";
 import { findLiveDirectory } from "./locate-project.ts";
 import type { RolloutService } from "./project.ts";
 import { timed } from "./report.ts";
@@ -25,7 +26,7 @@ export function onService<Known extends Pick<Rollout, "liveDirectory" | "liveFil
 }
 
 /**
- * Reads the live files of a service. Each holds the name of one container that gets traffic; the proxy reads them on
+ * Reads the live files of a service. Each holds the host of one container that gets traffic; the proxy reads them on
  * every request. The first replica's file is named after the service (`app`), the others `app.2`, `app.3`.
  *
  * @returns the names in the order of the files; empty if nothing was switched yet
@@ -85,9 +86,8 @@ export async function switchTraffic(
 ): Promise<void> {
   const { directedBy, service } = on;
   if (directedBy === null || containers.length === 0) return;
-  const names = containers.map(({ name }) => name);
-  const write = () => switchLiveFiles(directedBy.path, service.name, names);
-  await timed(on, step, write, `requests now go to ${names.join(", ")}`);
+  const write = () => switchLiveFiles(directedBy.path, service.name, containers.map(hostOf));
+  await timed(on, step, write, `requests now go to ${namesOf(containers)}`);
 }
 
 /** The live files of `service` that are there, in the order of its replicas. */
@@ -97,34 +97,41 @@ async function liveFiles(directory: string, service: string) {
 }
 
 /** The replica (from 1) that a live file of `service` is for: `app`, `app.2`; 0 for other files, such as `app.02`. */
-function replicaOf(service: string, file: string): number {
+export function replicaOf(service: string, file: string): number {
   if (file === service) return 1;
   const rest = file.startsWith(`${service}.`) ? file.slice(service.length + 1) : "";
   return /^(?:[2-9]|[1-9]\d+)$/.test(rest) ? Number(rest) : 0;
 }
 
 /**
- * Requests the service as its users do, if the label `hotpush.check` has a URL.
+ * Requests the service as its users do: at the URL in the label `hotpush.check`, else at its site.
  *
  * @param fresh its new containers: the log of the first one explains a failure
  * @param mostBad so many bad answers in a row make it fail
+ * @param site where the old version was asked
  * @throws ProblemError `proxy_check_failed` with the last bad answer
  */
 export async function checkThroughProxy(
   on: Pick<ServiceRollout, "engine" | "report" | "service" | "signal">,
-  [fresh]: Containers = [],
-  mostBad?: number,
+  fresh: Containers = [],
+  mostBad = tolerated,
+  site: Site | null = null,
 ): Promise<void> {
   const { name, checkUrl } = on.service;
-  if (checkUrl === null) return;
+  const url = checkUrl ?? site?.url;
+  if (url === undefined) return;
+  const ask = async () =>
+    checkUrl === null && site ? site.worseAnswerOf(fresh, on.signal) : badAnswerOf(url);
+  const [enough, how] = checkUrl === null ? [oneAnswer, "as well as the old version"] : [{}, "well"];
   const check = async () => {
-    const lastAnswer = await pollUntilGood(checkUrl, on.signal, mostBad);
+    const lastAnswer = await pollUntilGood(ask, on.signal, { mostBad, ...enough });
     if (lastAnswer === null) return;
-    const detail = `${name} was healthy but did not answer well through the proxy at ${checkUrl} (last: ${lastAnswer}).`;
-    const { evidence = [] } = fresh ? (await diagnose(on.engine, fresh, "answers badly")).problem : {};
+    const detail = `${name} was healthy but did not answer well through the proxy at ${url} (last: ${lastAnswer}).`;
+    const [first] = fresh;
+    const { evidence = [] } = first ? (await diagnose(on.engine, first, "answers badly")).problem : {};
     throw new ProblemError({ code: "proxy_check_failed", detail, evidence });
   };
-  await timed(on, "check", check, `${checkUrl} answers well`);
+  await timed(on, "check", check, `${url} answers ${how}`);
 }
 
 /** Bad answers in a row that make it fail. */
@@ -137,24 +144,26 @@ const checkPollMs = 100;
 const checkTimeoutMs = 15_000;
 /** Good answers in a row that make the check pass. */
 const goodAnswers = 6;
+/** As an app's own answer, one is enough. It may take as long as a new app needs for its first. */
+const oneAnswer = { enough: 1, withinMs: 10_000 };
 
 /**
- * Requests `url`, through the proxy, until it has given a few good answers in a row (2xx, redirects followed).
+ * Asks, through the proxy, until there were a few good answers in a row.
  *
  * @param signal ends it, and is thrown
  * @returns the last bad answer if it does not, else null
  */
 export async function pollUntilGood(
-  url: string,
+  ask: () => Promise<string | null>,
   signal: AbortSignal,
-  mostBad: number = tolerated,
+  { mostBad = tolerated, enough = goodAnswers, withinMs = checkTimeoutMs } = {},
 ): Promise<string | null> {
-  const deadlineMs = performance.now() + checkTimeoutMs;
+  const deadlineMs = performance.now() + withinMs;
   for (let good = 0, bad = 0; ; ) {
-    const answer = await badAnswerOf(url);
+    const answer = await ask();
     good = answer === null ? good + 1 : 0;
     bad = answer === null ? 0 : bad + 1;
-    if (good === goodAnswers) return null;
+    if (good === enough) return null;
     if (answer !== null && (bad >= mostBad || performance.now() > deadlineMs)) return answer;
     await sleep(checkPollMs, undefined, { signal });
   }
@@ -189,11 +198,12 @@ const answerTimeoutMs = 5_000;
  * if the file named the service itself when it came. Added are requests that reached no container by the
  * live file, and went to the service's name on the server instead.
  *
+ * @param service null: only those that Caddy counts under the names
  * @returns null if Caddy does not answer
  */
 export async function requestsInFlight(
   live: LiveDirectory,
-  service: string,
+  service: string | null,
   names: readonly string[],
 ): Promise<number | null> {
   const answer = await askCaddy(live, "/reverse_proxy/upstreams");
@@ -203,6 +213,7 @@ export async function requestsInFlight(
     upstreams.reduce((sum, one) => sum + (isMeant(one.address) ? one.num_requests : 0), 0);
   const to = (isMeant: (host: string) => boolean) =>
     total((address) => isMeant(address.replace(/:\d+$/, "")));
+  if (service === null) return to((host) => names.includes(host));
   const alias = live.project === null ? null : serviceAlias(service, live.project);
   // Excludes upstreams that the Caddyfile names itself, such as another service: no live file counts their
   // requests.
@@ -210,6 +221,11 @@ export async function requestsInFlight(
   const byFile = total((address) => filesIn(live, address).some((file) => replicaOf(service, file) > 0));
   const named = to((host) => known.has(host) && host !== alias);
   return to((host) => names.includes(host)) + Math.max(0, byFile - named) + to((host) => host === alias);
+}
+
+/** The host by which a service was reached before its first roll-out, and is when its live file names nothing that runs. */
+export function ownHostOf({ project }: LiveDirectory, service: string): string {
+  return project === null ? service : serviceAlias(service, project);
 }
 
 interface Upstream {
@@ -232,7 +248,7 @@ export async function findLiveFilesRead(live: LiveDirectory): Promise<ReadonlySe
  * The project's live files that `text` names. On the server the whole path counts: other projects have files of
  * the same name. A Caddy of the project's own may have them at any place.
  */
-function filesIn({ project }: LiveDirectory, text: string): readonly string[] {
+export function filesIn({ project }: LiveDirectory, text: string): readonly string[] {
   const paths = [...text.matchAll(/\{file\.([^}]*)\}/g)].map(([, path = ""]) => posix.parse(path));
   const mine = project === null ? null : posix.join(liveMount, project);
   return paths.filter(({ dir }) => mine === null || dir === mine).map(({ base }) => base);
@@ -260,9 +276,8 @@ export async function drainOld(
 ): Promise<number | null> {
   const { directedBy, service } = on;
   if (directedBy === null) return null;
-  const old = containers.map(({ name }) => name);
-  const names = old.join(", ");
-  const wait = () => drain(directedBy, service, old, signal);
+  const names = namesOf(containers);
+  const wait = () => drain(directedBy, service, containers.map(hostOf), signal);
   const { durationMs } = await timed(on, "drain", wait, (left) => {
     if (left === "given up") return `${names} not drained: the requests go back there`;
     if (left === "blind")
@@ -338,7 +353,7 @@ export async function adoptLiveFiles(rollout: Rollout, services: readonly Rollou
 async function adopt(on: ServiceRollout): Promise<void> {
   const serving = (await withOwnHealth(on.engine, await containersOf(on))).filter(isServing);
   const named = await namesReceiving(on);
-  if (!serving.some(({ name }) => named.includes(name))) await switchTraffic(on, serving);
+  if (!serving.some((one) => named.includes(hostOf(one)))) await switchTraffic(on, serving);
 }
 
 /**
@@ -355,7 +370,7 @@ export async function refuseForeignLiveFiles(
   const everyone = await getJson<readonly Anyone[]>(engine, "/containers/json?all=1");
   for (const service of project.services.filter(({ mode }) => mode.how === "roll")) {
     for (const name of await namesReceiving(onService(rollout, service))) {
-      const bearer = everyone.find(({ Names }) => Names.includes(`/${name}`));
+      const bearer = everyone.find(({ Id, Names }) => Names.includes(`/${name}`) || Id.slice(0, 12) === name);
       const owner = bearer?.Labels?.["com.docker.compose.project"] ?? project.name;
       if (owner === project.name) continue;
       const file = join(liveDirectory.path, service.name);
@@ -367,6 +382,7 @@ export async function refuseForeignLiveFiles(
 
 /** A container of any compose project, or of none, as the engine lists it. */
 interface Anyone {
+  readonly Id: string;
   readonly Names: readonly string[];
   readonly Labels: Readonly<Record<string, string>> | null;
 }

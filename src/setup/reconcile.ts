@@ -12,6 +12,7 @@ import {
 } from "#config/server";
 import type { Log } from "#log";
 import { pause, repeat } from "#platform/async";
+import { hostOf } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
 import { attempt, ownUid, replaceFile, statOf } from "#platform/files";
 import {
@@ -248,7 +249,7 @@ export async function renewLiveFiles(
 ): Promise<void> {
   const files = projects.flatMap((project) => filesNamingContainers(livePath, project));
   if (files.length === 0) return;
-  const present = new Set((await listByFilter(engine)).map(({ name }) => name));
+  const present = new Set((await listByFilter(engine)).map(hostOf));
   for (const { path, text, alias } of files) {
     // A roll-out may have written another name since.
     if (present.has(text) || readLiveFile(path) !== text) continue;

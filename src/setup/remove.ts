@@ -1,4 +1,4 @@
-import { constants, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { constants, existsSync, mkdirSync, renameSync, rmSync, truncateSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRun, NotRunningError } from "#calls/client";
@@ -8,7 +8,7 @@ import { untilRight } from "#platform/async";
 import { namedFiles, namingFiles } from "#platform/compose";
 import { type Engine, nullIfMissing } from "#platform/docker/engine";
 import { parseEnvFile, withoutVariable } from "#platform/env-file";
-import { isAllowed } from "#platform/files";
+import { attempt, isAllowed } from "#platform/files";
 import { removeForeignFile } from "#platform/foreign-files";
 import { CommandError } from "#problems";
 import { requestsLog } from "#rollout/requests";
@@ -125,8 +125,9 @@ export async function removeProject(
   if (changed !== null) writePlanned(changed);
   keepAside(server, secrets);
   keepAside(server, site);
-  for (const path of [join(server.state.live, name), requestsLog(server.state.live, name)])
-    rmSync(path, { recursive: true, force: true });
+  rmSync(join(server.state.live, name), { recursive: true, force: true });
+  // Caddy keeps the file open, also for a later project of this name.
+  attempt(() => truncateSync(requestsLog(server.state.live, name)), undefined);
   // Caddy leaves the network of a project without a site by itself. Other containers may be on it.
   const removeNetwork = () =>
     nullIfMissing(engine.delete(`/networks/${projectNetwork(name)}`))

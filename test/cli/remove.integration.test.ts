@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { runCli } from "../harness/hotpush.ts";
 import { makeCheckout, makeServer, pushTo, waitsForGo } from "../harness/machine.ts";
@@ -10,6 +10,9 @@ import { until } from "../harness/until.ts";
 
 test("a project is removed if somebody agrees and it is named; an interrupted removal goes on", async (t) => {
   const { server, checkout, remove, service } = await startPart(t, "true");
+  const log = join(server.path, "lib/live/.requests/shop.log");
+  mkdirSync(dirname(log), { recursive: true });
+  writeFileSync(log, "{}\n");
   // Without its options, the command may be about another project.
   const refused = await remove("--project", "shop");
   assert.equal(refused.code, 1);
@@ -31,6 +34,7 @@ test("a project is removed if somebody agrees and it is named; an interrupted re
   assert.equal(statSync(join(server.path, "removed")).mode & 0o777, 0o700);
   assert.equal((await pushTo(service, "shop")).status, 401);
   assert.ok(existsSync(join(checkout, "deploy.sh")));
+  assert.equal(readFileSync(log, "utf8"), "", "Caddy has it open still");
   // As it is left by an interruption, because the site goes last.
   const site = join(server.path, "sites/shop.caddy");
   renameSync(join(server.path, "removed/sites/shop.caddy"), site);

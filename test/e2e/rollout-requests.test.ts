@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { get } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -61,7 +61,11 @@ onEngine("the requests of a roll-out, and the guard of a new version", (env) => 
   after(() => project?.remove());
 
   /** Rolls out a version that is healthy, but answers badly. */
-  async function rollOut(faults: object, GUARD: string): Promise<Ending & { readonly load: LoadResult }> {
+  async function rollOut(
+    faults: object,
+    GUARD: string,
+    CHECK_URL = `${project.origin}/health`,
+  ): Promise<Ending & { readonly load: LoadResult }> {
     const path = join(project.directory, "app", "behaviour.json");
     await writeFile(
       path,
@@ -69,8 +73,7 @@ onEngine("the requests of a roll-out, and the guard of a new version", (env) => 
     );
     // One in twenty requests that is slow anyway would hide a version that is slow.
     const load = startLoad(project.origin, pauseMs, undefined, fastMixture);
-    // The health check does not see these errors, and the check through the proxy asks for the same.
-    const CHECK_URL = `${project.origin}/health`;
+    // The health check does not see these errors, and the check through the proxy usually asks for the same.
     const ending = await project.rollOut({ args: ["--json", "app"], env: { CHECK_URL, GUARD } });
     return { ...ending, load: await load.stop() };
   }
@@ -118,6 +121,32 @@ onEngine("the requests of a roll-out, and the guard of a new version", (env) => 
     assert.match(failureIn(output), /19 of 20 answers came within .+ before within \d+ ms/);
     assertNoneFailed([load]);
     assert.equal(await readLive(project), old);
+  });
+
+  test("a version whose requests hang goes back: without a check before the guard, with one at its end", async () => {
+    const unchecked = await rollOut({ slowMs: 15_000 }, "12s", "");
+    assert.equal(unchecked.code, 1, unchecked.output);
+    assert.match(failureIn(unchecked.output), /\(last: no answer; of the old version: status 200\)/);
+    const checked = await rollOut({ slowMs: 15_000 }, "11s");
+    assert.equal(checked.code, 1, checked.output);
+    assert.match(
+      failureIn(checked.output),
+      /it gave \d of about \d+ expected answers, and left \d+ requests without one/,
+    );
+    assertNoneFailed([unchecked.load, checked.load]);
+    assert.equal(await readLive(project), old);
+  });
+
+  test("a log that Caddy does not write any more is not taken for silence", async () => {
+    await rm(join(await project.livePath(), ".requests.log"));
+    const { output } = await rollOut({ errs: { every: 3 } }, "3s", "");
+    assert.match(output, /"step":"guard".+Caddy answered a request that its log does not show/);
+    assert.equal(
+      eventsIn(output).find(({ event }) => event === "requests"),
+      undefined,
+    );
+    await project.docker("restart", (await project.containerNames("caddy"))[0] ?? "");
+    old = await readLive(project);
   });
 
   for (const [what, order, code, end] of [

@@ -7,9 +7,11 @@ import type { RolloutEvent } from "../../src/rollout/report.ts";
 import {
   countingFile,
   createTally,
+  expectedAnswers,
   followLog,
   guardNewVersion,
   judge,
+  judgeSilence,
   judgeTime,
   withRequestsCounted,
 } from "../../src/rollout/requests.ts";
@@ -92,6 +94,24 @@ test("hosts are counted without port and case; invented ones do not lengthen the
   assert.deepEqual([...counted.slice(0, 2), counted.at(-1)], ["a 2", "[::1] 2", "other hosts 982"]);
 });
 
+test("a request of ours is found by the port that it names, and counts as nobody's", async () => {
+  const tally = createTally(() => true);
+  const logged = tally.leaveOut("a:12345");
+  for (const host of ["a:12345", "a", "a:12346"]) tally.add(line.replace('"a"', JSON.stringify(host)));
+  assert.equal((await logged())?.container, "shop-app-1");
+  assert.equal(tally.sites()[0]?.requests, 2);
+  assert.equal(tally.to(["shop-app-1"]).requests, 2);
+  assert.equal(tally.isBlind(), false);
+});
+
+test("a log that lacks an answered request of ours is not believed to show others", async (t) => {
+  let nowMs = 0;
+  t.mock.method(performance, "now", () => (nowMs += 1_000));
+  const tally = createTally(() => true);
+  assert.equal(await tally.leaveOut("a:12345")(), null);
+  assert.ok(tally.isBlind());
+});
+
 const old = sampleContainer();
 const fresh = sampleContainer({ number: 2 });
 
@@ -106,6 +126,25 @@ test("a guard that too few requests reach to judge by is short", async (t) => {
     assert.ok(step?.event === "step" && step.durationMs < 5_000);
     assert.match(step.detail, /too few requests to judge by/);
   }
+});
+
+test("a guard takes its whole time if answers should have come, or if it cannot see them", async (t) => {
+  let nowMs = 0;
+  t.mock.method(performance, "now", () => (nowMs += 500));
+  for (const seen of [{ pace: 5 }, { isBlind: true }]) {
+    const { guard, events } = guardOf(t, 0, { service: sampleService({ guardMs: 10_000 }) }, seen);
+    await guard();
+    const [, step] = events;
+    assert.ok(step?.event === "step" && step.durationMs >= 10_000, JSON.stringify(step));
+    assert.equal(/does not show/.test(step.detail), seen.isBlind === true);
+  }
+});
+
+test("a version whose requests all wait goes back, without an answer to judge by", async (t) => {
+  const live = liveDirectory(t);
+  await fakeCaddy(t, live, () => [{ address: `${fresh.name}:8080`, num_requests: 3 }]);
+  const differences = { directedBy: live, service: sampleService({ guardMs: 3_000 }) };
+  await assert.rejects(guardOf(t, 0, differences, { pace: 20 }).guard(), isProblem("version_worse"));
 });
 
 test("a container that restarts ends the guard without any request", async (t) => {
@@ -131,7 +170,16 @@ const inspected = {
 };
 
 /** A guard of a minute, of a version that has failed all of its requests. */
-function guardOf(t: TestContext, requests: number, differences: Partial<ServiceRollout>) {
+function guardOf(
+  t: TestContext,
+  requests: number,
+  differences: Partial<ServiceRollout>,
+  { pace = 0, isBlind = false }: { readonly pace?: number; readonly isBlind?: boolean } = {},
+) {
+  // Of the old version before the switch, which is now.
+  const switchedAtMs = performance.now();
+  const durationsMs = new Array<number>(10 * pace).fill(10);
+  const answeredAtMs = durationsMs.map((_, index) => switchedAtMs - index * (1_000 / pace));
   const events: RolloutEvent[] = [];
   const on: ServiceRollout = {
     ...sampleRollout(temporaryDirectory(t)),
@@ -139,13 +187,19 @@ function guardOf(t: TestContext, requests: number, differences: Partial<ServiceR
     report: (event) => events.push(event),
     service: sampleService({ guardMs: 60_000 }),
     directedBy: { path: "/run/live", adminSocket: "/run/live/admin.sock", project: null },
-    requestCount: (names) =>
-      names.includes(fresh.name)
-        ? { requests, bad: requests, durationsMs: [] }
-        : { requests: 100, bad: 1, durationsMs: [] },
+    requestCount: {
+      to: (hosts) => {
+        if (hosts.includes(fresh.name)) return { requests, bad: requests, durationsMs: [], answeredAtMs: [] };
+        return hosts.includes(old.name)
+          ? { requests: 100, bad: 1, durationsMs, answeredAtMs }
+          : { requests: 0, bad: 0, durationsMs: [], answeredAtMs: [] };
+      },
+      leaveOut: () => async () => null,
+      isBlind: () => isBlind,
+    },
     ...differences,
   };
-  const guard = () => guardNewVersion(on, [old], [fresh], new AbortController().signal);
+  const guard = () => guardNewVersion(on, [old], [fresh], switchedAtMs, new AbortController().signal);
   return { guard, events };
 }
 
@@ -165,15 +219,54 @@ test("worse is two percentage points more and what chance explains, of fifty req
     [[10, 100], [0, 0], "good"],
     [[45, 100], [0, 0], "worse"],
   ];
-  const counted = ([bad = 0, requests = 0]: readonly number[]) => ({ bad, requests, durationsMs: [] });
+  const counted = ([bad = 0, requests = 0]: readonly number[]) => {
+    return { bad, requests, durationsMs: [], answeredAtMs: [] };
+  };
   for (const [now, before, kind] of cases)
     assert.equal(judge(counted(now), counted(before)).kind, kind, `${now} after ${before}`);
+});
+
+test("silence is worse where the old version's pace lets expect answers, and requests have none", () => {
+  const cases = [
+    // Nobody asks any more.
+    [0, 0, 100, "good"],
+    [0, 1, 100, "worse"],
+    [0, 20, 9, "good"],
+    [19, 19, 100, "worse"],
+    // One stream beside a site that became quieter.
+    [5, 1, 100, "good"],
+    [20, 40, 100, "good"],
+  ] as const;
+  for (const [answers, unanswered, expected, kind] of cases) {
+    const verdict = judgeSilence(answers, unanswered, expected);
+    assert.equal(verdict.kind, kind, `${answers} answers, ${unanswered} without, of ${expected}`);
+  }
+});
+
+test("answers are expected at the last pace of the old version, and as late as it gave them", () => {
+  const of = (count: number, everyMs: number, durationMs: number) => ({
+    requests: count,
+    bad: 0,
+    durationsMs: new Array<number>(count).fill(durationMs),
+    answeredAtMs: Array.from({ length: count }, (_, index) => 60_000 - index * everyMs),
+  });
+  const cases = [
+    [of(50, 200, 10), 50],
+    [of(200, 10, 10), 200],
+    // Streams of a minute, traffic of long ago, and a few requests just before the switch.
+    [of(50, 200, 60_000), 0],
+    [{ ...of(50, 200, 10), answeredAtMs: new Array<number>(50).fill(40_000) }, 0],
+    [of(3, 10, 10), 3],
+  ] as const;
+  for (const [before, expected] of cases)
+    assert.equal(Math.round(expectedAnswers(before, 60_000, 10_000)), expected);
 });
 
 test("slower is a fifth and 100 ms beyond the old p95, by more answers than chance explains", () => {
   const of = (count: number, ms: number, rest = 0, restMs = 0) => ({
     requests: 0,
     bad: 0,
+    answeredAtMs: [],
     durationsMs: [...new Array<number>(rest).fill(restMs), ...new Array<number>(count).fill(ms)],
   });
   const cases = [

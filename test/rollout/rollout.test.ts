@@ -155,6 +155,7 @@ test("the running containers that the live files name stay, else the oldest that
   const starting = sampleContainer({ health: "starting" });
   const sick = sampleContainer({ number: 2, health: "unhealthy" });
   const six = [1, 2, 3, 4, 5, 6].map((number) => sampleContainer({ number }));
+  const long = { ...two, name: `shop-${"a".repeat(60)}-2`, id: "0123456789abcdef" };
   const [, , three, four] = six;
   assert.ok(three && four);
   const mixed = [one, { ...two, image: "sha256:old" }, three, { ...four, configHash: "new" }];
@@ -166,6 +167,7 @@ test("the running containers that the live files name stay, else the oldest that
     ["none is healthy", [[starting], []], "1 | "],
     ["the file names a sick one", [[one, sick], ["shop-app-2"]], "1 | 2"],
     ["it has ended", [[sampleContainer({ status: "exited" })], ["shop-app-1"]], " | 1"],
+    ["the name is too long for DNS", [[one, long], ["0123456789ab"]], "2 | 1"],
     ["three replicas", [six, ["shop-app-4", "shop-app-2", "shop-app-3"]], "4 2 3 | 1 5 6"],
     ["workers, whatever number the file has by now", [mixed, []], "1 2 | 3 4"],
   ];

@@ -29,6 +29,7 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
     restartCount: 0,
     stopGraceS: 10,
     mounts: [],
+    addresses: new Map(),
     environment: [],
     ...differences,
   };

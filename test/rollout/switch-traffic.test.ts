@@ -4,7 +4,13 @@ import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { drain, pollUntilGood, requestsInFlight, switchLiveFiles } from "../../src/rollout/switch-traffic.ts";
+import {
+  badAnswerOf,
+  drain,
+  pollUntilGood,
+  requestsInFlight,
+  switchLiveFiles,
+} from "../../src/rollout/switch-traffic.ts";
 import { listenHere } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { fakeCaddy, liveDirectory } from "./sample.ts";
@@ -67,12 +73,15 @@ async function site(t: TestContext, statuses: readonly number[]): Promise<string
 
 test("a site is good after six good answers in a row, and bad after five bad ones", async (t) => {
   const { signal } = new AbortController();
-  assert.equal(await pollUntilGood(await site(t, [200, 503, 200, 200, 503, 200]), signal), null);
-  assert.equal(await pollUntilGood(await site(t, [500]), signal), "status 500");
-  const stopped = pollUntilGood(await site(t, [500]), AbortSignal.abort(), Number.POSITIVE_INFINITY);
-  await assert.rejects(stopped, { name: "AbortError" });
+  const poll = (url: string) => pollUntilGood(() => badAnswerOf(url), signal);
+  assert.equal(await poll(await site(t, [200, 503, 200, 200, 503, 200])), null);
+  assert.equal(await poll(await site(t, [500])), "status 500");
   const unheard = (await site(t, [200])).replace(/\d+\/$/, "1/");
-  assert.match(String(await pollUntilGood(unheard, signal)), /ECONNREFUSED/);
+  assert.match(String(await poll(unheard)), /ECONNREFUSED/);
+  const stopped = pollUntilGood(async () => "bad", AbortSignal.abort(), {
+    mostBad: Number.POSITIVE_INFINITY,
+  });
+  await assert.rejects(stopped, { name: "AbortError" });
 });
 
 /** What a drain of shop-app-1 ends with if Caddy gives these counts in turn; the last one for ever. */

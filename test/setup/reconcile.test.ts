@@ -122,7 +122,13 @@ test("owners can read the logs of requests, but not add any, also if Caddy was f
 });
 
 /** A container as the engine lists it. */
-const listed = (name: string) => ({ Names: [`/${name}`], Labels: {}, Ports: [], NetworkSettings: {} });
+const listed = (name: string) => ({
+  Id: "0123456789abcdef",
+  Names: [`/${name}`],
+  Labels: {},
+  Ports: [],
+  NetworkSettings: {},
+});
 
 /** Renews the live files of shop on an engine with these containers. */
 async function renew(livePath: string, containers: readonly string[] = []): Promise<void> {
@@ -142,6 +148,12 @@ test("a file that names a container which is gone gets the name of its service",
     "api-v1.2.shop.containers.internal",
     "nobody.invalid",
   ]);
+});
+
+test("a file with the short id of a container, whose name is too long for DNS, stays", async (t) => {
+  const { livePath, read } = makeLive(t, { web: "0123456789ab", api: "0123456789ff" });
+  await renew(livePath, [`shop-${"a".repeat(60)}-1`]);
+  assert.deepEqual(["web", "api"].map(read), ["0123456789ab", "api.shop.containers.internal"]);
 });
 
 test("a link is left alone, and a new file belongs to the owner of the old one", needs("root"), async (t) => {

@@ -103,7 +103,9 @@ interface Inspected {
   };
 }
 
-function readContainer({ Id, Name, Image, RestartCount, Config, State, Mounts = [] }: Inspected) {
+function readContainer({ NetworkSettings, ...inspected }: Inspected) {
+  const { Id, Name, Image, RestartCount, Config, State, Mounts = [] } = inspected;
+  const networks = Object.entries(NetworkSettings?.Networks ?? {});
   const labels = Config.Labels ?? {};
   const label = (name: string) => labels[`com.docker.compose.${name}`] ?? "";
   return {
@@ -130,6 +132,8 @@ function readContainer({ Id, Name, Image, RestartCount, Config, State, Mounts = 
     mounts: Mounts.map(({ Type, Name = "", Source = "", Destination }) => {
       return { type: Type, name: Name, source: Source, target: Destination };
     }),
+    /** By network; "" where it has none. */
+    addresses: new Map(networks.map(([network, { IPAddress }]) => [network, String(IPAddress ?? "")])),
     /** As `NAME=value`, from its image, `environment` and `env_file`. */
     environment: Config.Env ?? [],
   };
@@ -146,6 +150,14 @@ function healthCommandOf({ Healthcheck, Shell }: Inspected["Config"]): readonly 
   const [kind, ...words] = Healthcheck?.Test ?? [];
   if (kind === "CMD" && words.length > 0) return words;
   return kind === "CMD-SHELL" ? [...(Shell ?? ["/bin/sh", "-c"]), ...words] : null;
+}
+
+/**
+ * The name that Docker's DNS resolves to a container for others on its networks: its own, or its short id if that has a label
+ * of more than the 63 characters that DNS allows.
+ */
+export function hostOf({ id, name }: Pick<Container, "id" | "name">): string {
+  return name.split(".").some((label) => label.length > 63) ? id.slice(0, 12) : name;
 }
 
 /** The names of containers, for a message. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   discardContainers,
+  hostOf,
   imageDirectories,
   inspectImage,
 } from "../../../src/platform/docker/containers.ts";
@@ -19,6 +20,17 @@ test("a digest is no tag, though containerd's store lists it as one", async () =
 test("images are in Docker's directory, or where a container sees that disk", async () => {
   const inDirectory = (DockerRootDir: string) => imageDirectories(engineWith(() => ({ DockerRootDir })));
   assert.deepEqual([await inDirectory("/usr"), await inDirectory("/hotpush/none")], [["/usr"], ["/"]]);
+});
+
+test("a container whose name is too long for DNS is found by its short id", () => {
+  const id = "0123456789abcdef".repeat(4);
+  const names = [
+    `shop-${"a".repeat(56)}-1`,
+    `shop-${"a".repeat(57)}-1`,
+    `${"a".repeat(60)}.${"b".repeat(60)}`,
+  ];
+  const hosts = names.map((name) => hostOf({ id, name }));
+  assert.deepEqual(hosts, [names[0], "0123456789ab", names[2]]);
 });
 
 test("each has its own stop grace period, and what the engine keeps is returned", async () => {
