@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRun } from "#calls/client";
 import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
-import { serverComposeProject, serverServices } from "#config/server";
+import { projectNetwork, serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
 import { untilRight } from "#platform/async";
 import { listContainers } from "#platform/docker/containers";
@@ -16,7 +16,7 @@ import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
 import { findPortHolders, findServerPlace, isUserKnown } from "./machine.ts";
-import { makeProjectNetwork } from "./networks.ts";
+import { renewProjectNetwork } from "./networks.ts";
 import { makeDirectory, planFile, readIfThere, writePlanned } from "./planned-file.ts";
 import {
   chooseProjectName,
@@ -78,7 +78,7 @@ const { caddy, front, run } = serverServices;
 export const setupSteps: readonly Step[] = [
   ["files", writeFiles],
   ["image", buildMissingImage],
-  ["network", ({ name }, env) => makeProjectNetwork(connectEngine(env.DOCKER_HOST), name)],
+  ["network", renewNetwork],
   ["front and run", (setup, env) => replace(setup, env, [run, front])],
   // All else is there before the ports change hands, so that the gap is short.
   ["ports", freePorts],
@@ -191,6 +191,13 @@ export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<
 function writeFiles(setup: Setup): void {
   for (const directory of setup.directories) makeDirectory(directory);
   for (const file of [...setup.serverFiles, ...setup.checkoutFiles]) writePlanned(file);
+}
+
+async function renewNetwork({ name }: Setup, env: NodeJS.ProcessEnv): Promise<void> {
+  if (await renewProjectNetwork(connectEngine(env.DOCKER_HOST), name)) return;
+  progress(
+    `The network ${projectNetwork(name)} is of an earlier version: it gives your services a way out, also those with internal networks only. To change that: docker compose down && hotpush init && docker compose up -d`,
+  );
 }
 
 /** A server that is there keeps its image: `hotpush upgrade` replaces it. A new one runs these very sources. */
