@@ -340,7 +340,7 @@ export async function findNewImages(
   options: ComposeOptions & { readonly engine: Engine },
 ): Promise<readonly string[]> {
   const { engine } = options;
-  const { project } = await readProjectAround(engine, await loadModel(options));
+  const { project } = await readProjectAround(engine, await loadModel(options), options);
   const watched = watchedImages(project.services);
   if (watched.length === 0) return [];
   const resolved = await resolveDigests(options, watched);

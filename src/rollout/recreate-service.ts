@@ -34,7 +34,7 @@ const upTimeoutMs = 300_000;
 export async function recreateService(
   on: ServiceRollout,
   old: Containers,
-  reason: string,
+  { reason, isForced = false }: { readonly reason: string; readonly isForced?: boolean },
 ): Promise<ServiceOutcome> {
   const { service, engine } = on;
   const running = old.filter(({ status }) => status === "running");
@@ -45,7 +45,12 @@ export async function recreateService(
   const startedMs = performance.now();
   const downMs = () => Math.round(performance.now() - startedMs);
   try {
-    await timed(on, "recreate", () => bringUp(on, "recreate"), `two cannot run: ${reason}`);
+    await timed(
+      on,
+      "recreate",
+      () => bringUp(on, "recreate", isForced ? ["--force-recreate"] : []),
+      `two cannot run: ${reason}`,
+    );
     const fresh = await containersOf(on);
     const ready = await waitAllReady(on, fresh, service.mayEnd && isFirst);
     const { healthyAfterMs } = ready;

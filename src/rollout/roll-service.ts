@@ -8,6 +8,7 @@ import type { Containers, Rollout, RunningContainers, ServiceRollout } from "./c
 import {
   type Action,
   anonymousVolume,
+  isCurrent,
   planService,
   type RolloutService,
   refuseChangedNetworks,
@@ -16,6 +17,7 @@ import { endEarlierRun, recreateService, runService } from "./recreate-service.t
 import { note, outcomeOf, type ServiceOutcome, timed } from "./report.ts";
 import { guardNewVersion } from "./requests.ts";
 import { containersOf, requireStillServing, stopAndRemove, waitAllReady } from "./service-containers.ts";
+import { changeOf, hashesOf } from "./started-from.ts";
 import {
   checkThroughProxy,
   drainOld,
@@ -175,7 +177,7 @@ export async function updateWave(
     const before = running.get(service.name) ?? [];
     const { action, old } = await planUpdate(on, before, images[index]?.id ?? null);
     if (action.kind === "leave") outcomes.push(outcomeOf(service, "unchanged", { old, new: old }));
-    if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action.reason));
+    if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action));
     if (action.kind === "run") runs.push(on);
     if (action.kind === "roll") rolls.push({ on, old, ...notStarted, goesBack: new AbortController() });
     if (action.kind === "skip") {
@@ -212,8 +214,11 @@ async function planUpdate(
   const isAwaited = service.mode.how === "run-once";
   const present = isAwaited ? await endEarlierRun(on) : await containersOf(on);
   const old = isAwaited ? present : await recoverService(on, present);
-  const configHash = (await on.configHashes).get(service.name);
-  const action = planService(on, old, { imageId, configHash });
+  const configHashes = await hashesOf(on, service);
+  const isKept = (one: Container) => one.status === "running" && isCurrent(one, { imageId, configHashes });
+  const change = isAwaited ? null : await changeOf(on, old.filter(isKept));
+  if (change !== null) note(on, `is replaced: ${change}`);
+  const action = planService(on, old, { imageId, configHashes, isChanged: change !== null });
   const hadServed = (one: Container) =>
     before.some(({ id, status }) => id === one.id && status === "running") &&
     !(service.mayEnd && hasEndedWell(one));

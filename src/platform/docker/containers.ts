@@ -68,6 +68,7 @@ interface Inspected {
   readonly Id: string;
   readonly Name: string;
   readonly Image: string;
+  readonly Created: string;
   readonly RestartCount: number;
   readonly Mounts?: readonly {
     readonly Type: string;
@@ -102,7 +103,8 @@ interface Inspected {
   };
 }
 
-function readContainer({ Id, Name, Image, RestartCount, Config, State, Mounts = [] }: Inspected) {
+function readContainer({ Id, Name, Image, Created, RestartCount, Config, State, ...inspected }: Inspected) {
+  const { Mounts = [], NetworkSettings } = inspected;
   const labels = Config.Labels ?? {};
   const label = (name: string) => labels[`com.docker.compose.${name}`] ?? "";
   return {
@@ -122,6 +124,7 @@ function readContainer({ Id, Name, Image, RestartCount, Config, State, Mounts = 
     healthCommand: healthCommandOf(Config),
     healthLog: (State.Health?.Log ?? []).map(({ Output }) => Output.trim()) as readonly string[],
     exitCode: State.ExitCode,
+    createdMs: Date.parse(Created),
     restartCount: RestartCount,
     /** Seconds between SIGTERM and SIGKILL, from the compose file. */
     stopGraceS: Config.StopTimeout ?? dockersGraceS,
@@ -129,6 +132,8 @@ function readContainer({ Id, Name, Image, RestartCount, Config, State, Mounts = 
     mounts: Mounts.map(({ Type, Name = "", Source = "", Destination }) => {
       return { type: Type, name: Name, source: Source, target: Destination };
     }),
+    /** The names of its networks. */
+    networks: Object.keys(NetworkSettings?.Networks ?? {}) as readonly string[],
     /** As `NAME=value`, from its image, `environment` and `env_file`. */
     environment: Config.Env ?? [],
   };
