@@ -70,6 +70,7 @@ export const problems = {
   docker_refused: { title: "The Docker engine refused a request" },
   compose_missing: { title: "The docker program or docker compose is not installed" },
   network_changed: { title: "A network of the project must be recreated" },
+  volume_changed: { title: "A volume of the project must be recreated" },
   compose_invalid: { title: "The compose file is not valid" },
   service_unknown: { title: "There is no such service in the compose file" },
   repository_not_mounted: { title: "The repository is not at its path on the host" },

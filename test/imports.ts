@@ -31,7 +31,7 @@ const offered: Readonly<Record<string, string>> = {
   front: "front",
   notifications: "commit-status host-checks notifications targets",
   projects: "project take-pushes",
-  rollout: "images locate-project project prune report requests rollout state",
+  rollout: "images locate-project project prune report requests rollout state tracked-sources",
   runner: "log-file new-images runner script signatures",
   send: "send verdict",
   setup:

@@ -25,6 +25,7 @@ import { runAs } from "#platform/run-command";
 import { quote } from "#platform/ssh";
 import { ProblemError } from "#problems";
 import { chooseEngine, stackFiles } from "#rollout/locate-project";
+import { withSourcesReadOnly } from "#rollout/tracked-sources";
 import { childEnvironment, ownerOf } from "#runner/script";
 import { ping } from "#send/send";
 import type { Server } from "#setup/server";
@@ -229,7 +230,8 @@ export async function probeCompose(repoPath: string, script: Pick<ComposeOptions
   if (version === null) return { kind: "no-compose", version } as const;
   try {
     if ((await chooseEngine(options)) === "swarm") return { kind: "swarm", version } as const;
-    return { kind: "model", version, model: await loadModel(options) } as const;
+    const model = await withSourcesReadOnly(await loadModel(options), repoPath, script.env);
+    return { kind: "model", version, model } as const;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     const { evidence = [] } = error.problem;

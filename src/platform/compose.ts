@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { delimiter } from "node:path";
 import { ProblemError } from "#problems";
@@ -188,23 +189,55 @@ export async function resolveDigests(
   throw new ProblemError({ code: "image_pull_failed", detail });
 }
 
+/** Keys that the hash of a service leaves out, in compose 2.33, in 2.29.3 and without dependencies before, and before. */
+const leftOut = [["depends_on", "profiles"], ["depends_on"], []];
+/** A short bind mount of compose 2 has `create_host_path: true`, which compose 5 leaves out. */
+const spellings = [
+  (_: string, value: unknown) => value,
+  (key: string, value: unknown) => (key === "create_host_path" ? undefined : value),
+  (key: string, value: unknown) =>
+    key === "bind" && value instanceof Object ? { ...value, create_host_path: true } : value,
+];
+
 /**
- * Asks compose for the hash of each of a project's services, as `up --no-deps` writes them. A container that somebody else started
- * with a compose before 2.29.3 has another one, and is replaced once. Only a hash of the resolved model equals the `config-hash` label
- * of the containers: if compose reads the files itself, it leaves the content of env files out of the hash.
+ * Hashes a service of the model as the versions of compose do, for the `config-hash` label of its containers. `config --hash` gives
+ * only that of one version, and not what `up` makes of a service that is bound to another.
  *
- * @throws ProblemError `compose_invalid` with what compose says
+ * @param containerIds the container of each other service, which is hashed where the file names the service
  */
-export async function configHashes(
-  options: ComposeOptions,
-  model: ComposeModel,
-): Promise<ReadonlyMap<string, string>> {
-  const services = Object.entries(model.services).map(([name, { depends_on, ...rest }]) => [name, rest]);
-  const input = JSON.stringify({ ...model, services: Object.fromEntries(services) });
-  const argv: Argv = ["docker", "compose", "--file", "-", "config", "--hash", "*"];
-  const text = await askCompose(options, argv, input);
-  const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
-  return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, hash]] : [])));
+export function serviceHashes(
+  service: ComposeService,
+  containerIds: ReadonlyMap<string, string>,
+): ReadonlySet<string> {
+  const bound = (mode: string) =>
+    mode.replace(/^service:(.*)/, (text, name) => `container:${containerIds.get(name) ?? text}`);
+  const hashedValue = ([key, value]: [string, unknown]) => {
+    if (key === "deploy") return { ...service.deploy, replicas: undefined };
+    if (key === "volumes_from")
+      return service.volumes_from?.map((from) => containerIds.get(from.split(":")[0] ?? "") ?? from);
+    return ["network_mode", "ipc", "pid"].includes(key) ? bound(String(value)) : value;
+  };
+  const hashes = leftOut.flatMap((keys) => {
+    const isHashed = ([key]: [string, unknown]) => ![...keys, "build", "pull_policy", "scale"].includes(key);
+    const parts = Object.entries(service).filter(isHashed);
+    const hashed = Object.fromEntries(parts.map((part) => [part[0], hashedValue(part)]));
+    return spellings.map((spelling) => composeHash(hashed, spelling));
+  });
+  return new Set(hashes);
+}
+
+/** Hashes a part of the model as compose does: over its own JSON, in which Go escapes some characters. */
+export function composeHash(part: object, spelling?: (typeof spellings)[number]): string {
+  const escaped = plainText(JSON.stringify(part, spelling)).replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  return createHash("sha256").update(escaped).digest("hex");
+}
+
+/** Compose keeps a `$` apart from its variables by doubling it, also in the model that it prints. */
+export function plainText(text: string): string {
+  return text.replaceAll("$$", () => "$");
 }
 
 /** Between the project and the service in the name of an image or a container, as for compose: COMPOSE_COMPATIBILITY changes it. */
@@ -299,9 +332,20 @@ export function compareVersions(one: string, other: string): number {
 export interface ComposeModel {
   readonly name: string;
   readonly services: Readonly<Record<string, ComposeService>>;
-  readonly volumes?: Readonly<Record<string, { readonly name?: string } | null>>;
-  readonly networks?: Readonly<Record<string, { readonly name: string; readonly external?: boolean }>>;
+  readonly volumes?: Readonly<Record<string, ComposeResource>>;
+  readonly networks?: Readonly<Record<string, ComposeResource>>;
+  /** One of three each: the path of a file, the content itself, or the name of a variable. */
+  readonly configs?: Readonly<Record<string, Partial<Record<"file" | "content" | "environment", string>>>>;
+  readonly secrets?: ComposeModel["configs"];
   readonly "x-hotpush"?: { readonly engine?: unknown; readonly stack?: unknown } | null;
+}
+
+/** A network or a volume, and its name in the engine. */
+interface ComposeResource {
+  readonly name: string;
+  readonly external?: boolean;
+  readonly driver?: string;
+  readonly internal?: boolean;
 }
 
 export interface ComposeService {
@@ -332,6 +376,9 @@ export interface ComposeService {
   readonly ports?: readonly ComposePort[];
   readonly expose?: readonly string[];
   readonly volumes?: readonly ComposeVolume[];
+  readonly volumes_from?: readonly string[];
+  readonly configs?: readonly { readonly source: string }[];
+  readonly secrets?: readonly { readonly source: string }[];
   /** A program that compose runs instead of a container. */
   readonly provider?: unknown;
   readonly pre_start?: readonly { readonly image?: string }[];

@@ -1,6 +1,6 @@
-import { existsSync, lstatSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { makeScratch, type SystemUser } from "./files.ts";
+import { existsSync, lstatSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { attempt, makeScratch, ownUid, readUser, type SystemUser } from "./files.ts";
 import { type Command, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 import { printable } from "./terminal.ts";
 
@@ -141,6 +141,32 @@ export async function countNewCommits(
   const args = ["rev-list", "--count", `--max-count=${most}`, "--ignore-missing", ...range];
   const output = await readHistory(repository, args, reader);
   return output === null ? null : Number(output);
+}
+
+/** The nearest checkout that `path` is in, links resolved; null if there is none. */
+export function checkoutAround(path: string): string | null {
+  if (existsSync(join(path, ".git"))) return realpathSync(path);
+  return path === dirname(path) ? null : checkoutAround(dirname(path));
+}
+
+/** The path of a file relative to the checkout that it is in, links resolved; null if it is missing, or elsewhere. */
+export function pathIn(root: string, path: string): string | null {
+  const found = attempt(() => relative(root, realpathSync(path)), "..");
+  return /^\.\.(?:\/|$)|\n/.test(found) ? null : found;
+}
+
+/** Looks at a checkout as its owner: its settings may name programs, which root must not start. Paths in `args` are no patterns. */
+export function lookAt(
+  root: string,
+  args: readonly string[],
+  { env, ...options }: GitReader & Omit<GitOptions, "user">,
+): Promise<CommandEnding> {
+  const { uid, gid } = statSync(root);
+  const user = ownUid() === 0 && uid !== 0 ? readUser(uid, gid) : null;
+  const home = user === null ? {} : { HOME: user.home, XDG_CONFIG_HOME: undefined };
+  const quiet = { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", GIT_LITERAL_PATHSPECS: "1" };
+  const settings = ["-c", "safe.directory=*", "-c", "core.fsmonitor=false"];
+  return runGit(root, [...settings, ...args], { ...options, user, env: { ...env, ...home, ...quiet } });
 }
 
 /** The environment in which git ignores replaced objects of a repository, which would be other commits with the same id. */

@@ -1,9 +1,9 @@
-import type { ComposeTarget } from "#platform/compose";
+import type { ComposeModel, ComposeTarget } from "#platform/compose";
 import type { Container } from "#platform/docker/containers";
 import type { Engine } from "#platform/docker/engine";
 import type { RolloutProject, RolloutService } from "./project.ts";
 import type { Report } from "./report.ts";
-import type { RolloutState, Version } from "./state.ts";
+import type { Contents, RolloutState, Version } from "./state.ts";
 
 /** What a roll-out is asked to do. */
 export interface RolloutRequest extends RolloutState {
@@ -50,8 +50,9 @@ export interface Rollout extends RolloutContext {
   readonly services: readonly RolloutService[];
   /** Of the whole project, before the roll-out changes any. */
   readonly containers: Containers;
-  /** Of the project's services; compose is asked for them while images are built. */
-  readonly configHashes: Promise<ReadonlyMap<string, string>>;
+  readonly model: ComposeModel;
+  /** What the services get from the checkout, by their names; git is asked while images are built. */
+  readonly contents: Promise<Readonly<Record<string, Contents>>>;
   /** Null if the project has no live files. */
   readonly liveDirectory: LiveDirectory | null;
   /** The live files that the proxy reads; null if it does not say. */

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
 import { parseDurationMs } from "#config/values";
 import {
@@ -8,6 +7,7 @@ import {
   type ComposeOptions,
   type ComposeService,
   type ComposeVolume,
+  composeHash,
   nameSeparator,
   runCompose,
   startFailure,
@@ -18,6 +18,7 @@ import { hasEndedWell, isServing } from "#platform/docker/health";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import type { Version } from "./state.ts";
+import { withSourcesReadOnly } from "./tracked-sources.ts";
 
 /** A compose project as a roll-out sees it. */
 export interface RolloutProject {
@@ -292,7 +293,8 @@ export type Action =
   | { readonly kind: "leave" }
   | { readonly kind: "start" }
   | { readonly kind: "roll" }
-  | { readonly kind: "recreate"; readonly reason: string }
+  /** `isForced`: compose itself would see no change. */
+  | { readonly kind: "recreate"; readonly reason: string; readonly isForced?: boolean }
   | { readonly kind: "run" }
   | { readonly kind: "skip" };
 
@@ -300,8 +302,10 @@ export type Action =
 export interface UpToDate {
   /** Null if the image is not on this machine yet: compose will pull it. */
   readonly imageId: string | null;
-  /** Their `config-hash` label; undefined if compose gives none. */
-  readonly configHash: string | undefined;
+  /** Their `config-hash` label, as any version of compose may write it. */
+  readonly configHashes: ReadonlySet<string>;
+  /** Whether something else that they were started from changed. */
+  readonly isChanged: boolean;
 }
 
 /**
@@ -311,10 +315,9 @@ export interface UpToDate {
 export function planService(
   { service, version, current }: { service: RolloutService } & Record<"version" | "current", Version | null>,
   containers: readonly Container[],
-  { imageId, configHash }: UpToDate,
+  upToDate: UpToDate,
 ): Action {
-  const isCurrent = (container: Container) =>
-    container.configHash === configHash && container.image === imageId;
+  const isForced = upToDate.isChanged;
   const { mode } = service;
   // A one-shot service runs in each roll-out, as with `docker compose up`: it may read files of the repository. If no other
   // service waits for it, it is recognized by how it ended, and started like any other.
@@ -324,19 +327,30 @@ export function planService(
   if (version !== null && (isAwaited || isOver)) return { kind: "skip" };
   if (isAwaited) return { kind: "run" };
   const running = containers.filter(({ status }) => status === "running");
-  const isComplete = running.length === service.replicas && running.every(isCurrent);
+  const isComplete =
+    running.length === service.replicas && running.every((one) => isCurrent(one, upToDate)) && !isForced;
   if (mode.how === "recreate") {
     // What an interrupted roll-out has recreated never proved good. If it is not healthy by now, it is waited for.
     const isProved =
       current === null || running.every(({ image }) => image === current.images[service.name]?.id);
     const isGood = isProved || running.every(isServing);
-    return isComplete && isGood ? { kind: "leave" } : { kind: "recreate", reason: mode.reason };
+    return isComplete && isGood ? { kind: "leave" } : { kind: "recreate", reason: mode.reason, isForced };
   }
   if (running.length === 0) return { kind: "start" };
   if (isComplete && running.every(isServing)) return { kind: "leave" };
   const volume = anonymousVolume(service, running);
   if (volume === null) return { kind: "roll" };
-  return isComplete ? { kind: "leave" } : { kind: "recreate", reason: `anonymous volume ${volume}` };
+  return isComplete
+    ? { kind: "leave" }
+    : { kind: "recreate", reason: `anonymous volume ${volume}`, isForced };
+}
+
+/** Reports whether a container has the image and the configuration of the compose file. */
+export function isCurrent(
+  { configHash, image }: Container,
+  { configHashes, imageId }: Pick<UpToDate, "configHashes" | "imageId">,
+): boolean {
+  return configHashes.has(configHash) && image === imageId;
 }
 
 /**
@@ -371,7 +385,9 @@ export async function readProjectAround(
   options: ComposeOptions & { readonly engine: Engine },
   model: ComposeModel,
 ) {
-  const { name, services } = readProject(model, nameSeparator(options));
+  const { target, env } = options;
+  const asCode = await withSourcesReadOnly(model, target.projectDirectory, env);
+  const { name, services } = readProject(asCode, nameSeparator(options));
   const container = await findOwnService(options.engine);
   const own = container?.project === name ? container.service : null;
   return { project: { name, services: services.filter((service) => service.name !== own) }, own };
@@ -398,7 +414,7 @@ export function selectServices(
 const rehearsalTimeoutMs = 60_000;
 /** The labels by which compose recognizes its networks: the name in the file, and the hash of the definition. */
 const keyLabel = "com.docker.compose.network";
-const hashLabel = "com.docker.compose.config-hash";
+export const hashLabel = "com.docker.compose.config-hash";
 
 type Asking = ComposeOptions & { readonly engine: Engine; readonly project: { readonly name: string } };
 
@@ -424,25 +440,23 @@ export async function refuseChangedNetworks(
     const own = found.find(({ Name }) => Name === network.name);
     const hash = own?.Labels?.[hashLabel];
     const isRenamed = own === undefined && found.length > 0;
-    const isDoubted = hash !== undefined && hash !== hashOf(network);
+    const isDoubted = hash !== undefined && hash !== composeHash(network.definition);
     if (!isRenamed && !(isDoubted && (await wouldStop(rollout, argv)))) continue;
-    const detail = `The network ${network.name} must be recreated, because its part of the compose file changed. All of its containers are down for some seconds meanwhile; no roll-out can avoid that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container in it was touched.`;
-    throw new ProblemError({ code: "network_changed", detail });
+    throw networkChanged(
+      `The network ${network.name} must be recreated, because its part of the compose file changed.`,
+    );
   }
 }
 
-interface Listed {
-  readonly Name: string;
-  readonly Labels: Readonly<Record<string, string>> | null;
+/** The problem of a network that no roll-out can replace. */
+export function networkChanged(reason: string): ProblemError {
+  const detail = `${reason} All of its containers are down for some seconds meanwhile; no roll-out can avoid that. In a quiet moment, on the machine: docker compose down && docker compose up -d. No container in it was touched.`;
+  return new ProblemError({ code: "network_changed", detail });
 }
 
-/** Computed as compose does: over its own JSON of the network, in which Go escapes some characters. */
-function hashOf({ definition }: Network): string {
-  const escaped = JSON.stringify(definition).replace(
-    /[<>&\u2028\u2029]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-  return createHash("sha256").update(escaped).digest("hex");
+export interface Listed {
+  readonly Name: string;
+  readonly Labels: Readonly<Record<string, string>> | null;
 }
 
 /**

@@ -34,7 +34,7 @@ const killMs = 10_000;
 export async function recreateService(
   on: ServiceRollout,
   old: Containers,
-  reason: string,
+  { reason, isForced = false }: { readonly reason: string; readonly isForced?: boolean },
 ): Promise<ServiceOutcome> {
   const { service, engine } = on;
   const running = old.filter(({ status }) => status === "running");
@@ -45,7 +45,8 @@ export async function recreateService(
   const startedMs = performance.now();
   const downMs = () => Math.round(performance.now() - startedMs);
   try {
-    await timed(on, "recreate", () => bringUp(on, "recreate", running), `two cannot run: ${reason}`);
+    const up = () => bringUp(on, "recreate", { stopped: running, isForced });
+    await timed(on, "recreate", up, `two cannot run: ${reason}`);
     const fresh = await containersOf(on);
     const ready = await waitAllReady(on, fresh, service.mayEnd && isFirst);
     const { healthyAfterMs } = ready;
@@ -64,9 +65,19 @@ export async function recreateService(
   }
 }
 
-async function bringUp(on: ServiceRollout, step: "recreate" | "run", stopped: Containers): Promise<void> {
+/**
+ * Starts the new containers of a service.
+ *
+ * @param options.stopped the old ones, which compose stops
+ * @param options.isForced whether they are replaced though compose sees no change
+ */
+async function bringUp(
+  on: ServiceRollout,
+  step: "recreate" | "run",
+  { stopped, isForced }: { readonly stopped: Containers; readonly isForced: boolean },
+): Promise<void> {
   const { target, service } = on;
-  const options = step === "run" ? ["--force-recreate"] : [];
+  const options = isForced ? ["--force-recreate"] : [];
   const argv = [...recreateCommand(target, service.name, service.providers), ...options] as const;
   await refuseChangedNetworks(on, service.networks, argv);
   const ending = await runCompose(on, argv, { timeoutMs: upTimeoutMs([service], stopped) });
@@ -213,7 +224,7 @@ export async function endEarlierRun(on: ServiceRollout): Promise<Containers> {
 
 async function startAndWait(on: ServiceRollout): Promise<Containers> {
   const { service, engine } = on;
-  await bringUp(on, "run", []);
+  await bringUp(on, "run", { stopped: [], isForced: true });
   const containers = await ended(on);
   const failed = containers.find(({ exitCode }) => exitCode !== 0);
   if (!failed && containers.length > 0) return containers;

@@ -15,6 +15,7 @@ import type { Containers, Rollout, RunningContainers, ServiceRollout } from "./c
 import {
   type Action,
   anonymousVolume,
+  isCurrent,
   planService,
   type RolloutService,
   refuseChangedNetworks,
@@ -31,6 +32,7 @@ import {
   waitAllReady,
 } from "./service-containers.ts";
 import { askOldVersion } from "./site.ts";
+import { changeOf, hashesOf } from "./started-from.ts";
 import {
   checkThroughProxy,
   drainOld,
@@ -192,7 +194,7 @@ export async function updateWave(
     const { action, old } = await planUpdate(on, before, images[index]?.id ?? null);
     if (action.kind !== "leave" && action.kind !== "skip") changing.push(service);
     if (action.kind === "leave") outcomes.push(outcomeOf(service, "unchanged", { old, new: old }));
-    if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action.reason));
+    if (action.kind === "recreate") recreations.push(() => recreateService(on, old, action));
     if (action.kind === "run") runs.push(on);
     if (action.kind === "roll") rolls.push({ on, old, ...notStarted, goesBack: new AbortController() });
     if (action.kind === "skip") {
@@ -230,8 +232,11 @@ async function planUpdate(
   const isAwaited = service.mode.how === "run-once";
   const present = isAwaited ? await endEarlierRun(on) : await containersOf(on);
   const old = isAwaited ? present : await recoverService(on, present);
-  const configHash = (await on.configHashes).get(service.name);
-  const action = planService(on, old, { imageId, configHash });
+  const configHashes = await hashesOf(on, service);
+  const isKept = (one: Container) => one.status === "running" && isCurrent(one, { imageId, configHashes });
+  const change = isAwaited ? null : await changeOf(on, old.filter(isKept));
+  if (change !== null) note(on, `is replaced: ${change}`);
+  const action = planService(on, old, { imageId, configHashes, isChanged: change !== null });
   const hadServed = (one: Container) =>
     before.some(({ id, status }) => id === one.id && status === "running") &&
     !(service.mayEnd && hasEndedWell(one));

@@ -1,4 +1,4 @@
-import { type ComposeOptions, configHashes, loadImageNames, loadModel } from "#platform/compose";
+import { type ComposeOptions, loadImageNames, loadModel } from "#platform/compose";
 import { listContainers } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
 import type { LockedContext, Rollout, RolloutRequest, RunningContainers } from "./context.ts";
@@ -27,6 +27,7 @@ import {
   wavesOf,
 } from "./roll-service.ts";
 import { loadStack, pruneStack, rollOutStack } from "./stack.ts";
+import { noteFilesKept, readContents, refuseChangedParts, withContents } from "./started-from.ts";
 import { lockRollout, noGoodVersion, previousVersion, readVersions } from "./state.ts";
 import {
   adoptLiveFiles,
@@ -89,8 +90,8 @@ async function readRollout(context: LockedContext) {
   const { engine, target, env, names } = context;
   const read = async () => {
     const model = await loadModel(context);
-    const hashes = configHashes(context, model);
-    hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
+    const contents = readContents(context, model);
+    contents.catch(() => {}); // If something else fails first, nobody awaits it.
     const containers = await listContainers(engine, model.name);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
     const around = await readProjectAround(context, model);
@@ -100,7 +101,8 @@ async function readRollout(context: LockedContext) {
       ...around,
       containers,
       liveDirectory,
-      configHashes: hashes,
+      model,
+      contents,
       liveFilesRead: liveDirectory && (await findLiveFilesRead(liveDirectory)),
     };
     await refuseForeignLiveFiles(rollout);
@@ -141,7 +143,7 @@ async function rollOutServices(
   rollout: Rollout,
   running: RunningContainers,
 ): Promise<readonly ServiceOutcome[]> {
-  const { services, project, current, withPrune, signal } = rollout;
+  const { services, project, current, version, withPrune, signal } = rollout;
   const names = services.map(({ name }) => name);
   const progress: Progress = { running, outcomes: [], replacements: [] };
   const { outcomes, replacements } = progress;
@@ -151,6 +153,8 @@ async function rollOutServices(
   let pruning: Promise<void> | null = null;
   try {
     await prepareImages(rollout, services);
+    if (version !== null) await noteFilesKept(rollout);
+    else await refuseChangedParts(rollout);
     for (const wave of wavesOf(services.filter(({ replicas }) => replicas > 0)))
       await updateWave(rollout, wave, progress);
     await checkFirstStarts(rollout, progress);
@@ -167,6 +171,7 @@ async function rollOutServices(
   } catch (error) {
     failing.abort();
     await undo(rollout, progress);
+    if (version === null) await noteFilesKept(rollout).catch(() => {});
     throw error;
   } finally {
     await pruning; // It must not go on without the lock.
@@ -180,7 +185,7 @@ async function rollOutServices(
   await recordVersion(rollout, async () => {
     const serving = Object.entries(await servingImages(rollout));
     const images = serving.map(([name, image]) => [name, names.includes(name) ? image : known?.images[name]]);
-    return Object.fromEntries(images.filter(([, image]) => image !== undefined));
+    return withContents(rollout, Object.fromEntries(images.filter(([, image]) => image !== undefined)));
   });
   // Services end in any order.
   return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));

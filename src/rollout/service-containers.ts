@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/values";
-import type { ComposeHook } from "#platform/compose";
+import { type ComposeHook, plainText } from "#platform/compose";
 import {
   type Container,
   discardContainers,
@@ -161,16 +161,14 @@ async function faultOf(
   }
 }
 
-/** Compose keeps a `$` apart from its variables by doubling it, also in the model that it prints. */
 function execOf({ command, user, privileged, working_dir, environment = {} }: ComposeHook): Exec {
-  const plain = (text: string) => text.replaceAll("$$", () => "$");
   return {
-    Cmd: command.map(plain),
+    Cmd: command.map(plainText),
     Env: Object.entries(environment).flatMap(([name, value]) =>
-      value === null ? [] : [`${name}=${plain(value)}`],
+      value === null ? [] : [`${name}=${plainText(value)}`],
     ),
-    ...(user !== undefined && { User: plain(user) }),
+    ...(user !== undefined && { User: plainText(user) }),
     ...(privileged !== undefined && { Privileged: privileged }),
-    ...(working_dir !== undefined && { WorkingDir: plain(working_dir) }),
+    ...(working_dir !== undefined && { WorkingDir: plainText(working_dir) }),
   };
 }

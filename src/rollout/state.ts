@@ -100,7 +100,13 @@ export interface VersionImage {
   readonly id: string;
   /** The name by commit that keeps the image; the same as `image` if it was not built here. */
   readonly tag: string;
+  /** Containers that run it, by their ids, and what they were started from. */
+  readonly containers?: readonly string[];
+  readonly contents?: Contents;
 }
+
+/** Ids of the contents of tracked files and directories, configs and secrets, by the names that a user knows. */
+export type Contents = Readonly<Record<string, string>>;
 
 /** How many good versions are recorded. Prune keeps the images of fewer. */
 const remembered = 20;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRun } from "#calls/client";
 import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
-import { serverComposeProject, serverServices } from "#config/server";
+import { projectNetwork, serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
 import { webhookUrl } from "#config/values";
 import { checkInRun } from "#doctor/in-run";
@@ -24,7 +24,7 @@ import {
   refuseLocalRemote,
   type ServerPlace,
 } from "./machine.ts";
-import { makeProjectNetwork } from "./networks.ts";
+import { renewProjectNetwork } from "./networks.ts";
 import { addressesOf } from "./outside.ts";
 import { makeDirectory, planFile, readIfThere, writePlanned } from "./planned-file.ts";
 import {
@@ -90,7 +90,7 @@ const { caddy, front, run } = serverServices;
 export const setupSteps: readonly Step[] = [
   ["files", writeFiles],
   ["image", buildMissingImage],
-  ["network", ({ name }, env) => makeProjectNetwork(connectEngine(env.DOCKER_HOST), name)],
+  ["network", renewNetwork],
   ["front and run", (setup, env) => replace(setup, env, [run, front])],
   ["checks in run", checkProject],
   // All else is there before the ports change hands, so that the gap is short.
@@ -230,6 +230,13 @@ export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<
 function writeFiles(setup: Setup): void {
   for (const directory of setup.directories) makeDirectory(directory);
   for (const file of [...setup.serverFiles, ...setup.checkoutFiles]) writePlanned(file);
+}
+
+async function renewNetwork({ name }: Setup, env: NodeJS.ProcessEnv): Promise<void> {
+  if (await renewProjectNetwork(connectEngine(env.DOCKER_HOST), name)) return;
+  progress(
+    `The network ${projectNetwork(name)} is of an earlier version: it gives your services a way out, also those with internal networks only. To change that: docker compose down && hotpush init && docker compose up -d`,
+  );
 }
 
 /** A server that is there keeps its image: `hotpush upgrade` replaces it. A new one runs these very sources. */

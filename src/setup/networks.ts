@@ -1,5 +1,5 @@
 import { projectNetwork, projectOfNetwork, serverComposeProject, serverServices } from "#config/server";
-import { type Engine, EngineRefusal, getJson } from "#platform/docker/engine";
+import { type Engine, EngineRefusal, getJson, nullIfMissing } from "#platform/docker/engine";
 import { ProblemError } from "#problems";
 import { listByFilter } from "./machine.ts";
 
@@ -56,12 +56,34 @@ export async function listCaddyContainers(engine: Engine): Promise<readonly Cadd
   return await listByFilter(engine, { label, status: ["created", "running", "restarting", "paused"] });
 }
 
+/**
+ * Replaces the network of a project that is not internal, as earlier versions made it, unless containers of the project are on it.
+ *
+ * @returns whether it is internal now
+ */
+export async function renewProjectNetwork(engine: Engine, project: string): Promise<boolean> {
+  const path = `/networks/${projectNetwork(project)}`;
+  type Network = { readonly Internal: boolean } & Readonly<Record<"Containers" | "Labels", object | null>>;
+  const found = await nullIfMissing(getJson<Network>(engine, path));
+  // Without the label, a user has made it.
+  if (found?.Labels && "hotpush.project" in found.Labels && !found.Internal) {
+    const caddies = (await listCaddyContainers(engine)).map(({ id }) => id);
+    const joined = Object.keys(found.Containers ?? {});
+    if (!joined.every((id) => caddies.includes(id))) return false;
+    for (const Container of joined) await engine.post(`${path}/disconnect`, { Container });
+    await engine.delete(path);
+  }
+  await makeProjectNetwork(engine, project);
+  return true;
+}
+
 /** Docker's own pools are used up after about 30 networks. These are /27: 29 containers beside the gateway. */
 const subnets = Array.from({ length: 2_048 }, (_, n) => `10.231.${n >> 3}.${(n % 8) * 32}/27`);
 
 /**
  * Makes the network of a project, if it is not there. Compose gives each service its bare name on its networks, so on a shared
- * one, `web` of one project would answer the callers of another's. Two processes may make it at once.
+ * one, `web` of one project would answer the callers of another's. It is internal, so that it gives no service a way out that its own
+ * networks do not have. Two processes may make it at once.
  *
  * @throws ProblemError `docker_unreachable` or `docker_refused`
  */
@@ -72,7 +94,7 @@ export async function makeProjectNetwork(engine: Engine, project: string): Promi
   for (const Subnet of subnets) {
     try {
       const Labels = { "hotpush.project": project };
-      await engine.post("/networks/create", { Name, Labels, IPAM: { Config: [{ Subnet }] } });
+      await engine.post("/networks/create", { Name, Labels, Internal: true, IPAM: { Config: [{ Subnet }] } });
       return;
     } catch (error) {
       // Another process has made it in the meantime.

@@ -19,6 +19,7 @@ import {
 import { parseEnvFile } from "#platform/env-file";
 import { type GitOptions, gitOutput, neverAsk, parseGitRemoteUrl, refusesOwner, runGit } from "#platform/git";
 import { CommandError } from "#problems";
+import { withSourcesReadOnly } from "#rollout/tracked-sources";
 import {
   type PlannedFile,
   planFile,
@@ -181,7 +182,7 @@ export async function readServices(
       `Docker Compose is ${version ?? "missing"} here; ${neededCompose} or newer is needed. Run this on the server; or install it: https://docs.docker.com/engine/install/`,
     );
   const target = { projectDirectory: root, files: composeFiles };
-  const { services } = await loadModel({ env, target });
+  const { services } = await withSourcesReadOnly(await loadModel({ env, target }), root, env);
   if (!Object.hasOwn(services, "hotpush")) return services;
   throw new CommandError(
     "Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service and its proxy, if it has one, and run this again; to check the project as it is: hotpush doctor",

@@ -118,7 +118,7 @@ test("two can run of any other service", () => {
   assert.throws(() => modeOf(labelled("rolling"), false), isProblem("compose_invalid", /"rolling"/));
 });
 
-const upToDate = { imageId: "sha256:1", configHash: "hash" };
+const upToDate = { imageId: "sha256:1", configHashes: new Set(["hash"]), isChanged: false };
 const recreate = { how: "recreate", reason: "publishes port 80" } as const;
 const once = { how: "run-once" } as const;
 const byLabel = { mode: { how: "roll", isByLabel: true } } as const;
