@@ -128,6 +128,14 @@ test("a commit leads to its git host, and what is none leads nowhere", () => {
   assert.equal(commitLink({ webUrl: "https://github.com/o/r" }, { host: "github" }, "main?x=<"), null);
 });
 
+test("the screen of a project names the repository of a push that was ignored", () => {
+  const at = new Date().toISOString();
+  const push = { kind: "ignored", project: "shop", at, host: "gitea", reason: "other_repository" } as const;
+  const project = cannedProject("shop", { missed: [{ ...push, repository: "octo/store" }] });
+  const { main } = projectScreen(operator, project, { deployments: [], next: null }, new URLSearchParams());
+  assert.match(String(main), /A signed push of octo\/store was ignored \(other_repository\)/);
+});
+
 function screenOf(deployment: DeploymentJson, live = cannedDeployment(), who = operator): Screen {
   const project = cannedProject("shop", { last: live });
   const steps = cannedSteps(deployment);
@@ -157,7 +165,10 @@ function screensOf(text: string): Readonly<Record<string, Screen>> {
   const steps = cannedSteps(deployment).map((step) => ({ ...step, name: text }));
   const live = { commit: text, subject: text, author: text, since: null };
   const paused = { since: new Date().toISOString(), reason: text, by: person };
-  const of = { last: deployment, live, paused, fault: text, branches: [text], repoPath: text };
+  const missed = [
+    { kind: "ignored", project: text, at: paused.since, host: text, reason: text, repository: text },
+  ] as const;
+  const of = { last: deployment, live, paused, missed, fault: text, branches: [text], repoPath: text };
   const project = cannedProject(text, of);
   const who = { ...operator, name: text };
   const deployments = [
