@@ -259,7 +259,6 @@ const otherHosts = "other hosts";
 /** Of each container, so that an old version is judged by what it did lately, and a new one not by its first answers. */
 const mostAnswers = 200;
 const newest = (values: readonly number[]) => values.slice(-mostAnswers);
-const noAnswers: Answered = { requests: 0, bad: 0, durationsMs: [], answeredAtMs: [] };
 /** A request of ours that isn't in the log by then never will be. */
 const loggedWithinMs = 3_000;
 
@@ -268,7 +267,7 @@ export function createTally(isNew: (container: string) => boolean) {
   let hasMissed = false;
   let hasRead = false;
   const sites = new Map<string, ReturnType<typeof noSite>>();
-  const containers = new Map<string, Answered>();
+  const containers = new Map<string, { -readonly [Key in keyof Answered]: Answered[Key] }>();
   const own = new Map<string, LoggedRequest | null>();
 
   return {
@@ -312,15 +311,18 @@ export function createTally(isNew: (container: string) => boolean) {
       if (outcome === "left") site.left += 1;
       if (outcome === "broke off") site.brokeOff += 1;
       if (container === null || outcome === "broke off" || outcome === "left") return;
-      const { requests, bad, durationsMs, answeredAtMs } = containers.get(container) ?? noAnswers;
-      const hasFailed = outcome === "failed";
-      containers.set(container, {
-        requests: requests + 1,
-        bad: outcome === "answered" ? bad : bad + 1,
-        durationsMs: hasFailed ? durationsMs : newest([...durationsMs, durationMs]),
-        answeredAtMs: hasFailed ? answeredAtMs : newest([...answeredAtMs, performance.now()]),
-      });
-      if (hasFailed) return;
+      const answered = containers.get(container) ?? {
+        requests: 0,
+        bad: 0,
+        durationsMs: [],
+        answeredAtMs: [],
+      };
+      containers.set(container, answered);
+      answered.requests += 1;
+      if (outcome !== "answered") answered.bad += 1;
+      if (outcome === "failed") return;
+      answered.durationsMs = newest([...answered.durationsMs, durationMs]);
+      answered.answeredAtMs = newest([...answered.answeredAtMs, performance.now()]);
       const answers = isNew(container) ? site.after : site.before;
       answers.answers += 1;
       if (outcome === "server error") answers.serverErrors += 1;

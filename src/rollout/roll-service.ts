@@ -311,9 +311,6 @@ async function replace(roll: Replacement, starting: Promise<void>, failed: Abort
     signal.throwIfAborted();
     roll.healthyAfterMs = ready.healthyAfterMs;
     if (ready.haveEnded) return true;
-    const { name, checkUrl } = on.service;
-    const isUnasked = site === null && checkUrl === null && old.length > 0;
-    if (isUnasked && on.liveFilesRead?.has(name)) note(on, unaskedText);
     roll.switchedAtMs = performance.now();
     await switchTraffic(on, fresh);
     // After a first start there is nothing to go back to, and the proxy may not run yet: its check comes after all waves.
@@ -327,9 +324,6 @@ async function replace(roll: Replacement, starting: Promise<void>, failed: Abort
     throw error;
   }
 }
-
-const unaskedText =
-  "is not requested through the proxy, because the old version gave no answer there. To check another URL, set the label hotpush.check";
 
 /** The new containers, known by ids that were not there before: the numbers in their names cannot be predicted. */
 async function awaitStart(roll: Replacement, starting: Promise<void>): Promise<Containers> {

@@ -4,6 +4,7 @@ import { liveMount, serverComposeProject } from "#config/server";
 import { findOwnContainer, hostOf, listContainers } from "#platform/docker/containers";
 import { openHttp } from "#platform/http";
 import type { Containers, LiveDirectory, ServiceRollout, Site } from "./context.ts";
+import { note } from "./report.ts";
 import { askCaddy, filesIn, ownHostOf, replicaOf } from "./switch-traffic.ts";
 
 /**
@@ -31,6 +32,11 @@ export async function askOldVersion(on: ServiceRollout, old: Containers): Promis
     };
     return { url, worseAnswerOf };
   }
+  if (service.checkUrl === null)
+    note(
+      on,
+      `is not requested at ${url}, where the old version gives no answer: hotpush.check can name another URL`,
+    );
   return null;
 }
 
@@ -45,15 +51,11 @@ interface ConfigNode {
   readonly errors?: unknown;
 }
 
+type Place = { readonly host: string; readonly url: string };
 const anyPlace = { host: "", path: "/", httpPort: 80, server: {} as ConfigNode };
 
 /** Finds the URLs at which Caddy takes requests to `service`, and the hosts that they name, by its configuration. */
-export function placesOf(
-  live: LiveDirectory,
-  service: string,
-  config: unknown,
-  around: typeof anyPlace = anyPlace,
-): readonly { readonly host: string; readonly url: string }[] {
+export function placesOf(live: LiveDirectory, service: string, config: unknown, around = anyPlace): Place[] {
   if (typeof config !== "object" || config === null) return [];
   const { errors, ...node }: ConfigNode = config;
   const match = Array.isArray(node.match) ? node.match[0] : undefined;
@@ -112,15 +114,12 @@ async function ask(
   await once(answer.resume(), "close", { signal: AbortSignal.timeout(bodyTimeoutMs) }).catch(() => {});
   const line = answer.complete ? await logged?.() : null;
   answer.destroy();
-  const {
-    statusCode: status = 0,
-    headers: { via = "" },
-  } = answer;
+  const { statusCode: status = 0, headers: found } = answer;
   if (line?.container === null && line.outcome === "answered") return null;
   // Caddy names itself in the answers that it passes on.
   const isOfApp = line
     ? hosts.includes(line.container ?? "") && line.outcome !== "failed"
-    : status < 500 || via.includes("Caddy");
+    : status < 500 || found.via?.includes("Caddy");
   const by = isOfApp ? "" : ` from ${line?.outcome === "answered" ? line.container : "Caddy"}`;
   return { rank: isOfApp ? (status < 500 ? 2 : 1) : 0, text: `status ${status}${by}` };
 }
