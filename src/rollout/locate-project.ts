@@ -1,6 +1,6 @@
-import { constants, existsSync } from "node:fs";
+import { constants, existsSync, realpathSync } from "node:fs";
 import { mkdir, readFile, symlink } from "node:fs/promises";
-import { dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import {
   adminSocket,
   liveMount,
@@ -16,6 +16,8 @@ import {
   type ComposeModel,
   type ComposeTarget,
   composeFileNames,
+  composeOverrideNames,
+  isWrittenByInit,
   loadModel,
   namedFiles,
 } from "#platform/compose";
@@ -27,8 +29,8 @@ import {
 } from "#platform/docker/containers";
 import { type Engine, filteredBy, getJson, nullIfMissing } from "#platform/docker/engine";
 import { withDotenv } from "#platform/env-file";
-import { isAllowed, statOf } from "#platform/files";
-import { readForeignFile } from "#platform/foreign-files";
+import { attempt, isAllowed, statOf } from "#platform/files";
+import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
 import { ProblemError } from "#problems";
 import type { LiveDirectory, RolloutRequest } from "./context.ts";
 
@@ -63,6 +65,89 @@ export function hostPathOf(mounts: Mounts, path: string): string | null {
   const holding = mounts.filter(({ target }) => path === target || path.startsWith(`${target}/`));
   const [innermost] = holding.toSorted((a, b) => b.target.length - a.target.length);
   return innermost ? join(innermost.source, relative(innermost.target, path)) : null;
+}
+
+/**
+ * Refuses a project under whose name another checkout has containers: directories with the same name are one project to compose. A
+ * directory that is gone, or leads here, is none.
+ *
+ * @param projectDirectory as the host sees it
+ * @returns `containers` without those that another checkout has left, or may have, of services that this one does not have
+ * @throws ProblemError `project_name_taken`
+ */
+export async function withoutNeighbors(
+  engine: Engine,
+  projectDirectory: string,
+  { name, services }: Pick<ComposeModel, "name" | "services">,
+  containers: readonly Container[],
+): Promise<readonly Container[]> {
+  const directoryOf = ({ labels }: Container) =>
+    labels["com.docker.compose.project.working_dir"] || projectDirectory;
+  const elsewhere = containers.filter((one) => directoryOf(one) !== projectDirectory);
+  const own = elsewhere.length === 0 ? null : await findOwnContainer(engine);
+  const isService = ({ service }: Container) => Object.hasOwn(services, service);
+  const root = realPath(visiblePath(own, projectDirectory) ?? projectDirectory);
+  const left = elsewhere.filter((one) => {
+    const path = visiblePath(own, directoryOf(one));
+    // Unseen from this container, the directory may also be an older one of this project.
+    if (path === null) return !isService(one);
+    if (!existsSync(path) || realPath(path) === root) return false;
+    if (one.status !== "running" && !isService(one)) return true;
+    const detail = `docker compose calls this project ${name}, like the one in ${directoryOf(one)}, whose container ${one.name} would be taken for one of this project. Nothing was changed. Give one of them a name of its own: hotpush init in this checkout does it or says how; without Hotpush's server, COMPOSE_PROJECT_NAME=<name> in .env.`;
+    throw new ProblemError({ code: "project_name_taken", detail });
+  });
+  return containers.filter((one) => !left.includes(one));
+}
+
+/** Where this process sees a directory of the host; null if it is in a container that does not have it. */
+function visiblePath(own: Pick<Container, "mounts"> | null, path: string): string | null {
+  // The mounts, seen from the other side.
+  if (own === null) return path;
+  return hostPathOf(
+    own.mounts.map(({ source, target }) => ({ source: target, target: source })),
+    path,
+  );
+}
+
+function realPath(path: string): string {
+  return attempt(() => realpathSync(path), path);
+}
+
+/**
+ * Refuses a project of a server if its compose files, as a push has changed them, leave ours out: compose reads only one override, and
+ * git replaces an ignored file by a tracked one. Caddy would not reach the new containers.
+ *
+ * @throws ProblemError `override_lost` with the file that is there instead
+ */
+export async function refuseLostOverride(
+  engine: Engine,
+  { projectDirectory, files }: ComposeTarget,
+  model: ComposeModel,
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
+  const path = (name: string) => resolve(projectDirectory, name);
+  const named = [...files, ...namedFiles(withDotenv(env, projectDirectory))];
+  const overrides = named.length > 0 ? [] : composeOverrideNames.filter((name) => existsSync(path(name)));
+  const theirs = overrides.find((name) => !isWrittenByInit(path(name)));
+  const isOursThere = overrides.some((name) => isWrittenByInit(path(name)));
+  const isOursRead = [...named, ...overrides.slice(0, 1)].some((name) => isWrittenByInit(path(name)));
+  const isComplete = isOursRead || projectOnServer(model) !== null || !(await isServed(engine, env));
+  if (isComplete && !(isOursThere && theirs)) return;
+  const why =
+    theirs === undefined
+      ? "What Hotpush added to the compose files is no longer there, so Caddy would not reach this version."
+      : `${theirs} is new. Compose reads only one override by itself, and Hotpush's was in that place.`;
+  const detail = `${why} Nothing was changed. In the checkout, ${projectDirectory}, run: hotpush init. Then deploy again.`;
+  throw new ProblemError({ code: "override_lost", detail });
+}
+
+/** Reports whether this is a deploy script of a server's project that has services behind Caddy: its live files are seeded for them. */
+async function isServed(engine: Engine, { STATE_PATH }: NodeJS.ProcessEnv): Promise<boolean> {
+  const machine = STATE_PATH ? await findServerState(engine) : null;
+  if (!STATE_PATH || machine === null || dirname(STATE_PATH) !== machine.projects) return false;
+  const live = join((await isMountedHere()) ? liveMount : machine.live, basename(STATE_PATH));
+  const names: readonly string[] = attempt(() => listForeignDirectory(live), []);
+  return names.some((name) => !name.startsWith("."));
 }
 
 /**

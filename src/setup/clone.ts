@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { HostedRepository } from "#config/git-hosts";
 import type { Secret } from "#config/secret";
+import { branches } from "#config/settings";
 import { untilRight } from "#platform/async";
 import { removeForeignFile } from "#platform/foreign-files";
 import { deployKeyPath, neverAsk, parseGitRemoteUrl, sshWithKey } from "#platform/git";
@@ -61,13 +62,30 @@ export async function clone(options: CloneOptions, screen: AccessScreen): Promis
     return 0;
   }
   await git(directory, "fetch", "--quiet", "origin");
-  await git(directory, "remote", "set-head", "origin", "--auto");
-  const head = await gitAsOwner(directory, "symbolic-ref", "--short", "refs/remotes/origin/HEAD");
-  const branch = head?.replace(/^origin\//, "");
-  if (!branch) throw new CommandError(`${remote} has no commit yet. Push one, and run this again.`);
+  const branch = await chooseBranch(directory, remote);
   await git(directory, "checkout", "--quiet", "-B", branch, "--track", `origin/${branch}`);
   screen.say(`${directory} has ${branch} of ${remote}.`);
   return 0;
+}
+
+/**
+ * The branch that the remote's HEAD names; if it has none, or names a missing one, the only one of main and master.
+ *
+ * @throws CommandError if that is not clear
+ */
+async function chooseBranch(directory: string, remote: string): Promise<string> {
+  await gitAsOwner(directory, "remote", "set-head", "origin", "--auto");
+  const head = await gitAsOwner(directory, "symbolic-ref", "--short", "refs/remotes/origin/HEAD");
+  if (head) return head.replace(/^origin\//, "");
+  const listed = await gitAsOwner(directory, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/remotes");
+  const names = (listed ?? "").split("\n").filter(Boolean);
+  const [only, other] = branches.filter((branch) => names.includes(branch));
+  if (only && !other) return only;
+  throw new CommandError(
+    names.length === 0
+      ? `${remote} has no commit yet. Push one, and run this again.`
+      : `${remote} has no default branch: its HEAD names none of ${names.join(", ")}. Choose main or master as the default branch at the git host, and run this again.`,
+  );
 }
 
 async function prepare(directory: string, remote: string): Promise<void> {

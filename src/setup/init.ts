@@ -16,17 +16,19 @@ import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
 import { findPortHolders, findServerPlace, isUserKnown } from "./machine.ts";
+import { chooseComposeName } from "./neighbors.ts";
 import { makeProjectNetwork } from "./networks.ts";
 import { makeDirectory, planFile, readIfThere, writePlanned } from "./planned-file.ts";
 import {
   chooseProjectName,
   findProject,
+  givenComposeName,
   overrideText,
   parsePublicUrl,
   planCheckoutFiles,
   projectFile,
+  readModel,
   readRemoteBranch,
-  readServices,
 } from "./project.ts";
 import { listRemovedProjects } from "./remove.ts";
 import { askPublishedPorts, chooseServed, type GivenPlace, notesOf, type ServedQuestion } from "./served.ts";
@@ -96,7 +98,8 @@ export const setupSteps: readonly Step[] = [
 export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questions) {
   const project = await findProject(process.cwd());
   const { root, remote } = project;
-  const services = await readServices(project, env);
+  const model = await readModel(project, env);
+  const { services } = model;
   const place = await findServerPlace(env);
 
   const projects = listServerProjects(place);
@@ -119,7 +122,8 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     known: present?.name ?? null,
     others: new Map(others),
   });
-  const branch = branches.find((one) => one === known.BRANCH) ?? (await readRemoteBranch(root));
+  const branch = await readRemoteBranch(root, branches.find((one) => one === known.BRANCH) ?? null);
+  const composeName = givenComposeName(root) ?? (await chooseComposeName(project, model, name, env));
   const { WEBHOOK_URL: addressBefore, HOTPUSH_GIT_HOST: hostBefore = "" } = known;
   const urlBefore = addressBefore ? parsePublicUrl(addressBefore) : null;
   const payloadUrl = given.url ?? urlBefore ?? (await ask.askUrl());
@@ -158,6 +162,10 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     notes.push(
       `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${removed.file}. If deploy.sh had secrets of its own, move them back to ${join(place.files.secretsPath, `${removed.name}.env`)}.`,
     );
+  if (composeName !== null)
+    notes.push(
+      `For compose, this project is ${composeName}: another checkout has the name ${model.name}, which it would have by its directory or its compose file.`,
+    );
   const { PAGE_URL } = place.env;
   return {
     project,
@@ -168,7 +176,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     payloadUrl,
     host,
     serverFiles,
-    checkoutFiles: await planCheckoutFiles(project, overrideText(name, plan.changes)),
+    checkoutFiles: await planCheckoutFiles(project, overrideText(name, plan.changes, composeName)),
     directories: serverDirectories(place),
     /** The project's own settings, with its secret, and the file that they are in. */
     settings: parseEnvFile(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,
