@@ -3,6 +3,7 @@ import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
 import { ownUid, readUser } from "#platform/files";
 import { quote } from "#platform/ssh";
 import { modeOf, namesRunToTheirEnd, writableVolume } from "#rollout/project";
+import { findExposedFiles } from "#setup/build-context";
 import { type Check, type DoctorContext, hasComposeFile } from "./context.ts";
 import { type Finding, ok, okUnless, problem, skip, warning } from "./finding.ts";
 import { upstreamsOf } from "./server.ts";
@@ -42,6 +43,21 @@ export const dockerChecks: readonly Check[] = [
       "two containers of each service can run side by side, one that gets requests has a health check, and all start again after a crash and a reboot",
     fix: "is the line of the compose file. A health check in a Dockerfile counts too. What only the proxy needs is removed; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
     probe: checkServices,
+  },
+  {
+    id: "build-context",
+    claim: "no image gets .env or .git from the checkout",
+    fix: "adds them to .dockerignore. Then commit that.",
+    async probe({ compose, asUser }) {
+      const answer = await compose();
+      if (answer.kind === "no-file") return noFile;
+      if (answer.kind !== "model") return skip("docker compose does not read the file");
+      const exposed = findExposedFiles(answer.model.services);
+      return okUnless(
+        exposed.map(({ text, command }) => warning(text, asUser(command))),
+        "neither is in one that is copied whole",
+      );
+    },
   },
 ];
 

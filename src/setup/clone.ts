@@ -1,10 +1,12 @@
 /** A checkout's access to its repository: the clone, and the deploy key with which it is read. */
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
-import { basename, join } from "node:path";
+import { createHash } from "node:crypto";
+import { existsSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { HostedRepository } from "#config/git-hosts";
 import type { Secret } from "#config/secret";
 import { branches } from "#config/settings";
 import { untilRight } from "#platform/async";
+import { attempt } from "#platform/files";
 import { removeForeignFile } from "#platform/foreign-files";
 import { deployKeyPath, neverAsk, parseGitRemoteUrl, sshWithKey } from "#platform/git";
 import { type Argv, type CommandEnding, hasSucceeded, runCommand } from "#platform/run-command";
@@ -174,6 +176,7 @@ export async function giveDeployKey(
   host: RepositoryAtHost,
   keys: readonly HostedKey[],
 ): Promise<string> {
+  await moveDeployKey(root);
   const present = await readDeployKey(root);
   const key = present ?? (await generate(root, title));
   const own = keys.filter((one) => one.title === title);
@@ -185,7 +188,7 @@ export async function giveDeployKey(
     if (right === undefined) await host.addKey(title, key);
   } catch (error) {
     // Git would use a key that the host does not have.
-    if (present === null) removeKeyFiles(root);
+    if (present === null) await removeKeyFiles(root);
     throw error;
   }
   await useDeployKey(root);
@@ -195,6 +198,7 @@ export async function giveDeployKey(
 
 /** Gives the checkout `root` a key of its own, if it has none. @returns its public half, which a person adds at the host */
 export async function makeDeployKey(root: string, title: string): Promise<string> {
+  await moveDeployKey(root);
   const key = (await readDeployKey(root)) ?? (await generate(root, title));
   await useDeployKey(root);
   return key;
@@ -208,14 +212,29 @@ function isSameKey(one: string, other: string): boolean {
 
 /** @returns the public half of the new key */
 async function generate(root: string, title: string): Promise<string> {
-  removeKeyFiles(root);
-  const argv = ["-q", "-t", "ed25519", "-N", "", "-C", title, "-f", deployKeyPath(root)];
-  const ending = await asOwner(root, ["ssh-keygen", ...argv]);
+  await removeKeyFiles(root);
+  const link = deployKeyPath(root);
+  // Without a home that it may write to, a user has the key in the checkout.
+  const hasHome = hasSucceeded(await asOwner(root, ["mkdir", "-p", "-m", "700", dirname(keyFileOf(root))]));
+  const file = hasHome ? keyFileOf(root) : link;
+  const ending = await asOwner(root, [
+    "ssh-keygen",
+    "-q",
+    "-t",
+    "ed25519",
+    "-N",
+    "",
+    "-C",
+    title,
+    "-f",
+    file,
+  ]);
+  if (hasHome) await asOwner(root, ["ln", "-sfn", file, link]);
   const key = await readDeployKey(root);
   if (key !== null) return key;
   const why = ending.kind === "not_found" ? "ssh-keygen is not installed" : ending.lastLines.join(" ");
   throw new CommandError(
-    `No deploy key could be made in ${root}/.git: ${why}. It takes OpenSSH's client (Debian: apt-get install openssh-client).`,
+    `No deploy key could be made at ${file}: ${why}. It takes OpenSSH's client (Debian: apt-get install openssh-client).`,
   );
 }
 
@@ -226,8 +245,35 @@ async function useDeployKey(root: string): Promise<void> {
     await gitAsOwner(root, "config", setting, `ssh ${sshWithKey(deployKeyPath(root))}`);
 }
 
-function removeKeyFiles(root: string): void {
-  for (const half of ["", ".pub"]) removeForeignFile(deployKeyPath(root) + half);
+async function removeKeyFiles(root: string): Promise<void> {
+  const halves = ["", ".pub"];
+  // The link may lead to the key of the checkout that this one was copied from, which stays.
+  await asOwner(root, ["rm", "-f", ...halves.map((half) => keyFileOf(root) + half)]);
+  for (const half of halves) removeForeignFile(deployKeyPath(root) + half);
+}
+
+/** The private half of the key of the checkout `root`, in the home of its owner. */
+function keyFileOf(root: string): string {
+  const home = ownerOf(root)?.home ?? process.env.HOME ?? "/";
+  const id = createHash("sha256").update(root).digest("hex").slice(0, 8);
+  return join(home, ".ssh", `hotpush-${basename(root)}-${id}`);
+}
+
+/**
+ * Moves a deploy key that an earlier version put into `.git` to its owner's home. If that fails, it stays where it is; git can read it
+ * at any time.
+ */
+export async function moveDeployKey(root: string): Promise<void> {
+  const path = deployKeyPath(root);
+  if (!attempt(() => lstatSync(path).isFile(), false)) return;
+  const file = keyFileOf(root);
+  for (const argv of [
+    ["mkdir", "-p", "-m", "700", dirname(file)],
+    ["cp", "-p", path, file],
+    ["ln", "-sfn", file, path],
+    ["rm", "-f", `${path}.pub`],
+  ] as const)
+    if (!hasSucceeded(await asOwner(root, argv))) return;
 }
 
 /** The public half of the key of the checkout `root`; null if it has none that can be used. */
@@ -240,7 +286,7 @@ export async function readDeployKey(root: string): Promise<string | null> {
 export async function removeDeployKey(root: string): Promise<void> {
   const used = await gitAsOwner(root, "config", "--get", setting);
   if (used?.includes(sshWithKey(deployKeyPath(root)))) await gitAsOwner(root, "config", "--unset", setting);
-  removeKeyFiles(root);
+  await removeKeyFiles(root);
 }
 
 /** Asks the remote as the service will. */

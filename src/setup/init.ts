@@ -15,6 +15,8 @@ import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
+import { findExposedFiles } from "./build-context.ts";
+import { moveDeployKey } from "./clone.ts";
 import { findPortHolders, findServerPlace, isUserKnown } from "./machine.ts";
 import { chooseComposeName } from "./neighbors.ts";
 import { makeProjectNetwork } from "./networks.ts";
@@ -162,6 +164,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     notes.push(
       `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${removed.file}. If deploy.sh had secrets of its own, move them back to ${join(place.files.secretsPath, `${removed.name}.env`)}.`,
     );
+  notes.push(...findExposedFiles(services).map(({ text, command }) => `${text} For example: ${command}`));
   if (composeName !== null)
     notes.push(
       `For compose, this project is ${composeName}: another checkout has the name ${model.name}, which it would have by its directory or its compose file.`,
@@ -196,9 +199,10 @@ export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<
   for (const [, act] of setupSteps) await act(setup, env);
 }
 
-function writeFiles(setup: Setup): void {
+async function writeFiles(setup: Setup): Promise<void> {
   for (const directory of setup.directories) makeDirectory(directory);
   for (const file of [...setup.serverFiles, ...setup.checkoutFiles]) writePlanned(file);
+  await moveDeployKey(setup.project.root);
 }
 
 /** A server that is there keeps its image: `hotpush upgrade` replaces it. A new one runs these very sources. */
