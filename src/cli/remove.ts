@@ -61,7 +61,7 @@ function printPlan(server: Server, { project, moved, removed, changed }: Planned
   const lines = [
     ...moved.map((path) => `moved     ${path}`),
     ...removed.map((path) => `removed   ${path}`),
-    ...changed.filter(({ state }) => state === "changed").map(({ path }) => `changed   ${path}`),
+    ...(changed?.state === "changed" ? [`changed   ${changed.path}`] : []),
   ];
   print(`Project   ${name}, in ${env.REPO_PATH}`, `Server    ${server.files.path}`, "", ...lines, "");
   say(

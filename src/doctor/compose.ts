@@ -40,24 +40,9 @@ export const dockerChecks: readonly Check[] = [
   {
     id: "services",
     claim:
-      "two containers of each service can run side by side, one that gets requests has a health check, and all start again after a crash and a reboot",
-    fix: "is the line of the compose file. A health check in a Dockerfile counts too. What only the proxy needs is removed; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
+      "two containers of each service can run side by side, one that gets requests has a health check, all start again after a crash and a reboot, and no image gets .env or .git",
+    fix: "is the line of the compose file. Or it excludes files from images. A health check in a Dockerfile counts too. What only the proxy needs is removed; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
     probe: checkServices,
-  },
-  {
-    id: "build-context",
-    claim: "no image gets .env or .git from the checkout",
-    fix: "adds them to .dockerignore. Then commit that.",
-    async probe({ compose, asUser }) {
-      const answer = await compose();
-      if (answer.kind === "no-file") return noFile;
-      if (answer.kind !== "model") return skip("docker compose does not read the file");
-      const exposed = findExposedFiles(answer.model.services);
-      return okUnless(
-        exposed.map(({ text, command }) => warning(text, asUser(command))),
-        "neither is in one that is copied whole",
-      );
-    },
   },
 ];
 
@@ -102,7 +87,10 @@ async function checkServices(context: DoctorContext): Promise<Finding> {
       restartFault(name, service),
     ]),
   );
-  return okUnless(found.flat(), Object.keys(services).join(", "));
+  const exposed = findExposedFiles(services).map(({ text, command }) =>
+    warning(text, context.asUser(command)),
+  );
+  return okUnless([...found.flat(), ...exposed], Object.keys(services).join(", "));
 }
 
 /** Whether two containers of a service may run at once. A proxy of the compose file reads the live files. */

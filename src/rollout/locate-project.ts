@@ -1,6 +1,6 @@
 import { constants, existsSync, realpathSync } from "node:fs";
 import { mkdir, readFile, symlink } from "node:fs/promises";
-import { basename, dirname, join, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import {
   adminSocket,
   liveMount,
@@ -30,7 +30,7 @@ import {
 import { type Engine, filteredBy, getJson, nullIfMissing } from "#platform/docker/engine";
 import { withDotenv } from "#platform/env-file";
 import { attempt, isAllowed, statOf } from "#platform/files";
-import { listForeignDirectory, readForeignFile } from "#platform/foreign-files";
+import { readForeignFile } from "#platform/foreign-files";
 import { ProblemError } from "#problems";
 import type { LiveDirectory, RolloutRequest } from "./context.ts";
 
@@ -114,40 +114,27 @@ function realPath(path: string): string {
 }
 
 /**
- * Refuses a project of a server if its compose files, as a push has changed them, leave ours out: compose reads only one override, and
- * git replaces an ignored file by a tracked one. Caddy would not reach the new containers.
+ * Refuses a project of a server if a push has added an override: compose reads only one by itself, and git replaces an ignored file,
+ * as ours is, by a tracked one. Caddy would not reach the new containers, or they would lack what the push says.
  *
- * @throws ProblemError `override_lost` with the file that is there instead
+ * @throws ProblemError `override_lost`
  */
 export async function refuseLostOverride(
   engine: Engine,
-  { projectDirectory, files }: ComposeTarget,
+  { projectDirectory }: ComposeTarget,
   model: ComposeModel,
   env: NodeJS.ProcessEnv,
 ): Promise<void> {
-  const path = (name: string) => resolve(projectDirectory, name);
-  const named = [...files, ...namedFiles(withDotenv(env, projectDirectory))];
-  const overrides = named.length > 0 ? [] : composeOverrideNames.filter((name) => existsSync(path(name)));
-  const theirs = overrides.find((name) => !isWrittenByInit(path(name)));
-  const isOursThere = overrides.some((name) => isWrittenByInit(path(name)));
-  const isOursRead = [...named, ...overrides.slice(0, 1)].some((name) => isWrittenByInit(path(name)));
-  const isComplete = isOursRead || projectOnServer(model) !== null || !(await isServed(engine, env));
-  if (isComplete && !(isOursThere && theirs)) return;
-  const why =
-    theirs === undefined
-      ? "What Hotpush added to the compose files is no longer there, so Caddy would not reach this version."
-      : `${theirs} is new. Compose reads only one override by itself, and Hotpush's was in that place.`;
-  const detail = `${why} Nothing was changed. In the checkout, ${projectDirectory}, run: hotpush init. Then deploy again.`;
+  if (namedFiles(withDotenv(env, projectDirectory)).length > 0) return;
+  const present = composeOverrideNames.map((name) => join(projectDirectory, name)).filter(existsSync);
+  const theirs = present.find((path) => !isWrittenByInit(path));
+  if (theirs === undefined) return;
+  const isOursThere = present.some(isWrittenByInit);
+  const scripts = isOursThere || !env.STATE_PATH ? null : (await findServerState(engine))?.projects;
+  const isScript = env.STATE_PATH !== undefined && scripts === dirname(env.STATE_PATH);
+  if (!isOursThere && (!isScript || projectOnServer(model) !== null)) return;
+  const detail = `${theirs} is new, and compose reads only one override by itself: Hotpush's was in that place. Nothing was changed. In the checkout, run: hotpush init. Then deploy again.`;
   throw new ProblemError({ code: "override_lost", detail });
-}
-
-/** Reports whether this is a deploy script of a server's project that has services behind Caddy: its live files are seeded for them. */
-async function isServed(engine: Engine, { STATE_PATH }: NodeJS.ProcessEnv): Promise<boolean> {
-  const machine = STATE_PATH ? await findServerState(engine) : null;
-  if (!STATE_PATH || machine === null || dirname(STATE_PATH) !== machine.projects) return false;
-  const live = join((await isMountedHere()) ? liveMount : machine.live, basename(STATE_PATH));
-  const names: readonly string[] = attempt(() => listForeignDirectory(live), []);
-  return names.some((name) => !name.startsWith("."));
 }
 
 /**

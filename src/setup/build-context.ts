@@ -26,14 +26,13 @@ export function findExposedFiles(services: ComposeModel["services"]) {
     if (!copiesAll.test(inline ?? read(file))) return [];
     const ignore = read(`${file}.dockerignore`) || read(join(context, ".dockerignore"));
     const names = privateNames.filter((name) => existsSync(join(context, name)) && !isIgnored(name, ignore));
-    return names.length === 0 ? [] : [{ service, context, names: names.join(" ") }];
+    if (names.length === 0) return [];
+    const text = `The image of ${service} gets ${names.join(" and ")}, because its Dockerfile copies all of ${context}. An app that serves its own directory shows them to everybody. Exclude them with .dockerignore, and commit that.`;
+    const command = `printf '%s\\n' '' ${names.join(" ")} >> ${quote(join(context, ".dockerignore"))}`;
+    return [[command, { text, command }] as const];
   });
-  return [...Map.groupBy(found, ({ context, names }) => `${names} ${context}`).values()].map((alike) => {
-    const [{ context, names } = { context: "", names: "" }] = alike;
-    const images = alike.map(({ service }) => service).join(" and ");
-    const text = `The image of ${images} gets ${names.replace(" ", " and ")}, because its Dockerfile copies all of ${context}. An app that serves its own directory shows them to everybody. Exclude them with .dockerignore, and commit that.`;
-    return { text, command: `printf '%s\\n' '' ${names} >> ${quote(join(context, ".dockerignore"))}` };
-  });
+  // Services with one build context have one fault.
+  return [...new Map(found).values()];
 }
 
 /** The part of `build` that counts here, as compose resolves it. */
@@ -47,19 +46,8 @@ function read(path: string): string {
   return attempt(() => readForeignFile(path, { mostBytes: 1024 ** 2 }).toString(), "");
 }
 
-/** By the last pattern that matches. https://docs.docker.com/build/concepts/context/#dockerignore-files */
+/** Whether a line of .dockerignore excludes what has this name in the build context. */
 function isIgnored(name: string, text: string): boolean {
-  const patterns = text.split("\n").map((line) => line.trim());
-  const last = patterns.findLast((one) => isMatch(name, one.replace(/^!/, "")));
-  return last !== undefined && !last.startsWith("!");
-}
-
-function isMatch(name: string, pattern: string): boolean {
-  // All that is in a directory is the directory.
-  const plain = pattern.replace(/^\/|\/\*{0,2}$/g, "").replaceAll(/[.+^$()|{}]/g, "\\$&");
-  const source = plain
-    .replace(/^\*\*\//, "")
-    .replaceAll(/\*+/g, ".*")
-    .replaceAll("?", ".");
-  return attempt(() => new RegExp(`^${source}$`).test(name), false);
+  const lines = text.split("\n").map((line) => line.trim().replace(/^(?:\*\*)?\/|\/\**$/g, ""));
+  return [name, `${name}*`, `*${name}`, ".*", "*", "**"].some((pattern) => lines.includes(pattern));
 }

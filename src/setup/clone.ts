@@ -83,10 +83,10 @@ async function chooseBranch(directory: string, remote: string): Promise<string> 
   const names = (listed ?? "").split("\n").filter(Boolean);
   const [only, other] = branches.filter((branch) => names.includes(branch));
   if (only && !other) return only;
+  if (names.length === 0)
+    throw new CommandError(`${remote} has no commit yet. Push one, and run this again.`);
   throw new CommandError(
-    names.length === 0
-      ? `${remote} has no commit yet. Push one, and run this again.`
-      : `${remote} has no default branch: its HEAD names none of ${names.join(", ")}. Choose main or master as the default branch at the git host, and run this again.`,
+    `${remote} has no default branch: its HEAD names none of ${names.join(", ")}. Choose main or master there, and run this again.`,
   );
 }
 
@@ -217,18 +217,8 @@ async function generate(root: string, title: string): Promise<string> {
   // Without a home that it may write to, a user has the key in the checkout.
   const hasHome = hasSucceeded(await asOwner(root, ["mkdir", "-p", "-m", "700", dirname(keyFileOf(root))]));
   const file = hasHome ? keyFileOf(root) : link;
-  const ending = await asOwner(root, [
-    "ssh-keygen",
-    "-q",
-    "-t",
-    "ed25519",
-    "-N",
-    "",
-    "-C",
-    title,
-    "-f",
-    file,
-  ]);
+  const argv = ["-q", "-t", "ed25519", "-N", "", "-C", title, "-f", file];
+  const ending = await asOwner(root, ["ssh-keygen", ...argv]);
   if (hasHome) await asOwner(root, ["ln", "-sfn", file, link]);
   const key = await readDeployKey(root);
   if (key !== null) return key;

@@ -24,7 +24,6 @@ import { makeDirectory, planFile, readIfThere, writePlanned } from "./planned-fi
 import {
   chooseProjectName,
   findProject,
-  givenComposeName,
   overrideText,
   parsePublicUrl,
   planCheckoutFiles,
@@ -125,7 +124,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     others: new Map(others),
   });
   const branch = await readRemoteBranch(root, branches.find((one) => one === known.BRANCH) ?? null);
-  const composeName = givenComposeName(root) ?? (await chooseComposeName(project, model, name, env));
+  const composeName = await chooseComposeName(project, model, name, env);
   const { WEBHOOK_URL: addressBefore, HOTPUSH_GIT_HOST: hostBefore = "" } = known;
   const urlBefore = addressBefore ? parsePublicUrl(addressBefore) : null;
   const payloadUrl = given.url ?? urlBefore ?? (await ask.askUrl());
@@ -167,7 +166,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   notes.push(...findExposedFiles(services).map(({ text, command }) => `${text} For example: ${command}`));
   if (composeName !== null)
     notes.push(
-      `For compose, this project is ${composeName}: another checkout has the name ${model.name}, which it would have by its directory or its compose file.`,
+      `Another checkout has the compose project ${model.name}, so this one gets a name of its own, in .env: ${composeName}. If it was started before as ${model.name}, its volumes have that name and are not used any more.`,
     );
   const { PAGE_URL } = place.env;
   return {
@@ -179,7 +178,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     payloadUrl,
     host,
     serverFiles,
-    checkoutFiles: await planCheckoutFiles(project, overrideText(name, plan.changes, composeName)),
+    checkoutFiles: await planCheckoutFiles(project, overrideText(name, plan.changes), composeName),
     directories: serverDirectories(place),
     /** The project's own settings, with its secret, and the file that they are in. */
     settings: parseEnvFile(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,

@@ -20,15 +20,7 @@ import {
   ownHeading,
 } from "#platform/compose";
 import { parseEnvFile, rawValue } from "#platform/env-file";
-import {
-  type GitOptions,
-  gitOutput,
-  neverAsk,
-  parseGitRemoteUrl,
-  refusesOwner,
-  runGit,
-  withoutCredentials,
-} from "#platform/git";
+import { type GitOptions, gitOutput, neverAsk, parseGitRemoteUrl, refusesOwner, runGit } from "#platform/git";
 import { CommandError } from "#problems";
 import {
   type PlannedFile,
@@ -83,7 +75,7 @@ export async function findProject(directory: string): Promise<SetupProject> {
 async function findRoot(directory: string): Promise<string> {
   const ending = await runGit(directory, ["rev-parse", "--show-toplevel"], unattended(directory));
   if (ending.kind === "exited" && ending.code === 0 && ending.output.trim() !== "")
-    return await refuseLinkedCheckout(ending.output.trim());
+    return refuseLinkedCheckout(ending.output.trim());
   if (ending.kind === "not_found")
     throw new CommandError("git is not installed. Install it (Debian: apt-get install git).");
   if (refusesOwner(ending)) {
@@ -97,13 +89,10 @@ async function findRoot(directory: string): Promise<string> {
 }
 
 /** A deployment moves branches and writes to the repository, which here is another one's too. @returns `root` */
-async function refuseLinkedCheckout(root: string): Promise<string> {
-  const entry = lstatSync(join(root, ".git"), { throwIfNoEntry: false });
-  if (!entry?.isFile()) return root;
-  const repository = await git(root, "rev-parse", "--absolute-git-dir");
-  const url = withoutCredentials((await readRemoteUrl(root)) ?? "<url>");
+function refuseLinkedCheckout(root: string): string {
+  if (!lstatSync(join(root, ".git"), { throwIfNoEntry: false })?.isFile()) return root;
   throw new CommandError(
-    `${root} isn't a clone of its own: its .git is a file that leads to ${repository}, as in a linked worktree or a submodule. Clone the repository instead, and run this there: git clone ${url} <directory>`,
+    `${root} isn't a clone of its own: its .git is a file that leads to the repository, as in a linked worktree or a submodule. Run this in a clone: git clone "$(git remote get-url origin)" <directory>`,
   );
 }
 
@@ -338,12 +327,6 @@ export function ownFilesIn(root: string): readonly string[] {
   return [ownOverride, ownComposeFile].map((name) => join(root, name)).filter(isWrittenByInit);
 }
 
-/** The name that `init` gave the compose project in a checkout; null: it has the name that compose gives it. */
-export function givenComposeName(root: string): string | null {
-  const texts = ownFilesIn(root).map((path) => readIfThere(path) ?? "");
-  return texts.map((text) => /^name: "(.+)"$/m.exec(text)?.[1]).find(Boolean) ?? null;
-}
-
 /** Why compose does not read a file of ours by itself, so that `.env` must name it; null: it does. */
 function obstacleToOverride({ root, env }: SetupProject): string | null {
   if (env.COMPOSE_FILE) return "it sets COMPOSE_FILE";
@@ -355,76 +338,70 @@ function obstacleToOverride({ root, env }: SetupProject): string | null {
 /**
  * The files that a checkout needs: deploy.sh, ours for compose, and what makes compose find it and git ignore it.
  *
+ * @param composeName a name for the compose project; null: the one that it has
  * @throws CommandError if one that Hotpush would write to is in the repository
  */
 export async function planCheckoutFiles(
   project: SetupProject,
   overrideText: string,
+  composeName: string | null = null,
 ): Promise<readonly PlannedFile[]> {
   const { root, composeFiles, env } = project;
   const obstacle = obstacleToOverride(project);
-  const isAutomatic = obstacle === null;
-  const own = isAutomatic ? ownOverride : ownComposeFile;
-  await refuseTracked(root, isAutomatic ? own : ".env", obstacle);
+  const own = obstacle === null ? ownOverride : ownComposeFile;
   // Absolute paths, so that they are the same from any working directory.
   const list = namingFiles([...composeFiles, join(root, own)], env);
-  const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
-  const shown = (text: string) => withoutOtherValues(text, settings);
-  const names = isAutomatic ? [own] : [own, ".env"];
-  const ignored = names.map((name) => `/${name}\n`).join("");
-  const deployScript = () => readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8");
-  const rows: readonly Omit<WantedFile, "mode">[] = [
-    {
-      name: "deploy.sh",
-      purpose: "pulls, builds, replaces, checks; yours to change",
-      make: (before) => before ?? deployScript(),
-    },
-    { name: own, purpose: "your services as Caddy reaches them", make: () => overrideText },
-    {
-      name: ".env",
-      purpose: `adds ${own} to your compose file`,
-      make: (before) => withSettings(before ?? "", settings),
-      shown,
-    },
-    // Because .gitignore belongs to the repository.
-    {
-      name: ".git/info/exclude",
-      purpose: `${names.join(" and ")}: this machine's alone`,
-      make: (before) =>
-        before?.includes(ignored) ? before : `${before?.trimEnd() ?? ""}\n${ignored}`.trimStart(),
-    },
+  const settings = [
+    ...(obstacle === null ? [] : [{ name: "COMPOSE_FILE", value: list, isOpen: false }]),
+    ...(composeName === null ? [] : [{ name: "COMPOSE_PROJECT_NAME", value: composeName, isOpen: false }]),
   ];
-  const wanted = rows.filter(({ name }) => name !== ".env" || !isAutomatic);
-  return wanted.map((row) => planFile(root, { mode: row.name === "deploy.sh" ? 0o755 : null, ...row }));
+  const names = settings.length === 0 ? [own] : [own, ".env"];
+  const reason = obstacle ?? "another checkout's directory has the same name, unless you rename this one";
+  for (const name of names) await refuseTracked(root, name, reason);
+  const ignored = names.map((name) => `/${name}\n`).join("");
+  const rows = [
+    [
+      "deploy.sh",
+      "pulls, builds, replaces, checks; yours to change",
+      (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
+    ],
+    [own, "your services as Caddy reaches them", () => overrideText],
+    [
+      ".env",
+      `adds ${settings.map(({ name }) => name).join(" and ")}`,
+      (before) => withSettings(before ?? "", settings),
+    ],
+    // Because .gitignore belongs to the repository.
+    [
+      ".git/info/exclude",
+      `${names.join(" and ")}: this machine's alone`,
+      (before) => (before?.includes(ignored) ? before : `${before?.trimEnd() ?? ""}\n${ignored}`.trimStart()),
+    ],
+  ] satisfies readonly (readonly [string, string, WantedFile["make"]])[];
+  const shown = (text: string) => withoutOtherValues(text, settings);
+  const wanted = rows.filter(([name]) => name !== ".env" || settings.length > 0);
+  return wanted.map(([name, purpose, make]) => {
+    const mode = name === "deploy.sh" ? 0o755 : null;
+    return planFile(root, { name, mode, purpose, make, ...(name === ".env" && { shown }) });
+  });
 }
 
-async function refuseTracked(root: string, name: string, obstacle: string | null): Promise<void> {
+async function refuseTracked(root: string, name: string, reason: string): Promise<void> {
   if (!(await git(root, "ls-files", "--", name))) return;
-  const reason = obstacle === null ? "" : `, and Hotpush needs it here because ${obstacle}`;
   throw new CommandError(
-    `${name} is in the repository, so each deployment would take away what Hotpush adds to it${reason}. Where you commit: git rm --cached ${name}, commit and push. Then here: cd ${root} && cp ${name} ${name}.own && git pull && mv ${name}.own ${name}. Then run this again.`,
+    `${name} is in the repository, so each deployment would take away what Hotpush adds to it. It does so because ${reason}. Where you commit: git rm --cached ${name}, commit and push. Then here: cd ${root} && cp ${name} ${name}.own && git pull && mv ${name}.own ${name}. Then run this again.`,
   );
 }
 
 const header = `${ownHeading}; running that again keeps it up to date. Your compose file stays as it is.
 # Caddy reaches the services below on a network that only it and they join.`;
 
-/**
- * The text of our compose file in a checkout: the changes, and the network that the project shares with Caddy.
- *
- * @param composeName the name of the compose project; null: the one that it has anyway
- */
-export function overrideText(project: string, all: Changes, composeName: string | null = null): string {
+/** The text of our compose file in a checkout: the changes, and the network that the project shares with Caddy. */
+export function overrideText(project: string, all: Changes): string {
   const blocks = Object.entries(all).map(([name, change]) => serviceBlock(project, name, change));
-  const start = composeName === null ? header : nameOnlyText(composeName).trimEnd();
-  if (blocks.length === 0) return `${start}\nservices: {}\n`;
+  if (blocks.length === 0) return `${header}\nservices: {}\n`;
   const networks = `networks:\n  ${projectNetwork(project)}:\n    external: true\n`;
-  return `${start}\nservices:\n${[...blocks, networks].join("\n")}`;
-}
-
-/** The text of our compose file if it only says which compose project this is. */
-export function nameOnlyText(composeName: string): string {
-  return `${header}\n# Another checkout has the name that compose would give this one.\nname: ${JSON.stringify(composeName)}\n`;
+  return `${header}\nservices:\n${[...blocks, networks].join("\n")}`;
 }
 
 function serviceBlock(project: string, name: string, change: ServiceChange): string {

@@ -1,5 +1,5 @@
-import { constants, existsSync, lstatSync, mkdirSync, renameSync, rmSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { constants, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRun, NotRunningError } from "#calls/client";
 import type { ProjectJson } from "#calls/shapes";
@@ -12,8 +12,8 @@ import { isAllowed } from "#platform/files";
 import { removeForeignFile } from "#platform/foreign-files";
 import { CommandError } from "#problems";
 import { requestsLog } from "#rollout/requests";
-import { type PlannedFile, planFile, withSettings, writePlanned } from "./planned-file.ts";
-import { givenComposeName, nameOnlyText, ownComposeFile, ownFilesIn, usualFiles } from "./project.ts";
+import { type PlannedFile, planFile, readIfThere, withSettings, writePlanned } from "./planned-file.ts";
+import { ownComposeFile, ownFilesIn, usualFiles } from "./project.ts";
 import {
   chooseProject,
   findProjectAround,
@@ -55,28 +55,18 @@ export async function planRemoval(server: Server, name: string | undefined) {
   }
   const files = Object.values(filesOf(project.name)).map((file) => join(server.files.path, file));
   const checkout = project.env.REPO_PATH ?? "";
-  const own = ownFilesIn(checkout);
-  const composeName = givenComposeName(checkout);
-  const isDotenv = lstatSync(join(checkout, ".env"), { throwIfNoEntry: false })?.isFile() ?? false;
   return {
     project,
     /** Its files on the server that are there: they are kept aside. */
     moved: files.filter((path) => existsSync(path)),
-    /** The compose files that `init` added to the checkout. One that gives the compose project its name goes on doing that. */
-    removed: composeName === null ? own : [],
-    /** These, or the checkout's `.env` without them. */
+    /** The compose files that `init` added to the checkout. */
+    removed: ownFilesIn(checkout),
+    /** The checkout's `.env` without them. */
     changed:
-      composeName !== null
-        ? own.map((path) => planNameOnly(checkout, basename(path), composeName))
-        : isDotenv
-          ? [planEnv(checkout)]
-          : [],
+      namedFiles(parseEnvFile(readIfThere(join(checkout, ".env")) ?? "")).length > 0
+        ? planEnv(checkout)
+        : null,
   };
-}
-
-function planNameOnly(root: string, name: string, composeName: string): PlannedFile {
-  const purpose = "the name of the compose project";
-  return planFile(root, { name, mode: null, purpose, make: () => nameOnlyText(composeName) });
 }
 
 /**
@@ -135,7 +125,7 @@ export async function removeProject(
   // If `run` is not there, or does not know the project any more, it stays.
   await cancelWaiting(server, name).catch(() => {});
   removed.forEach(removeForeignFile);
-  changed.forEach(writePlanned);
+  if (changed !== null) writePlanned(changed);
   keepAside(server, secrets);
   keepAside(server, site);
   for (const path of [join(server.state.live, name), requestsLog(server.state.live, name)])

@@ -136,7 +136,7 @@ const refusals: readonly (readonly [what: string, reason: RegExp, change: (proje
     ],
     [
       "a linked worktree, whose branches are another checkout's too",
-      /its \.git is a file that leads to \S+\/worktrees\/shop, .*: git clone git@github\.com:octo\/shop\.git /,
+      /its \.git is a file that leads to the repository, .*: git clone "\$\(git remote get-url origin\)" <directory>/,
       ({ repository: { directory, git } }) => {
         git("worktree", "add", "--quiet", "--detach", `${directory}-linked/shop`);
         renameSync(directory, `${directory}-main`);

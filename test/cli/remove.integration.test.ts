@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { nameOnlyText, overrideText } from "../../src/setup/project.ts";
 import { runCli } from "../harness/hotpush.ts";
 import { makeCheckout, makeServer, pushTo, waitsForGo } from "../harness/machine.ts";
 import { readDeployments } from "../harness/records.ts";
@@ -18,16 +17,12 @@ test("a project is removed if somebody agrees and it is named; an interrupted re
   const elsewhere = await runCli(["remove"], { cwd: "/", env: server.env });
   assert.match(elsewhere.stderr, /Name one: hotpush remove --project <name>\n$/);
   assert.ok(existsSync(join(server.path, "projects/shop.env")));
-  // Without its name, the next `docker compose up` would be another project's.
-  const override = join(checkout, "compose.override.yaml");
-  writeFileSync(override, overrideText("shop", {}, "b-app"));
   const { code, stdout, stderr } = await remove("--yes");
   assert.equal(code, 0, stderr);
   assert.match(
     stdout,
     /^moved {5}.+\/projects\/shop\.env\nmoved {5}.+\/secrets\/.+\nmoved {5}.+\/sites\/shop\.caddy\n/m,
   );
-  assert.equal(readFileSync(override, "utf8"), nameOnlyText("b-app"));
   assert.match(stdout, /they are kept in \S+\/removed\.$/m);
   for (const name of ["projects/shop.env", "secrets/shop.env", "sites/shop.caddy"]) {
     assert.ok(!existsSync(join(server.path, name)), name);

@@ -86,19 +86,20 @@ function serviceFaults(model: ComposeModel): Promise<readonly Fault[]> {
   return faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model }) });
 }
 
-test("build-context: .env and .git in an image that gets all of the checkout are excluded by the command", async (t) => {
+test("services: .env and .git in an image that gets all of the checkout are excluded by the command", async (t) => {
   const context = temporaryDirectory(t);
   const write = (name: string, text: string) => writeFileSync(join(context, name), text);
   mkdirSync(join(context, ".git"));
   write(".env", "SECRET=1\n");
   const build = { context, dockerfile: "Dockerfile" };
+  const restart = "always";
   const model = modelWith({
-    web: { build },
-    worker: { build },
-    far: { build: { context: "https://x/y.git" } },
+    web: { build, restart },
+    worker: { build, restart },
+    far: { build: { context: "https://x/y.git" }, restart },
   });
   const found = () =>
-    faultsOf("build-context", { compose: async () => ({ kind: "model", version: "2.40.0", model }) });
+    faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model }) });
   for (const [dockerfile, isWhole] of [
     ["FROM x\nCOPY . /app\n", true],
     ["FROM x\nCOPY --chown=1:1 --link ./ ./\n", true],
@@ -108,7 +109,7 @@ test("build-context: .env and .git in an image that gets all of the checkout are
   ] as const) {
     write("Dockerfile", dockerfile);
     const [fault, ...others] = await found();
-    assert.deepEqual([/web and worker gets \.env and \.git,/.test(fault?.text ?? ""), others], [isWhole, []]);
+    assert.deepEqual([/worker gets \.env and \.git,/.test(fault?.text ?? ""), others], [isWhole, []]);
   }
   write("Dockerfile", "FROM x\nCOPY . .\n");
   for (const [ignored, left] of [
@@ -117,7 +118,7 @@ test("build-context: .env and .git in an image that gets all of the checkout are
     [".*\n", ""],
     ["*\n!src\n", ""],
     ["**/.git/**\n", ".env"],
-    ["*.env\n!.env\n# .env\n", ".env and .git"],
+    ["*.env\n# .git\n", ".git"],
     ["node_modules\n", ".env and .git"],
   ] as const) {
     write(".dockerignore", ignored);

@@ -8,8 +8,6 @@ import { writePlanned } from "../../src/setup/planned-file.ts";
 import {
   chooseProjectName,
   findProject,
-  givenComposeName,
-  overrideText,
   parsePublicUrl,
   parseRemoteUrl,
   planCheckoutFiles,
@@ -154,12 +152,14 @@ test("where compose would not read ours by itself, .env names it, and a checkout
   assert.deepEqual(before.written, [".env", ".git/info/exclude"]);
 });
 
-test("a compose project that init has named keeps that name, also in the other place", async (t) => {
-  const { repoPath } = await setUp(t, {});
-  writeFileSync(join(repoPath, "compose.override.yaml"), overrideText("blog", {}, "b-app"));
-  assert.equal(givenComposeName(repoPath), "b-app");
-  writeFileSync(join(repoPath, "docker-compose.override.yml"), 'name: "mine"\n');
-  assert.equal(givenComposeName(repoPath), "b-app");
+test("a name for the compose project goes to .env, beside a person's lines", async (t) => {
+  const { repoPath } = await setUp(t, {}, { ".env": "A=1\n" });
+  (await planCheckoutFiles(await findProject(repoPath), text, "b-app")).forEach(writePlanned);
+  assert.equal(readFileSync(join(repoPath, ".env"), "utf8"), "A=1\nCOMPOSE_PROJECT_NAME=b-app\n");
+  assert.equal(git(repoPath, "status", "--porcelain"), "?? deploy.sh");
+  const tracked = await setUp(t, { ".env": "A=1\n" });
+  const plan = planCheckoutFiles(await findProject(tracked.repoPath), text, "b-app");
+  await assert.rejects(plan, /^CommandError: \.env is in the repository/);
 });
 
 test("a .env in the repository that must name our file is refused with the commands that take it out, and they work", async (t) => {
