@@ -72,6 +72,8 @@ export const problems = {
   network_changed: { title: "A network of the project must be recreated" },
   volume_changed: { title: "A volume of the project must be recreated" },
   compose_invalid: { title: "The compose file is not valid" },
+  project_name_taken: { title: "Another checkout has containers under the project's name" },
+  override_lost: { title: "The compose files no longer have what Hotpush added for Caddy" },
   service_unknown: { title: "There is no such service in the compose file" },
   repository_not_mounted: { title: "The repository is not at its path on the host" },
   rollout_locked: { title: "Another roll-out is still running" },

@@ -35,7 +35,7 @@ const offered: Readonly<Record<string, string>> = {
   runner: "log-file new-images runner script signatures",
   send: "send verdict",
   setup:
-    "clone connect host-apis init planned-file project reconcile remove secret served server sites start up upgrade webhook-form",
+    "build-context clone connect host-apis init planned-file project reconcile remove secret served server sites start up upgrade webhook-form",
 };
 
 /** Parts that use these modules of Node. */

@@ -8,6 +8,7 @@ import { type Argv, hasSucceeded, outputOf, runCommand } from "#platform/run-com
 import { quote } from "#platform/ssh";
 import { readSecretFile } from "#redaction";
 import { modeOf, namesRunToTheirEnd, writableVolume } from "#rollout/project";
+import { findExposedFiles } from "#setup/build-context";
 import { runContainer } from "#setup/server";
 import { type Check, type DoctorContext, hasComposeFile } from "./context.ts";
 import { type Finding, ok, okUnless, problem, skip, warning } from "./finding.ts";
@@ -51,8 +52,8 @@ export const dockerChecks: readonly Check[] = [
   {
     id: "services",
     claim:
-      "two containers of each service can run side by side, one that gets requests has a health check, and all start again after a crash and a reboot",
-    fix: "is the line of the compose file. A health check in a Dockerfile counts too. What only the proxy needs is removed; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
+      "two containers of each service can run side by side, one that gets requests has a health check, all start again after a crash and a reboot, and no image gets .env or .git",
+    fix: "is the line of the compose file. Or it excludes files from images. A health check in a Dockerfile counts too. What only the proxy needs is removed; or it is the label `hotpush.rollout: recreate`, if the service may be down for seconds",
     probe: checkServices,
   },
 ];
@@ -153,7 +154,10 @@ async function checkServices(context: DoctorContext): Promise<Finding> {
       restartFault(name, service),
     ]),
   );
-  return okUnless(found.flat(), Object.keys(services).join(", "));
+  const exposed = findExposedFiles(services).map(({ text, command }) =>
+    warning(text, context.asUser(command)),
+  );
+  return okUnless([...found.flat(), ...exposed], Object.keys(services).join(", "));
 }
 
 /** Whether two containers of a service may run at once. A proxy of the compose file reads the live files. */

@@ -5,7 +5,8 @@ import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
 import { isInContainer } from "./docker/engine.ts";
 import { withDotenv } from "./env-file.ts";
-import type { SystemUser } from "./files.ts";
+import { attempt, type SystemUser } from "./files.ts";
+import { readForeignFile } from "./foreign-files.ts";
 import { type Argv, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 
 /** The project of a compose command, and the conditions it runs under. */
@@ -301,6 +302,14 @@ export const composeOverrideNames = [
   "docker-compose.override.yml",
   "docker-compose.override.yaml",
 ];
+
+/** The first words of the compose files that `init` writes into checkouts. */
+export const ownHeading = "# Written by `hotpush init`";
+
+/** Reports whether `init` wrote the compose file at `path`, and not the project. */
+export function isWrittenByInit(path: string): boolean {
+  return attempt(() => readForeignFile(path, { mostBytes: 1024 ** 2 }).toString(), "").startsWith(ownHeading);
+}
 
 /** The files that COMPOSE_FILE names, as written there; empty if it is not set. */
 export function namedFiles(env: Environment): readonly string[] {

@@ -5,11 +5,11 @@ import { controllerOf, readForeignFile } from "./foreign-files.ts";
 const mostBytes = 1024 ** 2;
 
 /**
- * The variables in the text of a `.env` file, as compose and systemd read them: an empty value with a blank after it is empty. Node
- * would take the next line for the value.
+ * The variables in the text of a `.env` file, as compose and systemd read them: an empty value with a blank after it is empty, where
+ * Node would take the next line for the value, and a byte order mark at the start is skipped.
  */
 export function parseEnvFile(text: string): NodeJS.Dict<string> {
-  return parseEnv(text.replace(/=[ \t]+(?=\r?$)/gm, "="));
+  return parseEnv(text.replace(/^\uFEFF/, "").replace(/=[ \t]+(?=\r?$)/gm, "="));
 }
 
 /**
@@ -75,7 +75,7 @@ export function withoutValues(text: string, shown: ReadonlySet<string>): string 
 
 /** The name of the variable that a line sets, as Node's parseEnv reads it. */
 function nameIn(line: string): string | null {
-  return /^[ \t]*(?:export +)?([^\s#=][^=]*?)[ \t]*=/.exec(line)?.[1] ?? null;
+  return /^\uFEFF?[ \t]*(?:export +)?([^\s#=][^=]*?)[ \t]*=/.exec(line)?.[1] ?? null;
 }
 
 /** Lines are edited, but a value may have several: every other variable must keep its value. */

@@ -21,7 +21,7 @@ export function neverAsk(repository: string) {
   } as const;
 }
 
-/** Where `hotpush connect` puts the private half of the deploy key of a checkout: in no work tree, and its owner's. */
+/** The link to the private half of a checkout's deploy key. The key itself is in its owner's home, where no image is built from. */
 export function deployKeyPath(repository: string): string {
   return join(repository, ".git/hotpush-deploy-key");
 }

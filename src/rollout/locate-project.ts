@@ -1,4 +1,4 @@
-import { constants, existsSync } from "node:fs";
+import { constants, existsSync, realpathSync } from "node:fs";
 import { mkdir, readFile, symlink } from "node:fs/promises";
 import { dirname, join, relative, resolve } from "node:path";
 import {
@@ -16,6 +16,8 @@ import {
   type ComposeModel,
   type ComposeTarget,
   composeFileNames,
+  composeOverrideNames,
+  isWrittenByInit,
   loadModel,
   namedFiles,
 } from "#platform/compose";
@@ -27,7 +29,7 @@ import {
 } from "#platform/docker/containers";
 import { type Engine, filteredBy, getJson, nullIfMissing } from "#platform/docker/engine";
 import { withDotenv } from "#platform/env-file";
-import { isAllowed, statOf } from "#platform/files";
+import { attempt, isAllowed, statOf } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { ProblemError } from "#problems";
 import type { LiveDirectory, RolloutRequest } from "./context.ts";
@@ -63,6 +65,76 @@ export function hostPathOf(mounts: Mounts, path: string): string | null {
   const holding = mounts.filter(({ target }) => path === target || path.startsWith(`${target}/`));
   const [innermost] = holding.toSorted((a, b) => b.target.length - a.target.length);
   return innermost ? join(innermost.source, relative(innermost.target, path)) : null;
+}
+
+/**
+ * Refuses a project under whose name another checkout has containers: directories with the same name are one project to compose. A
+ * directory that is gone, or leads here, is none.
+ *
+ * @param projectDirectory as the host sees it
+ * @returns `containers` without those that another checkout has left, or may have, of services that this one does not have
+ * @throws ProblemError `project_name_taken`
+ */
+export async function withoutNeighbors(
+  engine: Engine,
+  projectDirectory: string,
+  { name, services }: Pick<ComposeModel, "name" | "services">,
+  containers: readonly Container[],
+): Promise<readonly Container[]> {
+  const directoryOf = ({ labels }: Container) =>
+    labels["com.docker.compose.project.working_dir"] || projectDirectory;
+  const elsewhere = containers.filter((one) => directoryOf(one) !== projectDirectory);
+  const own = elsewhere.length === 0 ? null : await findOwnContainer(engine);
+  const isService = ({ service }: Container) => Object.hasOwn(services, service);
+  const root = realPath(visiblePath(own, projectDirectory) ?? projectDirectory);
+  const left = elsewhere.filter((one) => {
+    const path = visiblePath(own, directoryOf(one));
+    // Unseen from this container, the directory may also be an older one of this project.
+    if (path === null) return !isService(one);
+    if (!existsSync(path) || realPath(path) === root) return false;
+    if (one.status !== "running" && !isService(one)) return true;
+    const detail = `docker compose calls this project ${name}, like the one in ${directoryOf(one)}, whose container ${one.name} would be taken for one of this project. Nothing was changed. Give one of them a name of its own: hotpush init in this checkout does it or says how; without Hotpush's server, COMPOSE_PROJECT_NAME=<name> in .env.`;
+    throw new ProblemError({ code: "project_name_taken", detail });
+  });
+  return containers.filter((one) => !left.includes(one));
+}
+
+/** Where this process sees a directory of the host; null if it is in a container that does not have it. */
+function visiblePath(own: Pick<Container, "mounts"> | null, path: string): string | null {
+  // The mounts, seen from the other side.
+  if (own === null) return path;
+  return hostPathOf(
+    own.mounts.map(({ source, target }) => ({ source: target, target: source })),
+    path,
+  );
+}
+
+function realPath(path: string): string {
+  return attempt(() => realpathSync(path), path);
+}
+
+/**
+ * Refuses a project of a server if a push has added an override: compose reads only one by itself, and git replaces an ignored file,
+ * as ours is, by a tracked one. Caddy would not reach the new containers, or they would lack what the push says.
+ *
+ * @throws ProblemError `override_lost`
+ */
+export async function refuseLostOverride(
+  engine: Engine,
+  { projectDirectory }: ComposeTarget,
+  model: ComposeModel,
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (namedFiles(withDotenv(env, projectDirectory)).length > 0) return;
+  const present = composeOverrideNames.map((name) => join(projectDirectory, name)).filter(existsSync);
+  const theirs = present.find((path) => !isWrittenByInit(path));
+  if (theirs === undefined) return;
+  const isOursThere = present.some(isWrittenByInit);
+  const scripts = isOursThere || !env.STATE_PATH ? null : (await findServerState(engine))?.projects;
+  const isScript = env.STATE_PATH !== undefined && scripts === dirname(env.STATE_PATH);
+  if (!isOursThere && (!isScript || projectOnServer(model) !== null)) return;
+  const detail = `${theirs} is new, and compose reads only one override by itself: Hotpush's was in that place. Nothing was changed. In the checkout, run: hotpush init. Then deploy again.`;
+  throw new ProblemError({ code: "override_lost", detail });
 }
 
 /**

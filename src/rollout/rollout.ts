@@ -11,7 +11,7 @@ import {
   recordVersion,
   servingImages,
 } from "./images.ts";
-import { chooseEngine, findLiveDirectory } from "./locate-project.ts";
+import { chooseEngine, findLiveDirectory, refuseLostOverride, withoutNeighbors } from "./locate-project.ts";
 import { readProjectAround, refuseOtherHome, selectServices } from "./project.ts";
 import { type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
 import { note, type ServiceOutcome, timed } from "./report.ts";
@@ -92,7 +92,9 @@ async function readRollout(context: LockedContext) {
     const model = await loadModel(context);
     const contents = readContents(context, model);
     contents.catch(() => {}); // If something else fails first, nobody awaits it.
-    const containers = await listContainers(engine, model.name);
+    await refuseLostOverride(engine, target, model, env);
+    const found = await listContainers(engine, model.name);
+    const containers = await withoutNeighbors(engine, target.projectDirectory, model, found);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
     const around = await readProjectAround(context, model);
     const liveDirectory = await findLiveDirectory(engine, model, env);
@@ -212,7 +214,10 @@ async function checkFirstStarts(rollout: Rollout, { outcomes, replacements }: Pr
 /** Removes old images of a project. The caller holds its lock. */
 export async function pruneImages(request: ComposeOptions & Omit<PruneRequest, "project">): Promise<Pruned> {
   if ((await chooseEngine(request)) === "compose") {
-    const [{ name }, images] = await Promise.all([loadModel(request), loadImageNames(request)]);
+    const [model, images] = await Promise.all([loadModel(request), loadImageNames(request)]);
+    const { name } = model;
+    const { engine, target } = request;
+    await withoutNeighbors(engine, target.projectDirectory, model, await listContainers(engine, name));
     return prune({ ...request, project: { name, images } });
   }
   const { project } = await loadStack(request);

@@ -1,10 +1,12 @@
 /** A checkout's access to its repository: the clone, and the deploy key with which it is read. */
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
-import { basename, join } from "node:path";
+import { createHash } from "node:crypto";
+import { existsSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { HostedRepository } from "#config/git-hosts";
 import type { Secret } from "#config/secret";
+import { branches } from "#config/settings";
 import { untilRight } from "#platform/async";
-import { removeForeignFile } from "#platform/foreign-files";
+import { attempt } from "#platform/files";
 import { deployKeyPath, neverAsk, parseGitRemoteUrl, sshWithKey } from "#platform/git";
 import { type Argv, type CommandEnding, hasSucceeded, runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
@@ -61,13 +63,30 @@ export async function clone(options: CloneOptions, screen: AccessScreen): Promis
     return 0;
   }
   await git(directory, "fetch", "--quiet", "origin");
-  await git(directory, "remote", "set-head", "origin", "--auto");
-  const head = await gitAsOwner(directory, "symbolic-ref", "--short", "refs/remotes/origin/HEAD");
-  const branch = head?.replace(/^origin\//, "");
-  if (!branch) throw new CommandError(`${remote} has no commit yet. Push one, and run this again.`);
+  const branch = await chooseBranch(directory, remote);
   await git(directory, "checkout", "--quiet", "-B", branch, "--track", `origin/${branch}`);
   screen.say(`${directory} has ${branch} of ${remote}.`);
   return 0;
+}
+
+/**
+ * The branch that the remote's HEAD names; if it has none, or names a missing one, the only one of main and master.
+ *
+ * @throws CommandError if that is not clear
+ */
+async function chooseBranch(directory: string, remote: string): Promise<string> {
+  await gitAsOwner(directory, "remote", "set-head", "origin", "--auto");
+  const head = await gitAsOwner(directory, "symbolic-ref", "--short", "refs/remotes/origin/HEAD");
+  if (head) return head.replace(/^origin\//, "");
+  const listed = await gitAsOwner(directory, "for-each-ref", "--format=%(refname:lstrip=3)", "refs/remotes");
+  const names = (listed ?? "").split("\n").filter(Boolean);
+  const [only, other] = branches.filter((branch) => names.includes(branch));
+  if (only && !other) return only;
+  if (names.length === 0)
+    throw new CommandError(`${remote} has no commit yet. Push one, and run this again.`);
+  throw new CommandError(
+    `${remote} has no default branch: its HEAD names none of ${names.join(", ")}. Choose main or master there, and run this again.`,
+  );
 }
 
 async function prepare(directory: string, remote: string): Promise<void> {
@@ -156,6 +175,7 @@ export async function giveDeployKey(
   host: RepositoryAtHost,
   keys: readonly HostedKey[],
 ): Promise<string> {
+  await moveDeployKey(root);
   const present = await readDeployKey(root);
   const key = present ?? (await generate(root, title));
   const own = keys.filter((one) => one.title === title);
@@ -167,7 +187,7 @@ export async function giveDeployKey(
     if (right === undefined) await host.addKey(title, key);
   } catch (error) {
     // Git would use a key that the host does not have.
-    if (present === null) removeKeyFiles(root);
+    if (present === null) await removeKeyFiles(root);
     throw error;
   }
   await useDeployKey(root);
@@ -177,6 +197,7 @@ export async function giveDeployKey(
 
 /** Gives the checkout `root` a key of its own, if it has none. @returns its public half, which a person adds at the host */
 export async function makeDeployKey(root: string, title: string): Promise<string> {
+  await moveDeployKey(root);
   const key = (await readDeployKey(root)) ?? (await generate(root, title));
   await useDeployKey(root);
   return key;
@@ -190,14 +211,19 @@ function isSameKey(one: string, other: string): boolean {
 
 /** @returns the public half of the new key */
 async function generate(root: string, title: string): Promise<string> {
-  removeKeyFiles(root);
-  const argv = ["-q", "-t", "ed25519", "-N", "", "-C", title, "-f", deployKeyPath(root)];
+  await removeKeyFiles(root);
+  const link = deployKeyPath(root);
+  // Without a home that it may write to, a user has the key in the checkout.
+  const hasHome = hasSucceeded(await asOwner(root, ["mkdir", "-p", "-m", "700", dirname(keyFileOf(root))]));
+  const file = hasHome ? keyFileOf(root) : link;
+  const argv = ["-q", "-t", "ed25519", "-N", "", "-C", title, "-f", file];
   const ending = await asOwner(root, ["ssh-keygen", ...argv]);
+  if (hasHome) await asOwner(root, ["ln", "-sfn", file, link]);
   const key = await readDeployKey(root);
   if (key !== null) return key;
   const why = ending.kind === "not_found" ? "ssh-keygen is not installed" : ending.lastLines.join(" ");
   throw new CommandError(
-    `No deploy key could be made in ${root}/.git: ${why}. It takes OpenSSH's client (Debian: apt-get install openssh-client).`,
+    `No deploy key could be made at ${file}: ${why}. It takes OpenSSH's client (Debian: apt-get install openssh-client).`,
   );
 }
 
@@ -208,8 +234,34 @@ async function useDeployKey(root: string): Promise<void> {
     await gitAsOwner(root, "config", setting, `ssh ${sshWithKey(deployKeyPath(root))}`);
 }
 
-function removeKeyFiles(root: string): void {
-  for (const half of ["", ".pub"]) removeForeignFile(deployKeyPath(root) + half);
+/** The link may lead to the key of the checkout that this one was copied from, which stays. */
+async function removeKeyFiles(root: string): Promise<void> {
+  const paths = [keyFileOf(root), deployKeyPath(root)].flatMap((path) => [path, `${path}.pub`]);
+  await asOwner(root, ["rm", "-f", ...paths]);
+}
+
+/** The private half of the key of the checkout `root`, in the home of its owner. */
+function keyFileOf(root: string): string {
+  const home = ownerOf(root)?.home ?? process.env.HOME ?? "/";
+  const id = createHash("sha256").update(root).digest("hex").slice(0, 8);
+  return join(home, ".ssh", `hotpush-${basename(root)}-${id}`);
+}
+
+/**
+ * Moves a deploy key that an earlier version put into `.git` to its owner's home. If that fails, it stays where it is; git can read it
+ * at any time.
+ */
+export async function moveDeployKey(root: string): Promise<void> {
+  const path = deployKeyPath(root);
+  if (!attempt(() => lstatSync(path).isFile(), false)) return;
+  const file = keyFileOf(root);
+  for (const argv of [
+    ["mkdir", "-p", "-m", "700", dirname(file)],
+    ["cp", "-p", path, file],
+    ["ln", "-sfn", file, path],
+    ["rm", "-f", `${path}.pub`],
+  ] as const)
+    if (!hasSucceeded(await asOwner(root, argv))) return;
 }
 
 /** The public half of the key of the checkout `root`; null if it has none that can be used. */
@@ -222,7 +274,7 @@ export async function readDeployKey(root: string): Promise<string | null> {
 export async function removeDeployKey(root: string): Promise<void> {
   const used = await gitAsOwner(root, "config", "--get", setting);
   if (used?.includes(sshWithKey(deployKeyPath(root)))) await gitAsOwner(root, "config", "--unset", setting);
-  removeKeyFiles(root);
+  await removeKeyFiles(root);
 }
 
 /** Asks the remote as the service will. */

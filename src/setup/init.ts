@@ -17,6 +17,8 @@ import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
+import { findExposedFiles } from "./build-context.ts";
+import { moveDeployKey } from "./clone.ts";
 import {
   findPortHolders,
   findServerPlace,
@@ -24,6 +26,7 @@ import {
   refuseLocalRemote,
   type ServerPlace,
 } from "./machine.ts";
+import { chooseComposeName } from "./neighbors.ts";
 import { renewProjectNetwork } from "./networks.ts";
 import { addressesOf } from "./outside.ts";
 import { makeDirectory, planFile, readIfThere, writePlanned } from "./planned-file.ts";
@@ -34,8 +37,8 @@ import {
   overrideText,
   planCheckoutFiles,
   projectFile,
+  readModel,
   readRemoteBranch,
-  readServices,
 } from "./project.ts";
 import { listRemovedProjects } from "./remove.ts";
 import { askPublishedPorts, chooseServed, type GivenPlace, notesOf, type ServedQuestion } from "./served.ts";
@@ -110,7 +113,8 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const project = await findProject(process.cwd());
   const { root, remote } = project;
   refuseLocalRemote(project);
-  const services = await readServices(project, env);
+  const model = await readModel(project, env);
+  const { services } = model;
   const place = await findServerPlace(env);
 
   const projects = listServerProjects(place);
@@ -133,7 +137,8 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     known: present?.name ?? null,
     others: new Map(others),
   });
-  const branch = branches.find((one) => one === known.BRANCH) ?? (await readRemoteBranch(root));
+  const branch = await readRemoteBranch(root, branches.find((one) => one === known.BRANCH) ?? null);
+  const composeName = await chooseComposeName(project, model, name, env);
   const { WEBHOOK_URL: addressBefore, HOTPUSH_GIT_HOST: hostBefore = "" } = known;
   const urlBefore = webhookUrl(addressBefore ?? "");
   const newUrl = given.url ?? (urlBefore === null ? await ask.askUrl() : null);
@@ -181,6 +186,11 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     notes.push(
       `Only pushes of ${only} are deployed, and the remote is ${remote.path}. If the repository has moved, remove the line REPOSITORY from ${settingsFile}.`,
     );
+  notes.push(...findExposedFiles(services).map(({ text, command }) => `${text} For example: ${command}`));
+  if (composeName !== null)
+    notes.push(
+      `Another checkout has the compose project ${model.name}, so this one gets a name of its own, in .env: ${composeName}. If it was started before as ${model.name}, its volumes have that name and are not used any more.`,
+    );
   const { PAGE_URL } = place.env;
   return {
     project,
@@ -191,7 +201,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     payloadUrl,
     host,
     serverFiles,
-    checkoutFiles: await planCheckoutFiles(project, overrideText(name, plan.changes)),
+    checkoutFiles: await planCheckoutFiles(project, overrideText(name, plan.changes), composeName),
     directories: serverDirectories(place),
     /** The project's own settings, with its secret, and the file that they are in. */
     settings: parseEnvFile(serverFiles.find(({ path }) => path === settingsFile)?.text ?? "") as Environment,
@@ -227,9 +237,10 @@ export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<
   for (const [, act] of setupSteps) await act(setup, env);
 }
 
-function writeFiles(setup: Setup): void {
+async function writeFiles(setup: Setup): Promise<void> {
   for (const directory of setup.directories) makeDirectory(directory);
   for (const file of [...setup.serverFiles, ...setup.checkoutFiles]) writePlanned(file);
+  await moveDeployKey(setup.project.root);
 }
 
 async function renewNetwork({ name }: Setup, env: NodeJS.ProcessEnv): Promise<void> {

@@ -115,7 +115,7 @@ function takenError(port: number, holder: string): CommandError {
 }
 
 /** @returns all containers; none if the engine does not answer */
-async function listAllContainers({ DOCKER_HOST: host }: NodeJS.ProcessEnv) {
+export async function listAllContainers({ DOCKER_HOST: host }: NodeJS.ProcessEnv) {
   return await Promise.resolve(host)
     .then((host) => listByFilter(connectEngine(host)))
     .catch(() => []);
@@ -125,7 +125,7 @@ async function listAllContainers({ DOCKER_HOST: host }: NodeJS.ProcessEnv) {
 export async function listByFilter(engine: Engine, filters: Parameters<typeof filteredBy>[0] = {}) {
   const path = `/containers/json?all=1&${filteredBy(filters)}`;
   const listed = await getJson<readonly ListedContainer[]>(engine, path);
-  return listed.map(({ Id, Names, Labels, Ports, NetworkSettings }) => ({
+  return listed.map(({ Id, Names, Labels, Ports, State, NetworkSettings }) => ({
     id: Id,
     name: Names[0]?.replace(/^\//, "") ?? "",
     /** Ports of this machine. */
@@ -136,6 +136,7 @@ export async function listByFilter(engine: Engine, filters: Parameters<typeof fi
     project: Labels["com.docker.compose.project"] ?? "",
     directory: Labels["com.docker.compose.project.working_dir"] ?? "",
     service: Labels["com.docker.compose.service"] ?? "",
+    isRunning: State === "running",
   }));
 }
 
@@ -143,6 +144,7 @@ interface ListedContainer {
   readonly Id: string;
   readonly Names: readonly string[];
   readonly Labels: Readonly<Record<string, string>>;
+  readonly State: string;
   readonly Ports: readonly { readonly PublicPort?: number; readonly Type: string }[];
   readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> | null };
 }

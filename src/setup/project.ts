@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { type GitHost, siteBehind } from "#config/git-hosts";
 import { secretFault } from "#config/secret";
@@ -7,16 +7,19 @@ import { isProjectName, projectNetwork, reservedNames, serviceAlias } from "#con
 import { type Branch, branches, type Environment } from "#config/settings";
 import { webhookUrl } from "#config/values";
 import {
+  type ComposeModel,
   compareVersions,
   composeFileNames,
   composeOverrideNames,
   composeVersion,
+  isWrittenByInit,
   loadModel,
   namedFiles,
   namingFiles,
   neededCompose,
+  ownHeading,
 } from "#platform/compose";
-import { parseEnvFile } from "#platform/env-file";
+import { parseEnvFile, rawValue } from "#platform/env-file";
 import { type GitOptions, gitOutput, neverAsk, parseGitRemoteUrl, refusesOwner, runGit } from "#platform/git";
 import { CommandError } from "#problems";
 import { withSourcesReadOnly } from "#rollout/tracked-sources";
@@ -30,12 +33,14 @@ import {
   withoutOtherValues,
   withSettings,
 } from "./planned-file.ts";
-import type { Changes, LeftPort, ServiceChange, SetupServices } from "./served.ts";
+import type { Changes, LeftPort, ServiceChange } from "./served.ts";
 import { asName, real } from "./server.ts";
 import { ownRoot } from "./start.ts";
 import type { GitRemote } from "./webhook-form.ts";
 
-/** The file of ours in a checkout that joins the project's services to Caddy. */
+/** The file of ours in a checkout that joins the project's services to Caddy: compose reads this one without being told. */
+export const ownOverride = "compose.override.yaml";
+/** The same where compose would not, because the project has an override or a COMPOSE_FILE: `.env` names it. */
 export const ownComposeFile = "compose.hotpush.yaml";
 
 /** A project that is set up. */
@@ -60,7 +65,9 @@ export async function findProject(directory: string): Promise<SetupProject> {
   const root = await findRoot(directory);
   const remoteUrl = await readRemoteUrl(root);
   const remote = remoteUrl === null ? null : parseRemoteUrl(remoteUrl);
-  const env: Environment = parseEnvFile(readIfThere(join(root, ".env")) ?? "");
+  const dotenv = readIfThere(join(root, ".env")) ?? "";
+  const env: Environment = parseEnvFile(dotenv);
+  refuseVariables(dotenv);
   const composeFiles = findComposeFiles(root, env);
   refuseOtherDirectory(root, env, composeFiles);
   return { root, remoteUrl, remote, env, composeFiles };
@@ -69,7 +76,7 @@ export async function findProject(directory: string): Promise<SetupProject> {
 async function findRoot(directory: string): Promise<string> {
   const ending = await runGit(directory, ["rev-parse", "--show-toplevel"], unattended(directory));
   if (ending.kind === "exited" && ending.code === 0 && ending.output.trim() !== "")
-    return ending.output.trim();
+    return refuseLinkedCheckout(ending.output.trim());
   if (ending.kind === "not_found")
     throw new CommandError("git is not installed. Install it (Debian: apt-get install git).");
   if (refusesOwner(ending)) {
@@ -79,6 +86,14 @@ async function findRoot(directory: string): Promise<string> {
   }
   throw new CommandError(
     `${directory} is not in a git checkout. Hotpush deploys a checkout: clone your project on this machine, go to its directory, and run this again.`,
+  );
+}
+
+/** A deployment moves branches and writes to the repository, which here is another one's too. @returns `root` */
+function refuseLinkedCheckout(root: string): string {
+  if (!lstatSync(join(root, ".git"), { throwIfNoEntry: false })?.isFile()) return root;
+  throw new CommandError(
+    `${root} isn't a clone of its own: its .git is a file that leads to the repository, as in a linked worktree or a submodule. Run this in a clone: git clone "$(git remote get-url origin)" <directory>`,
   );
 }
 
@@ -106,10 +121,21 @@ export function parseRemoteUrl(url: string): GitRemote | null {
   return { hostname: siteBehind(hostname), path: plain, origin };
 }
 
-/** The branch that the HEAD of `origin` names; if the remote does not answer, as to root in a user's checkout, the one that was cloned. */
-export async function readRemoteBranch(directory: string): Promise<Branch | null> {
-  const answer = await git(directory, "ls-remote", "--symref", "--", "origin", "HEAD");
+/**
+ * The branch to deploy: `known` while the remote has it, else the one that the HEAD of `origin` names, or the only one of main and
+ * master. If the remote does not answer, as to root in a user's checkout, it is `known`, or the one that was cloned.
+ */
+export async function readRemoteBranch(
+  directory: string,
+  known: Branch | null = null,
+): Promise<Branch | null> {
+  const refs = ["HEAD", ...branches.map((branch) => `refs/heads/${branch}`)];
+  const answer = await git(directory, "ls-remote", "--symref", "--", "origin", ...refs);
+  const present = branches.filter((branch) => new RegExp(`\trefs/heads/${branch}$`, "m").test(answer ?? ""));
+  if (known !== null && (answer === null || present.includes(known))) return known;
   const [, name] = /^ref: refs\/heads\/(\S+)\tHEAD$/m.exec(answer ?? "") ?? [];
+  const [only, other] = present;
+  if (only && !other && (known !== null || name === undefined)) return only;
   const cloned = name ?? (await git(directory, "symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"));
   const head = cloned?.replace(/^refs\/remotes\/origin\//, "");
   return branches.find((branch) => branch === head) ?? null;
@@ -127,12 +153,22 @@ function findComposeFiles(root: string, env: Environment): readonly string[] {
   return all.length === 0 || isOld ? usualFiles(root) : named;
 }
 
-/** The files that compose uses by itself: the first of its names, and the first override. */
+/** The files that compose uses by itself: the first of its names, and the first override. Without ours. */
 export function usualFiles(root: string): readonly string[] {
-  const firstOf = (names: readonly string[]) => names.find((name) => existsSync(join(root, name)));
+  const isTheirs = (name: string) => existsSync(join(root, name)) && !isWrittenByInit(join(root, name));
+  const firstOf = (names: readonly string[]) => names.find(isTheirs);
   const [main, override] = [composeFileNames, composeOverrideNames].map(firstOf);
   if (main === undefined) return [];
   return [main, ...(override === undefined ? [] : [override])].map((name) => join(root, name));
+}
+
+/** What `init` writes is the list itself. @throws CommandError if it has a variable, which compose would replace each time */
+function refuseVariables(dotenv: string): void {
+  const raw = rawValue(dotenv, "COMPOSE_FILE") ?? "";
+  if (raw.startsWith("'") || !raw.includes("$")) return;
+  throw new CommandError(
+    `COMPOSE_FILE in .env is ${raw}. init adds a file to that list, so it can't have a variable in it: write the names of the files, and run this again.`,
+  );
 }
 
 /** Git prints the path of the checkout without links. Compose uses the directory of the first file as the project's: for its name, and for relative paths. */
@@ -162,15 +198,15 @@ function unattended(directory: string): GitOptions {
 const versionTimeoutMs = 20_000;
 
 /**
- * Asks compose for the services of a project.
+ * Asks compose for a project, as it is without Hotpush.
  *
  * @throws CommandError if the project has no compose file, there is no compose, it is too old, or one of the services is a
  * Hotpush: two would both deploy every push; ProblemError `compose_invalid` with what compose says of the files
  */
-export async function readServices(
+export async function readModel(
   { root, composeFiles }: Pick<SetupProject, "root" | "composeFiles">,
   env: NodeJS.ProcessEnv,
-): Promise<SetupServices> {
+): Promise<ComposeModel> {
   if (composeFiles.length === 0) {
     throw new CommandError(
       `There is no compose file in ${root}, and Hotpush sets up projects that run with docker compose. To deploy other projects, run Hotpush as a service of systemd: ${join(ownRoot, "examples/systemd/hotpush.service")} begins with the commands.`,
@@ -182,8 +218,8 @@ export async function readServices(
       `Docker Compose is ${version ?? "missing"} here; ${neededCompose} or newer is needed. Run this on the server; or install it: https://docs.docker.com/engine/install/`,
     );
   const target = { projectDirectory: root, files: composeFiles };
-  const { services } = await withSourcesReadOnly(await loadModel({ env, target }), root, env);
-  if (!Object.hasOwn(services, "hotpush")) return services;
+  const model = await withSourcesReadOnly(await loadModel({ env, target }), root, env);
+  if (!Object.hasOwn(model.services, "hotpush")) return model;
   throw new CommandError(
     "Your compose file has a service called hotpush, so this project is set up by hand. To let init do it, remove that service and its proxy, if it has one, and run this again; to check the project as it is: hotpush doctor",
   );
@@ -262,7 +298,7 @@ export function projectFile(options: ProjectFileOptions): WantedFile {
     ...setting("WEBHOOK_SECRET", known.WEBHOOK_SECRET_FILE ? null : goodSecret(known, host), false),
     ...setting("WEBHOOK_SECRET_FILE", known.WEBHOOK_SECRET_FILE || null, true),
     ...setting("REPO_PATH", project.root, false),
-    ...setting("BRANCH", branch, true),
+    ...setting("BRANCH", branch, branch === known.BRANCH),
     ...setting("WEBHOOK_URL", payloadUrl.href, payloadUrl.href === webhookUrl(known.WEBHOOK_URL ?? "")?.href),
     ...setting("HOTPUSH_GIT_HOST", host, given.host === undefined),
   ];
@@ -288,46 +324,78 @@ export function newSecret(isGitLab: boolean): string {
   return isGitLab ? `whsec_${bytes.toString("base64")}` : bytes.toString("hex");
 }
 
+/** The files in a checkout that `init` wrote for compose: one, or two after it had to choose the other place. */
+export function ownFilesIn(root: string): readonly string[] {
+  return [ownOverride, ownComposeFile].map((name) => join(root, name)).filter(isWrittenByInit);
+}
+
+/** Why compose does not read a file of ours by itself, so that `.env` must name it; null: it does. */
+function obstacleToOverride({ root, env }: SetupProject): string | null {
+  if (env.COMPOSE_FILE) return "it sets COMPOSE_FILE";
+  const present = composeOverrideNames.filter((name) => existsSync(join(root, name)));
+  const theirs = present.find((name) => name !== ownOverride || !isWrittenByInit(join(root, name)));
+  return theirs === undefined ? null : `compose would not read a second override beside ${theirs}`;
+}
+
 /**
  * The files that a checkout needs: deploy.sh, ours for compose, and what makes compose find it and git ignore it.
  *
- * @throws CommandError if `.env` is in the repository
+ * @param composeName a name for the compose project; null: the one that it has
+ * @throws CommandError if one that Hotpush would write to is in the repository
  */
 export async function planCheckoutFiles(
-  { root, composeFiles, env }: SetupProject,
+  project: SetupProject,
   overrideText: string,
+  composeName: string | null = null,
 ): Promise<readonly PlannedFile[]> {
-  if (await git(root, "ls-files", "--", ".env"))
-    throw new CommandError(
-      `.env is in the repository, so each deployment would take away what Hotpush adds to it. Where you commit: git rm --cached .env, commit and push. Then here: cd ${root} && cp .env .env.own && git pull && mv .env.own .env. Then run this again.`,
-    );
+  const { root, composeFiles, env } = project;
+  const obstacle = obstacleToOverride(project);
+  const own = obstacle === null ? ownOverride : ownComposeFile;
   // Absolute paths, so that they are the same from any working directory.
-  const list = namingFiles([...composeFiles, join(root, ownComposeFile)], env);
-  const settings = [{ name: "COMPOSE_FILE", value: list, isOpen: false }];
-  const ignored = `/${ownComposeFile}\n/.env\n`;
+  const list = namingFiles([...composeFiles, join(root, own)], env);
+  const settings = [
+    ...(obstacle === null ? [] : [{ name: "COMPOSE_FILE", value: list, isOpen: false }]),
+    ...(composeName === null ? [] : [{ name: "COMPOSE_PROJECT_NAME", value: composeName, isOpen: false }]),
+  ];
+  const names = settings.length === 0 ? [own] : [own, ".env"];
+  const reason = obstacle ?? "another checkout's directory has the same name, unless you rename this one";
+  for (const name of names) await refuseTracked(root, name, reason);
+  const ignored = names.map((name) => `/${name}\n`).join("");
   const rows = [
     [
       "deploy.sh",
       "pulls, builds, replaces, checks; yours to change",
       (before) => before ?? readFileSync(join(ownRoot, "examples/deploy.sh"), "utf8"),
     ],
-    [ownComposeFile, "your services as Caddy reaches them", () => overrideText],
-    [".env", `adds ${ownComposeFile} to your compose file`, (before) => withSettings(before ?? "", settings)],
+    [own, "your services as Caddy reaches them", () => overrideText],
+    [
+      ".env",
+      `adds ${settings.map(({ name }) => name).join(" and ")}`,
+      (before) => withSettings(before ?? "", settings),
+    ],
     // Because .gitignore belongs to the repository.
     [
       ".git/info/exclude",
-      `${ownComposeFile} and .env: this machine's alone`,
+      `${names.join(" and ")}: this machine's alone`,
       (before) => (before?.includes(ignored) ? before : `${before?.trimEnd() ?? ""}\n${ignored}`.trimStart()),
     ],
   ] satisfies readonly (readonly [string, string, WantedFile["make"]])[];
   const shown = (text: string) => withoutOtherValues(text, settings);
-  return rows.map(([name, purpose, make]) => {
+  const wanted = rows.filter(([name]) => name !== ".env" || settings.length > 0);
+  return wanted.map(([name, purpose, make]) => {
     const mode = name === "deploy.sh" ? 0o755 : null;
     return planFile(root, { name, mode, purpose, make, ...(name === ".env" && { shown }) });
   });
 }
 
-const header = `# Written by \`hotpush init\`; running that again keeps it up to date. Your compose file stays as it is.
+async function refuseTracked(root: string, name: string, reason: string): Promise<void> {
+  if (!(await git(root, "ls-files", "--", name))) return;
+  throw new CommandError(
+    `${name} is in the repository, so each deployment would take away what Hotpush adds to it. It does so because ${reason}. Where you commit: git rm --cached ${name}, commit and push. Then here: cd ${root} && cp ${name} ${name}.own && git pull && mv ${name}.own ${name}. Then run this again.`,
+  );
+}
+
+const header = `${ownHeading}; running that again keeps it up to date. Your compose file stays as it is.
 # Caddy reaches the services below on a network that only it and they join.`;
 
 /** The text of our compose file in a checkout: the changes, and the network that the project shares with Caddy. */

@@ -12,8 +12,8 @@ import { attempt, isAllowed } from "#platform/files";
 import { removeForeignFile } from "#platform/foreign-files";
 import { CommandError } from "#problems";
 import { requestsLog } from "#rollout/requests";
-import { type PlannedFile, planFile, withSettings, writePlanned } from "./planned-file.ts";
-import { ownComposeFile, usualFiles } from "./project.ts";
+import { type PlannedFile, planFile, readIfThere, withSettings, writePlanned } from "./planned-file.ts";
+import { ownComposeFile, ownFilesIn, usualFiles } from "./project.ts";
 import {
   chooseProject,
   findProjectAround,
@@ -59,10 +59,13 @@ export async function planRemoval(server: Server, name: string | undefined) {
     project,
     /** Its files on the server that are there: they are kept aside. */
     moved: files.filter((path) => existsSync(path)),
-    /** The compose file that `init` added to the checkout. */
-    removed: [join(checkout, ownComposeFile)].filter((path) => existsSync(path)),
-    /** The checkout's `.env` without that file. */
-    changed: existsSync(join(checkout, ".env")) ? planEnv(checkout) : null,
+    /** The compose files that `init` added to the checkout. */
+    removed: ownFilesIn(checkout),
+    /** The checkout's `.env` without them. */
+    changed:
+      namedFiles(parseEnvFile(readIfThere(join(checkout, ".env")) ?? "")).length > 0
+        ? planEnv(checkout)
+        : null,
   };
 }
 

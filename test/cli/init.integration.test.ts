@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -74,9 +83,8 @@ new projects/shop.env the project, and its secret
 new sites/shop.caddy its addresses
 In <checkout>:
 new deploy.sh pulls, builds, replaces, checks; yours to change
-new compose.hotpush.yaml your services as Caddy reaches them
-new .env adds compose.hotpush.yaml to your compose file
-changed .git/info/exclude compose.hotpush.yaml and .env: this machine's alone
+new compose.override.yaml your services as Caddy reaches them
+changed .git/info/exclude compose.override.yaml: this machine's alone
 - Caddy serves web (port 3000 in its container) at shop.example.org. Before, it was published at 18182.
 - Port 18183 of db stays published: the number in its container is that of another protocol.
 `;
@@ -121,9 +129,28 @@ const refusals: readonly (readonly [what: string, reason: RegExp, change: (proje
       },
     ],
     [
+      "a list of compose files with a variable in it",
+      /COMPOSE_FILE in \.env is compose\.yaml:\$STAGE\.yaml/,
+      ({ repository: { write } }) => {
+        write(".gitignore", ".env\n");
+        write(".env", "\uFEFFCOMPOSE_FILE=compose.yaml:$STAGE.yaml\n");
+      },
+    ],
+    [
+      "a linked worktree, whose branches are another checkout's too",
+      /its \.git is a file that leads to the repository, .*: git clone "\$\(git remote get-url origin\)" <directory>/,
+      ({ repository: { directory, git } }) => {
+        git("worktree", "add", "--quiet", "--detach", `${directory}-linked/shop`);
+        renameSync(directory, `${directory}-main`);
+        renameSync(`${directory}-linked/shop`, directory);
+        execFileSync("git", ["-C", `${directory}-main`, "worktree", "repair", directory], { stdio: "pipe" });
+      },
+    ],
+    [
       "a link in the place of a file",
-      /\.env is a link or a directory/,
-      ({ repository }) => symlinkSync("/nonexistent/secrets", join(repository.directory, ".env")),
+      /compose\.override\.yaml is a link or a directory/,
+      ({ repository }) =>
+        symlinkSync("/nonexistent/secrets", join(repository.directory, "compose.override.yaml")),
     ],
     [
       "an engine on another machine",

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
 import { type DoctorContext, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
@@ -7,6 +10,7 @@ import type { Fault } from "../../src/doctor/finding.ts";
 import type { ComposeModel, ComposeService } from "../../src/platform/compose.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import { readVersion } from "../../src/version.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 
 /** What a check finds where compose or the engine answers as `answers` say. */
 async function faultsOf(
@@ -81,6 +85,51 @@ function modelWith(services: ComposeModel["services"]): ComposeModel {
 function serviceFaults(model: ComposeModel): Promise<readonly Fault[]> {
   return faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model }) });
 }
+
+test("services: .env and .git in an image that gets all of the checkout are excluded by the command", async (t) => {
+  const context = temporaryDirectory(t);
+  const write = (name: string, text: string) => writeFileSync(join(context, name), text);
+  mkdirSync(join(context, ".git"));
+  write(".env", "SECRET=1\n");
+  const build = { context, dockerfile: "Dockerfile" };
+  const restart = "always";
+  const model = modelWith({
+    web: { build, restart },
+    worker: { build, restart },
+    far: { build: { context: "https://x/y.git" }, restart },
+  });
+  const found = () =>
+    faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model }) });
+  for (const [dockerfile, isWhole] of [
+    ["FROM x\nCOPY . /app\n", true],
+    ["FROM x\nCOPY --chown=1:1 --link ./ ./\n", true],
+    ['FROM x\nADD [".", "/app"]\n', true],
+    ["FROM x\n  copy * /app\n", true],
+    ["FROM x\nCOPY --from=build . /app\nCOPY ./src package.json ./\nCOPY .npmrc .\n", false],
+  ] as const) {
+    write("Dockerfile", dockerfile);
+    const [fault, ...others] = await found();
+    assert.deepEqual([/worker gets \.env and \.git,/.test(fault?.text ?? ""), others], [isWhole, []]);
+  }
+  write("Dockerfile", "FROM x\nCOPY . .\n");
+  for (const [ignored, left] of [
+    [".git\n.env\n", ""],
+    ["/.git/\n**/.env*\n", ""],
+    [".*\n", ""],
+    ["*\n!src\n", ""],
+    ["**/.git/**\n", ".env"],
+    ["*.env\n# .git\n", ".git"],
+    ["node_modules\n", ".env and .git"],
+  ] as const) {
+    write(".dockerignore", ignored);
+    const said = (await found()).map(({ text }) => /gets (.+?),/.exec(text)?.[1]).join();
+    assert.equal(said, left, ignored);
+  }
+  const [fault] = await found();
+  execFileSync("sh", ["-ec", fault?.command ?? ""]);
+  assert.deepEqual(await found(), []);
+  assert.match(readFileSync(join(context, ".dockerignore"), "utf8"), /^node_modules\n\n\.env\n\.git\n$/);
+});
 
 const server = { files: serverFilesAt("/etc/hotpush"), state: serverStateAt("/srv/state"), env: {} };
 const up = "docker compose --project-directory /etc/hotpush up --detach --wait";

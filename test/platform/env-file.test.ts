@@ -29,3 +29,10 @@ test("finds in each statement what the service reads", () => {
   for (const text of ['A="one\ntwo"\nB=1', 'A="1\nB=2\n" # why'])
     assert.throws(() => withVariable(text, "A", "3"), { name: "CommandError" });
 });
+
+test("a byte order mark at the start hides no variable, as with compose", () => {
+  const text = "\uFEFFA=1\nB=2\n";
+  assert.deepEqual({ ...parseEnvFile(text) }, { A: "1", B: "2" });
+  assert.deepEqual({ ...parseEnvFile(withVariable(text, "A", "3")) }, { A: "3", B: "2" });
+  assert.deepEqual({ ...parseEnvFile(withoutVariable(text, "A")) }, { B: "2" });
+});

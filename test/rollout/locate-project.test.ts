@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { ComposeModel } from "../../src/platform/compose.ts";
+import { type ComposeModel, ownHeading } from "../../src/platform/compose.ts";
+import type { Container } from "../../src/platform/docker/containers.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import {
   chooseEngine,
@@ -10,11 +11,13 @@ import {
   findStatePath,
   hostPathOf,
   projectOnServer,
+  refuseLostOverride,
   stackFiles,
+  withoutNeighbors,
 } from "../../src/rollout/locate-project.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { engineWith } from "./sample.ts";
+import { engineWith, sampleContainer } from "./sample.ts";
 
 test("the host's path is that of the innermost mount", () => {
   const mounts = [
@@ -86,6 +89,57 @@ test("without its server, or its directory there, a project is not rolled out", 
   const engine = engineWithServer("/nowhere", livePath);
   const missing = isProblem("live_file_not_writable", /none\/shop, .* docker start/);
   await assert.rejects(findLiveDirectory(engine, onMachine, {}), missing);
+});
+
+const workingDirectory = "com.docker.compose.project.working_dir";
+const startedIn = (directory: string, differences: Parameters<typeof sampleContainer>[0] = {}) =>
+  sampleContainer({ labels: { [workingDirectory]: directory }, ...differences });
+const shop = { name: "shop", services: { app: {} } };
+/** This process runs in no container. */
+const onHost = engineWith(() => []);
+
+test("containers of another checkout with the same project name end a rollout; a moved or linked one is the same", async (t) => {
+  const root = temporaryDirectory(t);
+  const [here, there, link] = ["a/shop", "b/shop", "link"].map((name) => join(root, name)) as [
+    string,
+    string,
+    string,
+  ];
+  for (const directory of [here, there]) mkdirSync(directory, { recursive: true });
+  symlinkSync(here, link);
+  const look = (...containers: readonly Container[]) => withoutNeighbors(onHost, here, shop, containers);
+  const own = [startedIn(here), startedIn(link), startedIn(join(root, "gone")), sampleContainer()];
+  assert.deepEqual(await look(...own), own);
+  const taken = isProblem("project_name_taken", new RegExp(`the one in ${there}, whose container shop-`));
+  await assert.rejects(look(...own, startedIn(there)), taken);
+  await assert.rejects(look(startedIn(there, { status: "exited" })), taken);
+  await assert.rejects(look(startedIn(there, { service: "site" })), taken);
+  // What the other has left is not this one's to remove, or to advise about.
+  assert.deepEqual(await look(...own, startedIn(there, { service: "site", status: "exited" })), own);
+});
+
+test("an override that a push brought in place of ours ends a rollout, with its name", async (t) => {
+  const { env, engine, path, target } = checkout(t);
+  const at = (name: string) => join(target.projectDirectory, name);
+  const inScript = { ...env, STATE_PATH: path };
+  const look = (model: object = shop, env: NodeJS.ProcessEnv = inScript) =>
+    refuseLostOverride(engine, target, model as ComposeModel, env);
+  const lost = (name: string) => isProblem("override_lost", new RegExp(`/${name} is new`));
+  await look();
+  writeFileSync(at("compose.override.yaml"), `${ownHeading}.\nservices: {}\n`);
+  await look();
+  for (const name of ["compose.override.yml", "docker-compose.override.yaml"]) {
+    writeFileSync(at(name), "services: {}\n");
+    for (const env of [inScript, {}]) await assert.rejects(look(onMachine, env), lost(name));
+    rmSync(at(name));
+  }
+  writeFileSync(at("compose.override.yaml"), "services: {}\n");
+  await assert.rejects(look(), lost("compose.override.yaml"));
+  // By its own networks it is on the server; another project, by hand, is not; and init has found another place.
+  await look(onMachine);
+  await look(shop, { ...inScript, STATE_PATH: "/elsewhere/shop" });
+  await look(shop, env);
+  await look(shop, { ...inScript, COMPOSE_FILE: "compose.yaml:compose.override.yaml:compose.hotpush.yaml" });
 });
 
 test("x-hotpush in the file names the engine", async (t) => {

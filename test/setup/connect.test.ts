@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, lstatSync, realpathSync, rmSync, statSync } from "node:fs";
 import { test } from "node:test";
 import { type ConnectedProject, makeConnectedProject, signingToken } from "../harness/connected-project.ts";
 import { type HostName, hostDescriptions } from "../harness/git-host-apis.ts";
@@ -26,6 +26,8 @@ for (const name of hosts) {
     assert.equal(refusal, null);
     assertConnected(project, said);
     assert.equal(statSync(keyPath).mode & 0o777, 0o600);
+    // No image is built from there.
+    assert.match(realpathSync(keyPath), new RegExp(`^${process.env.HOME}/\\.ssh/hotpush-shop-`));
     const key = own(project).keys[0];
     // Of the server before this one.
     for (const hook of own(project).hooks) hook.secret = "old";
@@ -61,6 +63,19 @@ for (const name of hosts) {
     assert.deepEqual(host.faults, []);
   });
 }
+
+test("a key that is in .git moves to its owner's home, and stays the same key", async (t) => {
+  const { host, keyPath, connect } = await makeConnectedProject(t, "github");
+  await connect();
+  const [key] = host.keys;
+  const home = realpathSync(keyPath);
+  rmSync(keyPath);
+  copyFileSync(home, keyPath);
+  rmSync(home);
+  assert.equal((await connect()).refusal, null);
+  assert.deepEqual(host.keys, [key]);
+  assert.deepEqual([lstatSync(keyPath).isSymbolicLink(), realpathSync(keyPath)], [true, home]);
+});
 
 test("a checkout that was copied with its key takes that from no other server", async (t) => {
   const { host, repository, server, connect } = await makeConnectedProject(t, "github");

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { parseEnv } from "node:util";
+import { composeOverrideNames } from "../../src/platform/compose.ts";
 import { writePlanned } from "../../src/setup/planned-file.ts";
 import {
   chooseProjectName,
@@ -111,14 +112,92 @@ test("a project's file names no repository by itself, and keeps the one that a p
   assert.equal(addressBefore("https://old.example.org/webhook"), payloadUrl.href);
 });
 
+test("a branch that the remote no longer has gives way to the only one left; a missing HEAD does too", async (t) => {
+  const remote = makeRepository(t, "remote");
+  remote.commit();
+  const directory = join(temporaryDirectory(t), "clone");
+  remote.git("clone", "--quiet", remote.directory, directory);
+  assert.equal(await readRemoteBranch(directory, "master"), "main");
+  remote.git("switch", "--quiet", "--create", "next");
+  assert.equal(await readRemoteBranch(directory, "master"), "main");
+  remote.git("branch", "master");
+  assert.equal(await readRemoteBranch(directory, "master"), "master");
+  remote.git("branch", "--delete", "master");
+  remote.git("symbolic-ref", "HEAD", "refs/heads/nowhere");
+  assert.equal(await readRemoteBranch(directory), "main");
+  remote.git("branch", "--move", "main", "trunk");
+  assert.equal(await readRemoteBranch(directory, "main"), "main");
+  remote.git("config", "core.bare", "true");
+  renameSync(remote.directory, `${remote.directory}-away`);
+  assert.equal(await readRemoteBranch(directory, "master"), "master");
+});
+
 const text = "# Written by `hotpush init`.\nservices: {}\n";
 
-test("a .env in the repository is refused with the commands that take it out, and they work", async (t) => {
-  const { remotePath, repoPath, push } = makeProject(t);
-  push("First", { ".env": "A=1\n", "compose.yaml": "services: {}\n" });
+/** What `init` writes into a checkout with these files in git, and what compose and git then see. */
+async function setUp(
+  t: TestContext,
+  tracked: Record<string, string>,
+  untracked: Record<string, string> = {},
+) {
+  const { repoPath, push } = makeProject(t);
+  push("First", { "compose.yaml": "services: {}\n", ...tracked });
   git(repoPath, "pull", "--quiet");
-  const setUp = async () => await planCheckoutFiles(await findProject(repoPath), text);
-  const { message } = await setUp().then(
+  for (const [name, content] of Object.entries(untracked)) writeFileSync(join(repoPath, name), content);
+  const plan = async () => await planCheckoutFiles(await findProject(repoPath), text);
+  const written = (await plan()).filter(({ state }) => state !== "right").map(({ name }) => name);
+  (await plan()).forEach(writePlanned);
+  assert.deepEqual(new Set((await plan()).map(({ state }) => state)), new Set(["right"]));
+  return { repoPath, written, files: (await findProject(repoPath)).composeFiles };
+}
+
+test("a .env in the repository stays as it is: compose reads an override of ours by itself", async (t) => {
+  const { repoPath, written, files } = await setUp(t, { ".env": "A=1\n" });
+  assert.deepEqual(written, ["compose.override.yaml", ".git/info/exclude"]);
+  assert.equal(git(repoPath, "status", "--porcelain"), "?? deploy.sh");
+  assert.deepEqual(files, [join(repoPath, "compose.yaml")]);
+});
+
+test("where compose would not read ours by itself, .env names it, and a checkout keeps the place that it has", async (t) => {
+  const named = ["compose.hotpush.yaml", ".env", ".git/info/exclude"];
+  for (const name of composeOverrideNames)
+    for (const [tracked, untracked] of [
+      [{ [name]: "services: {}\n" }, {}],
+      [{}, { [name]: "services: {}\n" }],
+    ] as const) {
+      const { repoPath, written, files } = await setUp(t, tracked, untracked);
+      assert.deepEqual(written, named);
+      assert.deepEqual(
+        files,
+        ["compose.yaml", name].map((file) => join(repoPath, file)),
+      );
+    }
+  const listed = await setUp(t, { "more.yaml": "" }, { ".env": "COMPOSE_FILE=compose.yaml:more.yaml\n" });
+  assert.deepEqual(listed.written, named);
+  const before = await setUp(
+    t,
+    {},
+    { "compose.hotpush.yaml": text, ".env": "COMPOSE_FILE=compose.yaml:compose.hotpush.yaml\n" },
+  );
+  assert.deepEqual(before.written, [".env", ".git/info/exclude"]);
+});
+
+test("a name for the compose project goes to .env, beside a person's lines", async (t) => {
+  const { repoPath } = await setUp(t, {}, { ".env": "A=1\n" });
+  (await planCheckoutFiles(await findProject(repoPath), text, "b-app")).forEach(writePlanned);
+  assert.equal(readFileSync(join(repoPath, ".env"), "utf8"), "A=1\nCOMPOSE_PROJECT_NAME=b-app\n");
+  assert.equal(git(repoPath, "status", "--porcelain"), "?? deploy.sh");
+  const tracked = await setUp(t, { ".env": "A=1\n" });
+  const plan = planCheckoutFiles(await findProject(tracked.repoPath), text, "b-app");
+  await assert.rejects(plan, /^CommandError: \.env is in the repository/);
+});
+
+test("a .env in the repository that must name our file is refused with the commands that take it out, and they work", async (t) => {
+  const { remotePath, repoPath, push } = makeProject(t);
+  push("First", { ".env": "A=1\nCOMPOSE_FILE=compose.yaml\n", "compose.yaml": "services: {}\n" });
+  git(repoPath, "pull", "--quiet");
+  const plan = async () => await planCheckoutFiles(await findProject(repoPath), text);
+  const { message } = await plan().then(
     () => assert.fail(),
     (error: Error) => error,
   );
@@ -130,8 +209,8 @@ test("a .env in the repository is refused with the commands that take it out, an
   git(developer, "commit", "--quiet", "--message", "Take it out");
   git(developer, "push", "--quiet");
   execFileSync("sh", ["-ec", here], { stdio: "pipe" });
-  (await setUp()).forEach(writePlanned);
+  (await plan()).forEach(writePlanned);
   assert.match(readFileSync(join(repoPath, ".env"), "utf8"), /^A=1\n[\s\S]*^COMPOSE_FILE=/m);
   assert.equal(git(repoPath, "status", "--porcelain"), "?? deploy.sh");
-  assert.deepEqual(new Set((await setUp()).map(({ state }) => state)), new Set(["right"]));
+  assert.deepEqual(new Set((await plan()).map(({ state }) => state)), new Set(["right"]));
 });

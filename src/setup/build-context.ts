@@ -1,0 +1,53 @@
+/** What `COPY . .` takes into an image beside the app: a static server shows it to the world. */
+import { existsSync } from "node:fs";
+import { isAbsolute, join, resolve } from "node:path";
+import type { ComposeModel } from "#platform/compose";
+import { attempt } from "#platform/files";
+import { readForeignFile } from "#platform/foreign-files";
+import { quote } from "#platform/ssh";
+
+/** A Dockerfile that copies everything, or everything in the directory, from its build context. */
+const copiesAll = /^\s*(?:COPY|ADD)\s+(?:--(?!from=)\S+\s+)*(?:\[\s*)?"?(?:\.\/?|\*)"?[\s,]/im;
+
+/** Secrets, and the history with the address of the remote. */
+const privateNames = [".env", ".git"];
+
+/**
+ * Finds build contexts of `services` whose images get `.env` or `.git`.
+ *
+ * @returns for each a sentence, and the command that excludes them
+ */
+export function findExposedFiles(services: ComposeModel["services"]) {
+  const found = Object.entries(services).flatMap(([service, { build }]) => {
+    const { context, dockerfile = "Dockerfile", dockerfile_inline: inline } = Object(build) as Build;
+    // Others are fetched by the builder.
+    if (context === undefined || !isAbsolute(context)) return [];
+    const file = resolve(context, dockerfile);
+    if (!copiesAll.test(inline ?? read(file))) return [];
+    const ignore = read(`${file}.dockerignore`) || read(join(context, ".dockerignore"));
+    const names = privateNames.filter((name) => existsSync(join(context, name)) && !isIgnored(name, ignore));
+    if (names.length === 0) return [];
+    const text = `The image of ${service} gets ${names.join(" and ")}, because its Dockerfile copies all of ${context}. An app that serves its own directory shows them to everybody. Exclude them with .dockerignore, and commit that.`;
+    const command = `printf '%s\\n' '' ${names.join(" ")} >> ${quote(join(context, ".dockerignore"))}`;
+    return [[command, { text, command }] as const];
+  });
+  // Services with one build context have one fault.
+  return [...new Map(found).values()];
+}
+
+/** The part of `build` that counts here, as compose resolves it. */
+interface Build {
+  readonly context?: string;
+  readonly dockerfile?: string;
+  readonly dockerfile_inline?: string;
+}
+
+function read(path: string): string {
+  return attempt(() => readForeignFile(path, { mostBytes: 1024 ** 2 }).toString(), "");
+}
+
+/** Whether a line of .dockerignore excludes what has this name in the build context. */
+function isIgnored(name: string, text: string): boolean {
+  const lines = text.split("\n").map((line) => line.trim().replace(/^(?:\*\*)?\/|\/\**$/g, ""));
+  return [name, `${name}*`, `*${name}`, ".*", "*", "**"].some((pattern) => lines.includes(pattern));
+}
