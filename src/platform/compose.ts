@@ -350,10 +350,12 @@ export interface ComposeModel {
 }
 
 /** A network or a volume, and its name in the engine. */
-interface ComposeResource {
+export interface ComposeResource {
   readonly name: string;
   readonly external?: boolean;
   readonly driver?: string;
+  readonly driver_opts?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly internal?: boolean;
 }
 

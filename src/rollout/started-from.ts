@@ -1,6 +1,14 @@
 import { createHash } from "node:crypto";
 import { relative } from "node:path";
-import { type ComposeModel, type ComposeService, composeHash, serviceHashes } from "#platform/compose";
+import { isDeepStrictEqual } from "node:util";
+import {
+  type ComposeModel,
+  type ComposeResource,
+  type ComposeService,
+  composeHash,
+  plainText,
+  serviceHashes,
+} from "#platform/compose";
 import { listContainers } from "#platform/docker/containers";
 import { filteredBy, getJson } from "#platform/docker/engine";
 import { withDotenv } from "#platform/env-file";
@@ -170,11 +178,29 @@ export async function refuseChangedParts(rollout: Rollout): Promise<void> {
   const defined = Object.values(model.volumes ?? {}).filter(({ external }) => !external);
   if (defined.length === 0) return;
   const path = `/volumes?${filteredBy({ label: [`com.docker.compose.project=${project.name}`] })}`;
-  const { Volumes } = await getJson<{ readonly Volumes: readonly Listed[] | null }>(engine, path);
-  for (const { name, driver = "local", ...rest } of defined) {
-    const known = Volumes?.find(({ Name }) => Name === name)?.Labels?.[hashLabel];
-    if (known === undefined || known === composeHash({ name, driver, ...rest })) continue;
+  const { Volumes } = await getJson<{ readonly Volumes: readonly Volume[] | null }>(engine, path);
+  for (const volume of defined) {
+    const { name } = volume;
+    const present = Volumes?.find(({ Name }) => Name === name);
+    if (present === undefined || isSameVolume(present, volume)) continue;
     const detail = `The volume ${name} must be recreated, because its part of the compose file changed, and what Docker keeps in it is deleted by that. Undo that change to keep it; or save what you need of it, and on the machine: docker compose down && docker volume rm ${name} && docker compose up -d. No container was touched.`;
     throw new ProblemError({ code: "volume_changed", detail });
   }
+}
+
+/** A volume as the engine has it. */
+interface Volume extends Listed {
+  readonly Driver: string;
+  readonly Options: Readonly<Record<string, string>> | null;
+}
+
+/** Compared with the volume itself if compose's hash differs: versions of compose may compute it differently. */
+function isSameVolume(present: Volume, { name, driver = "local", ...rest }: ComposeResource): boolean {
+  const { Labels, Driver, Options } = present;
+  const known = Labels?.[hashLabel];
+  if (known === undefined || known === composeHash({ name, driver, ...rest })) return true;
+  const { driver_opts = {}, labels = {} }: typeof rest = JSON.parse(plainText(JSON.stringify(rest)));
+  const own = Object.entries(Labels ?? {}).filter(([label]) => !label.startsWith("com.docker.compose."));
+  const isSame = (one: object, other: object) => isDeepStrictEqual({ ...one }, { ...other });
+  return Driver === driver && isSame(Options ?? {}, driver_opts) && isSame(Object.fromEntries(own), labels);
 }
