@@ -258,12 +258,13 @@ function explainToken({ remote, url }: RemoteFailure, { repoPath, asUser }: Doct
   );
 }
 
-/** How ssh would reach the remote. Quotes in GIT_SSH_COMMAND are not understood. */
+/** How ssh would reach the remote. Quotes in its command are not understood. */
 async function readRemoteSsh(
   { host, user: login, port }: GitRemoteUrl,
-  { scriptEnv: env, user }: DoctorContext,
+  { scriptEnv: env, user, readGit }: DoctorContext,
 ) {
-  const [program = "ssh", ...options] = (env.GIT_SSH_COMMAND ?? "ssh").replaceAll(/["']/g, "").split(/\s+/);
+  const command = env.GIT_SSH_COMMAND ?? (await readGit("config", "--get", "core.sshCommand")) ?? "ssh";
+  const [program = "ssh", ...options] = command.replaceAll(/["']/g, "").split(/\s+/);
   const withPort = port === null ? [] : ["-p", String(port)];
   const target = login === null ? (host ?? "") : `${login}@${host}`;
   const values = await readSshSettings([program, ...options, ...withPort], target, { env, user });

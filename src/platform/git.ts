@@ -1,23 +1,32 @@
 import { existsSync, lstatSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeScratch, type SystemUser } from "./files.ts";
+import { attempt, makeScratch, type SystemUser } from "./files.ts";
+import { readForeignFile } from "./foreign-files.ts";
 import { type Command, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 
 const usualTimeoutMs = 10_000;
 
+const mostConfigBytes = 1024 ** 2;
+
 /**
  * Variables with which git in `repository`, and the ssh that it starts, fail at once instead of asking a question that nobody
- * answers. If the repository has a deploy key of ours, ssh uses that one.
+ * answers. GIT_SSH_COMMAND would also apply to submodules and other repositories, and overrides `core.sshCommand`. So it is left
+ * out if the settings of the repository name an ssh command, and names our deploy key only if they don't.
  */
 export function neverAsk(repository: string) {
   const key = deployKeyPath(repository);
-  const withKey = existsSync(key) ? ` ${sshWithKey(key)}` : "";
+  const hasKey = existsSync(key);
+  const config = join(repository, ".git/config");
+  const settings = attempt(() => readForeignFile(config, { mostBytes: mostConfigBytes }).toString(), "");
+  const command = /^\s*sshCommand\s*=.*$/im.exec(settings)?.[0];
+  const isSet = command !== undefined && (!hasKey || command.includes(key));
+  const ssh = `ssh -o BatchMode=yes${hasKey ? ` ${sshWithKey(key)}` : ""}`;
   return {
     GIT_TERMINAL_PROMPT: "0",
     GIT_ASKPASS: "/bin/false",
     SSH_ASKPASS: "/bin/false",
-    GIT_SSH_COMMAND: `ssh -o BatchMode=yes${withKey}`,
-  } as const;
+    ...(isSet ? {} : { GIT_SSH_COMMAND: ssh }),
+  };
 }
 
 /** Where `hotpush connect` puts the private half of the deploy key of a checkout: in no work tree, and its owner's. */
@@ -25,9 +34,9 @@ export function deployKeyPath(repository: string): string {
   return join(repository, ".git/hotpush-deploy-key");
 }
 
-/** The options of ssh that use one key and no other, as a POSIX shell takes them. */
+/** The options of ssh that use one key and no other, nor a connection that another key has opened, as a POSIX shell takes them. */
 export function sshWithKey(path: string): string {
-  return `-o IdentitiesOnly=yes -i '${path.replaceAll("'", "'\\''")}'`;
+  return `-o ControlPath=none -o IdentitiesOnly=yes -i '${path.replaceAll("'", "'\\''")}'`;
 }
 
 /** How git is run: `env` and the home of `user` have its credentials. */

@@ -60,6 +60,7 @@ export async function clone(options: CloneOptions, screen: AccessScreen): Promis
     screen.say(`${directory} is a checkout of this repository.`);
     return 0;
   }
+  await takeObjectFormat(directory);
   await git(directory, "fetch", "--quiet", "origin");
   await git(directory, "remote", "set-head", "origin", "--auto");
   const head = await gitAsOwner(directory, "symbolic-ref", "--short", "refs/remotes/origin/HEAD");
@@ -87,6 +88,16 @@ async function prepare(directory: string, remote: string): Promise<void> {
       `${directory} is a checkout of ${present}. Clone ${remote} into another directory (hotpush up: --project <name>).`,
     );
   await git(directory, "remote", "set-url", "origin", remote);
+}
+
+/** Gives the empty repository the object format of its remote (SHA-1, SHA-256). `git init` refuses to change it. */
+async function takeObjectFormat(directory: string): Promise<void> {
+  const refs = await gitAsOwner(directory, "ls-remote", "--", "origin");
+  const [commit = ""] = refs?.split("\t", 1) ?? [];
+  const format = commit.length === 64 ? "sha256" : "sha1";
+  if (!commit || (await gitAsOwner(directory, "rev-parse", "--show-object-format")) === format) return;
+  await git(directory, "config", "core.repositoryFormatVersion", "1");
+  await git(directory, "config", "extensions.objectFormat", format);
 }
 
 /** @returns false if a person adds the key @throws CommandError if git cannot read the remote, whatever is done for it */
@@ -201,11 +212,11 @@ async function generate(root: string, title: string): Promise<string> {
   );
 }
 
-/** The service looks for the file; this is for people who type git here. What they have set stays. */
+/** In the checkout's own settings, so that submodules and other repositories get their owner's keys. What people have set stays. */
 async function useDeployKey(root: string): Promise<void> {
   const used = await gitAsOwner(root, "config", "--get", setting);
   if (used === null || used.includes(basename(deployKeyPath(root))))
-    await gitAsOwner(root, "config", setting, `ssh ${sshWithKey(deployKeyPath(root))}`);
+    await gitAsOwner(root, "config", setting, `ssh -o BatchMode=yes ${sshWithKey(deployKeyPath(root))}`);
 }
 
 function removeKeyFiles(root: string): void {
@@ -221,7 +232,7 @@ export async function readDeployKey(root: string): Promise<string | null> {
 /** Takes the key of the checkout `root` away, if it has one, and what `giveDeployKey` told git. */
 export async function removeDeployKey(root: string): Promise<void> {
   const used = await gitAsOwner(root, "config", "--get", setting);
-  if (used?.includes(sshWithKey(deployKeyPath(root)))) await gitAsOwner(root, "config", "--unset", setting);
+  if (used?.includes(deployKeyPath(root))) await gitAsOwner(root, "config", "--unset", setting);
   removeKeyFiles(root);
 }
 
