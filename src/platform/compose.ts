@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { delimiter } from "node:path";
 import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
+import { causeIn } from "./command-cause.ts";
 import type { SystemUser } from "./files.ts";
 import { type Argv, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 
@@ -87,10 +88,10 @@ export function startFailure(service: string, step: string, ending: CommandEndin
   });
 }
 
-/** Describes the ending of a command that did not succeed. */
+/** Describes the ending of a command that did not succeed: its cause, without a period at its end. */
 export function complaintOf(step: string, ending: CommandEnding): string {
-  if (ending.kind === "exited") return `docker compose ended with exit code ${ending.code} (${step})`;
-  return `docker compose did not end in time (${step}) and was killed`;
+  if (ending.kind !== "exited") return `docker compose did not end in time (${step}) and was killed`;
+  return causeIn(ending.lastLines) ?? `docker compose ended with exit code ${ending.code} (${step})`;
 }
 
 const readTimeoutMs = 60_000;
@@ -137,7 +138,7 @@ async function askCompose(options: ComposeOptions, argv: Argv, input?: string): 
   if (hasSucceeded(ending)) return ending.output;
   throw new ProblemError({
     code: "compose_invalid",
-    detail: `The compose file in ${options.target.projectDirectory} cannot be read.`,
+    detail: `The compose file in ${options.target.projectDirectory} cannot be read: ${complaintOf("config", ending)}.`,
     evidence: ending.lastLines,
   });
 }
@@ -162,8 +163,8 @@ export async function resolveDigests(
     const model = JSON.parse(ending.output) as ComposeModel;
     return images.map((image, index) => `${image}@${model.services[`image-${index}`]?.image?.split("@")[1]}`);
   }
-  const last = ending.lastLines.findLast((line) => line.trim() !== "") ?? complaintOf("config", ending);
-  const said = ending.kind === "timed_out" ? `no answer within ${readTimeoutMs / 1_000} s` : last;
+  const isLate = ending.kind === "timed_out";
+  const said = isLate ? `no answer within ${readTimeoutMs / 1_000} s` : complaintOf("config", ending);
   const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. Nothing was changed.`;
   throw new ProblemError({ code: "image_pull_failed", detail });
 }
