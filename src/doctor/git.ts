@@ -6,7 +6,7 @@ import { branches } from "#config/settings";
 import { findTokenFault } from "#notifications/commit-status";
 import { readHostChecks } from "#notifications/host-checks";
 import { makeScratch, ownUid, readUser, statOf } from "#platform/files";
-import { type GitRemoteUrl, isRemoteName, withoutCredentials } from "#platform/git";
+import { type GitRemoteUrl, isRemoteName, reasonIn, withoutCredentials } from "#platform/git";
 import { quote, readSshSettings } from "#platform/ssh";
 import { checkOwnership, checkRepository, checkScript, deployLogDirectory } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
@@ -215,8 +215,7 @@ async function remoteFault(failure: RemoteFailure, context: DoctorContext): Prom
   if (isRefused.test(lines))
     return url.scheme === "ssh" ? await explainKey(failure, context) : explainToken(failure, context);
   // Git hosts do not say whether a repository does not exist, or this user's key or token may not read it.
-  const reason = lines.trim().split("\n").at(-1) || "git gave no reason";
-  const text = `git cannot read ${url.text}: ${reason}. Is it spelt right, and may this user read it?`;
+  const text = `git cannot read ${url.text}: ${reasonIn(lines.split("\n"))}. Is it spelt right, and may this user read it?`;
   const set = `git -C ${quote(context.repoPath)} remote set-url ${remote} <the right address>`;
   return problem(text, {
     change: isRemoteName(remote) ? context.asUser(set) : "DEPLOY_REMOTE=<the right address>",

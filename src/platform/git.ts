@@ -224,7 +224,7 @@ export async function readRemoteHead(
     return { kind: "none", detail: `${repoPath} has no remote ${remote}.` };
   const isLate = ending.kind === "timed_out";
   const reason = isLate ? `the remote did not answer within ${timeoutMs / 1_000} s` : reasonOf(ending);
-  const detail = `git ls-remote failed in ${repoPath}: ${checkout.redactor().text(reason)}`;
+  const detail = `git ls-remote failed in ${repoPath}: ${checkout.redactor().text(reason)}.`;
   return { kind: "unknown", detail };
 }
 
@@ -282,18 +282,22 @@ export async function fetchBranch(
   });
   clearTimeout(timer);
   if (hasSucceeded(ending)) return null;
-  const reason = silent.signal.aborted ? `no progress for ${silenceMs / 1_000} s.` : reasonOf(ending);
-  return `git could not fetch ${ref}: ${redactor().text(reason)} Check address, credentials and network.`;
+  const reason = silent.signal.aborted ? `no progress for ${silenceMs / 1_000} s` : reasonOf(ending);
+  return `git could not fetch ${ref}: ${redactor().text(reason)}. Check address, credentials and network.`;
+}
+
+/** Why git failed, without a period at its end. */
+export function reasonOf(ending: CommandEnding): string {
+  if (ending.kind === "not_found") return "git is not installed";
+  return ending.kind === "exited" ? reasonIn(ending.lastLines) : ending.kind;
 }
 
 /** What ssh and git say last. Below it, git gives advice that is the same for every fault. */
-function reasonOf(ending: CommandEnding): string {
-  if (ending.kind === "not_found") return "git is not installed";
-  if (ending.kind !== "exited") return ending.kind;
-  const lines = ending.lastLines.filter((line) => line.trim() !== "");
+export function reasonIn(printed: readonly string[]): string {
+  const lines = printed.filter((line) => line.trim() !== "");
   const advice = lines.findIndex((line) => line.startsWith("Please make sure you have the correct access"));
   const said = lines.slice(0, advice < 0 ? undefined : advice).slice(-2);
-  return said.join(" ") || "git gave no reason";
+  return said.join(" ").replace(/\.$/, "") || "git gave no reason";
 }
 
 /** What git prints of the history, null if it fails: nothing is fetched, and it does not matter who owns the repository. */

@@ -5,7 +5,7 @@ import type { HostedRepository } from "#config/git-hosts";
 import type { Secret } from "#config/secret";
 import { untilRight } from "#platform/async";
 import { removeForeignFile } from "#platform/foreign-files";
-import { deployKeyPath, neverAsk, parseGitRemoteUrl, sshWithKey } from "#platform/git";
+import { deployKeyPath, neverAsk, parseGitRemoteUrl, reasonOf, sshWithKey } from "#platform/git";
 import { type Argv, type CommandEnding, hasSucceeded, runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ownerOf } from "#runner/script";
@@ -135,14 +135,15 @@ async function giveAccess(
 
 /** Its own words say what a key does not change: a name that is not found, a port that nobody answers. */
 function saidBy(refusal: CommandEnding): string {
-  return ` git says: ${refusal.lastLines.join(" ") || refusal.kind}`;
+  return ` git says: ${reasonOf(refusal)}.`;
 }
 
 async function git(directory: string, ...args: readonly string[]): Promise<void> {
   const ending = await asOwner(directory, ["git", "-C", directory, ...args], fetchTimeoutMs);
   if (hasSucceeded(ending)) return;
-  const why = ending.lastLines.join(" ") || ending.kind;
-  throw new CommandError(`git ${args[0]} failed in ${directory}: ${why}. Run this again when that is fixed.`);
+  throw new CommandError(
+    `git ${args[0]} failed in ${directory}: ${reasonOf(ending)}. Run this again when that is fixed.`,
+  );
 }
 
 const usualTimeoutMs = 20_000;
