@@ -23,6 +23,8 @@ RUN apt-get update \
  && groupadd --gid 1000 node && useradd --uid 1000 --gid node --shell /bin/bash --create-home node \
 # The repository is mounted on purpose and its deploy.sh runs anyway: a check of its owner would add nothing.
  && git config --system --add safe.directory '*' \
+# On a server, `hotpush init` mounts the machine's /etc/gitconfig there.
+ && git config --system include.path gitconfig.machine \
 # Either of the two users can write the state and the spool; a new volume takes its owner from here.
  && install -d -o node -g node -m 700 /var/lib/hotpush /run/hotpush && install -d -o node -g node -m 2775 /run/live \
  && ln -s /usr/local/lib/hotpush/bin/hotpush /usr/local/bin/hotpush

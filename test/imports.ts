@@ -27,7 +27,7 @@ const offered: Readonly<Record<string, string>> = {
   config: "git-hosts project project-files secret server service settings values",
   deployments:
     "catch-up checks deployment history outbox push queue receipt record resolve store watch-images",
-  doctor: "examine report",
+  doctor: "examine in-run report",
   front: "front",
   notifications: "commit-status host-checks notifications targets",
   projects: "project take-pushes",

@@ -38,7 +38,7 @@ before(() => {
 
 test("the package has the program, its documents and examples, and nothing else", () => {
   const expected =
-    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|health|compile\.js)|(?:docs|examples)\/.+|dist\/.+\.js|dist\/package\.json|dist\/front\/page\/assets\/.+|dist\/setup\/templates\/.+|dist\/runner\/supervisor\.sh)$/;
+    /^(?:LICENSE|README\.md|Dockerfile|\.dockerignore|package\.json|bin\/(?:hotpush|health|compile\.js)|(?:docs|examples)\/.+|dist\/.+\.js|dist\/package\.json|dist\/front\/page\/assets\/.+|dist\/setup\/templates\/.+|dist\/runner\/(?:supervisor|ssh-keygen-at)\.sh)$/;
   const paths = packed.files.map(({ path }) => path);
   assert.deepEqual(
     paths.filter((path) => !expected.test(path)),
@@ -48,7 +48,13 @@ test("the package has the program, its documents and examples, and nothing else"
   for (const path of ["LICENSE", "Dockerfile", "dist/main.js", "examples/deploy.sh", "docs/problems.md"])
     assert.ok(paths.includes(path), path);
   const executable = packed.files.filter(({ mode }) => (mode & 0o111) !== 0).map(({ path }) => path);
-  const programs = ["bin/health", "bin/hotpush", "dist/runner/supervisor.sh", "examples/deploy.sh"];
+  const programs = [
+    "bin/health",
+    "bin/hotpush",
+    "dist/runner/ssh-keygen-at.sh",
+    "dist/runner/supervisor.sh",
+    "examples/deploy.sh",
+  ];
   assert.deepEqual(executable.sort(), programs);
   assert.ok(packed.size < 640 * 1024, `${packed.size} bytes`);
 });

@@ -156,7 +156,9 @@ function showEnd(setup: Setup): void {
   printWebhookForm({ host, settingsFile, remote, url: payloadUrl, secret: settings.WEBHOOK_SECRET });
   if (statusHosts.some((one) => one === host))
     print("Or let Hotpush fill it in, with a token of yours: hotpush connect");
-  print("\nNext:", "  docker compose up -d", "  hotpush send --dry-run");
+  // Of a project that was removed, catch-up deploys what it has missed: the queue runs one at a time.
+  const start = setup.hasHistory ? "hotpush deploy" : "docker compose up -d";
+  print("\nNext:", `  ${start}`, "  hotpush send --dry-run");
   if (setup.page !== null) print("", `The page is at ${setup.page.origin}. To sign in: hotpush open`);
   else if (setup.place.isNew)
     print("", "For a page that shows all this: hotpush init --page https://<another name of this server>");

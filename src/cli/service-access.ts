@@ -3,9 +3,8 @@ import type { Command } from "commander";
 import { type Asked, callRun, findRemoteServer, type ServicePlace } from "#calls/client";
 import type { CallName, GivenBy } from "#calls/table";
 import { operatorSocketPath, stateDirectoryOf } from "#config/server";
-import { withDotenv } from "#platform/env-file";
+import { withTrustedDotenv } from "#platform/env-file";
 import { attempt } from "#platform/files";
-import { controllerOf } from "#platform/foreign-files";
 import { openTerminal, type Terminal } from "#platform/terminal";
 import { findServer } from "#setup/server";
 import type { CommandContext } from "./command.ts";
@@ -106,7 +105,7 @@ export function statePathOf(env: NodeJS.ProcessEnv, usual = usualStatePath): str
   const server = findServer(env);
   if (server !== null) return server.state.run;
   // An unreadable `.env` may belong to something else; then the environment alone counts.
-  const given = controllerOf(".env") === null ? attempt(() => withDotenv(env, "."), env) : env;
+  const given = attempt(() => withTrustedDotenv(env, "."), env);
   if (given.STATE_PATH) return given.STATE_PATH;
   const path = stateDirectoryOf(given);
   return existsSync(operatorSocketPath(path)) || !existsSync(operatorSocketPath(usual)) ? path : usual;

@@ -78,6 +78,17 @@ export function findLastDeployedCommit(store: Store): string | null {
   return last && liveCommit(last);
 }
 
+/**
+ * When a delivery or a request first named a commit of a branch, in milliseconds since 1970; null: none did. A head that was found
+ * otherwise doesn't count: its deployment may be older than the commit.
+ */
+export function findFirstSeenMs(store: Store, ref: string, commit: string): number | null {
+  const sql = `SELECT min(ms) AS ms FROM (
+    SELECT created_at_ms AS ms FROM deployments WHERE project = $project AND ref = ? AND commit_id = ?
+    UNION ALL SELECT received_at_ms FROM deliveries WHERE project = $project AND ref = ? AND commit_id = ?)`;
+  return (store.get(sql, ref, commit, ref, commit)?.ms as number | null | undefined) ?? null;
+}
+
 /** SQL that selects the project of a view, or all. */
 function inScope({ project }: Store): string {
   return project === null ? "true" : "project = $project";

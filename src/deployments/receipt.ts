@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { statOf } from "#platform/files";
 import type { Store } from "#platform/sqlite";
 import { isSignedWithSsh, keyFingerprint, makeSigningKey, signWithSsh } from "#platform/ssh-signature";
 import type { DeploymentReport } from "#rollout/report";
@@ -90,9 +91,21 @@ export function noteSigner(store: Store, id: number, signer: string): void {
   store.run("UPDATE deployments SET signer = ? WHERE id = ? AND state = 'running'", signer, id);
 }
 
+/** Public keys by the file of the private one as it was when it was read: any viewer may ask, and reading it starts a program. */
+const publicKeys = new Map<string, string>();
+
 /** The public key of the server's receipts. Its private key is made when it is first needed. @throws as `makeSigningKey` */
-export function receiptKey(statePath: string): Promise<string> {
-  return makeSigningKey(join(statePath, "receipt-key"));
+export async function receiptKey(statePath: string): Promise<string> {
+  const path = join(statePath, "receipt-key");
+  const stamp = () => {
+    const { ino, mtimeMs } = statOf(path) ?? {};
+    return `${path} ${ino} ${mtimeMs}`;
+  };
+  const known = publicKeys.get(stamp());
+  if (known !== undefined) return known;
+  const key = await makeSigningKey(path);
+  publicKeys.set(stamp(), key);
+  return key;
 }
 
 /**

@@ -53,6 +53,8 @@ export interface ResolverOptions {
   readonly confirmMs: () => number;
   /** How long a push waits for a remote that does not answer. The default is an hour. */
   readonly patienceMs?: number;
+  /** How long one look at the remote may keep the turn, which other projects wait for. The default is 10 s. */
+  readonly maxLookMs?: number;
   /** A clock that never jumps, in milliseconds. */
   readonly clock?: () => number;
 }
@@ -189,10 +191,12 @@ const usualPatienceMs = 3_600_000;
 const usualPausesS = "1 2 3 3";
 /** No further question follows then: others wait for their turn. */
 const longestLookMs = 30_000;
+const defaultMaxLookMs = 10_000;
 
 /** Makes the resolver of a project: it decides what a deployment deploys. */
 export function createResolver(options: ResolverOptions): Resolver {
   const { store, checks, paths, patienceMs = usualPatienceMs, clock = () => performance.now() } = options;
+  const look = createLook(options.maxLookMs ?? defaultMaxLookMs);
   /** When the remote was heard last, or asked first, about a deployment that waits. */
   const heardAtMs = new Map<number, number>();
   /** The older heads that the remote has reported, by branch. */
@@ -228,7 +232,7 @@ export function createResolver(options: ResolverOptions): Resolver {
     const found: FoundHead =
       trigger === "rollback" || trigger === "image"
         ? { kind: "none", detail: "Nobody has signed the images." }
-        : await findHead(checkout, deployment, { isFirst: !heardAtMs.has(id), signal });
+        : await findHead(checkout, deployment, { look, isFirst: !heardAtMs.has(id), signal });
     if (signal.aborted) return ended;
     if (found.kind === "unknown") {
       // Rule 1: while the remote is silent, a push waits.
@@ -245,11 +249,11 @@ export function createResolver(options: ResolverOptions): Resolver {
     }
     heardAtMs.set(id, clock());
     const { commit: head, containsPushed } = found;
-    const look = lookUp(store, ref, head, id);
-    const { live, last } = look;
+    const known = lookUp(store, ref, head, id);
+    const { live, last } = known;
     const commit = await read(head);
     const decision = await decide({
-      ...look,
+      ...known,
       trigger,
       pushed,
       containsPushed,
@@ -289,10 +293,10 @@ export function createResolver(options: ResolverOptions): Resolver {
       return decision;
     },
     async judgeHead(ref, head) {
-      const look = lookUp(store, ref, head, null);
-      const { live } = look;
+      const known = lookUp(store, ref, head, null);
+      const { live } = known;
       const decision = await decide({
-        ...look,
+        ...known,
         pushed: head,
         containsPushed: true,
         trigger: "catch-up",
@@ -302,7 +306,7 @@ export function createResolver(options: ResolverOptions): Resolver {
           live && listSkipped(store, ref, live).includes(head) ? "It was skipped." : null,
         async judgeChecks() {
           const { signal } = new AbortController();
-          const judged = await checks.judge(ref, head, signal, waitsSinceMs(store, ref, head, look.last));
+          const judged = await checks.judge(ref, head, signal, waitsSinceMs(store, ref, head, known.last));
           // One that was not given up waits as a deployment, so that people see it.
           return judged?.kind === "skipped" ? judged : null;
         },
@@ -327,8 +331,13 @@ type FoundHead =
 async function findHead(
   checkout: Checkout,
   { ref, commit: pushed }: Deployment,
-  { isFirst, signal }: { readonly isFirst: boolean; readonly signal: AbortSignal },
+  options: {
+    readonly look: ReturnType<typeof createLook>;
+    readonly isFirst: boolean;
+    readonly signal: AbortSignal;
+  },
 ): Promise<FoundHead> {
+  const { look, isFirst, signal } = options;
   const { repoPath, environment, user } = checkout;
   const reader = { env: withoutReplacements(environment), user };
   // The variable of examples/deploy.sh, if DEPLOY_ENV passes it.
@@ -336,7 +345,9 @@ async function findHead(
   const left = isFirst ? pausesS.filter(Number.isFinite) : [];
   const untilMs = performance.now() + longestLookMs;
   for (;;) {
-    const head = await fetchHead(checkout, ref, signal);
+    const head = await look(checkout, ref, signal);
+    if (head === null)
+      return { kind: "unknown", detail: "the git host is slow, and still being waited for." };
     if (head.kind === "none") return head;
     const containsPushed = head.kind === "head" && (await isAncestor(repoPath, pushed, head.commit, reader));
     const pauseS = performance.now() < untilMs ? left.shift() : undefined;
@@ -349,6 +360,35 @@ async function findHead(
     }
     await pause(pauseS * 1_000, signal);
   }
+}
+
+/**
+ * Makes the look at a branch. A host that takes longer than `maxLookMs` is waited for outside of the turn, and its answer is the one of
+ * the next look.
+ *
+ * @returns a function that returns null while that goes on
+ */
+function createLook(maxLookMs: number) {
+  /** By branch; null while there is no answer. */
+  const late = new Map<string, RemoteHead | null>();
+
+  return async (checkout: Checkout, ref: string, signal: AbortSignal): Promise<RemoteHead | null> => {
+    const before = late.get(ref);
+    if (before === null) return null;
+    late.delete(ref);
+    if (before !== undefined) return before;
+    const fetching = fetchHead(checkout, ref, signal);
+    const turnOver = new AbortController();
+    const isOver = pause(maxLookMs, turnOver.signal).then(() => null);
+    const head = await Promise.race([fetching, isOver]).finally(() => turnOver.abort());
+    if (head !== null) return head;
+    late.set(ref, null);
+    fetching.then(
+      (answer) => (signal.aborted ? late.delete(ref) : late.set(ref, answer)),
+      () => late.delete(ref),
+    );
+    return null;
+  };
 }
 
 /** Asks for the head and fetches its branch, both at once: each takes a connection, and those take longer than all else here. */

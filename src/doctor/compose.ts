@@ -1,10 +1,17 @@
-import { type ComposeService, compareVersions, neededCompose } from "#platform/compose";
+import { join } from "node:path";
+import { type ComposeService, compareVersions, hiddenFileHint, neededCompose } from "#platform/compose";
+import { listContainers } from "#platform/docker/containers";
 import { getJson, neededApi, nullIfMissing } from "#platform/docker/engine";
-import { ownUid, readUser } from "#platform/files";
+import { isServing } from "#platform/docker/health";
+import { attempt, findProgram, kindOf, ownUid, readUser } from "#platform/files";
+import { type Argv, hasSucceeded, outputOf, runCommand } from "#platform/run-command";
 import { quote } from "#platform/ssh";
+import { readSecretFile } from "#redaction";
 import { modeOf, namesRunToTheirEnd, writableVolume } from "#rollout/project";
+import { runContainer } from "#setup/server";
 import { type Check, type DoctorContext, hasComposeFile } from "./context.ts";
 import { type Finding, ok, okUnless, problem, skip, warning } from "./finding.ts";
+import { machineCompose } from "./in-run.ts";
 import { upstreamsOf } from "./server.ts";
 
 const noFile = skip("the repository has no compose file");
@@ -15,16 +22,16 @@ export const dockerChecks: readonly Check[] = [
   {
     id: "docker",
     about: "both",
-    claim: "this user may use the Docker engine, and it is new enough",
-    fix: "restarts the engine, names the page with the steps that install it, or adds this user to the group of its socket",
+    claim: "this user may use the Docker engine, it is new enough, and its logins can be read",
+    fix: "restarts the engine, names the page with the steps that install it, adds this user to the group of its socket, or names a missing credential helper",
     probe: checkDocker,
   },
   {
     id: "compose",
-    claim: "docker compose is new enough, and can read its file",
-    fix: "names the page with the steps that install it, or shows the error of compose",
-    async probe({ compose }) {
-      const answer = await compose();
+    claim: "docker compose is new enough, reads its file, and is of one version here and at the prompt",
+    fix: "names the page with the steps that install it, shows the error of compose, or runs the compose that deployments use",
+    async probe(context) {
+      const answer = await context.compose();
       if (answer.kind === "no-file") return noFile;
       const { version } = answer;
       if (version === null || compareVersions(version, neededCompose) < 0)
@@ -32,7 +39,12 @@ export const dockerChecks: readonly Check[] = [
           `docker compose is ${version ?? "missing"}; ${neededCompose} or newer is needed. Install it: ${installPage}`,
         );
       if (answer.kind === "swarm") return ok("a stack of a Swarm");
-      if (answer.kind === "model") return ok(Object.keys(answer.model.services).join(", "));
+      if (answer.kind === "model") {
+        const { services } = answer.model;
+        const found = Object.entries(services).map(([name, service]) => contextFault(name, service));
+        found.push(...(await versionFaults(version, answer.model.name, context)));
+        return okUnless(found, Object.keys(services).join(", "));
+      }
       return problem(`docker compose cannot read the project: ${answer.lines.join(" ")}`);
     },
   },
@@ -52,7 +64,8 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
   const answer = await context.engine();
   if (answer.kind === "answers") {
     const { version, apiVersion } = answer;
-    if (compareVersions(apiVersion, neededApi) >= 0) return ok(`Docker ${version}, API ${apiVersion}`);
+    if (compareVersions(apiVersion, neededApi) >= 0)
+      return okUnless(helperFaults(context), `Docker ${version}, API ${apiVersion}`);
     return problem(`Docker is ${version}; 25 or newer is needed. Install it: ${installPage}`);
   }
   const { code, socketPath, text } = answer;
@@ -67,6 +80,60 @@ async function checkDocker(context: DoctorContext): Promise<Finding> {
   }
   const missing = `If it is not installed: ${installPage} If it is:`;
   return problem(`The Docker engine does not answer: ${text} ${missing}`, "systemctl restart docker");
+}
+
+/** Docker asks these programs for the passwords of registries, if its settings name some. */
+function helperFaults({ scriptEnv, project, server }: DoctorContext): readonly Finding[] {
+  // The service itself pulls nothing.
+  if (server !== null && project === null) return [];
+  const file = join(scriptEnv.DOCKER_CONFIG ?? join(scriptEnv.HOME ?? "/", ".docker"), "config.json");
+  type Logins = { readonly credsStore?: string; readonly credHelpers?: Readonly<Record<string, string>> };
+  const { credsStore, credHelpers = {} }: Logins = attempt(() => JSON.parse(readSecretFile(file)), {});
+  const named = [credsStore ?? [], Object.values(credHelpers)].flat();
+  const isMissing = (name: string) => findProgram(`docker-credential-${name}`, scriptEnv.PATH ?? "") === null;
+  return [...new Set(named)].filter(isMissing).map((name) => {
+    const text = `${file} names the credential helper docker-credential-${name}, which is missing where deploy.sh runs: pulls and builds that ask it fail.`;
+    const change = `remove it from ${file}, and log in again: docker login. To give a static program to \`run\` instead: docs/server.md`;
+    return problem(text, { change }, name === credsStore ? "problem" : "warning");
+  });
+}
+
+/** A build needs its directories where deploy.sh runs. */
+function contextFault(name: string, { build }: ComposeService): Finding | null {
+  type Build = { readonly context?: string; readonly additional_contexts?: Readonly<Record<string, string>> };
+  const { context = "", additional_contexts: others = {} } = Object(build) as Build;
+  const paths = [context, ...Object.values(others)].filter((path) => path.startsWith("/"));
+  const missing = paths.find((path) => kindOf(path) === "missing");
+  if (missing === undefined) return null;
+  return problem(`The build of ${name} needs ${missing}, which is not here. ${hiddenFileHint("not found")}`);
+}
+
+/** What this version of compose does wrong with its builder, and with versions that are used beside it. */
+async function versionFaults(own: string, name: string, context: DoctorContext) {
+  const { engine, settings, repoPath, server, scriptEnv: env } = context;
+  const said = await outputOf(["docker", "buildx", "version"], { env });
+  const [, buildx = "1"] = / v(\d[\d.]*)/.exec(said ?? "") ?? [];
+  const isOld = compareVersions(own, "5") >= 0 && compareVersions(buildx, "0.17") < 0;
+  const needed = `docker buildx is ${buildx}; compose ${own} needs 0.17 or newer to build. Install it: ${installPage}`;
+  const docker = await engine();
+  const containers = docker.kind === "answers" ? await listContainers(docker.engine, name) : [];
+  const labels = containers.map((one) => one.labels["com.docker.compose.version"]);
+  const exec = `docker exec --workdir ${quote(repoPath)} ${runContainer} docker compose up --detach`;
+  const others = new Set([own, settings.env[machineCompose], ...labels]);
+  const found = [...others].map((other) => {
+    const restless = `docker compose ${other} recreates containers though nothing has changed. Install another version: ${installPage}`;
+    if (!other || restlessVersions.includes(other)) return other ? warning(restless) : null;
+    const text = `Deployments use docker compose ${own}, and at the prompt ${other} is used: each recreates what the other has started, databases too. Install the same version. Until then use that of deployments:`;
+    return hashesOf(other) === hashesOf(own) ? null : warning(text, server ? exec : undefined);
+  });
+  return [isOld ? problem(needed) : null, ...found];
+}
+
+const restlessVersions = ["5.0.0", "5.0.1", "5.2.0"];
+
+/** Compose sees by the hash of a service whether its container is current. At these versions the hash has changed. */
+function hashesOf(version: string): number {
+  return ["2.29.3", "5"].filter((first) => compareVersions(version, first) >= 0).length;
 }
 
 /** Looks at the services that run on, as compose resolves its file. */
@@ -116,11 +183,44 @@ async function healthFault(name: string, service: ComposeService, context: Docto
   const port = upstreams.get(name) ?? declared;
   if (port === undefined || (!healthcheck?.disable && (await hasHealthcheck(name, service, context))))
     return null;
-  const text = `${name} has no health check: requests go to a new container before it can answer them. For example:`;
-  const url = `http://localhost:${Number.parseInt(String(port), 10)}/`;
+  const url = `http://127.0.0.1:${Number.parseInt(String(port), 10)}/`;
+  const found = await findHealthTest(name, url, context);
+  const advice = found
+    ? "This one passes now:"
+    : `For example, if the image has curl, and ${url} answers with success:`;
+  const text = `${name} has no health check: requests go to a new container before it can answer them. ${advice}`;
   const times = "interval: 10s, start_period: 30s, start_interval: 500ms";
-  const change = `services.${name}.healthcheck: {test: ["CMD", "curl", "-f", "${url}"], ${times}}`;
-  return warning(text, { change });
+  const test = ["CMD", ...(found ?? requestsTo(url)[0])].map((word) => JSON.stringify(word)).join(", ");
+  return warning(text, { change: `services.${name}.healthcheck: {test: [${test}], ${times}}` });
+}
+
+/** Commands that succeed if something answers at `url`; the last one if it is connected to. */
+function requestsTo(url: string): readonly [Argv, ...Argv[]] {
+  const { port } = new URL(url);
+  return [
+    ["curl", "-fsS", "-o", "/dev/null", url],
+    ["wget", "-q", "-O", "/dev/null", url],
+    [
+      "node",
+      "-e",
+      `fetch('${url}').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))`,
+    ],
+    ["python3", "-c", `import urllib.request; urllib.request.urlopen('${url}')`],
+    ["php", "-r", `exit(@file_get_contents('${url}') === false ? 1 : 0);`],
+    ["bash", "-c", `: < /dev/tcp/127.0.0.1/${port}`],
+  ];
+}
+
+/** The first that succeeds in a container that serves; null: none does, or there is none. */
+async function findHealthTest(name: string, url: string, { engine, compose, scriptEnv: env }: DoctorContext) {
+  const [docker, answer] = [await engine(), await compose()];
+  if (docker.kind !== "answers" || answer.kind !== "model") return null;
+  const container = (await listContainers(docker.engine, answer.model.name, name)).find(isServing);
+  for (const test of container ? requestsTo(url) : []) {
+    const argv = ["docker", "exec", container?.id ?? "", ...test] as const;
+    if (hasSucceeded(await runCommand({ argv, env, timeoutMs: 5_000 }))) return test;
+  }
+  return null;
 }
 
 /** A HEALTHCHECK of its Dockerfile counts too, if the image exists already. */

@@ -236,21 +236,31 @@ export async function probeCompose(repoPath: string, script: Pick<ComposeOptions
   }
 }
 
+interface EngineInfo {
+  readonly DockerRootDir: string;
+  /** With `driver-type` of the containerd image store, which has the images in the directory of containerd. */
+  readonly DriverStatus?: readonly (readonly string[])[] | null;
+}
+
 /**
  * Asks the engine at DOCKER_HOST, or at its usual socket, for its versions. Takes 4 s at most.
  *
- * @returns with `rootPath`, its directory on the host, which has the images; or the system's `code` (null for an address that is
+ * @returns with `imagePaths`, the directories on the host that have the images; or the system's `code` (null for an address that is
  * no socket), `socketPath` (null likewise) and a sentence
  */
 export async function probeEngine(env: Environment) {
   const dockerHost = env.DOCKER_HOST || undefined;
   try {
     const engine = connectEngine(dockerHost, 4_000);
-    const [{ Version: version, ApiVersion: apiVersion }, { DockerRootDir: rootPath }] = await Promise.all([
-      getJson<{ readonly Version: string; readonly ApiVersion: string }>(engine, "/version"),
-      getJson<{ readonly DockerRootDir: string }>(engine, "/info"),
-    ]);
-    return { kind: "answers", engine, version, apiVersion, rootPath } as const;
+    const [{ Version: version, ApiVersion: apiVersion }, { DockerRootDir, DriverStatus }] = await Promise.all(
+      [
+        getJson<{ readonly Version: string; readonly ApiVersion: string }>(engine, "/version"),
+        getJson<EngineInfo>(engine, "/info"),
+      ],
+    );
+    const isContainerd = DriverStatus?.flat().includes("io.containerd.snapshotter.v1") ?? false;
+    const imagePaths: readonly string[] = [DockerRootDir, ...(isContainerd ? ["/var/lib/containerd"] : [])];
+    return { kind: "answers", engine, version, apiVersion, imagePaths } as const;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     const { code = null } = (error.cause ?? {}) as { readonly code?: string };

@@ -6,9 +6,10 @@ import { CommandError } from "#problems";
 import { chooseAnyProject, findServer, type Server } from "#setup/server";
 import { dockerChecks } from "./compose.ts";
 import { type Check, type DoctorContext, makeDoctorContext, readSettings, type Settings } from "./context.ts";
-import { type Finding, warning } from "./finding.ts";
+import { type Finding, skip, warning } from "./finding.ts";
 import { gitChecks, scriptChecks } from "./git.ts";
 import { configurationChecks, diskChecks } from "./host.ts";
+import { checkInRun } from "./in-run.ts";
 import { serverChecks, serviceChecks } from "./server.ts";
 
 const groups: Readonly<Record<string, readonly Check[]>> = {
@@ -20,6 +21,9 @@ const groups: Readonly<Record<string, readonly Check[]>> = {
   Script: scriptChecks,
   Docker: dockerChecks,
 };
+
+/** About what scripts find where they run. On a server, that is the container of `run`. */
+const groupsInRun: readonly string[] = ["Git", "Script", "Docker"];
 
 /** The checks of `hotpush doctor`, in the order of its report. docs/troubleshooting.md has them too. */
 export const checks = Object.entries(groups).flatMap(([group, rows]) =>
@@ -72,12 +76,19 @@ export async function examine(
   );
   const names = only === null ? projectNames(projectsPath).filter(isProjectName).toSorted() : [only.name];
   const reports = [...(await runChecks(service, about("service", "both", server ? "server" : "both")))];
+  // Only `run` has this variable.
+  const isElsewhere = server !== null && env.SERVER_STATE_PATH === undefined;
+  const inRun = about("project", "both").filter(({ group }) => isElsewhere && groupsInRun.includes(group));
+  const ids = inRun.map(({ id }) => id);
   // One project after the other: each runs a dozen programs.
   for (const name of names) {
     const reading = readProjectFile({ projectsPath, secretsPath: null }, name);
     const own = projectSettings(settings, join(projectsPath, `${name}.env`));
     const one = makeDoctorContext(own, url, server, reading);
-    reports.push(...(await runChecks(one, about("project", "both"))));
+    const there = ids.length > 0 ? await checkInRun(name, ids, env) : null;
+    const unknown = skip("`run` cannot be asked: see `containers`, or use sudo");
+    const known = new Map(ids.map((id) => [id, there?.get(id) ?? unknown]));
+    reports.push(...(await runChecks(one, about("project", "both"), known)));
   }
   return reports;
 }
@@ -107,16 +118,21 @@ function projectSettings(service: Settings, file: string): Settings {
   };
 }
 
-/** Runs the checks at the same time. A check that itself fails gives a warning, and the others go on. */
+/**
+ * Runs the checks at the same time. A check that itself fails gives a warning, and the others go on.
+ *
+ * @param known what is known already, by the names of checks
+ */
 export function runChecks(
   context: DoctorContext,
   chosen: readonly GroupedCheck[],
+  known: ReadonlyMap<string, Finding> = new Map(),
 ): Promise<readonly CheckReport[]> {
   const { project } = context;
   return Promise.all(
     chosen.map(async (check) => {
       const result = await Promise.resolve(context)
-        .then(check.probe)
+        .then((one) => known.get(check.id) ?? check.probe(one))
         .catch((error: Error) => warning(`Check failed: ${error.message}`));
       return { check, project, result };
     }),

@@ -8,7 +8,7 @@ import { readHostChecks } from "#notifications/host-checks";
 import { makeScratch, ownUid, readUser, statOf } from "#platform/files";
 import { type GitRemoteUrl, isRemoteName, reasonIn, withoutCredentials } from "#platform/git";
 import { quote, readSshSettings } from "#platform/ssh";
-import { checkOwnership, checkRepository, checkScript, deployLogDirectory } from "#runner/script";
+import { checkOwnership, checkRepository, checkScript } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
 import { deliveryText, failedOf, HostError, openRepository } from "#setup/host-apis";
 import type { Check, DoctorContext, RemoteFailure } from "./context.ts";
@@ -87,14 +87,13 @@ export const gitChecks: readonly Check[] = [
     claim:
       "submodules are at the commits that the repository names, and git-lfs is there if it has files in Git LFS",
     fix: "updates the submodules. Git LFS: apt-get install git-lfs; the next deployment fetches the files",
-    async probe({ repoPath, readGit, asUser, server }) {
+    async probe({ repoPath, readGit, asUser }) {
       const large = await readGit("ls-files", "--", ":(attr:filter=lfs)");
       const modules = await readGit("ls-files", "--", ".gitmodules");
       if (large === null) return skip("git does not work in the repository yet");
       if (large === "" && !modules) return skip("the repository has no submodules and no files in Git LFS");
       const missing = "git-lfs is missing, and files of the repository are in Git LFS: deploy.sh fails.";
-      // On a server the script runs in the container, whose image has git-lfs.
-      if (large !== "" && server === null && (await readGit("lfs", "version")) === null)
+      if (large !== "" && (await readGit("lfs", "version")) === null)
         return problem(missing, "apt-get install -y git-lfs");
       const states = await readGit("submodule", "status", "--recursive");
       const other = states?.split("\n").filter((line) => /^[-+U]/.test(line)) ?? ["git cannot tell"];
@@ -215,7 +214,11 @@ async function remoteFault(failure: RemoteFailure, context: DoctorContext): Prom
   if (isRefused.test(lines))
     return url.scheme === "ssh" ? await explainKey(failure, context) : explainToken(failure, context);
   // Git hosts do not say whether a repository does not exist, or this user's key or token may not read it.
-  const text = `git cannot read ${url.text}: ${reasonIn(lines.split("\n"))}. Is it spelt right, and may this user read it?`;
+  const inRun =
+    context.server === null
+      ? ""
+      : " deploy.sh runs in a container, where localhost is the container itself. Does this machine read it? Then `hotpush init` gives the container what it needs of /etc/hosts, /etc/ssh, /etc/gitconfig and the certificates.";
+  const text = `git cannot read ${url.text}: ${reasonIn(lines.split("\n"))}. Is it spelt right, and may this user read it?${inRun}`;
   const set = `git -C ${quote(context.repoPath)} remote set-url ${remote} <the right address>`;
   return problem(text, {
     change: isRemoteName(remote) ? context.asUser(set) : "DEPLOY_REMOTE=<the right address>",
@@ -296,7 +299,7 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
   using scratch = makeScratch();
   const scratchPath = join(scratch.path, "signers");
   const { signal } = new AbortController();
-  const options = { repoPath, scratchPath, signersPath, signers, env, user, signal };
+  const options = { repoPath, scratchPath, signersPath, signers, env, user, seenAtMs: Date.now(), signal };
   const verdict = await verifyCommit(commit, options);
   if (verdict.kind === "good") return ok(`${commit.slice(0, 7)} is signed by ${verdict.signer}`);
   return problem(signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail }).detail);
@@ -305,9 +308,8 @@ async function checkSigners(context: DoctorContext): Promise<Finding> {
 const example = fileURLToPath(new URL("../../examples/deploy.sh", import.meta.url));
 
 /** The command that fixes what `checkScript` has found, by its code. */
-function scriptCommand(code: string, { repoPath, user, asUser }: DoctorContext): string | undefined {
-  // Only root may remove what another user has put into the temporary directory.
-  if (code === "temporary_directory_unusable") return `rm -rf ${quote(deployLogDirectory(user))}`;
+function scriptCommand(code: string, { repoPath, asUser, server }: DoctorContext): string | undefined {
+  if (code === "script_missing" && server !== null) return `cd ${quote(repoPath)} && hotpush init`;
   const file = quote(join(repoPath, "deploy.sh"));
   const install = `install -m 755 ${quote(example)} ${file} && git -C ${quote(repoPath)} add --chmod=+x deploy.sh`;
   const attributes = quote(join(repoPath, ".gitattributes"));

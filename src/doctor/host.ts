@@ -89,20 +89,26 @@ export const diskChecks: readonly Check[] = [
     fix: "prunes Docker's build cache and images without a name; elsewhere it shows what takes most space, for you to choose from",
     async probe({ statePath, repoPath, engine }) {
       const docker = await engine();
-      const images = docker.kind === "answers" ? docker.rootPath : "";
+      const imagePaths = docker.kind === "answers" ? docker.imagePaths : [];
       const faults: Finding[] = [];
       // `hotpush rollout` builds no image with less space than that for images.
       for (const [content, path, mebibytes] of [
-        ["images", images, 1_024],
+        ...imagePaths.map((path) => ["images", path, 1_024] as const),
         ["the repository", repoPath, 256],
         ["the state", statePath, 64],
       ] as const) {
-        if (content === "images" && docker.kind !== "answers") continue;
         const at = nearestExisting(path);
-        const { bavail, bsize } = statfsSync(at);
-        if (bavail * bsize >= mebibytes * 1024 ** 2) continue;
-        const text = `Only ${formatSize(bavail * bsize)} are free at ${at}, for ${content}; at least ${mebibytes} MiB are needed.`;
-        const show = `du -ax --block-size=1K ${quote(at)} | sort -nr | head -n 10`;
+        const { bavail, bsize, files, ffree } = statfsSync(at);
+        const isFull = bavail * bsize < mebibytes * 1024 ** 2;
+        const leastInodes = mebibytes * 10;
+        // Some file systems make inodes as they need them, and count none.
+        if (!isFull && (files === 0 || ffree >= leastInodes)) continue;
+        const few = `Only ${ffree} files can still be made at ${at}, for ${content}, because its inodes are used up; at least ${leastInodes} are needed.`;
+        const text = isFull
+          ? `Only ${formatSize(bavail * bsize)} are free at ${at}, for ${content}; at least ${mebibytes} MiB are needed.`
+          : few;
+        const unit = isFull ? "--block-size=1K" : "--inodes";
+        const show = `du -ax ${unit} ${quote(at)} | sort -nr | head -n 10`;
         const prune = "docker builder prune --force && docker image prune --force";
         faults.push(problem(text, content === "images" ? prune : show));
       }

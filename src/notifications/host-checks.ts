@@ -30,7 +30,13 @@ interface HostChecks {
 }
 
 const perPage = 100;
-const text = v.nullish(v.string(), "");
+/** A name that is cut equals none in DEPLOY_AFTER. */
+const maxNameChars = 255;
+const name = v.pipe(
+  v.string(),
+  v.transform((whole) => (whole.length > maxNameChars ? `${whole.slice(0, maxNameChars)}…` : whole)),
+);
+const text = v.nullish(name, "");
 
 /** GitHub's words of check runs and of statuses, and Gitea's. What is not known is no success. */
 const words: Readonly<Record<string, Check["state"]>> = {
@@ -49,12 +55,12 @@ function rowOf<Members extends v.ObjectEntries>(
   return v.pipe(v.object(members), v.transform(read));
 }
 
-const status = rowOf({ context: v.string(), state: text, status: text }, ({ context, state, status }) => ({
+const status = rowOf({ context: name, state: text, status: text }, ({ context, state, status }) => ({
   names: [context],
   state: wordOf(state || status),
 }));
 
-const run = rowOf({ name: v.string(), status: v.string(), conclusion: text }, (row) => ({
+const run = rowOf({ name, status: name, conclusion: text }, (row) => ({
   names: [row.name],
   state: row.status === "completed" ? wordOf(row.conclusion) : "pending",
 }));
@@ -74,7 +80,7 @@ const suite = rowOf({ status: text, conclusion: text, latest_check_runs_count: c
 });
 
 const isOptional = v.nullish(v.boolean(), false);
-const job = rowOf({ name: v.string(), status: v.string(), allow_failure: isOptional }, (row) => ({
+const job = rowOf({ name, status: name, allow_failure: isOptional }, (row) => ({
   names: [row.name],
   state: jobState(row.status, row.allow_failure),
 }));
@@ -83,9 +89,9 @@ const buildStates: Readonly<Record<string, Check["state"]>> = {
   SUCCESSFUL: "succeeded",
   INPROGRESS: "pending",
 };
-const build = rowOf({ key: v.string(), name: text, state: v.string() }, ({ key, name, state }) => ({
-  names: [name || key, key],
-  state: buildStates[state] ?? "failed",
+const build = rowOf({ key: name, name: text, state: name }, (row) => ({
+  names: [row.name || row.key, row.key],
+  state: buildStates[row.state] ?? "failed",
 }));
 
 const gitea: HostChecks = {
@@ -190,21 +196,25 @@ async function readPage(
   { member, row, hasMore = (rows) => rows === perPage }: CheckList,
   signal: AbortSignal,
 ): Promise<{ readonly checks: readonly Check[]; readonly hasMore: boolean } | Fault> {
-  const name = gitHosts[settings.host].title;
+  const { title } = gitHosts[settings.host];
   try {
     const options = { signal, longestBytes: longestAnswerBytes };
     const answer = await askRepository(settings, "GET", path, undefined, options);
     if (answer.status !== 200) return faultOf(settings, answer);
     const body = parsed(answer.body);
-    // Of a commit without statuses, Gitea's list is null.
-    const { success, output } = v.safeParse(v.nullable(v.array(row)), member ? body[member] : body);
-    const fault = `${settings.url.host} answered something that is not ${name}'s API. Check COMMIT_STATUS_URL, and whether a proxy or a sign-in page is in front of it.`;
+    const { success, output } = v.safeParse(rowsOf(row), member ? body[member] : body);
+    const fault = `${settings.url.host} answered something that is not ${title}'s API. Check COMMIT_STATUS_URL, and whether a proxy or a sign-in page is in front of it.`;
     if (!success) return { fault, waitMs: 0 };
     const rows = output ?? [];
     return { checks: rows.filter((one) => one !== null), hasMore: hasMore(rows.length, body) };
   } catch (error) {
-    return { fault: `${name} did not answer: ${failure(error).fault}. It is asked again.`, waitMs: 0 };
+    return { fault: `${title} did not answer: ${failure(error).fault}. It is asked again.`, waitMs: 0 };
   }
+}
+
+/** No host sends more than was asked for. The list of a commit without statuses is null at Gitea. */
+function rowsOf(row: CheckList["row"]) {
+  return v.nullable(v.pipe(v.array(row), v.maxLength(perPage)));
 }
 
 function faultOf(settings: CommitStatus, answer: HttpAnswer): Fault {

@@ -18,11 +18,7 @@ const shorter: readonly (readonly [RegExp, string])[] = [
 ];
 
 const remedies: readonly (readonly [RegExp, string])[] = [
-  [
-    /error from sender: .*permission denied/,
-    "Let the owner of the checkout read it, or list it in .dockerignore",
-  ],
-  [/^open .*: permission denied$/, "Let the owner of the checkout read it"],
+  [/\bopen .*: permission denied$/, "Let the owner of the checkout read it, or list it in .dockerignore"],
   [/the Dockerfile cannot be empty/, "Check that the owner of the checkout may read it"],
   [/"\/.*": not found$/, "Check that it is in git, and not in .dockerignore"],
   [/port is already allocated|address already in use$/, "Find what uses it: docker ps, ss -ltnp"],

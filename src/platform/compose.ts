@@ -3,6 +3,7 @@ import { delimiter } from "node:path";
 import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
 import { causeIn } from "./command-cause.ts";
+import { isInContainer } from "./docker/engine.ts";
 import type { SystemUser } from "./files.ts";
 import { type Argv, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 
@@ -22,7 +23,12 @@ export interface ComposeRun {
   readonly timeoutMs: number;
   readonly input?: string | undefined;
   readonly onLine?: (line: string) => void;
+  /** The most bytes of standard output that the caller reads; by default it reads none. */
+  readonly maxOutputBytes?: number;
 }
+
+/** A model of fifty services takes a tenth of it; inline configs are in it, too. */
+const maxModelBytes = 16 * 1024 ** 2;
 
 /**
  * Runs `argv` in the project's directory and lets it hold the lock. Lines are given to `onLine` and in `lastLines`
@@ -33,7 +39,7 @@ export interface ComposeRun {
 export async function runCompose(
   { env, user = null, signal, lockDescriptor, target }: ComposeOptions,
   argv: Argv,
-  { timeoutMs, input, onLine }: ComposeRun,
+  { timeoutMs, input, onLine, maxOutputBytes = 0 }: ComposeRun,
 ): Promise<CommandEnding> {
   const redact = redactorOf(env, target.projectDirectory);
   const ending = await runCommand({
@@ -56,6 +62,7 @@ export async function runCompose(
     signal,
     heldDescriptor: lockDescriptor,
     onLine: onLine && ((line) => onLine(redact(line))),
+    maxOutputBytes,
   });
   if (ending.kind === "not_found") {
     // The system reports a missing directory with the same error as a missing program.
@@ -90,6 +97,7 @@ export function startFailure(service: string, step: string, ending: CommandEndin
 
 /** Describes the ending of a command that did not succeed: its cause, without a period at its end. */
 export function complaintOf(step: string, ending: CommandEnding): string {
+  if (ending.kind === "too_long") return `docker compose printed too much (${step}) and was killed`;
   if (ending.kind !== "exited") return `docker compose did not end in time (${step}) and was killed`;
   return causeIn(ending.lastLines) ?? `docker compose ended with exit code ${ending.code} (${step})`;
 }
@@ -134,13 +142,20 @@ export async function loadImageNames(options: ComposeOptions): Promise<readonly 
  * @throws ProblemError `compose_invalid` with what compose says
  */
 async function askCompose(options: ComposeOptions, argv: Argv, input?: string): Promise<string> {
-  const ending = await runCompose(options, argv, { timeoutMs: readTimeoutMs, input });
+  const run = { timeoutMs: readTimeoutMs, input, maxOutputBytes: maxModelBytes };
+  const ending = await runCompose(options, argv, run);
   if (hasSucceeded(ending)) return ending.output;
   throw new ProblemError({
     code: "compose_invalid",
     detail: `The compose file in ${options.target.projectDirectory} cannot be read: ${complaintOf("config", ending)}.`,
-    evidence: ending.lastLines,
+    evidence: [...ending.lastLines, hiddenFileHint(ending.lastLines.join(" "))].filter(Boolean),
   });
+}
+
+/** What a person should know if a file is missing here: the machine may have it nevertheless. "": nothing. */
+export function hiddenFileHint(said: string): string {
+  if (!isInContainer() || !/not found|no such file/.test(said)) return "";
+  return "Hotpush runs in a container, which has only the directories of this machine that are mounted. If the machine has the file, run in the checkout: hotpush init";
 }
 
 /**
@@ -158,14 +173,15 @@ export async function resolveDigests(
   const input = JSON.stringify({ name: "images", services });
   const argv: Argv = ["docker", "compose", "--file", "-", "config", "--resolve-image-digests"];
   const command: Argv = [...argv, "--format", "json"];
-  const ending = await runCompose(options, command, { timeoutMs: readTimeoutMs, input });
+  const run = { timeoutMs: readTimeoutMs, input, maxOutputBytes: maxModelBytes };
+  const ending = await runCompose(options, command, run);
   if (hasSucceeded(ending)) {
     const model = JSON.parse(ending.output) as ComposeModel;
     return images.map((image, index) => `${image}@${model.services[`image-${index}`]?.image?.split("@")[1]}`);
   }
   const isLate = ending.kind === "timed_out";
   const said = isLate ? `no answer within ${readTimeoutMs / 1_000} s` : complaintOf("config", ending);
-  const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. Nothing was changed.`;
+  const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. A credential helper has to be in Hotpush's container too. Nothing was changed.`;
   throw new ProblemError({ code: "image_pull_failed", detail });
 }
 

@@ -1,6 +1,6 @@
 import { parseEnv } from "node:util";
 import { CommandError, ProblemError } from "#problems";
-import { readForeignFile } from "./foreign-files.ts";
+import { controllerOf, readForeignFile } from "./foreign-files.ts";
 
 const mostBytes = 1024 ** 2;
 
@@ -27,6 +27,11 @@ export function withDotenv(env: NodeJS.ProcessEnv, directory: string): Record<st
     const detail = `The file ${directory}/.env is there but cannot be read (${code ?? "unknown error"}).`;
     throw new ProblemError({ code: "configuration_invalid", detail }, error);
   }
+}
+
+/** Like `withDotenv`, for commands: root does not believe a `.env` that another user can change. */
+export function withTrustedDotenv(env: NodeJS.ProcessEnv, directory: string): ReturnType<typeof withDotenv> {
+  return controllerOf(`${directory}/.env`) === null ? withDotenv(env, directory) : env;
 }
 
 /** The value of `name` as the text of a `.env` file has it, quotes included; the last one counts. null: it is not set. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { attempt, makeScratch, type SystemUser } from "./files.ts";
 import { readForeignFile } from "./foreign-files.ts";
 import { type Command, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
+import { printable } from "./terminal.ts";
 
 const usualTimeoutMs = 10_000;
 
@@ -40,7 +41,7 @@ export function sshWithKey(path: string): string {
 }
 
 /** How git is run: `env` and the home of `user` have its credentials. */
-export type GitOptions = Pick<Command, "env" | "user" | "input" | "signal" | "onLine"> & {
+export type GitOptions = Pick<Command, "env" | "user" | "input" | "signal" | "onLine" | "maxOutputBytes"> & {
   readonly timeoutMs?: number;
 };
 
@@ -85,15 +86,16 @@ export async function checkedOutCommit(repository: string, reader: GitReader): P
   return output !== null && isFullCommit(output) ? output : null;
 }
 
-/** A commit as git has it. Its texts are untrusted, and up to 1,000 columns long. */
+/** A commit as git has it. Its texts are untrusted, printable, and at most 1,000 characters long. */
 export interface Commit {
   readonly id: string;
   readonly subject: string;
   readonly author: string;
 }
 
-/** Has git pad or cut what follows to so many columns: a message may be megabytes long. */
-const bounded = "%<(1000,trunc)";
+const maxTextChars = 1_000;
+/** An author's name and the subject that follows. Either may be megabytes long: the rest is not read. */
+const maxCommitBytes = 64 * 1024;
 
 /**
  * Reads a commit of `repository`, regardless of its owner.
@@ -108,12 +110,16 @@ export async function readCommit(
 ): Promise<Commit | null> {
   if (revision !== "HEAD" && !isFullCommit(revision)) return null;
   // Plumbing: unlike `git log`, it takes no format, pager or signature check from the settings of the repository.
-  const format = `--format=${bounded}%an%x00${bounded}%s`;
-  const args = ["rev-list", "--max-count=1", "--encoding=UTF-8", format, revision, "--"];
-  const output = await readHistory(repository, args, reader);
-  const [, id, author, subject] = /^commit ([0-9a-f]+)\n([^\0]*)\0([^\0]*)$/.exec(output ?? "") ?? [];
-  if (id === undefined || author === undefined || subject === undefined) return null;
-  return { id, subject: subject.trimEnd(), author: author.trimEnd() };
+  const args = ["rev-list", "--max-count=1", "--encoding=UTF-8", "--format=%an%x00%s", revision, "--"];
+  const ending = await runHistory(repository, args, reader, maxCommitBytes);
+  const output = hasSucceeded(ending) || ending.kind === "too_long" ? ending.output : "";
+  const [, id, author = "", subject = ""] = /^commit ([0-9a-f]+)\n([^\0]*)\0?([^\0]*)$/.exec(output) ?? [];
+  if (id === undefined) return null;
+  return {
+    id,
+    subject: printable(subject, maxTextChars).trim(),
+    author: printable(author, maxTextChars).trim(),
+  };
 }
 
 /** Whether `ancestor` is `commit` or comes before it; false if `repository` does not have both. */
@@ -289,25 +295,40 @@ export async function fetchBranch(
 /** Why git failed, without a period at its end. */
 export function reasonOf(ending: CommandEnding): string {
   if (ending.kind === "not_found") return "git is not installed";
+  if (ending.kind === "too_long") return "the remote lists more than 1 MiB of refs of that name";
   return ending.kind === "exited" ? reasonIn(ending.lastLines) : ending.kind;
 }
 
-/** What ssh and git say last. Below it, git gives advice that is the same for every fault. */
+const maxReasonChars = 500;
+
+/** What ssh and git say last. Below it, git gives advice that is the same for every fault. The remote may say megabytes. */
 export function reasonIn(printed: readonly string[]): string {
   const lines = printed.filter((line) => line.trim() !== "");
   const advice = lines.findIndex((line) => line.startsWith("Please make sure you have the correct access"));
   const said = lines.slice(0, advice < 0 ? undefined : advice).slice(-2);
-  return said.join(" ").replace(/\.$/, "") || "git gave no reason";
+  const reason = said.map((line) => printable(line, maxReasonChars)).join(" ");
+  return reason.replace(/\.$/, "") || "git gave no reason";
 }
 
-/** What git prints of the history, null if it fails: nothing is fetched, and it does not matter who owns the repository. */
-function readHistory(
+/** What git prints of the history; null if it fails. */
+async function readHistory(
+  repository: string,
+  args: readonly string[],
+  reader: GitReader,
+): Promise<string | null> {
+  const ending = await runHistory(repository, args, reader);
+  return hasSucceeded(ending) ? ending.output.trim() : null;
+}
+
+/** Nothing is fetched, and it does not matter who owns the repository. */
+function runHistory(
   repository: string,
   args: readonly string[],
   { env, user }: GitReader,
-): Promise<string | null> {
+  maxOutputBytes?: number,
+): Promise<CommandEnding> {
   const offline = { ...env, GIT_NO_LAZY_FETCH: "1" };
-  return gitOutput(repository, ["-c", "safe.directory=*", ...args], { env: offline, user });
+  return runGit(repository, ["-c", "safe.directory=*", ...args], { env: offline, user, maxOutputBytes });
 }
 
 function isFullCommit(text: string): boolean {

@@ -9,6 +9,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmdirSync,
   rmSync,
@@ -22,7 +23,7 @@ import {
   type Socket,
   SocketAddress,
 } from "node:net";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "#log";
 import { type HttpProblemCode, type Problem, ProblemError, problems } from "#problems";
@@ -198,17 +199,45 @@ const publicOptions: ServerOptions = {
 const idleSocketMs = 15_000;
 /** Each costs some 15 KiB even if it sends nothing. */
 const mostConnections = 2_048;
+/** Of the files that a process may open: the webhook and the page share them, so that no flood of one takes those of the other. */
+const shares = { webhook: 5 / 8, page: 3 / 8 } as const;
 /** File descriptors that are kept for the database, the log, the deploy script and other servers. */
 const reservedDescriptors = 128;
 
 /** Makes a server for requests of anybody: limits, a cap on connections, and answers to requests that Node cannot read. */
-export function createPublicServer(options: ServerOptions, log: Log, handle: HandleRequest): Server {
+export function createPublicServer(
+  port: keyof typeof shares,
+  options: ServerOptions,
+  log: Log,
+  handle: HandleRequest,
+): Server {
   const server = createHttpServer({ ...publicOptions, ...options }, log, handle);
   server.maxHeadersCount = maxHeaders;
-  server.maxConnections = Math.max(64, Math.min(mostConnections, openFilesLimit() - reservedDescriptors));
+  const available = Math.floor(shares[port] * (openFilesLimit() - reservedDescriptors));
+  server.maxConnections = Math.max(64, Math.min(mostConnections, available));
   server.timeout = idleSocketMs;
-  answerBrokenRequests(server, limitConnections(server));
+  const latest = limitConnections(server);
+  refusePipelining(server);
+  answerBrokenRequests(server, latest);
   return server;
+}
+
+/**
+ * Gives each connection one request at a time. No git host, browser or proxy sends the next request before it has the answer; anyone
+ * who does could make the process work on thousands at once. The first one is answered, and then the connection is closed.
+ */
+function refusePipelining(server: Server): void {
+  const answering = new WeakMap<Socket, ServerResponse>();
+  server.prependListener("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const before = answering.get(socket);
+    if (before === undefined || before.writableFinished) {
+      answering.set(socket, response);
+      return;
+    }
+    if (closingSockets.has(socket)) return;
+    closingSockets.add(socket);
+    before.once("close", () => socket.destroySoon());
+  });
 }
 
 /** How many files this process may have open; Node raises its soft limit to the hard one at start. */
@@ -524,13 +553,29 @@ export async function listenOnSocket(
   };
 }
 
-/** Who can change the directory could exchange the socket while it is given away. */
+/** Anyone who can change the directory, or one around it, could swap the socket before it is given to the group. */
 function groupOf(directory: string): number {
   const { uid, gid, mode } = statSync(directory);
-  if (uid === ownUid() && (mode & 0o022) === 0) return gid;
-  throw new Error(
-    `${directory} can be changed by other users. Run: chown ${ownUid()} ${directory} && chmod u=rwx,g=rx,o= ${directory}`,
-  );
+  if (uid !== ownUid() || (mode & 0o022) !== 0)
+    throw new Error(
+      `${directory} can be changed by other users. Run: chown ${ownUid()} ${directory} && chmod u=rwx,g=rx,o= ${directory}`,
+    );
+  for (const path of [resolve(directory), realpathSync(directory)]) requireOwnAncestors(path);
+  return gid;
+}
+
+/** @throws Error if a directory or link on the way belongs to another user than root and this one, or others can write to it */
+function requireOwnAncestors(path: string): void {
+  const stats = lstatSync(path);
+  const { uid, gid, mode } = stats;
+  const isOpenToGroup = (mode & 0o020) !== 0 && ![0, process.getgid?.()].includes(gid);
+  const isOpen = isOpenToGroup || (mode & 0o002) !== 0;
+  const isSticky = (mode & 0o1000) !== 0;
+  if (![0, ownUid()].includes(uid) || (isOpen && !isSticky && !stats.isSymbolicLink()))
+    throw new Error(
+      `${path}, which leads to the socket, can be changed by other users. Give it to root, or choose another STATE_PATH.`,
+    );
+  if (dirname(path) !== path) requireOwnAncestors(dirname(path));
 }
 
 /** Device and inode of the file at `path`, or null if there is none. */

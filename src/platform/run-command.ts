@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { attempt, type SystemUser } from "./files.ts";
@@ -21,12 +20,21 @@ export interface Command {
   readonly signal?: AbortSignal | undefined;
   /** A descriptor that the child keeps open, so that a lock on it lasts as long as the child. */
   readonly heldDescriptor?: number | undefined;
-  /** Called with each line of both outputs as it comes. */
+  /** Called with each line of both outputs as it comes; a long line is cut to `maxLineChars`. */
   readonly onLine?: ((line: string) => void) | undefined;
+  /** The most bytes of standard output that the caller reads (default: 1 MiB). With 0, the output is drained and not kept. */
+  readonly maxOutputBytes?: number | undefined;
 }
 
-/** How a program ended. `lastLines` are the last of both its outputs; none if there is no such program. */
-export type CommandEnding = (Exited | { readonly kind: "not_found" | "timed_out" | "aborted" }) & {
+/**
+ * How a program ended. `lastLines` are the last lines of both outputs; empty if there is no such program. A program that wrote more
+ * than `maxOutputBytes` was killed (`too_long`), and `output` is its beginning.
+ */
+export type CommandEnding = (
+  | Exited
+  | { readonly kind: "too_long"; readonly output: string }
+  | { readonly kind: "not_found" | "timed_out" | "aborted" }
+) & {
   readonly lastLines: readonly string[];
 };
 
@@ -36,41 +44,50 @@ type Exited = { readonly kind: "exited"; readonly code: number; readonly output:
 const keptLines = 20;
 
 const usualTimeoutMs = 10_000;
+const usualOutputBytes = 1024 ** 2;
+/** The longest line that is passed on: another user's program may print without a line break. */
+export const maxLineChars = 64 * 1024;
 
 /**
- * Runs `command` in a session of its own, and waits for its end. On the time-out or the
- * signal's abort its whole process group is killed. `output` is what it wrote to its standard output.
+ * Runs `command` in a session of its own, and waits until it exits. On the time-out, the signal's abort, or too much output, its
+ * whole process group is killed. `output` is what it wrote to standard output, with plain line breaks and without the last one.
  */
 export async function runCommand(command: Command): Promise<CommandEnding> {
   const [program = "", ...args] = [...runAs(command.user ?? null), ...command.argv];
-  const { heldDescriptor: held } = command;
+  const { heldDescriptor: held, maxOutputBytes = usualOutputBytes } = command;
   const child = spawn(program, args, {
     cwd: command.cwd,
     env: command.env,
     detached: true,
     stdio: ["pipe", "pipe", "pipe", ...(held === undefined ? [] : [held])],
   });
-  endFlood(child);
   const output: string[] = [];
+  let outputBytes = 0;
   const lastLines: string[] = [];
   const keep = (line: string) => {
     command.onLine?.(line);
     lastLines.push(line);
     if (lastLines.length > keptLines) lastLines.shift();
   };
-  const reading = Promise.all([
-    readLines(child.stdout, (line) => {
-      output.push(line);
-      keep(line);
-    }),
-    readLines(child.stderr, keep),
-  ]);
+  eachLine(child.stdout, keep);
+  eachLine(child.stderr, keep);
+  child.stdout?.on("data", (text: string) => {
+    if (maxOutputBytes === 0 || outputBytes > maxOutputBytes) return;
+    output.push(text);
+    outputBytes += Buffer.byteLength(text);
+    if (outputBytes <= maxOutputBytes) return;
+    killGroup(child);
+    // Whatever has left the group could continue.
+    child.stdout?.destroy();
+  });
   child.stdin?.on("error", () => {}); // A program that does not read its input closes it: its exit code tells more.
   child.stdin?.end(command.input ?? "");
   const end = await endOf(child, command);
+  const text = () => output.join("").replaceAll(/\r\n?/g, "\n").replace(/\n$/, "");
+  if (outputBytes > maxOutputBytes && maxOutputBytes > 0)
+    return { kind: "too_long", output: text(), lastLines };
   if (typeof end === "string") return { kind: end, lastLines };
-  await reading;
-  return { kind: "exited", code: end, output: output.join("\n"), lastLines };
+  return { kind: "exited", code: end, output: text(), lastLines };
 }
 
 /**
@@ -181,32 +198,22 @@ function killGroup(child: ChildProcess): void {
   if (pid !== undefined) attempt(() => process.kill(-pid, "SIGKILL"), null);
 }
 
-/** More than any program here has to say. */
-const longestLineBytes = 16 * 1024 ** 2;
-const mostBytes = 256 * 1024 ** 2;
-
-/** Ends a program that fills the memory: that of another user may print without an end, as may a hook of theirs in git. */
-function endFlood(child: ChildProcess): void {
-  for (const stream of [child.stdout, child.stderr]) {
-    let lineBytes = 0;
-    let bytes = 0;
-    stream?.on("data", (chunk: Buffer) => {
-      const end = chunk.lastIndexOf("\n") + 1;
-      lineBytes = chunk.length - end + (end === 0 ? lineBytes : 0);
-      bytes += chunk.length;
-      if (lineBytes <= longestLineBytes && bytes <= mostBytes) return;
-      killGroup(child);
-      // What has left the group could go on.
-      stream.destroy();
-    });
-  }
-}
-
-async function readLines(stream: Readable | null, onLine: (line: string) => void): Promise<void> {
-  if (!stream) return;
-  const lines = createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY });
-  stream.once("close", () => lines.close());
-  for await (const line of lines) onLine(line);
+/** Calls `onLine` with each line of `stream` as it comes, cut to `maxLineChars`. All have come when the child is closed. */
+function eachLine(stream: Readable | null, onLine: (line: string) => void): void {
+  let line: string | null = null;
+  let endedInReturn = false;
+  stream?.setEncoding("utf8").on("data", (text: string) => {
+    const [first = "", ...rest] = (endedInReturn ? text.replace(/^\n/, "") : text).split(/\r\n|\n|\r/);
+    endedInReturn = text.endsWith("\r");
+    line = ((line ?? "") + first).slice(0, maxLineChars);
+    for (const next of rest) {
+      onLine(line);
+      line = next.slice(0, maxLineChars);
+    }
+  });
+  stream?.once("close", () => {
+    if (line) onLine(line);
+  });
 }
 
 /** True if `error` says that the machine is short of descriptors, memory or processes, which can resolve by itself. */

@@ -73,20 +73,32 @@ export function cleanOutput(...streams: readonly NodeJS.WriteStream[]): void {
   }
 }
 
-/** Text that cannot play tricks on a terminal, a log or a page: without colours, control characters and excess. */
+/** Longer than what is shown, for the control sequences in it. */
+const readPerShown = 8;
+
+/**
+ * Text that cannot play tricks on a terminal, a log or a page: without colours, control characters and excess. It is cut before it is
+ * cleaned, because others choose its length.
+ */
 export function printable(text: string, mostCharacters = 300): string {
-  const plain = withoutSteering(text, { instead: " " });
+  const plain = withoutSteering(text.slice(0, readPerShown * mostCharacters), { instead: " " });
   return plain.length > mostCharacters ? `${plain.slice(0, mostCharacters - 1)}…` : plain;
 }
+
+/**
+ * Control sequences (ECMA-48): with a final character, or a text up to its end. Unlike the pattern of Node's
+ * `stripVTControlCharacters`, this one takes time in proportion to the text: no sequence runs past the beginning of the next one.
+ */
+const sequences =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is about these
+  /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-~]/g;
 
 /** Text without what could steer the terminal that it is shown on, but for the characters in `kept`. */
 export function withoutSteering(
   text: string,
   { kept = "", instead = "" }: { readonly kept?: string; readonly instead?: string } = {},
 ): string {
-  return stripVTControlCharacters(text).replace(steering, (found) =>
-    kept.includes(found) ? found : instead,
-  );
+  return text.replace(sequences, "").replace(steering, (found) => (kept.includes(found) ? found : instead));
 }
 
 /** Whether a person at a terminal can be asked. */

@@ -10,7 +10,7 @@ import type { Environment } from "#config/settings";
 import { type CatchUp, createCatchUp } from "#deployments/catch-up";
 import { type Checks, createChecks } from "#deployments/checks";
 import type { Deployment, GuardOrder } from "#deployments/deployment";
-import { findLastDeployedCommit } from "#deployments/history";
+import { findFirstSeenMs, findLastDeployedCommit } from "#deployments/history";
 import { setSubscribers } from "#deployments/outbox";
 import { type MainRef, type Push, refsOf, shortCommit, type Would } from "#deployments/push";
 import { createQueue, type Queue, type Turns } from "#deployments/queue";
@@ -274,9 +274,15 @@ export class Project {
         log.info(fields, `Commit ${shortCommit(commit)} is signed by ${signer}`);
         store.transaction(() => noteSigner(store, deployment.id, signer));
       };
-      const findLastDeployed = () => findLastDeployedCommit(store);
-      const script = this.script();
-      const options = { signersPath, findLastDeployed, script, statePath, signal, onVerified };
+      const options = {
+        signersPath,
+        findLastDeployed: () => findLastDeployedCommit(store),
+        findFirstSeenMs: (id: string) => findFirstSeenMs(store, deployment.ref, id),
+        script: this.script(),
+        statePath,
+        signal,
+        onVerified,
+      };
       return await checkSigned(options, deployment, commit);
     };
   }

@@ -1,4 +1,4 @@
-import { closeSync, constants, existsSync, lchownSync, openSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, lchownSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/values";
@@ -16,6 +16,7 @@ import { branchOf, shortCommit } from "#deployments/push";
 import type { Decision } from "#deployments/resolve";
 import type { Log } from "#log";
 import type { SystemUser } from "#platform/files";
+import { listForeignDirectory, removeForeignFile } from "#platform/foreign-files";
 import { checkedOutCommit } from "#platform/git";
 import { isShortage, runAs } from "#platform/run-command";
 import { printable } from "#platform/terminal";
@@ -362,24 +363,14 @@ const logsKept = 50;
 /** Removes the oldest logs of the service and of the scripts if there are more than 50. */
 function pruneLogs(statePath: string, user: SystemUser | null): void {
   pruneDirectory(join(statePath, "logs"), /^(\d+)\.log$/);
-  if (checkDeployLogDirectory(user) === null) pruneScriptLogs(user);
+  if (checkDeployLogDirectory(user) === null) pruneDirectory(deployLogDirectory(user), /^deploy-(\d+)\.log$/);
 }
 
-/** Through a descriptor: a user could put a link in place of the directory meanwhile. */
-function pruneScriptLogs(user: SystemUser | null): void {
-  const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
-  const fd = openSync(deployLogDirectory(user), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  try {
-    pruneDirectory(`/proc/self/fd/${fd}`, /^deploy-(\d+)\.log$/);
-  } finally {
-    closeSync(fd);
-  }
-}
-
+/** Its user may have put a link in its place, or any number of files beside the logs. */
 function pruneDirectory(directory: string, pattern: RegExp): void {
   if (!existsSync(directory)) return;
   const idOf = (name: string) => Number(pattern.exec(name)?.[1]);
-  const names = readdirSync(directory).filter((name) => pattern.test(name));
+  const names = listForeignDirectory(directory).filter((name) => pattern.test(name));
   const oldest = names.sort((one, other) => idOf(other) - idOf(one)).slice(logsKept);
-  for (const name of oldest) rmSync(join(directory, name), { force: true });
+  for (const name of oldest) removeForeignFile(join(directory, name));
 }

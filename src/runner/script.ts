@@ -1,4 +1,13 @@
-import { chmodSync, constants, lchownSync, lstatSync, mkdirSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  constants,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  type Stats,
+  statSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -248,27 +257,39 @@ function isPassed(name: string, deployEnv: readonly string[]): boolean {
 }
 
 /**
- * What is wrong with the directory for the scripts' own logs, or null. It has a guessable name in a directory where every
- * user may write: a user who made it earlier could read the logs, or redirect them by a link.
+ * What is wrong with the directory for the scripts' own logs, or null. It has a guessable name in a directory where every user may write:
+ * a user who made it earlier could read the logs, or redirect them by a link. In place of such a one, another one is made.
  */
 export function checkDeployLogDirectory(user: SystemUser | null): Problem | null {
-  const directory = deployLogDirectory(user);
   const uid = user?.uid ?? ownUid();
-  const make = () => {
-    const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
-    if (user !== null && made !== undefined) lchownSync(directory, user.uid, user.gid);
-    return lstatSync(directory);
-  };
-  // It may be that it cannot be made, or that something else is there.
-  const stats = attempt(make, null);
-  if (stats?.isDirectory() && stats.uid === uid && (stats.mode & 0o022) === 0) return null;
-  const detail = `${directory}, for the log of deploy.sh, is not a directory to which only this user (uid ${uid}) may write, and cannot be made one. Run: rm -rf ${directory}; or set TMPDIR to a directory of your own.`;
+  const directory = deployLogDirectory(user);
+  if (attempt(() => makeOwnDirectory(directory, user), null) !== null) return null;
+  const made = attempt(() => mkdtempSync(join(tmpdir(), `hotpush-${uid}-`)), null);
+  if (made !== null) {
+    if (user !== null) lchownSync(made, user.uid, user.gid);
+    logDirectories.set(uid, made);
+    return null;
+  }
+  const detail = `No directory for the log of deploy.sh can be made in ${tmpdir()}. Set TMPDIR to a directory of your own.`;
   return { code: "temporary_directory_unusable", detail };
 }
 
+/** Makes it, unless it is there and only this user may write to it. @returns null if it is something else. @throws the system's error */
+function makeOwnDirectory(directory: string, user: SystemUser | null): Stats | null {
+  const made = mkdirSync(directory, { recursive: true, mode: 0o700 });
+  if (user !== null && made !== undefined) lchownSync(directory, user.uid, user.gid);
+  const stats = lstatSync(directory);
+  const isOwn = stats.isDirectory() && stats.uid === (user?.uid ?? ownUid()) && (stats.mode & 0o022) === 0;
+  return isOwn ? stats : null;
+}
+
+/** By uid, those that have another name than the usual one. */
+const logDirectories = new Map<number, string>();
+
 /** The directory in which the scripts of a user write logs of their own; null: of the user of this process. */
 export function deployLogDirectory(user: SystemUser | null): string {
-  return join(tmpdir(), `hotpush-${user?.uid ?? ownUid()}`);
+  const uid = user?.uid ?? ownUid();
+  return logDirectories.get(uid) ?? join(tmpdir(), `hotpush-${uid}`);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { readSigners, type Signers } from "#config/project";
 import type { Deployment } from "#deployments/deployment";
 import type { SystemUser } from "#platform/files";
@@ -12,6 +13,8 @@ import type { ProjectScript } from "./script.ts";
 export interface CheckSignedOptions {
   readonly signersPath: string;
   readonly findLastDeployed: () => string | null;
+  /** When the service first heard of a commit, in milliseconds since 1970; null: just now. */
+  readonly findFirstSeenMs: (commit: string) => number | null;
   readonly script: ProjectScript;
   readonly statePath: string;
   readonly signal: AbortSignal;
@@ -46,7 +49,8 @@ export async function checkSigned(
   }
   try {
     const where = { repoPath, scratchPath: join(statePath, "signers"), signersPath, env, user };
-    const verdict = await verifyCommit(commit, { ...where, signers, signal });
+    const seenAtMs = options.findFirstSeenMs(commit) ?? Date.now();
+    const verdict = await verifyCommit(commit, { ...where, signers, seenAtMs, signal });
     if (verdict.kind !== "good")
       return signatureProblem(verdict.kind, { commit, signersPath, key: verdict.detail });
     options.onVerified(verdict.signer);
@@ -65,6 +69,8 @@ export interface VerifyOptions {
   /** The file of `signers`; `<path>.revoked`, if it exists, has the revoked SSH keys. */
   readonly signersPath: string;
   readonly signers: Signers;
+  /** The time at which an SSH key or certificate must have been valid, in milliseconds since 1970. */
+  readonly seenAtMs: number;
   /** The environment and the user with which git can read the repository. */
   readonly env: Readonly<Record<string, string>>;
   readonly user: SystemUser | null;
@@ -80,14 +86,18 @@ export class VerificationError extends Error {
 }
 
 const timeoutMs = 30_000;
+/** A signed commit with a long message and many parents takes a tenth of it. */
+const maxCommitBytes = 1024 ** 2;
+const sshKeygenPath = fileURLToPath(new URL("ssh-keygen-at.sh", import.meta.url));
 /** Of the lines of gpg that programs read. */
 const prefix = "[GNUPG:] ";
 
 /**
- * Verifies that `commit`, which is in the repository, is signed by an allowed key that is valid now. Git runs in a
- * directory of its own, with the repository's objects but none of its settings, refs or replacements.
+ * Verifies that `commit`, which is in the repository, is signed by an allowed key. An SSH key or certificate must have been valid at
+ * `seenAtMs`, a GPG key must be valid now, and neither may be revoked; the dates in the commit and its signature don't count. Git runs
+ * in a separate directory, with the repository's objects but none of its settings, refs or replacements.
  *
- * @throws VerificationError with the output of the tool if git, ssh-keygen or gpg cannot be run
+ * @throws VerificationError if the commit is larger than 1 MiB, or git, ssh-keygen or gpg cannot be run
  */
 export async function verifyCommit(commit: string, options: VerifyOptions): Promise<SignatureVerdict> {
   const { scratchPath: path, signers, signal } = options;
@@ -96,9 +106,11 @@ export async function verifyCommit(commit: string, options: VerifyOptions): Prom
   mkdirSync(path, { recursive: true, mode: 0o700 });
   try {
     // Only the repository is read as its owner, who must have no part in the verdict.
-    const inScratch = { env: environmentIn(path, options.env), user: null, signal };
+    const inScratch = { env: environmentIn(path, options), user: null, signal };
     await prepare(commit, options, inScratch);
     const pgpKeys = await importKeys(signers.pgp, inScratch.env, signal);
+    const size = await run(path, inScratch, [...gitOptions(path), "cat-file", "-s", commit]);
+    if (Number(size) > maxCommitBytes) throw new VerificationError("the commit is larger than 1 MiB");
     const header = await run(path, inScratch, [...gitOptions(path), "cat-file", "commit", commit]);
     if (!/^gpgsig(?:-sha256)? /m.test(header.split("\n\n")[0] ?? "")) return { kind: "unsigned", detail: "" };
     const lines: string[] = [];
@@ -127,7 +139,7 @@ function gitOptions(path: string): readonly string[] {
   const settings = {
     "gpg.program": "gpg",
     "gpg.openpgp.program": "gpg",
-    "gpg.ssh.program": "ssh-keygen",
+    "gpg.ssh.program": sshKeygenPath,
     "gpg.x509.program": "false",
     "gpg.minTrustLevel": "undefined",
     "gpg.ssh.allowedSignersFile": join(path, "allowed_signers"),
@@ -137,9 +149,11 @@ function gitOptions(path: string): readonly string[] {
   return ["--git-dir=git", "--no-replace-objects", ...given];
 }
 
-function environmentIn(path: string, { PATH = "", TZ }: VerifyOptions["env"]): Record<string, string> {
+function environmentIn(path: string, { env, seenAtMs }: VerifyOptions): Record<string, string> {
+  const { PATH = "", TZ } = env;
   return {
     PATH,
+    VERIFY_AT: String(Math.floor(seenAtMs / 1_000)),
     ...(TZ === undefined ? {} : { TZ }),
     LC_ALL: "C",
     HOME: path,
@@ -153,13 +167,7 @@ async function prepare(commit: string, options: VerifyOptions, inScratch: Runs):
   const { scratchPath: path, repoPath, signers, signersPath } = options;
   mkdirSync(join(path, "gnupg"), { mode: 0o700 });
   writeFileSync(join(path, "gnupg/gpg.conf"), "no-autostart\nno-auto-key-retrieve\n");
-  // Git checks validity at the commit's date, which its author chooses: a key must be valid now as well.
-  const nowMs = Date.now();
-  const valid = signers.ssh.filter(
-    ({ validFromMs, validUntilMs }) =>
-      (validFromMs ?? nowMs) <= nowMs && nowMs < (validUntilMs ?? Number.POSITIVE_INFINITY),
-  );
-  writeFileSync(join(path, "allowed_signers"), valid.map(({ line }) => `${line}\n`).join(""));
+  writeFileSync(join(path, "allowed_signers"), signers.ssh.map(({ line }) => `${line}\n`).join(""));
   const revokedPath = `${signersPath}.revoked`;
   writeFileSync(join(path, "revoked"), existsSync(revokedPath) ? readFileSync(revokedPath) : "");
   const format = commit.length === 64 ? "sha256" : "sha1";
@@ -244,7 +252,7 @@ function judgeSsh(isGood: boolean, text: string, signers: Signers): SignatureVer
     return { kind: "unknown", detail: "its line allows other namespaces than git" };
   // This is all that ssh-keygen prints for a key that the file of revoked keys names.
   if (text.includes("Could not verify signature")) return { kind: "revoked", detail: "" };
-  const [missing] = /^.*(?:cannot|could not) (?:run|create).*$/m.exec(text) ?? [];
+  const [missing] = /^.*(?:(?:cannot|could not) (?:run|create)|ssh-keygen: not found).*$/m.exec(text) ?? [];
   if (key === "" && missing !== undefined) throw new VerificationError(printable(missing));
   const detail = printable(`${key} key ${fingerprint}`);
   const known = signers.ssh.find((one) => one.fingerprint === fingerprint);

@@ -38,7 +38,10 @@ export async function startSupervisor(
   command: readonly string[],
   options: { readonly cwd: string; readonly env: Record<string, string> },
 ) {
-  const lockFd = openSync(join(directory, "lock"), "w", 0o600);
+  const lockPath = join(directory, "lock");
+  writeFileSync(lockPath, "", { mode: 0o600 });
+  // The script inherits it, and could fill the disk through a descriptor that writes.
+  const lockFd = openSync(lockPath, "r");
   try {
     const child = spawn(supervisorPath, [directory, ...command], {
       ...options,

@@ -5,7 +5,7 @@ import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { readSecretText, secretFault } from "#config/secret";
 import { type Branch, branches, type Environment, variables } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
-import { withDotenv } from "#platform/env-file";
+import { withTrustedDotenv } from "#platform/env-file";
 import { sendHttp } from "#platform/http";
 import { CommandError } from "#problems";
 import { git, parseRemoteUrl, readRemoteUrl } from "#setup/project";
@@ -170,7 +170,7 @@ export async function readSendSettings(
     WEBHOOK_URL: `http://127.0.0.1:${server.env.HTTP_PORT || "80"}/webhook/${found?.name}`,
   };
   const settings: Environment =
-    found === null ? withDotenv(env, workingDirectory) : { ...usual, ...found.env, ...env };
+    found === null ? withTrustedDotenv(env, workingDirectory) : { ...usual, ...found.env, ...env };
   const { REPO_PATH, BRANCH, HOTPUSH_GIT_HOST: host = "" } = settings;
   return {
     url: webhookUrlOf(urlToSend(address, settings), server === null ? (found?.name ?? null) : null),
@@ -190,7 +190,7 @@ export async function readSendSettings(
 export function secretToSend(env: Environment): string {
   if (!env.WEBHOOK_SECRET && !env.WEBHOOK_SECRET_FILE)
     throw new CommandError(
-      "There is no WEBHOOK_SECRET: neither in the environment nor in .env here. Go to your project's directory, or write one with: hotpush init",
+      "There is no WEBHOOK_SECRET: neither in the environment nor in .env here (root reads no .env that another user can change). Go to your project's directory, or write one with: hotpush init",
     );
   const { text, fault } = readSecretText(env, "WEBHOOK_SECRET");
   const wrong = fault ?? secretFault("WEBHOOK_SECRET", text);

@@ -5,6 +5,7 @@ import { callRun } from "#calls/client";
 import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
+import { checkInRun } from "#doctor/in-run";
 import { untilRight } from "#platform/async";
 import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
@@ -15,12 +16,13 @@ import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
-import { findPortHolders, findServerPlace, isUserKnown } from "./machine.ts";
+import { findPortHolders, findServerPlace, isUserKnown, refuseLocalRemote } from "./machine.ts";
 import { makeProjectNetwork } from "./networks.ts";
 import { makeDirectory, planFile, readIfThere, writePlanned } from "./planned-file.ts";
 import {
   chooseProjectName,
   findProject,
+  git,
   overrideText,
   parsePublicUrl,
   planCheckoutFiles,
@@ -80,6 +82,7 @@ export const setupSteps: readonly Step[] = [
   ["image", buildMissingImage],
   ["network", ({ name }, env) => makeProjectNetwork(connectEngine(env.DOCKER_HOST), name)],
   ["front and run", (setup, env) => replace(setup, env, [run, front])],
+  ["checks in run", checkProject],
   // All else is there before the ports change hands, so that the gap is short.
   ["ports", freePorts],
   ["caddy", (setup, env) => replace(setup, env, [caddy])],
@@ -96,6 +99,7 @@ export const setupSteps: readonly Step[] = [
 export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask: Questions) {
   const project = await findProject(process.cwd());
   const { root, remote } = project;
+  refuseLocalRemote(project);
   const services = await readServices(project, env);
   const place = await findServerPlace(env);
 
@@ -175,6 +179,8 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     settingsFile,
     /** What a person should know of it. */
     notes,
+    /** Catch-up may deploy it at once. */
+    hasHistory: removed !== null,
     /** The services of this project that have ports of the server until Caddy takes them over. */
     holders: await findPortHolders(root, caddyPorts, env),
     /** Where people reach the page, from now on or as before; null: there is none. */
@@ -225,6 +231,24 @@ async function replace(setup: Setup, env: NodeJS.ProcessEnv, services: readonly 
   throw new CommandError(
     `${service} in ${setup.place.files.path} does not start. Docker says:${indented(reason)}\n${whenFixed}`,
   );
+}
+
+/**
+ * Has `run` ask the remote and read the compose file. What it cannot do and this machine can would keep every push from being
+ * deployed. What a command puts right is printed: a key or a token may come next, by `hotpush connect`.
+ */
+async function checkProject({ name, project }: Setup, env: NodeJS.ProcessEnv): Promise<void> {
+  const found = await checkInRun(name, ["remote", "docker", "compose"], env);
+  if (found === null) progress("`run` cannot be asked about this project. To look again: hotpush doctor");
+  for (const [id, { faults }] of found ?? []) {
+    const fault = faults.find(({ severity }) => severity === "problem");
+    if (fault === undefined) continue;
+    const lines = indented([fault.text, fault.command ?? fault.change ?? ""].filter(Boolean));
+    const isReadHere = async () => (await git(project.root, "ls-remote", "--", "origin", "HEAD")) !== null;
+    if (id === "compose" || (id === "remote" && fault.command === null && (await isReadHere())))
+      throw new CommandError(`In the container of \`run\`, where deploy.sh runs:${lines}\n${whenFixed}`);
+    progress(`Pushes may not be deployed yet:${lines}\nTo look again: hotpush doctor ${id}`);
+  }
 }
 
 /** Takes from the project's own containers the ports that Caddy gets. */

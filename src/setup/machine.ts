@@ -5,6 +5,7 @@ import { connectEngine, dockerSocketPath, type Engine, filteredBy, getJson } fro
 import { isAllowed } from "#platform/files";
 import { runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
+import type { SetupProject } from "./project.ts";
 import { findServer, real, runContainer, type Server, serverAt } from "./server.ts";
 
 /** The server that a project is added to, or that is made with it. */
@@ -34,6 +35,12 @@ export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPla
   if (!isNew && !isAllowed(server.files.projectsPath, constants.W_OK)) {
     throw new CommandError(`Only the owner of ${path} may add projects to this server. Run this with sudo.`);
   }
+  // If the engine does not answer, a later step says so.
+  const info = await getJson<EngineInfo>(connectEngine(env.DOCKER_HOST), "/info").catch(() => null);
+  if (info?.SecurityOptions?.some((one) => one.startsWith("name=rootless")))
+    throw new CommandError(
+      "This Docker engine runs in rootless mode, and Hotpush needs one of root: its containers start each script as the owner of the checkout, and share files with this machine. Install Docker for the whole machine: https://docs.docker.com/engine/install/",
+    );
   // Two would have the same containers, and each init would take them from the other.
   const own = (await listAllContainers(env)).filter(({ project }) => project === serverComposeProject);
   const other = own.find(({ directory }) => real(directory) !== real(path))?.directory;
@@ -47,6 +54,22 @@ export async function findServerPlace(env: NodeJS.ProcessEnv): Promise<ServerPla
     https: portOf("HTTPS_PORT", server.env.HTTPS_PORT || env.HTTPS_PORT || "443"),
   };
   return { ...server, isNew, ports, dockerSocket };
+}
+
+interface EngineInfo {
+  readonly SecurityOptions?: readonly string[];
+}
+
+/**
+ * Refuses a remote on this machine's own loopback, which is the container's in `run`.
+ *
+ * @throws CommandError
+ */
+export function refuseLocalRemote({ root, remote }: SetupProject): void {
+  if (remote === null || !/^(?:localhost|.*\.localhost|127\.[\d.]+|\[::1\])$/.test(remote.hostname)) return;
+  throw new CommandError(
+    `The remote origin is at ${remote.hostname}. Hotpush fetches it from a container, and there ${remote.hostname} is the container itself. Give the remote an address of this machine at which the git server listens, such as its public name: git -C ${root} remote set-url origin <address>`,
+  );
 }
 
 function portOf(name: string, text: string): number {

@@ -1,10 +1,18 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { type Document, isSeq, parseDocument } from "yaml";
-import { kindOf, statOf } from "#platform/files";
+import { isSeq, parseDocument } from "yaml";
+import { attempt, kindOf, readUser, statOf } from "#platform/files";
+import { canBeMounted, readPaths } from "./compose-paths.ts";
 import type { ServerPlace } from "./machine.ts";
-import { type PlannedDirectory, type Setting, self, type WantedFile, withSettings } from "./planned-file.ts";
+import {
+  type PlannedDirectory,
+  readIfThere,
+  type Setting,
+  self,
+  type WantedFile,
+  withSettings,
+} from "./planned-file.ts";
 import type { SetupProject } from "./project.ts";
 import { ownImage } from "./start.ts";
 
@@ -42,10 +50,18 @@ export function serverWideFiles(
   settings: readonly Setting[],
 ): readonly WantedFile[] {
   const usual = usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
-  const remote = remotePath(project);
+  const readOnly = [remotePath(project) ?? [], readPaths(project)].flat();
+  const host = project.remote?.hostname ?? "";
+  const address = addressInHosts(host);
+  // Git, ssh and Docker read the settings of the owner there, as whom the script runs.
+  const { uid = 0, gid = 0 } = statOf(project.root) ?? {};
+  const own = [project.root, ...[readUser(uid, gid).home].filter(canBeMounted)];
   const compose: Make = (before) => {
-    const text = withCheckoutPath(before ?? serverComposeFile(usual), project.root, false);
-    return remote === null ? text : withCheckoutPath(text, remote, true);
+    const checkouts = before ?? serverComposeFile(usual);
+    const text = own.reduce((all, path) => withCheckoutPath(all, path, false), checkouts);
+    const full = readOnly.reduce((all, path) => withCheckoutPath(all, path, true), text);
+    const asOnMachine = withVolumes(full, machineFiles());
+    return address === null ? asOnMachine : withHost(asOnMachine, host, address);
   };
   const all = [...serverSettings(place), ...settings];
   return wideFiles(compose, (before) => before ?? serverCaddyfile(), all);
@@ -101,6 +117,32 @@ function remotePath({ remote, remoteUrl, root }: SetupProject): string | null {
   return kindOf(path) === "directory" ? path : null;
 }
 
+/** The address of `name` in this machine's hosts file, which containers do not read; null for one of the machine itself. */
+function addressInHosts(name: string): string | null {
+  const lines = (readIfThere("/etc/hosts") ?? "").split("\n");
+  const rows = lines.map((line) => line.replace(/#.*/, "").trim().split(/\s+/));
+  const [address = "::1"] = rows.find(([, ...names]) => names.includes(name)) ?? [];
+  return /^(?:127\.|::1$)/.test(address) ? null : address;
+}
+
+/** Where distributions keep the certificate authorities that were added to a machine, and all of them in one file. */
+const ownAuthorities = ["/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source/anchors"];
+const authorityFiles = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+
+/** The settings of this machine by which git and ssh find and trust a remote, if it has any, at the paths where `run` reads them. */
+function machineFiles(): readonly unknown[] {
+  const hasOwn = ownAuthorities.some((path) => attempt(() => readdirSync(path).length > 0, false));
+  const authorities = hasOwn ? authorityFiles.find((path) => kindOf(path) === "file") : undefined;
+  const rows = [
+    ["/etc/ssh", "/etc/ssh"],
+    // The image has settings of its own, which include it.
+    ["/etc/gitconfig", "/etc/gitconfig.machine"],
+    [authorities ?? "", authorityFiles[0]],
+  ] as const;
+  const present = rows.filter(([source]) => ["file", "directory"].includes(kindOf(source)));
+  return present.map(([source, target]) => ({ type: "bind", source, target, read_only: true }));
+}
+
 /** Directories of a machine with checkouts in them. `run` has those that exist, at their own paths. */
 const usualCheckoutPaths: readonly string[] = ["/srv", "/opt", "/home", "/root", "/var/www"];
 
@@ -120,12 +162,13 @@ function template(name: "compose.yaml" | "Caddyfile"): string {
   return readFileSync(join(import.meta.dirname, "templates", name), "utf8");
 }
 
-/** Where it lists what `run` has of the machine. */
+/** Where it lists what `run` has of the machine, and the names that only its hosts file knows. */
 const runVolumes = ["services", "run", "volumes"] as const;
+const runHosts = ["services", "run", "extra_hosts"] as const;
 
 /** The text with the directory at `path` among those that `run` has at their own paths, if none of them has it in it. */
 export function withCheckoutPath(text: string, path: string, isReadOnly: boolean): string {
-  const isThere = volumesIn(parseDocument(text)).some((one) => `${path}/`.startsWith(`${targetOf(one)}/`));
+  const isThere = volumesIn(text).some((one) => `${path}/`.startsWith(`${targetOf(one)}/`));
   if (isThere) return text;
   const escaped = path.replaceAll("$", "$$$$");
   const volume = { type: "bind", source: escaped, target: escaped, ...(isReadOnly && { read_only: true }) };
@@ -137,9 +180,24 @@ function targetOf(volume: unknown): string {
   return String(Object(volume).target ?? target).replaceAll("$$", "$");
 }
 
-/** The text of this version, with what was added to the one in `text` for projects: checkouts of `run`. */
+/** The text of this version, with what was added to the one in `text` for projects: checkouts of `run`, and names of hosts. */
 export function renewedComposeFile(text: string): string {
-  return withVolumes(serverComposeFile([]), volumesIn(parseDocument(text)));
+  const renewed = withVolumes(serverComposeFile([]), volumesIn(text));
+  const hosts = parseDocument(text).toJS()?.services?.run?.extra_hosts;
+  if (hosts === undefined) return renewed;
+  const document = parseDocument(renewed);
+  document.setIn(runHosts, document.createNode(hosts));
+  return document.toString(asWritten);
+}
+
+/** The text with this address of a name, which a person may have written as a list. */
+export function withHost(text: string, name: string, address: string): string {
+  const document = parseDocument(text);
+  const present = document.getIn(runHosts);
+  const entry = `${name}:${address}`;
+  if (!isSeq(present)) document.setIn([...runHosts, name], address);
+  else if (!present.items.some((item) => String(item) === entry)) present.add(document.createNode(entry));
+  return document.toString(asWritten);
 }
 
 /** With these options, a text of ours stays as it is. Of one that a person changed, the spacing may change. */
@@ -148,14 +206,14 @@ const asWritten = { lineWidth: 0, flowCollectionPadding: false };
 /** The text with those of `items` at the end of the volumes of `run` that are not among them. */
 function withVolumes(text: string, items: readonly unknown[]): string {
   const document = parseDocument(text);
-  const present = volumesIn(document);
+  const present = volumesIn(text);
   const missing = items.filter((item) => !present.some((one) => isDeepStrictEqual(one, item)));
   if (missing.length === 0) return text;
   for (const item of missing) document.addIn(runVolumes, document.createNode(item));
   return document.toString(asWritten);
 }
 
-function volumesIn(document: Document.Parsed): readonly unknown[] {
-  const list = document.getIn(runVolumes);
+function volumesIn(text: string): readonly unknown[] {
+  const list = parseDocument(text).getIn(runVolumes);
   return isSeq(list) ? (list.toJSON() as readonly unknown[]) : [];
 }

@@ -34,6 +34,7 @@ export interface StartFailure {
 export type OnWaiting = (running: readonly DeploymentJson[]) => void;
 
 const readTimeoutMs = 60_000;
+const maxModelBytes = 1024 ** 2;
 
 /**
  * Finds the services whose containers are not as their definition says, or do not run.
@@ -47,7 +48,8 @@ export async function findOutdated(
 ): Promise<readonly string[]> {
   const read = async (...args: readonly string[]) => {
     const run = planned && { input: planned.composeText, variables: { HOTPUSH_IMAGE: planned.image } };
-    const ending = await compose(context, ["config", ...args], { timeoutMs: readTimeoutMs, ...run });
+    const reading = { timeoutMs: readTimeoutMs, maxOutputBytes: maxModelBytes, ...run };
+    const ending = await compose(context, ["config", ...args], reading);
     if (hasSucceeded(ending)) return ending.output;
     throw new CommandError(`Compose cannot read compose.yaml. It says: ${ending.lastLines.at(-1)}`);
   };

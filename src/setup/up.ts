@@ -4,6 +4,7 @@ import { parseEnv } from "node:util";
 import { gitHostOf, type HostedRepository, parseHostedRepository } from "#config/git-hosts";
 import type { Environment } from "#config/settings";
 import { compareVersions, neededCompose } from "#platform/compose";
+import { attempt } from "#platform/files";
 import { parseGitRemoteUrl } from "#platform/git";
 import { type Argv, outputOf } from "#platform/run-command";
 import { openSsh, readSshSettings, remoteCommandLine, type SshConnection, sshFailed } from "#platform/ssh";
@@ -201,11 +202,25 @@ export async function up(
     const seconds = Math.round((performance.now() - startedMs) / 1_000);
     screen.say(`${plan.name} is set up on ${plan.server} (${seconds} s).`);
     const link = await ask(context, ["hotpush", "open", "--json"]);
-    if (link !== null) await screen.openPage((JSON.parse(link) as { readonly url: string }).url);
+    if (link !== null && plan.page !== null) await screen.openPage(readPageLink(link, plan.page));
     return fault === null ? 0 : 1;
   } finally {
     await ssh?.close();
   }
+}
+
+/**
+ * Reads the link that the server gives. The browser here opens nothing but the page that was agreed on: the server may be anybody's.
+ *
+ * @throws CommandError if it is another address
+ */
+export function readPageLink(answer: string, page: URL): string {
+  const said = attempt(() => Object(JSON.parse(answer)).url as unknown, null);
+  const link = typeof said === "string" ? URL.parse(said) : null;
+  if (link?.protocol === "https:" && link.host === page.host) return link.href;
+  throw new CommandError(
+    `The server does not give a link to the page at ${page.origin}. On the server, run: hotpush open`,
+  );
 }
 
 /** What an interrupted run has started may still run: the next command waits for its end. */
@@ -310,15 +325,20 @@ function readFacts(text: string | null): Facts {
   return Object.fromEntries(factNames.map((name) => [name, found[name]?.trim() ?? ""])) as Facts;
 }
 
-const unasked = ["env", "DEBIAN_FRONTEND=noninteractive"] as const;
-const aptGet = [...unasked, "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"] as const;
-/** On a new server, cloud-init and the system's own timers hold the lock of the lists. This waits for it, for two minutes. */
-const update = [
-  ...unasked,
+/**
+ * On a new server, cloud-init and the system's own timers hold apt's locks. It waits by itself only for that of dpkg; this waits for
+ * those of the lists and of the archives as well, for two minutes.
+ */
+const aptGet = [
+  "env",
+  "DEBIAN_FRONTEND=noninteractive",
+  "LC_ALL=C",
   "sh",
   "-c",
-  'for i in $(seq 24); do said=$(LC_ALL=C apt-get -q update 2>&1) && { echo "$said"; exit; }; case $said in *"Unable to lock"*) sleep 5;; *) break;; esac; done; echo "$said" >&2; exit 100',
+  'said=$(mktemp); for i in $(seq 24); do code=0; apt-get -q -o DPkg::Lock::Timeout=300 "$@" 2>"$said" || code=$?; grep -q "Unable to lock" "$said" || break; sleep 5; done; cat "$said" >&2; rm "$said"; exit $code',
+  "apt-get",
 ] as const;
+const update = [...aptGet, "update"] as const;
 const install = [...aptGet, "install", "--yes", "--no-install-recommends"] as const;
 
 async function installPackages(context: Context): Promise<void> {

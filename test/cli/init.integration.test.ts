@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { openTestTerminal, runCli } from "../harness/hotpush.ts";
+import { listenAt } from "../harness/listen.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
@@ -35,7 +37,7 @@ function makeProject(t: TestContext) {
     writeScript(join(bin, "docker"), `#!/bin/sh\ncase "$*" in ${cases} esac\n`);
   };
   answer();
-  const env: Record<string, string> & { readonly SERVER_PATH: string } = {
+  const env: Record<string, string> & { readonly SERVER_PATH: string; readonly DOCKER_HOST: string } = {
     GIT_SSH_COMMAND: "false",
     PATH: `${bin}:${process.env.PATH}`,
     DOCKER_HOST: `unix://${join(bin, "docker.sock")}`,
@@ -176,4 +178,21 @@ test("init needs an address, a checkout, and values that it knows", async (t) =>
   assert.deepEqual([nowhere.code, /is not in a git checkout/.test(nowhere.stderr)], [1, true]);
   assert.equal((await init("--host", "sourceforge")).code, 2);
   assert.equal((await init("--url", "ftp://x")).code, 2);
+});
+
+test("a remote that only the machine itself reaches, and a rootless engine, are refused before anything is written", async (t) => {
+  const { repository, env, init } = makeProject(t);
+  repository.git("remote", "set-url", "origin", "http://localhost:3000/octo/shop.git");
+  const local = await init(...url, "--yes");
+  assert.match(local.stderr, /^hotpush: The remote origin is at localhost\./);
+  repository.git("remote", "set-url", "origin", "git@github.com:octo/shop.git");
+  const engine = createServer(({ url = "" }, response) => {
+    response.end(
+      url === "/info" ? JSON.stringify({ SecurityOptions: ["name=seccomp", "name=rootless"] }) : "[]",
+    );
+  });
+  await listenAt(t, engine, env.DOCKER_HOST.replace("unix://", ""));
+  const rootless = await init(...url, "--yes");
+  assert.match(rootless.stderr, /^hotpush: This Docker engine runs in rootless mode/);
+  assert.deepEqual([local.code, rootless.code, existsSync(env.SERVER_PATH)], [1, 1, false]);
 });

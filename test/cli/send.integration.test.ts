@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { chownSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { testSecret } from "../harness/delivery.ts";
@@ -6,6 +7,7 @@ import { runCli } from "../harness/hotpush.ts";
 import { makeMachine } from "../harness/machine.ts";
 import { readRecorded } from "../harness/records.ts";
 import { makeRepository } from "../harness/repository.ts";
+import { nobody } from "../harness/requirements.ts";
 import { startService } from "../harness/service.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
@@ -14,6 +16,7 @@ const repository = makeRepository(test);
 const main = repository.commit("Show the tide of tomorrow");
 repository.git("remote", "add", "origin", "git@github.com:octo/shop.git");
 const service = await startService(test);
+const asRoot = { skip: process.getuid?.() === 0 ? false : "it takes root to give files to another user" };
 const port = { WEBHOOK_PORT: String(service.port) };
 const send = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
   sendJson(args, { ...port, WEBHOOK_SECRET: testSecret, ...env });
@@ -60,6 +63,21 @@ test("the secret comes from .env here, or from a file", async () => {
   repository.write("secret", `${testSecret}\n`);
   assert.equal(await sent({ WEBHOOK_SECRET_FILE: join(repository.directory, "secret") }), 0);
   assert.equal(await sent({ WEBHOOK_SECRET: "change-me" }), 1);
+});
+
+test("root signs with nothing that another user's .env names", asRoot, async (t) => {
+  const { directory, write, commit } = makeRepository(t);
+  const secret = join(temporaryDirectory(t), "secret");
+  writeFileSync(secret, `${testSecret}\n`, { mode: 0o600 });
+  write(".env", `WEBHOOK_SECRET_FILE=${secret}\n`);
+  commit();
+  const sent = async () => (await sendJson(["--dry-run"], port, directory)).code;
+  assert.equal(await sent(), 0);
+  chownSync(join(directory, ".env"), nobody, nobody);
+  assert.equal(await sent(), 1);
+  chownSync(join(directory, ".env"), 0, 0);
+  chownSync(directory, nobody, nobody);
+  assert.equal(await sent(), 1, "nor one that they could replace");
 });
 
 test("send takes the head of main, else of master, whatever is checked out", async (t) => {

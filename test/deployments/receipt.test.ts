@@ -124,7 +124,10 @@ test("the key is made once, and nobody else may read it", async (t) => {
   const key = await receiptKey(statePath);
   const { mode } = statSync(join(statePath, "receipt-key"));
   assert.equal(mode & 0o777, 0o600);
-  assert.equal(await receiptKey(statePath), key);
+  const { PATH } = process.env;
+  t.after(() => Object.assign(process.env, { PATH }));
+  process.env.PATH = "";
+  assert.equal(await receiptKey(statePath), key, "and no program is started for it again");
   assert.equal(readPublicKey(signersLine(key)), key);
   assert.equal(readPublicKey("ssh-rsa AAAA"), null);
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, renameSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { cancelQueued, resume, settle } from "../../src/deployments/record.ts";
@@ -18,9 +18,9 @@ function reasonOf(decision: Decision): string {
 }
 
 /** A project whose git does something else with one of its commands. */
-function makeWithGit(t: TestContext) {
+function makeWithGit(t: TestContext, options: Parameters<typeof makeResolving>[1] = {}) {
   const directory = temporaryDirectory(t);
-  const resolving = makeResolving(t, { searchPath: directory });
+  const resolving = makeResolving(t, { ...options, searchPath: directory });
   const onGit = (command: string, does: string) => {
     const odd = `case " $* " in *" ${command} "*) ${does} ;; esac`;
     writeScript(join(directory, "git"), `#!/bin/sh\nPATH=\${PATH#*:}\n${odd}\nexec git "$@"\n`);
@@ -68,6 +68,27 @@ test("1: while the remote is silent, a push waits with the reason, and is deploy
   assert.match(read(id).waitReason ?? "", /git ls-remote failed/);
   renameSync(`${project.remotePath}.away`, project.remotePath);
   assert.equal(await deploys(), head);
+});
+
+test("1: a slow host is waited for outside of the turn, asked once, and its answer is the next look", async (t) => {
+  const { project, deliver, next, directory, onGit } = makeWithGit(t, { maxLookMs: 300 });
+  const [answers, asked] = [join(directory, "answers"), join(directory, "asked")];
+  onGit("ls-remote", `echo >>${asked}; while [ ! -e ${answers} ]; do sleep 0.02; done`);
+  const head = project.commit();
+  deliver(head);
+  for (const turn of [1, 2, 3]) assert.match(reasonOf(await next()), /host is slow/, `turn ${turn}`);
+  assert.equal(readFileSync(asked, "utf8"), "\n");
+  writeFileSync(answers, "");
+  const deployed = () =>
+    until("the host has answered", async () => {
+      const decision = await next();
+      return decision.kind === "deploy" ? decision.commit : null;
+    });
+  assert.equal(await deployed(), head);
+  assert.equal(readFileSync(asked, "utf8"), "\n");
+  const newer = project.commit();
+  deliver(newer);
+  assert.equal(await deployed(), newer);
 });
 
 test("1: a push that has waited too long for its remote fails, and catch-up may deploy it", async (t) => {

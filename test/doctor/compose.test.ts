@@ -43,7 +43,7 @@ const good: ComposeModel = { name: "shop", services: { app, caddy, hotpush, db }
 const recreate = { "hotpush.rollout": "recreate" };
 
 const healthcheck = (port: number) =>
-  `services.app.healthcheck: {test: ["CMD", "curl", "-f", "http://localhost:${port}/"], interval: 10s, start_period: 30s, start_interval: 500ms}`;
+  `services.app.healthcheck: {test: ["CMD", "curl", "-fsS", "-o", "/dev/null", "http://127.0.0.1:${port}/"], interval: 10s, start_period: 30s, start_interval: 500ms}`;
 
 /** What a person has written into the good service, and the change that is advised. */
 const wrong: readonly (readonly [broken: Partial<ComposeService>, change: string])[] = [
@@ -107,7 +107,7 @@ for (const [what, services, image, faults] of [
       const one = { Id: service, Name: `/hotpush-${service}-1`, State: { Status: "running" }, Config };
       return Buffer.from(JSON.stringify(service === "" ? services.map((Id) => ({ Id })) : one));
     };
-    const versions = { kind: "answers", version: "28", apiVersion: "1.51", rootPath: "/none" } as const;
+    const versions = { kind: "answers", version: "28", apiVersion: "1.51", imagePaths: ["/none"] } as const;
     const engine = async () => ({ ...versions, engine: { get } as unknown as Engine });
     const found = await faultsOf("containers", { engine }, server);
     assert.deepEqual(
@@ -115,3 +115,47 @@ for (const [what, services, image, faults] of [
       faults,
     );
   });
+
+/** The version of deployments, that of the containers, that of the prompt, and how many of the others recreate what it has started. */
+for (const [own, started, prompt, faults] of [
+  ["2.40.3", "2.40.0", "2.29.3", 0],
+  ["2.40.3", "5.1.0", "2.40.3", 1],
+  ["2.40.3", "2.40.3", "5.1.0", 1],
+  ["2.40.3", "2.26.1", "5.2.0", 2],
+  ["5.1.0", "5.0.2", "5.1.0", 0],
+  ["5.0.1", "5.0.1", "5.0.1", 1],
+] as const)
+  test(`compose: ${own} beside ${started} and ${prompt} has ${faults} faults`, async () => {
+    const get = async (path: string) => {
+      const Labels = { "com.docker.compose.version": started };
+      const one = { Id: "1", Name: "/shop-web-1", State: { Status: "running" }, Config: { Labels } };
+      return Buffer.from(JSON.stringify(path.startsWith("/containers/json") ? [{ Id: "1" }] : one));
+    };
+    const versions = { kind: "answers", version: "28", apiVersion: "1.51", imagePaths: ["/none"] } as const;
+    const settings = readSettings({ HOTPUSH_MACHINE_COMPOSE: prompt }, "/nonexistent");
+    const found = await faultsOf(
+      "compose",
+      {
+        settings,
+        engine: async () => ({ ...versions, engine: { get } as unknown as Engine }),
+        compose: async () => ({ kind: "model", version: own, model: good }),
+      },
+      server,
+    );
+    assert.deepEqual(
+      found.map(({ severity }) => severity),
+      Array(faults).fill("warning"),
+    );
+  });
+
+test("compose: a build context that is not here is named", async () => {
+  const build = { context: "/nonexistent/app", additional_contexts: { base: "docker-image://alpine" } };
+  const model = modelWith({ app: { ...app, build } });
+  const found = await faultsOf("compose", {
+    compose: async () => ({ kind: "model", version: "2.40.0", model }),
+  });
+  assert.deepEqual(
+    found.map(({ severity, text }) => [severity, text.includes("/nonexistent/app")]),
+    [["problem", true]],
+  );
+});

@@ -57,6 +57,19 @@ testBroken([
     },
     fix: removeLargest,
   },
+  {
+    name: "the state's disk has nearly no inodes left",
+    check: "disk-space",
+    options: needs("mount"),
+    breakIt(place, t) {
+      const disk = mountTmpfs(t, 100 * mebibyte);
+      execFileSync("mount", ["-o", "remount,nr_inodes=2000", disk]);
+      setSettings(place, { STATE_PATH: disk });
+      mkdirSync(join(disk, "old"));
+      for (let file = 0; file < 1_900; file += 1) writeFileSync(join(disk, "old", String(file)), "");
+    },
+    fix: removeLargest,
+  },
 ]);
 
 /** Runs the command, which shows what takes most, and removes the first thing in it, as the person would. */

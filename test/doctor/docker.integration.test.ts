@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { chmodSync, chownSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isInContainer } from "../../src/platform/docker/engine.ts";
@@ -18,6 +18,27 @@ test("docker: no socket and an old engine are found, and a new one passes", asyn
   await startEngine(t, other, "1.43");
   const [old] = (await probe(other, "docker", standInForDocker(other, "2.40.0"))).faults;
   assert.match(old?.text ?? "", installPage);
+});
+
+test("docker: a credential helper that is missing is named, and its removal passes", async (t) => {
+  const place = makePlace(t);
+  const run = standInForDocker(place, "2.40.0");
+  await startEngine(t, place);
+  const file = join(place.home, ".docker/config.json");
+  mkdirSync(join(place.home, ".docker"));
+  for (const [logins, severity] of [
+    [{ credsStore: "pass" }, "problem"],
+    [{ credHelpers: { "registry.example.org": "ecr-login" } }, "warning"],
+  ] as const) {
+    writeFileSync(file, JSON.stringify(logins));
+    const { faults } = await probe(place, "docker", run);
+    assert.deepEqual(
+      faults.map((fault) => [fault.severity, fault.text.includes(file)]),
+      [[severity, true]],
+    );
+  }
+  writeFileSync(file, "{}");
+  assert.equal((await probe(place, "docker", run)).outcome, "ok");
 });
 
 const installPage = / https:\/\/docs\.docker\.com\/engine\/install\/$/;

@@ -35,11 +35,14 @@ export function fuzz<Values>(
   });
 }
 
-/** The statuses that a service answers on one connection: until it closes it, or there is one for each of `wires`. */
+/** The statuses that a service answers, one request after the other. */
 export async function statusesFrom(port: number, wires: readonly string[]): Promise<readonly number[]> {
-  const bytes = Buffer.from(wires.join(""), "latin1");
-  const { replies } = await exchange(port, bytes, { replyCount: wires.length });
-  return replies.map(({ status }) => status);
+  const statuses: number[] = [];
+  for (const wire of wires) {
+    const { replies } = await exchange(port, Buffer.from(wire, "latin1"), { replyCount: 1 });
+    statuses.push(...replies.map(({ status }) => status));
+  }
+  return statuses;
 }
 
 /** Where a text is cut into pieces, from its beginning to its end. */

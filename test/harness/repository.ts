@@ -84,6 +84,21 @@ export function makeSshKey(scope: Scope): SigningKey {
   };
 }
 
+/** An SSH certificate that an authority has signed, valid from and until what `validity` says (`ssh-keygen -V`). */
+export function makeSshCertificate(scope: Scope, validity: string) {
+  const directory = temporaryDirectory(scope);
+  const path = (name: string) => join(directory, name);
+  for (const name of ["authority", "key"])
+    execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path(name)]);
+  const identity = ["-I", "ada", "-n", "ada@example.com", "-V", validity];
+  execFileSync("ssh-keygen", ["-q", "-s", path("authority"), ...identity, path("key.pub")]);
+  return {
+    authority: readFileSync(path("authority.pub"), "utf8").trim(),
+    certificate: readFileSync(path("key-cert.pub"), "utf8").trim(),
+    gitOptions: signingWith("ssh", path("key-cert.pub")),
+  };
+}
+
 export function makeGpgKey(scope: Scope) {
   const home = temporaryDirectory(scope);
   const gpg = (args: readonly string[], input = "") =>

@@ -68,7 +68,7 @@ export async function liveThrough<Happening>(
 }
 
 /** The settings as they stay. */
-interface ResolvingOptions extends Partial<Pick<ResolverOptions, "checks" | "patienceMs">> {
+interface ResolvingOptions extends Partial<Pick<ResolverOptions, "checks" | "patienceMs" | "maxLookMs">> {
   readonly searchPath?: string;
   readonly paths?: readonly string[];
   readonly confirmMs?: number;

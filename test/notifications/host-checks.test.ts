@@ -240,6 +240,21 @@ test("a host whose list never ends is asked for 20 pages, and then is a fault", 
   assert.equal(server.requests.length, 20);
 });
 
+test("a host's names are cut, and more rows than were asked for are a fault", async (t) => {
+  const whole = "x".repeat(255);
+  const statuses = [{ context: `${whole}${"x".repeat(600_000)}`, status: "success" }];
+  const pages = [{ statuses }, { statuses: [] }];
+  const long = await startTarget(t, (response, { path }) => {
+    response.writeHead(200).end(JSON.stringify(pages[Number(path.at(-1)) - 1]));
+  });
+  const reading = await read("gitea", long);
+  assert.ok(reading.kind === "checks");
+  assert.deepEqual(reading.checks[0]?.names, [`${whole}…`]);
+  const rows = JSON.stringify({ statuses: Array(101).fill({ context: "a", status: "success" }) });
+  const many = await startTarget(t, (response) => void response.writeHead(200).end(rows));
+  assert.equal((await read("gitea", many)).kind, "fault");
+});
+
 type Asked = Pick<Awaited<ReturnType<typeof startTarget>>, "url">;
 
 function read(host: CommitStatus["host"], { url }: Asked, signal = new AbortController().signal) {

@@ -74,7 +74,7 @@ const outputs: Readonly<Record<string, readonly [output: string, cause: string |
   ],
   "an env file that may not be read": [
     "open /srv/shop/app.env: permission denied\n",
-    "open /srv/shop/app.env: permission denied. Let the owner of the checkout read it",
+    "open /srv/shop/app.env: permission denied. Let the owner of the checkout read it, or list it in .dockerignore",
   ],
   "a variable without a value": [
     'time="2026-11-28T19:10:46Z" level=warning msg="The \\"Y\\" variable is not set. Defaulting to a blank string."\nerror while interpolating services.web.image: required variable X is missing a value: must be set\n',

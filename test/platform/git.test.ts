@@ -1,12 +1,69 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
 import "../harness/environment.ts";
 import {
+  type Checkout,
   diffTexts,
   type GitRemoteUrl,
   parseGitRemoteUrl,
+  readCommit,
+  readRemoteHead,
   withoutCredentials,
 } from "../../src/platform/git.ts";
+import { makeRepository } from "../harness/repository.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+
+const mebibytes = (count: number, text: string) => text.repeat((count * 1024 ** 2) / text.length);
+
+test("author and subject of a commit are read up to a bound, and cleaned", async (t) => {
+  const { directory, git } = makeRepository(t);
+  const tree = git("write-tree");
+  for (const [author, subject, expected] of [
+    ["Ada", `\u001b[31mred${"\u202e"}`, { author: "Ada", subject: "red" }],
+    ["Ada", mebibytes(16, "\u001b]"), { author: "Ada" }],
+    ["Ada", mebibytes(80, "x"), { author: "Ada", subject: `${"x".repeat(999)}…` }],
+    [mebibytes(2, "a"), "A change", { author: `${"a".repeat(999)}…`, subject: "" }],
+  ] as const) {
+    const input = `tree ${tree}\nauthor ${author} <a> 0 +0000\ncommitter b <b> 0 +0000\n\n${subject}\n`;
+    const hash = ["-C", directory, "hash-object", "-t", "commit", "-w", "--stdin"];
+    const id = execFileSync("git", hash, { encoding: "utf8", input }).trim();
+    const read = await readCommit(directory, id, { env: process.env, user: null });
+    assert.deepEqual({ ...read, ...expected }, read, `${author.length} ${subject.length}`);
+    assert.deepEqual([read?.id, (read?.subject.length ?? 0) <= 1_000], [id, true]);
+  }
+});
+
+test("a remote that lists or says too much is not heard, and what is kept of it is bounded", async (t) => {
+  const remote = makeRepository(t);
+  const head = remote.commit();
+  const checkout = { ...checkoutOf(remote.directory), environment: { DEPLOY_REMOTE: remote.directory } };
+  const ref = remote.git("symbolic-ref", "HEAD");
+  assert.deepEqual(await readRemoteHead(checkout, ref), { kind: "head", commit: head });
+  const refs = Array.from({ length: 20_000 }, (_, n) => `${head} refs/heads/a${n}/${ref}\n`);
+  writeFileSync(join(remote.directory, ".git/packed-refs"), refs.sort().join(""));
+  const listed = await readRemoteHead(checkout, ref);
+  assert.equal(listed.kind, "unknown");
+  const liar = sshThatSays(t, 'head -c 15000000 /dev/zero | tr "\\0" "\\033" >&2');
+  const said = await readRemoteHead(
+    { ...checkout, environment: { ...liar, DEPLOY_REMOTE: "git@host.test:a/b" } },
+    ref,
+  );
+  assert.ok(said.kind === "unknown" && said.detail.length < 2_000);
+});
+
+function checkoutOf(repoPath: string): Checkout {
+  return { repoPath, environment: {}, user: null, redactor: () => ({ text: (text) => text }) };
+}
+
+function sshThatSays(t: TestContext, line: string) {
+  const path = join(temporaryDirectory(t), "ssh");
+  mkdirSync(join(path, ".."), { recursive: true });
+  writeScript(path, `#!/bin/sh\n${line}\nexit 1\n`);
+  return { PATH: process.env.PATH ?? "", GIT_SSH_COMMAND: path };
+}
 
 test("a difference is shown as git shows it, by the name of the file", async () => {
   const text = await diffTexts("file", "a\nb\n", "a\nB\n", process);

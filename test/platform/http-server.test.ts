@@ -67,7 +67,7 @@ test("a stop answers those whose connection the kernel has taken", async (t) => 
 
 test("connections whose answers nobody reads lock nobody out", async (t) => {
   const large = Buffer.alloc(16 * 1024 ** 2);
-  const server = createPublicServer({}, pino({ enabled: false }), async (request, response) => {
+  const server = createPublicServer("webhook", {}, pino({ enabled: false }), async (request, response) => {
     for await (const _ of request);
     response.end(request.method === "POST" ? large : "");
   });

@@ -87,6 +87,29 @@ test(
   },
 );
 
+test("root makes no socket below a directory that another user can change", asRoot, async (t) => {
+  for (const [uid, mode] of [
+    [page, 0o755],
+    [0, 0o777],
+    [0, 0o775],
+  ] as const) {
+    const { directory } = makePlace(t, 0, 0o750);
+    const above = join(directory, "above");
+    const inner = join(above, "inner");
+    mkdirSync(inner, { recursive: true, mode: 0o750 });
+    chownSync(above, uid, page);
+    chmodSync(above, mode);
+    await assert.rejects(
+      listenOnSocket(join(inner, "page.sock"), options, () => {}),
+      { message: /above/ },
+    );
+    // Sticky, nobody but its owner can rename what is in it.
+    if (uid !== 0) continue;
+    chmodSync(above, 0o1777);
+    (await listenOnSocket(join(inner, "page.sock"), options, () => {})).close();
+  }
+});
+
 test("a link in the place of a socket is not followed, and a file is no socket", async (t) => {
   const directory = temporaryDirectory(t);
   const real = join(directory, "real");

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { checkScript } from "../../src/runner/script.ts";
+import { checkDeployLogDirectory, checkScript, deployLogDirectory } from "../../src/runner/script.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
 import { untilDeployment } from "../harness/records.ts";
 import { git } from "../harness/repository.ts";
@@ -15,8 +15,6 @@ import { faultsIn, type Place, scriptFaults } from "./script-faults.ts";
 const ofNobody = needs("otherUser");
 const asRoot = { skip: process.getuid?.() === 0 ? false : "it takes root to give files to another user" };
 
-const logsIn = ({ temporaryPath }: Place) => join(temporaryPath, `hotpush-${process.getuid?.()}`);
-
 const moreFaults = faultsIn([
   ["no repository", "repository_missing", ({ repoPath }) => rmSync(repoPath, { recursive: true })],
   [
@@ -25,15 +23,6 @@ const moreFaults = faultsIn([
     ({ repoPath }) => {
       git(repoPath, "init", "--quiet");
       execFileSync("chown", ["-R", String(nobody), repoPath]);
-    },
-  ],
-  ["a link for the logs", "temporary_directory_unusable", (place) => symlinkSync("..", logsIn(place))],
-  [
-    "a directory of another user for the logs",
-    "temporary_directory_unusable",
-    (place) => {
-      mkdirSync(logsIn(place));
-      chownSync(logsIn(place), nobody, nobody);
     },
   ],
 ]);
@@ -51,6 +40,32 @@ test("each fault that keeps a script from starting is named", asRoot, async (t) 
     assert.equal(problem?.code, code, name);
   }
 });
+
+test(
+  "another user's file in place of the directory for the logs keeps no script from starting",
+  asRoot,
+  async (t) => {
+    const { TMPDIR } = process.env;
+    t.after(() => Object.assign(process.env, { TMPDIR: TMPDIR ?? "/tmp" }));
+    const user = { uid: nobody, gid: nobody, name: "nobody", home: "/", groups: [nobody] };
+    for (const squat of [
+      (path: string) => symlinkSync("..", path),
+      (path: string) => mkdirSync(path, { mode: 0o777 }),
+      (path: string) => writeFileSync(path, ""),
+    ]) {
+      const place = makePlace(t);
+      process.env.TMPDIR = place.temporaryPath;
+      const taken = join(place.temporaryPath, `hotpush-${nobody}`);
+      squat(taken);
+      assert.equal(checkDeployLogDirectory(user), null);
+      const chosen = deployLogDirectory(user);
+      const { uid, mode } = statSync(chosen);
+      assert.deepEqual([chosen !== taken, uid, mode & 0o777], [true, nobody, 0o700]);
+      assert.equal(checkDeployLogDirectory(user), null);
+      assert.equal(deployLogDirectory(user), chosen, "and it stays");
+    }
+  },
+);
 
 test(
   "what may not be read is reported at start and at the run, until it is put right",

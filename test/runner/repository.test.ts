@@ -2,21 +2,13 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
 import { makeSecret } from "../../src/config/secret.ts";
-import { fetchBranch, readCommit, readRemoteHead } from "../../src/platform/git.ts";
+import { fetchBranch, readRemoteHead } from "../../src/platform/git.ts";
 import { createProjectScript } from "../../src/runner/script.ts";
 import { testSecret } from "../harness/delivery.ts";
 import { listenHere } from "../harness/listen.ts";
 import { readProcesses } from "../harness/processes.ts";
-import { git, makeProject, makeRepository } from "../harness/repository.ts";
+import { git, makeProject } from "../harness/repository.ts";
 import { until } from "../harness/until.ts";
-
-test("git cuts a subject of megabytes", async (t) => {
-  const { directory, git, write } = makeRepository(t);
-  write("message", "x".repeat(4 * 1024 ** 2));
-  git("commit", "--quiet", "--allow-empty", "--file", `${directory}/message`);
-  const commit = await readCommit(directory, "HEAD", { env: { PATH: process.env.PATH } });
-  assert.match(commit?.subject ?? "", /^x{900,998}\.\.$/);
-});
 
 const secrets = { current: makeSecret(testSecret), previous: null };
 

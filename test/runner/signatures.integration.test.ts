@@ -9,7 +9,14 @@ import { deliver, githubPush, type WebhookReply } from "../harness/delivery.ts";
 import { hotpush } from "../harness/hotpush.ts";
 import { listenHere } from "../harness/listen.ts";
 import { readDeployments, untilDeployment } from "../harness/records.ts";
-import { git, makeGpgKey, makeProject, makeSshKey, type SigningKey } from "../harness/repository.ts";
+import {
+  git,
+  makeGpgKey,
+  makeProject,
+  makeSshCertificate,
+  makeSshKey,
+  type SigningKey,
+} from "../harness/repository.ts";
 import { letGo, type RunningService, startService } from "../harness/service.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
@@ -71,12 +78,63 @@ test("an expired key is refused, even if the commit claims an earlier date, and 
   git(workPath, "push", "--quiet", "--force", "origin", `${forged}:main`);
   assert.equal((await deployPush(service, forged)).problem?.code, "signature_bad");
   allow(`ada@example.com valid-before="20210101" ${key.publicKey}\n`);
-  const { GIT_COMMITTER_DATE: date } = process.env;
-  process.env.GIT_COMMITTER_DATE = "2020-06-01T00:00:00Z";
-  const early = push(key);
-  if (date === undefined) delete process.env.GIT_COMMITTER_DATE;
-  else process.env.GIT_COMMITTER_DATE = date;
+  const early = dated("2020-06-01T00:00:00Z", () => push(key));
   assert.equal((await deployPush(service, early)).problem?.code, "signer_expired");
+});
+
+test("an SSH certificate counts at the time the service hears of a commit, whatever date the commit has", async (t) => {
+  const project = makeSignedProject(t);
+  const service = await startSigned(t, project);
+  const expired = makeSshCertificate(t, "20200101:20210101");
+  const future = makeSshCertificate(t, "20800101:20810101");
+  const valid = makeSshCertificate(t, "-1d:+1d");
+  const authorities = [expired, future, valid].map(
+    ({ authority }) => `ada@example.com cert-authority ${authority}\n`,
+  );
+  project.allow(authorities.join(""));
+  const commitAt = (date: string, signer: Pick<SigningKey, "gitOptions">) =>
+    dated(date, () => project.push({ publicKey: "", ...signer }));
+  for (const [date, certificate] of [
+    ["2020-06-01T00:00:00Z", expired],
+    ["2080-06-01T00:00:00Z", future],
+  ] as const) {
+    const { state, problem } = await deployPush(service, commitAt(date, certificate));
+    assert.deepEqual([state, problem?.code], ["failed", "signer_unknown"], date);
+  }
+  for (const date of ["2020-06-01T00:00:00Z", "2080-06-01T00:00:00Z"])
+    assert.equal((await deployPush(service, commitAt(date, valid))).state, "succeeded", date);
+  writeFileSync(`${project.signersPath}.revoked`, `${valid.authority}\n`);
+  const revoked = await deployPush(service, project.push({ publicKey: "", ...valid }));
+  assert.deepEqual([revoked.state, revoked.problem?.code], ["failed", "signer_revoked"]);
+});
+
+test("a key that expires after its commit was heard of lets it be deployed again, and no other", async (t) => {
+  const project = makeSignedProject(t);
+  const { key, push, allow } = project;
+  const service = await startSigned(t, project);
+  const commit = push(key);
+  assert.equal((await deployPush(service, commit)).state, "succeeded");
+  const untilMs = Math.ceil(Date.now() / 1_000 + 1) * 1_000;
+  const limit = new Date(untilMs).toISOString().replaceAll(/[-:T]|\.\d+/g, "");
+  allow(`ada@example.com valid-before="${limit}" ${key.publicKey}\n`);
+  // ssh-keygen counts whole seconds, and the last one is still valid.
+  await until("the key has expired", () => Date.now() > untilMs + 1_000);
+  assert.equal((await hotpush(service, "deploy")).code, 0);
+  const later = dated("2020-06-01T00:00:00Z", () => push(key));
+  const ended = await deployPush(service, later);
+  assert.deepEqual([ended.state, ended.problem?.code], ["failed", "signer_expired"]);
+});
+
+test("a commit too large to verify is refused", async (t) => {
+  const project = makeSignedProject(t);
+  const service = await startSigned(t, project);
+  const message = join(temporaryDirectory(t), "message");
+  writeFileSync(message, `Large\n\n${"x".repeat(99)}\n`.repeat(11_000));
+  const { workPath, key } = project;
+  git(workPath, ...key.gitOptions, "commit", "--quiet", "--allow-empty", "--file", message);
+  git(workPath, "push", "--quiet", "origin", "HEAD:main");
+  const ended = await deployPush(service, git(workPath, "rev-parse", "HEAD"));
+  assert.deepEqual([ended.state, ended.problem?.code], ["failed", "signers_unusable"]);
 });
 
 test("a merge signed with GPG by the git host is deployed, beside SSH keys in one file", async (t) => {
@@ -198,4 +256,16 @@ async function deployPush(service: RunningService, after: string) {
   const reply: WebhookReply = await deliver(service.url, githubPush({ after }));
   const id = reply.json.deployment?.id ?? 0;
   return await untilDeployment(service.statePath, id, ({ state }) => !["queued", "running"].includes(state));
+}
+
+/** Does `work` while git takes `date` for the committer's. */
+function dated<Result>(date: string, work: () => Result): Result {
+  const { GIT_COMMITTER_DATE: before } = process.env;
+  process.env.GIT_COMMITTER_DATE = date;
+  try {
+    return work();
+  } finally {
+    if (before === undefined) delete process.env.GIT_COMMITTER_DATE;
+    else process.env.GIT_COMMITTER_DATE = before;
+  }
 }

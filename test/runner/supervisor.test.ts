@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { groupsOf, signalGroup } from "../../src/runner/supervisor.ts";
+import { groupsOf, readExitCode, signalGroup, startSupervisor } from "../../src/runner/supervisor.ts";
 import { createTestRunner, deploymentWith } from "../harness/runs.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { until } from "../harness/until.ts";
 
 const { PATH } = process.env;
 
@@ -25,6 +26,18 @@ test("a supervisor whose service dies before its go-ahead starts no script", (t)
   assert.match(stdout, /^ready\n/);
   assert.equal(status, 75);
   assert.ok(!existsSync(mark));
+});
+
+test("a script cannot write to the lock that it holds", async (t) => {
+  const place = temporaryDirectory(t);
+  const runs = await startSupervisor(place, ["/bin/sh", "-c", "head -c 9 /dev/zero >&3; exit $?"], {
+    cwd: place,
+    env: { PATH: PATH ?? "" },
+  });
+  runs.startScript();
+  await until("the script has ended", () => readExitCode(place) !== null);
+  assert.notEqual(readExitCode(place), 0);
+  assert.equal(statSync(join(place, "lock")).size, 0);
 });
 
 test("a run's processes are found by all marks in their environment", async (t) => {

@@ -8,6 +8,7 @@ import {
   serverCaddyfile,
   serverComposeFile,
   withCheckoutPath,
+  withHost,
 } from "../../src/setup/server-files.ts";
 
 const fresh = serverComposeFile(["/srv"]);
@@ -27,6 +28,11 @@ test("a checkout that run does not have is added to it at its own path, and noth
       after.some((one) => one === line),
       line,
     );
+});
+
+test("with remapped users, the containers of the server share files with the machine all the same", () => {
+  const services: Readonly<Record<string, { readonly userns_mode?: string }>> = parse(fresh).services;
+  for (const [name, service] of Object.entries(services)) assert.equal(service.userns_mode, "host", name);
 });
 
 test("front has nothing of the machine but its state, the projects, and the directory of a socket of run", () => {
@@ -65,4 +71,16 @@ test("checkouts that were added for projects stay", () => {
   assert.equal(renewedComposeFile(added), serverComposeFile(["/srv", "/home", "/data/shop"]));
   const readOnly = withCheckoutPath(twoPaths, "/mirror/shop.git", true);
   assert.equal(renewedComposeFile(readOnly), readOnly);
+  const named = withHost(readOnly, "git.lan", "10.0.0.5");
+  assert.equal(renewedComposeFile(named), named);
+});
+
+test("a name of this machine's hosts file is added to run, also beside those of a person, and follows its address", () => {
+  const hostsOf = (text: string) => parse(text).services.run.extra_hosts;
+  const added = withHost(fresh, "git.lan", "10.0.0.5");
+  assert.deepEqual(hostsOf(added), { "git.lan": "10.0.0.5" });
+  assert.equal(withHost(added, "git.lan", "10.0.0.5"), added);
+  assert.deepEqual(hostsOf(withHost(added, "git.lan", "10.0.0.6")), { "git.lan": "10.0.0.6" });
+  const list = fresh.replace("    cap_add:", "    extra_hosts: [mine:10.0.0.1]\n    cap_add:");
+  assert.deepEqual(hostsOf(withHost(list, "git.lan", "10.0.0.5")), ["mine:10.0.0.1", "git.lan:10.0.0.5"]);
 });

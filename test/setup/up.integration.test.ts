@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -159,29 +160,47 @@ test("other sources of the same version upgrade the server, and then take their 
 
 /** What Debian 12 offers. */
 const bookworm = "docker.io:\n  Installed: (none)\n  Candidate: 20.10.24+dfsg1-1+deb12u1\n";
+const noDocker = `apt-cache*) printf '${bookworm.replaceAll("\n", "\\n")}'; exit ;;`;
 
 test("instead of an old Docker of the distribution comes that of Docker's repository", async (t) => {
-  const policy = `apt-cache*) printf '${bookworm.replaceAll("\n", "\\n")}'; exit ;;`;
   const facts = { docker: "", compose: "", codename: "bookworm" };
-  const { up, commands, input } = await start(t, facts, policy);
+  const { up, commands, input } = await start(t, facts, noDocker);
   const { output } = await up("--yes");
-  const aptGet = "env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300";
-  const install = `${aptGet} install --yes --no-install-recommends`;
-  const update = commands().find((line) => line.includes("apt-get -q update"));
+  const install = "apt-get install --yes --no-install-recommends";
   assert.deepEqual(
-    commands().slice(0, 6),
+    commands()
+      .slice(0, 6)
+      .map((line) => line.replace(/^env .* (?=apt-get )/, "")),
     [
       `${install} curl`,
       "install -m 0755 -d /etc/apt/keyrings",
       "curl -fsSL https://download.docker.com/linux/debian/gpg -o /etc/apt/keyrings/docker.asc",
       "tee /etc/apt/sources.list.d/docker.sources",
-      update,
+      "apt-get update",
       `${install} docker-ce docker-ce-cli containerd.io docker-buildx-plugin docker-compose-plugin`,
     ],
     output,
   );
   assert.match(input(), /^URIs: https:\/\/download\.docker\.com\/linux\/debian\nSuites: bookworm$/m);
   for (const line of commands()) assert.ok(output.includes(line), line);
+});
+
+test("apt is run again as long as another one holds a lock, and no longer", async (t) => {
+  const { up, commands } = await start(t, { docker: "", compose: "", codename: "bookworm" }, noDocker);
+  await up("--yes");
+  const update = commands().find((line) => line.endsWith(" apt-get update")) ?? "false";
+  for (const [said, runs] of [
+    ["E: Unable to lock the download directory", 2],
+    ["E: Unable to locate package", 1],
+  ] as const) {
+    const bin = temporaryDirectory(t);
+    const fails = `[ $(wc -l <${bin}/runs) = 1 ] || exit 0; echo "${said}" >&2; exit 100`;
+    writeScript(join(bin, "apt-get"), `#!/bin/sh\necho >>${bin}/runs; ${fails}\n`);
+    writeScript(join(bin, "sleep"), "#!/bin/sh\n");
+    const { status } = spawnSync("sh", ["-c", update], { env: { PATH: `${bin}:${process.env.PATH}` } });
+    assert.equal(readFileSync(join(bin, "runs"), "utf8").length, runs, said);
+    assert.equal(status, runs === 2 ? 0 : 100, said);
+  }
 });
 
 test("without agreement, Docker is not installed", async (t) => {

@@ -1,6 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { BlockList } from "node:net";
-import { setImmediate } from "node:timers/promises";
 import { projectNamePattern } from "#config/server";
 import type { ServiceSettings } from "#config/service";
 import type { Log } from "#log";
@@ -40,8 +39,8 @@ const mostOfVisitor = 256;
 /** The HTTP server of the page. It does not listen yet. */
 export function createPage(settings: PageSettings, run: RunClient, log: Log): Server {
   const enter = createPlaces();
-  let lastTurn = Promise.resolve();
-  return createPublicServer({ keepAliveTimeout }, log, async (request, response) => {
+  const takeTurn = createVisitorTurns();
+  return createPublicServer("page", { keepAliveTimeout }, log, async (request, response) => {
     const refusal = checkHead(request) ?? (declaredBytes(request) > longestBodyBytes ? tooLarge : null);
     if (refusal) return sendAnswer(response, problemAnswer(refusal));
     const address = readAddress(request.url);
@@ -49,9 +48,7 @@ export function createPage(settings: PageSettings, run: RunClient, log: Log): Se
     const detail = `This session or token has ${mostOfVisitor} requests open. Close some of them.`;
     if (!enter(visit, response))
       return await sendPage(response, problemPage({ code: "too_many_requests", detail }));
-    // One request begins in each turn of the event loop: a flood of the page must not keep pushes waiting.
-    lastTurn = lastTurn.then(() => setImmediate());
-    await lastTurn;
+    await takeTurn(visit.credential ?? visit.address);
     if (response.destroyed) return;
     await sendPage(response, await answerVisit(request, address, visit, settings, run).catch(problemOf));
   });
@@ -78,6 +75,33 @@ function createPlaces() {
     });
     return true;
   };
+}
+
+/**
+ * One request begins in each turn of the event loop, so that a flood of the page keeps no push waiting. Visitors take turns, so that it
+ * keeps no other visitor waiting either.
+ */
+function createVisitorTurns(): (visitor: string) => Promise<void> {
+  const waiting = new Map<string, (() => void)[]>();
+
+  function beginNext(): void {
+    const [first] = waiting;
+    if (first === undefined) return;
+    const [visitor, begins] = first;
+    begins.shift()?.();
+    waiting.delete(visitor);
+    // Behind all others.
+    if (begins.length > 0) waiting.set(visitor, begins);
+    if (waiting.size > 0) setImmediate(beginNext);
+  }
+
+  return (visitor) =>
+    new Promise((resolve) => {
+      if (waiting.size === 0) setImmediate(beginNext);
+      const begins = waiting.get(visitor);
+      if (begins === undefined) waiting.set(visitor, [resolve]);
+      else begins.push(resolve);
+    });
 }
 
 /** A path that begins with two slashes would be read as another host. */

@@ -1,7 +1,7 @@
-import { createHash, createHmac, createSecretKey, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, createSecretKey, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Secrets } from "#config/project";
-import type { Secret, SecretSlot } from "#config/secret";
+import { makeSecret, type Secret, type SecretSlot } from "#config/secret";
 
 /** Signatures as sent, decoded to bytes but not yet compared with anything. */
 export type SignatureClaim =
@@ -71,9 +71,12 @@ export type SlotKeys = ReturnType<typeof keysOf>;
 /** Standard Webhooks leaves the tolerance open; all its reference libraries accept five minutes, both ways. */
 const toleranceSeconds = 300;
 
+/** In place of a previous secret: each request is verified with two keys, so that its time tells nobody of a rotation. */
+const nobodys = makeSecret(randomBytes(32).toString("hex"));
+
 /** Makes the keys once, so that no request pays for it. */
 export function makeKeys({ current, previous }: Secrets): readonly SlotKeys[] {
-  return [keysOf("current", current), ...(previous ? [keysOf("previous", previous)] : [])];
+  return [keysOf("current", current), keysOf("previous", previous ?? nobodys)];
 }
 
 /** Standard Webhooks 1.0.0: `whsec_` and the key in base64; any other secret is used as it is. */

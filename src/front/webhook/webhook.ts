@@ -98,7 +98,7 @@ export function createReceiver(options: ReceiverOptions): Server {
     arriving: { heldBytes: 0, drops: new Set() },
     keys: new WeakMap(),
   };
-  return createPublicServer({}, log, async (request, response) => {
+  return createPublicServer("webhook", {}, log, async (request, response) => {
     // To the letter: no decoding and no normalising, so no two texts for one path.
     const [path = ""] = (request.url ?? "").split("?", 1);
     const project = projectAt(path, options);
