@@ -79,7 +79,7 @@ interface LogsOptions extends ProjectChoice {
 /** `hotpush logs`: what a deployment printed, and with -f what it prints until it has ended. */
 function makeLogsCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Print the output of the running deployment, else of the last one, or of the one with this number. The logs of the last 50 are kept. With --service, print what the containers of a service print.";
+    "Print the output of the running deployment, else of the last one, or of the one with this number. Also show which pushes wait, and why. The logs of the last 50 are kept. With --service, print what the containers of a service print.";
   const lines = numberParser(0, 10_000, "Not a number from 0 to 10,000.");
   return newCommand("logs", description, [
     "hotpush logs                    the running or the last deployment, so far",
