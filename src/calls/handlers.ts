@@ -32,7 +32,7 @@ import type { Caller, ServiceContext, Stream } from "./context.ts";
 import { metricsText } from "./metrics.ts";
 import type * as shapes from "./shapes.ts";
 import { deploymentJson, instant, pauseJson, stepJson, withInstants } from "./shapes.ts";
-import { branchesOf, listProjects, projectStatus, wholeStatus } from "./status.ts";
+import { branchesOf, currentJson, listProjects, projectStatus, wholeStatus } from "./status.ts";
 import { eventsIn } from "./streams.ts";
 import { type CallName, type calls, type GivenBy, refuse, type TakenBy } from "./table.ts";
 
@@ -66,21 +66,24 @@ export const handlers: Handlers = {
   async history(run, { limit = usualLimit, before, state, ...whose }) {
     const { store } = (await findProject(run, whose)) ?? run;
     const listed = listDeployments(store, { limit: limit + 1, before, ...(state && { state }) });
-    const deployments = listed.slice(0, limit).map(deploymentJson);
+    const deployments = listed.slice(0, limit).map((one) => currentJson(run, one));
     return { deployments, next: listed.length > limit ? (deployments.at(-1)?.id ?? null) : null };
   },
 
-  deployment: withDeployment((found, { store, statePath }) => ({
-    deployment: deploymentJson(found),
+  deployment: withDeployment((found, { store, statePath }, _asked, run) => ({
+    deployment: currentJson(run, found),
     steps: listSteps(store, found).map(stepJson),
     logBytes: logBytes(logPath(statePath, found.id)),
   })),
 
   log: withDeployment(({ id }, { statePath }, { format }) => logIn(logPath(statePath, id), format)),
 
-  events: withDeployment((found, { store, statePath }, { from, follow }, { events, log }) =>
-    eventsIn({ store, statePath, events, log }, found.id, { from, isFollowing: follow === "true" }),
-  ),
+  events: withDeployment((found, { store, statePath }, { from, follow }, run) => {
+    const { events, log } = run;
+    const toJson = (deployment: Deployment) => currentJson(run, deployment);
+    const wanted = { from, isFollowing: follow === "true" };
+    return eventsIn({ store, statePath, events, log, toJson }, found.id, wanted);
+  }),
 
   /** Without it a deployment is as good as with it: what keeps it from being signed is a refusal, and no fault. */
   receipt: withDeployment(async ({ id, state }, { store }, _asked, { service, log }) => {

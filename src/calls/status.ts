@@ -12,6 +12,7 @@ import type { Project } from "#projects/project";
 import { readVersion } from "#version";
 import type { ServiceContext } from "./context.ts";
 import {
+  type DeploymentJson,
   deploymentJson,
   holdJson,
   instant,
@@ -65,13 +66,32 @@ function commonStatus(run: ServiceContext, store: Store) {
     statePath: run.service.statePath,
     address: address?.address ?? null,
     port: address?.port ?? null,
-    waiting: listWaiting(store).map(deploymentJson),
+    waiting: listWaiting(store).map((one) => currentJson(run, one)),
     last: listLastOfBranches(store).map(deploymentJson),
     health: { isHealthy: detail === null, detail },
     serverFaults: run.findServerFaults(),
     hold: holdJson(turns.holds()),
     inbox: isSplit ? { reachedAt: instantOrNull(reachedAtMs), failure } : null,
   };
+}
+
+/** A deployment with the current reason why it waits, if it does. */
+export function currentJson(run: ServiceContext, deployment: Deployment): DeploymentJson {
+  return { ...deploymentJson(deployment), waitReason: whyWaits(run, deployment) };
+}
+
+function whyWaits({ store, turns }: ServiceContext, deployment: Deployment): string | null {
+  const { project, state, waitReason } = deployment;
+  if (state !== "queued" && state !== "interrupted") return waitReason;
+  const [hold] = turns.holds();
+  if (hold !== undefined) return `No deployment starts until this is done: ${hold.reason}`;
+  if (findPause(store.of(project)) !== null) return "The queue is paused. To resume it: hotpush resume";
+  if (waitReason !== null) return waitReason;
+  const running = listRunning(store);
+  const first = running.find((one) => one.project === project) ?? running[0];
+  if (first === undefined) return null;
+  const whose = first.project === project ? "" : ` of ${first.project}`;
+  return `Deployment ${first.id}${whose} is running, and comes first.`;
 }
 
 function runningJson(store: Store, deployment: Deployment): NonNullable<StatusJson["running"]> {

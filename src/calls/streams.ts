@@ -6,7 +6,7 @@ import type { Log } from "#log";
 import type { Store } from "#platform/sqlite";
 import { logPath, readLog } from "#runner/log-file";
 import type { Stream } from "./context.ts";
-import { type ControlEvent, deploymentJson, lineJson } from "./shapes.ts";
+import { type ControlEvent, type DeploymentJson, lineJson } from "./shapes.ts";
 
 /** Proxies close a connection that is silent for long. */
 const beatMs = 15_000;
@@ -19,6 +19,7 @@ interface EventsContext {
   /** The directory with the project's logs. */
   readonly statePath: string;
   readonly log: Log;
+  readonly toJson: (deployment: Deployment) => DeploymentJson;
 }
 
 interface EventsWanted {
@@ -35,13 +36,12 @@ interface EventsWanted {
  * A fault of the disk ends this stream and not the service.
  */
 export function eventsIn(
-  { store, events, statePath, log }: EventsContext,
+  { store, events, statePath, log, toJson }: EventsContext,
   id: number,
   { from, isFollowing }: EventsWanted,
 ): Stream {
   return eventStream<ControlEvent>(log, async function* (textOf, signal) {
-    const textOfDeployment = (deployment: Deployment) =>
-      textOf({ event: "deployment", deployment: deploymentJson(deployment) });
+    const textOfDeployment = (deployment: DeploymentJson) => textOf({ event: "deployment", deployment });
     let wake = () => {};
     let hasNews = false;
     const note = () => {
@@ -52,13 +52,14 @@ export function eventsIn(
     const timer = setInterval(note, lookIntervalMs).unref();
     signal.addEventListener("abort", note);
     let place = from;
-    let sent: Deployment | null = null;
+    let sent: DeploymentJson | null = null;
     try {
       while (!signal.aborted) {
         hasNews = false;
         // Before the log: when a state is in the database, the log has the lines before it.
-        const found: Deployment | null = findDeployment(store, id);
-        if (found === null) return;
+        const recorded = findDeployment(store, id);
+        if (recorded === null) return;
+        const found = toJson(recorded);
         const isOver = !isFollowing || isFinished(found.state);
         if (!isOver && hasChanged(sent, found)) yield textOfDeployment(found);
         sent = found;
@@ -77,8 +78,9 @@ export function eventsIn(
   });
 }
 
-function hasChanged(before: Deployment | null, now: Deployment): boolean {
-  return before?.state !== now.state || before.attempts !== now.attempts || before.liveAtMs !== now.liveAtMs;
+function hasChanged(before: DeploymentJson | null, now: DeploymentJson): boolean {
+  const shown = ["state", "attempts", "liveAt", "waitReason"] as const;
+  return shown.some((name) => before?.[name] !== now[name]);
 }
 
 /**

@@ -36,6 +36,12 @@ export function endingLines(deployment: DeploymentJson, { paint, columns }: Term
   return [first, ...requests, ...reasons.flatMap((line) => wrapText(harmless(line), columns))];
 }
 
+/** That a deployment waits, and why. The host, or git, may have written the reason. */
+export function waitingLines({ id, waitReason }: DeploymentJson, { columns }: Terminal): readonly string[] {
+  const why = waitReason === null ? " for its turn." : `: ${harmless(waitReason)}`;
+  return wrapText(`Deployment ${id} waits${why}`, columns);
+}
+
 /** What the roll-out counted at the proxy, a line for each host. The deploy script may have written it. */
 export function requestLines({ requests }: DeploymentJson): readonly string[] {
   return (requests ?? []).map((site) => harmless(requestsText(site)));

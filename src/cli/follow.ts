@@ -7,7 +7,7 @@ import { harmless, type Terminal, wrapText } from "#platform/terminal";
 import { CommandError } from "#problems";
 import { stepOf } from "#runner/log-file";
 import { type CommandContext, projectOption, untilLeft } from "./command.ts";
-import { endingLines, pauseText } from "./deployment-text.ts";
+import { endingLines, pauseText, waitingLines } from "./deployment-text.ts";
 import { accessService, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
 
 /** A deployment that was recorded: `summary` says so in a sentence, and `wanted` is the state in which it should end. */
@@ -87,6 +87,7 @@ export function follow(
 /** Prints what happens to a deployment for a person: its output, its steps with their durations, its end. */
 function createPrinter(terminal: Terminal): (event: ControlEvent) => void {
   let step: { readonly name: string; readonly startedAt: string } | null = null;
+  let told = "";
   const beginStep = (name: string | null, atTime: string | null) => {
     if (step !== null && atTime !== null) {
       const took = formatDuration(Math.max(0, Date.parse(atTime) - Date.parse(step.startedAt)));
@@ -102,7 +103,10 @@ function createPrinter(terminal: Terminal): (event: ControlEvent) => void {
       return terminal.print(name === null ? line : terminal.paint("bold", line));
     }
     const { deployment } = event;
-    if (deployment.state === "queued") terminal.print(`Deployment ${deployment.id} waits for its turn.`);
+    // It is not told again after each question to the remote.
+    const lines = deployment.state === "queued" ? waitingLines(deployment, terminal) : [];
+    if (lines.join() !== told) terminal.print(...lines);
+    if (lines.length > 0) told = lines.join();
     if (!isFinished(deployment.state)) return;
     beginStep(null, deployment.finishedAt);
     terminal.print(...endingLines(deployment, terminal));

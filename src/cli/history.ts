@@ -14,7 +14,7 @@ import {
   projectOption,
   untilLeft,
 } from "./command.ts";
-import { commitText, localTime, originText, stateText } from "./deployment-text.ts";
+import { commitText, localTime, originText, stateText, waitingLines } from "./deployment-text.ts";
 import { follow, interruptedExitCode } from "./follow.ts";
 import { accessService, answering, type ProjectChoice, type ServiceAccess } from "./service-access.ts";
 
@@ -79,7 +79,7 @@ interface LogsOptions extends ProjectChoice {
 /** `hotpush logs`: what a deployment printed, and with -f what it prints until it has ended. */
 function makeLogsCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Print the output of the running deployment, else of the last one, or of the one with this number. The logs of the last 50 are kept. With --service, print what the containers of a service print.";
+    "Print the output of the running deployment, else of the last one, or of the one with this number. Also show which pushes wait, and why. The logs of the last 50 are kept. With --service, print what the containers of a service print.";
   const lines = numberParser(0, 10_000, "Not a number from 0 to 10,000.");
   return newCommand("logs", description, [
     "hotpush logs                    the running or the last deployment, so far",
@@ -106,10 +106,17 @@ function makeLogsCommand({ env, finish }: CommandContext): Command {
           options.json ? "events" : "text",
           options.follow === true,
         );
+        if (id === undefined && !options.json && shown !== null) await printWaiting(access, shown.id);
         return finish(shown === null ? interruptedExitCode : 0);
       }
       return finish(await showServiceLog(access, service, options));
     });
+}
+
+/** Prints why pushes wait: else the output of an older deployment would look like that of the last push. */
+async function printWaiting({ call, terminal }: ServiceAccess, shownId: number): Promise<void> {
+  const { waiting } = await call("status", {});
+  for (const one of waiting) if (one.id !== shownId) terminal.print(...waitingLines(one, terminal));
 }
 
 /** Prints what the containers of a service have printed, each line behind the name of its container; `follow`: until Ctrl-C. */

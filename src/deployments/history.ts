@@ -33,11 +33,12 @@ export function listRunning(store: Store): readonly Deployment[] {
   return selectDeployments(store, `WHERE ${inScope(store)} AND state = 'running' ORDER BY started_at_ms`);
 }
 
-/** The deployment that has output to show: the one that runs, else the one that was started last. */
+/** The deployment that has output to show: the one that runs, else the one that was started last, else one that waits. */
 export function findLatest(store: Store): Deployment | null {
   return selectDeployment(
     store,
-    `WHERE ${inScope(store)} AND attempts > 0 AND state <> 'skipped' ORDER BY state = 'running' DESC, queue_order DESC LIMIT 1`,
+    `WHERE ${inScope(store)} AND (attempts > 0 OR state = 'queued') AND state <> 'skipped'
+     ORDER BY state = 'running' DESC, attempts > 0 DESC, queue_order DESC LIMIT 1`,
   );
 }
 

@@ -6,7 +6,7 @@ import { branches } from "#config/settings";
 import { findTokenFault } from "#notifications/commit-status";
 import { readHostChecks } from "#notifications/host-checks";
 import { makeScratch, ownUid, readUser, statOf } from "#platform/files";
-import { type GitRemoteUrl, isRemoteName, withoutCredentials } from "#platform/git";
+import { type GitRemoteUrl, isRemoteName, reasonIn, withoutCredentials } from "#platform/git";
 import { quote, readSshSettings } from "#platform/ssh";
 import { checkOwnership, checkRepository, checkScript } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
@@ -214,12 +214,11 @@ async function remoteFault(failure: RemoteFailure, context: DoctorContext): Prom
   if (isRefused.test(lines))
     return url.scheme === "ssh" ? await explainKey(failure, context) : explainToken(failure, context);
   // Git hosts do not say whether a repository does not exist, or this user's key or token may not read it.
-  const reason = lines.trim().split("\n").at(-1) || "git gave no reason";
   const inRun =
     context.server === null
       ? ""
       : " deploy.sh runs in a container, where localhost is the container itself. Does this machine read it? Then `hotpush init` gives the container what it needs of /etc/hosts, /etc/ssh, /etc/gitconfig and the certificates.";
-  const text = `git cannot read ${url.text}: ${reason}. Is it spelt right, and may this user read it?${inRun}`;
+  const text = `git cannot read ${url.text}: ${reasonIn(lines.split("\n"))}. Is it spelt right, and may this user read it?${inRun}`;
   const set = `git -C ${quote(context.repoPath)} remote set-url ${remote} <the right address>`;
   return problem(text, {
     change: isRemoteName(remote) ? context.asUser(set) : "DEPLOY_REMOTE=<the right address>",
@@ -261,12 +260,13 @@ function explainToken({ remote, url }: RemoteFailure, { repoPath, asUser }: Doct
   );
 }
 
-/** How ssh would reach the remote. Quotes in GIT_SSH_COMMAND are not understood. */
+/** How ssh would reach the remote. Quotes in its command are not understood. */
 async function readRemoteSsh(
   { host, user: login, port }: GitRemoteUrl,
-  { scriptEnv: env, user }: DoctorContext,
+  { scriptEnv: env, user, readGit }: DoctorContext,
 ) {
-  const [program = "ssh", ...options] = (env.GIT_SSH_COMMAND ?? "ssh").replaceAll(/["']/g, "").split(/\s+/);
+  const command = env.GIT_SSH_COMMAND ?? (await readGit("config", "--get", "core.sshCommand")) ?? "ssh";
+  const [program = "ssh", ...options] = command.replaceAll(/["']/g, "").split(/\s+/);
   const withPort = port === null ? [] : ["-p", String(port)];
   const target = login === null ? (host ?? "") : `${login}@${host}`;
   const values = await readSshSettings([program, ...options, ...withPort], target, { env, user });

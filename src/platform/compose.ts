@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { delimiter } from "node:path";
 import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
+import { causeIn } from "./command-cause.ts";
 import { isInContainer } from "./docker/engine.ts";
 import { withDotenv } from "./env-file.ts";
 import { attempt, type SystemUser } from "./files.ts";
@@ -97,11 +98,11 @@ export function startFailure(service: string, step: string, ending: CommandEndin
   });
 }
 
-/** Describes the ending of a command that did not succeed. */
+/** Describes the ending of a command that did not succeed: its cause, without a period at its end. */
 export function complaintOf(step: string, ending: CommandEnding): string {
-  if (ending.kind === "exited") return `docker compose ended with exit code ${ending.code} (${step})`;
   if (ending.kind === "too_long") return `docker compose printed too much (${step}) and was killed`;
-  return `docker compose did not end in time (${step}) and was killed`;
+  if (ending.kind !== "exited") return `docker compose did not end in time (${step}) and was killed`;
+  return causeIn(ending.lastLines) ?? `docker compose ended with exit code ${ending.code} (${step})`;
 }
 
 const readTimeoutMs = 60_000;
@@ -152,7 +153,7 @@ async function askCompose(options: ComposeOptions, argv: Argv, input?: string): 
   if (hasSucceeded(ending)) return ending.output;
   throw new ProblemError({
     code: "compose_invalid",
-    detail: `The compose file in ${options.target.projectDirectory} cannot be read.`,
+    detail: `The compose file in ${options.target.projectDirectory} cannot be read: ${complaintOf("config", ending)}.`,
     evidence: [...ending.lastLines, hiddenFileHint(ending.lastLines.join(" "))].filter(Boolean),
   });
 }
@@ -184,8 +185,8 @@ export async function resolveDigests(
     const model = JSON.parse(ending.output) as ComposeModel;
     return images.map((image, index) => `${image}@${model.services[`image-${index}`]?.image?.split("@")[1]}`);
   }
-  const last = ending.lastLines.findLast((line) => line.trim() !== "") ?? complaintOf("config", ending);
-  const said = ending.kind === "timed_out" ? `no answer within ${readTimeoutMs / 1_000} s` : last;
+  const isLate = ending.kind === "timed_out";
+  const said = isLate ? `no answer within ${readTimeoutMs / 1_000} s` : complaintOf("config", ending);
   const detail = `A registry does not say which image it has: ${said}. Is the name in the compose file right, and pushed? For a private registry run, as the owner of the repository: docker login. A credential helper has to be in Hotpush's container too. Nothing was pulled.`;
   throw new ProblemError({ code: "image_pull_failed", detail });
 }

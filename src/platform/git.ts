@@ -1,24 +1,33 @@
 import { existsSync, lstatSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { attempt, makeScratch, ownUid, readUser, type SystemUser } from "./files.ts";
+import { readForeignFile } from "./foreign-files.ts";
 import { type Command, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 import { printable } from "./terminal.ts";
 
 const usualTimeoutMs = 10_000;
 
+const mostConfigBytes = 1024 ** 2;
+
 /**
  * Variables with which git in `repository`, and the ssh that it starts, fail at once instead of asking a question that nobody
- * answers. If the repository has a deploy key of ours, ssh uses that one.
+ * answers. GIT_SSH_COMMAND would also apply to submodules and other repositories, and overrides `core.sshCommand`. So it is left
+ * out if the settings of the repository name an ssh command, and names our deploy key only if they don't.
  */
 export function neverAsk(repository: string) {
   const key = deployKeyPath(repository);
-  const withKey = existsSync(key) ? ` ${sshWithKey(key)}` : "";
+  const hasKey = existsSync(key);
+  const config = join(repository, ".git/config");
+  const settings = attempt(() => readForeignFile(config, { mostBytes: mostConfigBytes }).toString(), "");
+  const command = /^\s*sshCommand\s*=.*$/im.exec(settings)?.[0];
+  const isSet = command !== undefined && (!hasKey || command.includes(key));
+  const ssh = `ssh -o BatchMode=yes${hasKey ? ` ${sshWithKey(key)}` : ""}`;
   return {
     GIT_TERMINAL_PROMPT: "0",
     GIT_ASKPASS: "/bin/false",
     SSH_ASKPASS: "/bin/false",
-    GIT_SSH_COMMAND: `ssh -o BatchMode=yes${withKey}`,
-  } as const;
+    ...(isSet ? {} : { GIT_SSH_COMMAND: ssh }),
+  };
 }
 
 /** The link to the private half of a checkout's deploy key. The key itself is in its owner's home, where no image is built from. */
@@ -26,9 +35,9 @@ export function deployKeyPath(repository: string): string {
   return join(repository, ".git/hotpush-deploy-key");
 }
 
-/** The options of ssh that use one key and no other, as a POSIX shell takes them. */
+/** The options of ssh that use one key and no other, nor a connection that another key has opened, as a POSIX shell takes them. */
 export function sshWithKey(path: string): string {
-  return `-o IdentitiesOnly=yes -i '${path.replaceAll("'", "'\\''")}'`;
+  return `-o ControlPath=none -o IdentitiesOnly=yes -i '${path.replaceAll("'", "'\\''")}'`;
 }
 
 /** How git is run: `env` and the home of `user` have its credentials. */
@@ -247,7 +256,7 @@ export async function readRemoteHead(
     return { kind: "none", detail: `${repoPath} has no remote ${remote}.` };
   const isLate = ending.kind === "timed_out";
   const reason = isLate ? `the remote did not answer within ${timeoutMs / 1_000} s` : reasonOf(ending);
-  const detail = `git ls-remote failed in ${repoPath}: ${checkout.redactor().text(reason)}`;
+  const detail = `git ls-remote failed in ${repoPath}: ${checkout.redactor().text(reason)}.`;
   return { kind: "unknown", detail };
 }
 
@@ -305,21 +314,26 @@ export async function fetchBranch(
   });
   clearTimeout(timer);
   if (hasSucceeded(ending)) return null;
-  const reason = silent.signal.aborted ? `no progress for ${silenceMs / 1_000} s.` : reasonOf(ending);
-  return `git could not fetch ${ref}: ${redactor().text(reason)} Check address, credentials and network.`;
+  const reason = silent.signal.aborted ? `no progress for ${silenceMs / 1_000} s` : reasonOf(ending);
+  return `git could not fetch ${ref}: ${redactor().text(reason)}. Check address, credentials and network.`;
+}
+
+/** Why git failed, without a period at its end. */
+export function reasonOf(ending: CommandEnding): string {
+  if (ending.kind === "not_found") return "git is not installed";
+  if (ending.kind === "too_long") return "the remote lists more than 1 MiB of refs of that name";
+  return ending.kind === "exited" ? reasonIn(ending.lastLines) : ending.kind;
 }
 
 const maxReasonChars = 500;
 
 /** What ssh and git say last. Below it, git gives advice that is the same for every fault. The remote may say megabytes. */
-function reasonOf(ending: CommandEnding): string {
-  if (ending.kind === "not_found") return "git is not installed";
-  if (ending.kind === "too_long") return "the remote lists more than 1 MiB of refs of that name";
-  if (ending.kind !== "exited") return ending.kind;
-  const lines = ending.lastLines.filter((line) => line.trim() !== "");
+export function reasonIn(printed: readonly string[]): string {
+  const lines = printed.filter((line) => line.trim() !== "");
   const advice = lines.findIndex((line) => line.startsWith("Please make sure you have the correct access"));
   const said = lines.slice(0, advice < 0 ? undefined : advice).slice(-2);
-  return said.map((line) => printable(line, maxReasonChars)).join(" ") || "git gave no reason";
+  const reason = said.map((line) => printable(line, maxReasonChars)).join(" ");
+  return reason.replace(/\.$/, "") || "git gave no reason";
 }
 
 /** What git prints of the history; null if it fails. */

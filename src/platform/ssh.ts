@@ -1,12 +1,17 @@
 import { join } from "node:path";
+import { CommandError } from "#problems";
 import { makeScratch } from "./files.ts";
 import { type Argv, outputOf, runInForeground, runInPlace } from "./run-command.ts";
+import { printable } from "./terminal.ts";
 
 /** A server that the system's own ssh has signed in to. Every command goes over this one connection. */
 export interface SshConnection {
   /** Runs a command with `input`, or the output of a program of this machine; its outputs go to standard error. @returns the exit code; 255: the connection was lost */
   readonly run: (argv: Argv, input?: string | Argv) => Promise<number | null>;
-  /** @returns the standard output of a command, trimmed; null unless it exits with code 0 */
+  /**
+   * @returns the standard output of a command, trimmed; null unless it exits with code 0
+   * @throws CommandError if the server's shell has not run it
+   */
   readonly ask: (argv: Argv) => Promise<string | null>;
   readonly close: () => Promise<void>;
 }
@@ -47,6 +52,8 @@ export const sshOptions = [
   ...["-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none"],
   ...["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"],
 ];
+/** Begins an answer: a `.bashrc` on the server may print lines before it. */
+const answerMark = "hotpush-answer:";
 const always = ["-C", "-o", "RequestTTY=no", ...sshOptions];
 
 /**
@@ -69,10 +76,22 @@ export async function openSsh(destination: string, env: NodeJS.ProcessEnv): Prom
   const over = (argv: Argv): Argv => ["ssh", ...shared, remoteCommandLine(argv)];
   return {
     run: (argv, input) => runInForeground(over(argv), env, input),
-    ask: (argv) => outputOf(over(argv), { env, timeoutMs: askTimeoutMs }),
+    ask: async (argv) => {
+      const marked = over(["sh", "-c", 'printf "\\n%s\\n" "$0"; exec "$@"', answerMark, ...argv]);
+      return answerIn(await outputOf(marked, { env, timeoutMs: askTimeoutMs }), destination);
+    },
     async close() {
       await outputOf(["ssh", "-S", path, "-O", "exit", "--", destination], { env });
       scratch.dispose();
     },
   };
+}
+
+function answerIn(output: string | null, destination: string): string | null {
+  if (output === null) return null;
+  const [before = "", ...answer] = output.split(new RegExp(`^${answerMark}$`, "m"));
+  if (answer.length > 0) return answer.join(answerMark).trim();
+  throw new CommandError(
+    `The shell of ${destination} does not run commands. It says: ${printable(before)}. Check it (.bashrc, .profile, ForceCommand): ssh ${destination} echo hello`,
+  );
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatDuration } from "#config/values";
+import { causeIn } from "#platform/command-cause";
 import {
   type ComposeModel,
   type ComposeOptions,
@@ -191,7 +192,10 @@ async function deployStack(rollout: StackRollout, images: StackImages): Promise<
 async function run(rollout: StackRollout, argv: Argv, failure: Problem, input?: string): Promise<void> {
   // A push of a large image takes its time.
   const ending = await runCompose(rollout, argv, { timeoutMs: 30 * 60_000, input });
-  if (!hasSucceeded(ending)) throw new ProblemError({ ...failure, evidence: ending.lastLines });
+  if (hasSucceeded(ending)) return;
+  const cause = causeIn(ending.lastLines);
+  const detail = cause === null ? failure.detail : `${failure.detail} ${cause}.`;
+  throw new ProblemError({ ...failure, detail, evidence: ending.lastLines });
 }
 
 /** What a roll-out adds to the stack file: images by their names with the commit, and an update that starts the new task first. */

@@ -7,7 +7,7 @@ import type { Secret } from "#config/secret";
 import { branches } from "#config/settings";
 import { untilRight } from "#platform/async";
 import { attempt } from "#platform/files";
-import { deployKeyPath, neverAsk, parseGitRemoteUrl, sshWithKey } from "#platform/git";
+import { deployKeyPath, neverAsk, parseGitRemoteUrl, reasonOf, sshWithKey } from "#platform/git";
 import { type Argv, type CommandEnding, hasSucceeded, runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ownerOf } from "#runner/script";
@@ -62,6 +62,7 @@ export async function clone(options: CloneOptions, screen: AccessScreen): Promis
     screen.say(`${directory} is a checkout of this repository.`);
     return 0;
   }
+  await takeObjectFormat(directory);
   await git(directory, "fetch", "--quiet", "origin");
   const branch = await chooseBranch(directory, remote);
   await git(directory, "checkout", "--quiet", "-B", branch, "--track", `origin/${branch}`);
@@ -108,6 +109,16 @@ async function prepare(directory: string, remote: string): Promise<void> {
   await git(directory, "remote", "set-url", "origin", remote);
 }
 
+/** Gives the empty repository the object format of its remote (SHA-1, SHA-256). `git init` refuses to change it. */
+async function takeObjectFormat(directory: string): Promise<void> {
+  const refs = await gitAsOwner(directory, "ls-remote", "--", "origin");
+  const [commit = ""] = refs?.split("\t", 1) ?? [];
+  const format = commit.length === 64 ? "sha256" : "sha1";
+  if (!commit || (await gitAsOwner(directory, "rev-parse", "--show-object-format")) === format) return;
+  await git(directory, "config", "core.repositoryFormatVersion", "1");
+  await git(directory, "config", "extensions.objectFormat", format);
+}
+
 /** @returns false if a person adds the key @throws CommandError if git cannot read the remote, whatever is done for it */
 async function giveAccess(
   { directory, url, repository }: CloneOptions,
@@ -143,14 +154,15 @@ async function giveAccess(
 
 /** Its own words say what a key does not change: a name that is not found, a port that nobody answers. */
 function saidBy(refusal: CommandEnding): string {
-  return ` git says: ${refusal.lastLines.join(" ") || refusal.kind}`;
+  return ` git says: ${reasonOf(refusal)}.`;
 }
 
 async function git(directory: string, ...args: readonly string[]): Promise<void> {
   const ending = await asOwner(directory, ["git", "-C", directory, ...args], fetchTimeoutMs);
   if (hasSucceeded(ending)) return;
-  const why = ending.lastLines.join(" ") || ending.kind;
-  throw new CommandError(`git ${args[0]} failed in ${directory}: ${why}. Run this again when that is fixed.`);
+  throw new CommandError(
+    `git ${args[0]} failed in ${directory}: ${reasonOf(ending)}. Run this again when that is fixed.`,
+  );
 }
 
 const usualTimeoutMs = 20_000;
@@ -227,11 +239,11 @@ async function generate(root: string, title: string): Promise<string> {
   );
 }
 
-/** The service looks for the file; this is for people who type git here. What they have set stays. */
+/** In the checkout's own settings, so that submodules and other repositories get their owner's keys. What people have set stays. */
 async function useDeployKey(root: string): Promise<void> {
   const used = await gitAsOwner(root, "config", "--get", setting);
   if (used === null || used.includes(basename(deployKeyPath(root))))
-    await gitAsOwner(root, "config", setting, `ssh ${sshWithKey(deployKeyPath(root))}`);
+    await gitAsOwner(root, "config", setting, `ssh -o BatchMode=yes ${sshWithKey(deployKeyPath(root))}`);
 }
 
 /** The link may lead to the key of the checkout that this one was copied from, which stays. */
@@ -273,7 +285,7 @@ export async function readDeployKey(root: string): Promise<string | null> {
 /** Takes the key of the checkout `root` away, if it has one, and what `giveDeployKey` told git. */
 export async function removeDeployKey(root: string): Promise<void> {
   const used = await gitAsOwner(root, "config", "--get", setting);
-  if (used?.includes(sshWithKey(deployKeyPath(root)))) await gitAsOwner(root, "config", "--unset", setting);
+  if (used?.includes(deployKeyPath(root))) await gitAsOwner(root, "config", "--unset", setting);
   await removeKeyFiles(root);
 }
 

@@ -101,16 +101,22 @@ export async function findPortHolders(
   if (foreign !== undefined) {
     const { port, name, project, directory } = foreign;
     const of = project === "" ? "" : ` of the compose project ${project} in ${directory}`;
-    throw takenError(port, `the container ${name}${of}`);
+    throw takenError(port, `the container ${name}${of}`, env);
   }
   const taken = ports.find((port) => isPortTaken(port) && !holders.some((one) => one.port === port));
-  if (taken !== undefined) throw takenError(taken, "another program");
+  if (taken !== undefined) throw takenError(taken, "another program", env);
   return [...new Set(others.map(({ service }) => service))];
 }
 
-function takenError(port: number, holder: string): CommandError {
+function takenError(port: number, holder: string, env: NodeJS.ProcessEnv): CommandError {
+  const { files, env: own } = serverAt(env);
+  const isWritten = own.HTTP_PORT !== undefined || own.HTTPS_PORT !== undefined;
+  const other = "HTTP_PORT=8080 HTTPS_PORT=8443";
+  const choice = isWritten
+    ? ` in ${files.envFile} (${other}), and run this again`
+    : `: ${other} hotpush init`;
   return new CommandError(
-    `Caddy of the server needs port ${port}, which ${holder} has. Stop it; or, if a proxy of your own stays in front, choose other ports: HTTP_PORT=8080 HTTPS_PORT=8443 hotpush init`,
+    `Caddy of the server needs port ${port}, which ${holder} has. Stop it; or, if a proxy of your own stays in front, choose other ports${choice}`,
   );
 }
 

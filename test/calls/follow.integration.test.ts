@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { WholeStatusJson } from "../../src/calls/shapes.ts";
 import { deliver, githubPush } from "../harness/delivery.ts";
-import { hotpush, startCommand } from "../harness/hotpush.ts";
+import { hotpush, hotpushJson, startCommand } from "../harness/hotpush.ts";
+import { pushTo, startProjects, waitsForGo } from "../harness/machine.ts";
 import { letGo, startService } from "../harness/service.ts";
 
 interface Event {
@@ -64,7 +66,7 @@ test("following ends when the deployment is superseded, or goes on through its r
   const service = await startService(t, { script: steppingScript });
   for (const _ of [1, 2]) await deliver(service.url, githubPush());
   const command = startCommand(t, service, "logs", "-f", "2");
-  await command.waitForLine(/waits for its turn/);
+  await command.waitForLine(/^Deployment 2 waits: Deployment 1 is running/);
   await deliver(service.url, githubPush());
   assert.equal(await command.ended, 0);
   assert.match(command.lines.at(-1) ?? "", /^Deployment 2 was superseded by deployment 3\.$/);
@@ -75,6 +77,28 @@ test("following ends when the deployment is superseded, or goes on through its r
   const events = eventsOf(next.lines);
   assert.deepEqual(events.slice(0, 2), ["deployment queued", "deployment running"]);
   assert.equal(events.at(-1), "deployment succeeded");
+});
+
+test("what waits has its reason: a project that runs, a pause", async (t) => {
+  const { service, go } = await startProjects(t, { shop: waitsForGo, blog: "true" });
+  const target = { ...service, cwd: "/" };
+  const reasonOf = async () => (await hotpushJson<WholeStatusJson>(target, "status")).waiting[0]?.waitReason;
+  await pushTo(service, "shop");
+  await service.log.waitFor(({ event }) => event === "deployment.started");
+  const { stdout } = await hotpush(target, "logs", "--project", "blog");
+  assert.equal(stdout, "");
+  await pushTo(service, "blog", githubPush({ after: "b".repeat(40) }));
+  assert.match((await reasonOf()) ?? "", /^Deployment 1 of shop is running/);
+  const shown = await hotpush(target, "logs", "--project", "blog");
+  assert.equal(shown.stdout, "Deployment 2 waits: Deployment 1 of shop is running, and comes first.\n");
+  await hotpush(target, "pause", "--project", "blog");
+  assert.match((await reasonOf()) ?? "", /paused.*hotpush resume/);
+  go("shop");
+  await service.log.waitFor(({ event }) => event === "deployment.succeeded");
+  await hotpush(target, "pause", "--project", "shop");
+  await pushTo(service, "shop", githubPush({ after: "c".repeat(40) }));
+  const last = await hotpush(target, "logs", "--project", "shop");
+  assert.match(last.stdout, /^Deployment 3 waits: .*hotpush resume\n$/m);
 });
 
 test("if the service goes away, following ends with 1 and says how to go on", async (t) => {

@@ -25,6 +25,7 @@ test("a hold waits for what runs, and nothing starts until its connection ends",
   assert.equal((await events.next()).value?.event, "quiet");
   const { waiting, running, hold: held } = await hotpushJson<WholeStatusJson>(target, "status");
   assert.deepEqual([waiting.map(({ project }) => project), running], [["blog"], []]);
+  assert.match(waiting[0]?.waitReason ?? "", /: a test$/);
   assert.partialDeepStrictEqual(held, { reason: "a test", by: { name: "ada" } });
   control.abort();
   await service.log.waitFor(({ event, project }) => event === "deployment.succeeded" && project === "blog");

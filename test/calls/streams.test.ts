@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { test } from "node:test";
 import { pino } from "pino";
+import { deploymentJson } from "../../src/calls/shapes.ts";
 import { eventStream, eventsIn } from "../../src/calls/streams.ts";
 import { claimNext } from "../../src/deployments/store.ts";
 import { listenHere } from "../harness/listen.ts";
@@ -19,7 +20,7 @@ test("a database fault ends the stream of events, is logged, and costs nothing e
   assert(deployment);
   const logged: string[] = [];
   const log = pino({}, { write: (line: string) => logged.push(line) });
-  const context = { store, statePath, events: new EventEmitter(), log };
+  const context = { store, statePath, events: new EventEmitter(), log, toJson: deploymentJson };
   const reply = eventsIn(context, deployment.id, { from: 0, isFollowing: true });
   const port = await listenHere(
     t,

@@ -62,10 +62,7 @@ onEngine("what a compose file has a service do when it starts and stops", (env) 
   test("a post_start that fails ends the roll-out, and the old container goes on", async () => {
     const old = await project.containers("worker");
     const output = await worker("unwanted", { post_start: [{ command: ["false"] }] }, 1);
-    assert.match(
-      output,
-      /FAILED: (?:worker|One of \S+, \S+) was not started: docker compose ended with exit code/,
-    );
+    assert.match(output, /FAILED: (?:worker|One of \S+, \S+) was not started: \S+ hook exited with status 1/);
     assert.deepEqual(await project.containers("worker"), old);
   });
 

@@ -88,7 +88,7 @@ onEngine("a service of which two cannot run, whose new version fails", (env) => 
     const containers = await project.containers("cache");
     await compose("2", { cpuset: "4000" });
     const output = await outputOf(project.rollOut(), 1);
-    assert.match(output, /FAILED: cache was not started: docker compose ended with exit code 1 \(recreate\)/);
+    assert.match(output, /FAILED: cache was not started: Requested CPUs are not available/);
     assert.match(output, /cache +roll back .* the old version was not touched and serves/);
     assert.deepEqual(await project.containers("cache"), containers);
     assert.equal(await answer(), "1 hello anonymous named");

@@ -51,6 +51,8 @@ test("from nothing to a pushed-to project with one command, and again", {
   timeout: 900_000,
 }, async (t) => {
   const { server, host, laptop, args } = await start(t);
+  // Debian's bash reads it for each command that comes over ssh.
+  await appendFile(server.file("/root/.bashrc"), "echo Welcome\n");
   const seen = new Set<string>();
   const { onDone } = host.api;
   host.api.onDone = (call) => {

@@ -19,7 +19,7 @@ test("a remote that does not answer is given up, and no process is left", async 
   const script = createProjectScript({ env: process.env, deployEnv: [], repoPath, secrets });
   const isLeft = () => readProcesses().some(({ command }) => command.includes(url));
   const head = await readRemoteHead(script(), "refs/heads/main", { timeoutMs: 1_000 });
-  assert.match(head.kind === "unknown" ? head.detail : "", /the remote did not answer within 1 s$/);
+  assert.match(head.kind === "unknown" ? head.detail : "", /the remote did not answer within 1 s\.$/);
   const unwanted = new AbortController();
   const fetch = (silenceMs: number) =>
     fetchBranch(script(), "refs/heads/main", { signal: unwanted.signal, silenceMs });

@@ -1,9 +1,79 @@
 import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { clone } from "../../src/setup/clone.ts";
+import { deployKeyPath, neverAsk, runGit } from "../../src/platform/git.ts";
+import { hasSucceeded } from "../../src/platform/run-command.ts";
+import { childEnvironment } from "../../src/runner/script.ts";
+import { clone, makeDeployKey } from "../../src/setup/clone.ts";
 import { git, makeRepository } from "../harness/repository.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
+import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
+
+/** Stands for ssh: writes down how it was called, and runs the command on this machine. */
+function makeSsh(scope: Scope) {
+  const directory = temporaryDirectory(scope);
+  const log = join(directory, "log");
+  writeFileSync(log, "");
+  writeScript(
+    join(directory, "ssh"),
+    `#!/bin/sh\necho "$*" >>${log}\nfor last; do :; done\nexec sh -c "$last"\n`,
+  );
+  const env = { PATH: `${directory}:${process.env.PATH}`, HOME: directory };
+  return { env, calls: () => readFileSync(log, "utf8").split("\n").filter(Boolean) };
+}
+
+test("the deploy key reads its repository, and submodules are read with their owner's keys", async (t) => {
+  const ssh = makeSsh(t);
+  const [lib, shop] = [makeRepository(t, "lib"), makeRepository(t)];
+  lib.commit();
+  shop.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", lib.directory, "lib");
+  shop.git("config", "--file", ".gitmodules", "submodule.lib.url", `ssh://git@host${lib.directory}`);
+  shop.commit();
+  const checkout = join(temporaryDirectory(t), "shop");
+  git("/", "clone", "--quiet", shop.directory, checkout);
+  git(checkout, "remote", "set-url", "origin", `ssh://git@host${shop.directory}`);
+  await makeDeployKey(checkout, "Hotpush");
+  const env = childEnvironment({ env: ssh.env, deployEnv: [], repoPath: checkout });
+  for (const args of [["fetch"], ["submodule", "update", "--init"]])
+    assert.ok(hasSucceeded(await runGit(checkout, args, { env })), args.join(" "));
+  const withKey = ssh
+    .calls()
+    .map((call) => [call.includes(deployKeyPath(checkout)), /\w+'?$/.exec(call)?.[0]]);
+  assert.deepEqual(withKey, [
+    [true, "shop'"],
+    [false, "lib'"],
+  ]);
+});
+
+test("git is given an ssh command unless the settings of the repository name one that has the deploy key", (t) => {
+  const { directory, git: own } = makeRepository(t);
+  const given = () => neverAsk(directory).GIT_SSH_COMMAND;
+  assert.equal(given(), "ssh -o BatchMode=yes");
+  own("config", "core.sshCommand", "ssh -i ~/.ssh/shop");
+  assert.equal(given(), undefined);
+  // Without it, a checkout whose settings are another's would lose its key.
+  writeFileSync(deployKeyPath(directory), "");
+  assert.ok(given()?.includes(deployKeyPath(directory)));
+  own("config", "core.sshCommand", `ssh -i '${deployKeyPath(directory)}'`);
+  assert.equal(given(), undefined);
+});
+
+for (const format of ["sha256", "sha1"])
+  for (const isRepeated of [false, true])
+    test(`a repository of ${format} is cloned${isRepeated ? ", where a first attempt took the other format" : ""}`, async (t) => {
+      const remote = temporaryDirectory(t);
+      git(remote, "init", "--quiet", "--initial-branch=main", `--object-format=${format}`);
+      git(remote, "commit", "--quiet", "--allow-empty", "--message", "First");
+      const directory = join(temporaryDirectory(t), "shop");
+      mkdirSync(directory);
+      const other = format === "sha256" ? "sha1" : "sha256";
+      if (isRepeated) git(directory, "init", "--quiet", `--object-format=${other}`);
+      const screen = { readToken: async () => null, showKey() {}, say() {} };
+      const options = { remote, directory, url: new URL("http://shop.test/webhook"), repository: null };
+      assert.equal(await clone(options, screen), 0);
+      assert.equal(git(directory, "rev-parse", "HEAD"), git(remote, "rev-parse", "HEAD"));
+      git(directory, "fsck", "--strict");
+    });
 
 /** Clones a remote with these branches, whose HEAD names another one. */
 async function cloneOf(t: TestContext, ...names: readonly string[]): Promise<string> {

@@ -27,8 +27,16 @@ const good = {
 };
 const remote = "git@git.example.org:octo/shop.git";
 
-/** A server that says `facts` of itself, and only writes down what it is told to run. `answers` are more cases of its shell. */
-async function start(t: TestContext, facts: Partial<typeof good> = {}, answers = "") {
+/**
+ * A server that says `facts` of itself, and only writes down what it is told to run. `answers` are more cases of its shell, `bashrc` is
+ * what that runs first.
+ */
+async function start(
+  t: TestContext,
+  facts: Partial<typeof good> = {},
+  answers = "",
+  bashrc = "printf 'Welcome!\\nuser=nobody'",
+) {
   const directory = temporaryDirectory(t);
   const at = (name: string) => join(directory, name);
   const sshd = await startSshServer(t, at("ssh"));
@@ -37,7 +45,10 @@ async function start(t: TestContext, facts: Partial<typeof good> = {}, answers =
   writeFileSync(at("facts"), lines.join(""));
   writeFileSync(at("commands"), "");
   const script = `#!/bin/sh
-case $SSH_ORIGINAL_COMMAND in
+${bashrc}
+case $SSH_ORIGINAL_COMMAND in *hotpush-answer:*) printf '\\nhotpush-answer:\\n' ;; esac
+asked=\${SSH_ORIGINAL_COMMAND#*hotpush-answer: }
+case $asked in
   *os-release*) cat ${at("facts")}; exit ;;
 ${answers}
   *"command -v dockerd"* | apt-cache*) exit 1 ;;
@@ -45,7 +56,7 @@ ${answers}
   *"hotpush send"*) echo '{"method":"POST","headers":{},"body":"{}"}'; exit ;;
   *"hotpush open"*) exit 1 ;;
 esac
-printf '%s\\n' "$SSH_ORIGINAL_COMMAND" >>${at("commands")}; cat >>${at("input")}; exit \${code:-0}
+printf '%s\\n' "$asked" >>${at("commands")}; cat >>${at("input")}; exit \${code:-0}
 `;
   writeScript(at("shell"), script);
   const key = readFileSync(join(laptop.home, "id_ed25519.pub"), "utf8");
@@ -87,6 +98,14 @@ for (const [what, facts] of Object.entries(refused))
     assert.match(output, /^hotpush: \S/m);
     assert.deepEqual(commands(), []);
   });
+
+test("up names a shell that runs no command, with what it prints", async (t) => {
+  const { up, commands } = await start(t, {}, "", "echo This account is for git; exit 0");
+  const { code, output } = await up();
+  assert.equal(code, 1, output);
+  assert.match(output, /^hotpush: .*This account is for git/m);
+  assert.deepEqual(commands(), []);
+});
 
 test("the token goes to the server as input, and what it runs is printed", async (t) => {
   const { up, commands, input, laptop } = await start(t);
