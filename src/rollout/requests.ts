@@ -341,6 +341,7 @@ const looksPerInspection = 5;
  * their health. The old ones still run, so that the caller can go back at once. There is no guard without a count of
  * requests, without an old version, and in a roll back.
  *
+ * @param switchedAtMs when the old version lost its requests, by `performance.now`
  * @param over ends the guard if the traffic goes back for another reason
  * @throws ProblemError `version_worse` or `container_not_healthy` if the new version must go, or the signal's reason if the
  * roll-out is asked to stop
@@ -450,13 +451,13 @@ const blindText =
 
 /** The old version's pace is that of its answers in this time before the switch, at most `mostAnswers` of each container. */
 const paceMs = 10_000;
-/** A slow start is no silence. */
+/** An app may be this slow at its start. A longer guard looks for silence from here on, a shorter one at its end. */
 const silenceMs = 10_000;
-/** Below, silence may be chance. */
+/** With fewer expected answers, silence may be chance. */
 const leastExpected = 10;
 /** A version with a smaller share of the answers is silent, if at least as many requests have none. */
 const silentShare = 0.2;
-/** So many looks in a row must find requests in flight: two seconds. */
+/** Requests wait if this many looks in a row, in two seconds, find some in flight. */
 const leastLooks = 4;
 
 /** Computes how many answers would come within `elapsedMs` at the pace that the old version had before the switch. */

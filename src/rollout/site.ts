@@ -33,10 +33,7 @@ export async function askOldVersion(on: ServiceRollout, old: Containers): Promis
     return { url, worseAnswerOf };
   }
   if (service.checkUrl === null)
-    note(
-      on,
-      `is not requested at ${url}, where the old version gives no answer: hotpush.check can name another URL`,
-    );
+    note(on, `is not requested at ${url}, where the old version gives no answer (see hotpush.check)`);
   return null;
 }
 

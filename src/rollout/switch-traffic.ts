@@ -144,12 +144,13 @@ const checkPollMs = 100;
 const checkTimeoutMs = 15_000;
 /** Good answers in a row that make the check pass. */
 const goodAnswers = 6;
-/** As an app's own answer, one is enough. It may take as long as a new app needs for its first. */
+/** One answer of the app is enough at its site. It may take as long as an app's first one. */
 const oneAnswer = { enough: 1, withinMs: 10_000 };
 
 /**
  * Asks, through the proxy, until there were a few good answers in a row.
  *
+ * @param ask returns a bad answer, or null
  * @param signal ends it, and is thrown
  * @returns the last bad answer if it does not, else null
  */
@@ -223,7 +224,7 @@ export async function requestsInFlight(
   return to((host) => names.includes(host)) + Math.max(0, byFile - named) + to((host) => host === alias);
 }
 
-/** The host by which a service was reached before its first roll-out, and is when its live file names nothing that runs. */
+/** The service's own host: Caddy uses it before the first roll-out, and if the live file names nothing that runs. */
 export function ownHostOf({ project }: LiveDirectory, service: string): string {
   return project === null ? service : serviceAlias(service, project);
 }

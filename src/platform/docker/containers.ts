@@ -134,7 +134,7 @@ function readContainer({ NetworkSettings, ...inspected }: Inspected) {
     mounts: Mounts.map(({ Type, Name = "", Source = "", Destination }) => {
       return { type: Type, name: Name, source: Source, target: Destination };
     }),
-    /** By network; "" where it has none. */
+    /** IPv4 addresses by network; "" where the container has none. */
     addresses: new Map(networks.map(([network, { IPAddress }]) => [network, String(IPAddress ?? "")])),
     /** As `NAME=value`, from its image, `environment` and `env_file`. */
     environment: Config.Env ?? [],
