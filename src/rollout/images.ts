@@ -70,10 +70,9 @@ export async function prepareImages(
 /** `build` of compose would build for every platform that the file names. As with `up`, the image is only for this machine. */
 async function build(rollout: RolloutContext, builders: readonly RolloutService[]): Promise<void> {
   const isForMany = builders.some(({ hasManyPlatforms }) => hasManyPlatforms);
-  const isMany = (key: string, value: unknown) =>
-    key === "platforms" && Array.isArray(value) && value.length > 1;
-  const withoutMany = (key: string, value: unknown) => (isMany(key, value) ? undefined : value);
-  const input = isForMany ? JSON.stringify(await loadModel(rollout), withoutMany) : "";
+  const forThisMachine = (key: string, value: unknown) =>
+    key === "platforms" && Array.isArray(value) && value.length > 1 ? undefined : value;
+  const input = isForMany ? JSON.stringify(await loadModel(rollout), forThisMachine) : "";
   const target = { ...rollout.target, ...(isForMany && { files: ["-"] }) };
   const argv = [...composeCommand(target), "build", ...names(builders)] as const;
   await runReported(rollout, "build", argv, names(builders), input);
@@ -227,10 +226,8 @@ export async function requireDiskSpace(on: Pick<RolloutContext, "engine" | "env"
  * Gives each built image that serves a name by the time, unless it has one by a commit. Otherwise the next build would take its
  * last name, and containerd's store drops an image without a name, even if a container runs it. One that was dropped is reported.
  */
-export async function nameServingImages(
-  on: Pick<Rollout, "engine" | "project" | "containers" | "report">,
-): Promise<void> {
-  const { engine, project, containers, report } = on;
+export async function nameServingImages(rollout: Rollout): Promise<void> {
+  const { engine, project, containers, report } = rollout;
   const now = timeAsCommit(Date.now());
   for (const service of project.services.filter(({ isBuilt }) => isBuilt)) {
     const isRunning = (one: Container) => one.service === service.name && one.status === "running";

@@ -15,18 +15,17 @@ onEngine("images whose names a build takes", (env) => {
   const byHand = (...args: readonly string[]) => project.docker("compose", ...args);
   /** `rolled` has one container beside the other; `kept` is recreated. */
   const services = (): Services => ({
-    rolled: { build: "app", image: "" },
+    rolled: { build: "app" },
     kept: { build: "app", ports: [`127.0.0.1:${port}:8080`], labels: { "hotpush.healthy-timeout": "5s" } },
   });
   const write = (more: Services = {}) => {
+    // Docker's own first look comes late.
     const healthcheck = { test: ["CMD", "./healthcheck.sh"], interval: "30s", start_period: "30s" };
-    const text = Object.entries({ ...services(), ...more }).map(([name, { image, ...service }]) => {
-      return [name, { healthcheck, stop_grace_period: "1s", ...service, ...(image ? { image } : {}) }];
+    const all = Object.entries({ ...services(), ...more }).map(([name, service]) => {
+      return [name, { healthcheck, stop_grace_period: "1s", ...service }];
     });
-    return writeFile(
-      join(project.directory, "compose.yaml"),
-      JSON.stringify({ services: Object.fromEntries(text) }),
-    );
+    const text = JSON.stringify({ services: Object.fromEntries(all) });
+    return writeFile(join(project.directory, "compose.yaml"), text);
   };
   const served = () => versionAt(`http://127.0.0.1:${port}`);
   const rollOut = (digit: string, ...args: readonly string[]) =>
@@ -85,12 +84,12 @@ onEngine("images whose names a build takes", (env) => {
   });
 
   test("every good version can be gone back to, without any prune", async () => {
-    for (const version of ["5", "6", "7", "8"]) {
+    for (const version of ["5", "6", "7"]) {
       await project.write(`v${version}`, "graceful");
       await outputOf(rollOut(version));
     }
-    for (const version of ["5", "6", "7"]) {
-      await outputOf(project.hotpush("rollback", version.repeat(12)));
+    for (const version of ["5", "6"]) {
+      await outputOf(project.rollOut({ args: ["--back", version.repeat(12)] }));
       assert.equal(await served(), `v${version}`);
     }
   });
