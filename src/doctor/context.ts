@@ -7,6 +7,7 @@ import { loadConfig } from "#config/service";
 import { type Environment, readVariables, variables } from "#config/settings";
 import { webhookUrl, webhookUrlOf } from "#config/values";
 import { type ComposeOptions, composeVersion, loadModel } from "#platform/compose";
+import { imageDirectories } from "#platform/docker/containers";
 import { connectEngine, dockerSocketPath, getJson, isInContainer } from "#platform/docker/engine";
 import { parseEnvFile, withDotenv } from "#platform/env-file";
 import { isAllowed, kindOf, ownUid } from "#platform/files";
@@ -239,18 +240,18 @@ export async function probeCompose(repoPath: string, script: Pick<ComposeOptions
 /**
  * Asks the engine at DOCKER_HOST, or at its usual socket, for its versions. Takes 4 s at most.
  *
- * @returns with `rootPath`, its directory on the host, which has the images; or the system's `code` (null for an address that is
+ * @returns with `imagePaths`, the directories that have the images; or the system's `code` (null for an address that is
  * no socket), `socketPath` (null likewise) and a sentence
  */
 export async function probeEngine(env: Environment) {
   const dockerHost = env.DOCKER_HOST || undefined;
   try {
     const engine = connectEngine(dockerHost, 4_000);
-    const [{ Version: version, ApiVersion: apiVersion }, { DockerRootDir: rootPath }] = await Promise.all([
+    const [{ Version: version, ApiVersion: apiVersion }, imagePaths] = await Promise.all([
       getJson<{ readonly Version: string; readonly ApiVersion: string }>(engine, "/version"),
-      getJson<{ readonly DockerRootDir: string }>(engine, "/info"),
+      imageDirectories(engine),
     ]);
-    return { kind: "answers", engine, version, apiVersion, rootPath } as const;
+    return { kind: "answers", engine, version, apiVersion, imagePaths } as const;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     const { code = null } = (error.cause ?? {}) as { readonly code?: string };

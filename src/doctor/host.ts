@@ -2,9 +2,8 @@ import { constants, existsSync, globSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { newSecretCommand } from "#config/secret";
 import { serverCommands, stateDirectoryOf } from "#config/server";
-import { formatSize } from "#config/values";
 import { isInContainer } from "#platform/docker/engine";
-import { isAllowed, nearestExisting, ownUid, statOf } from "#platform/files";
+import { isAllowed, nearestExisting, ownUid, spaceShortage, statOf } from "#platform/files";
 import { quote } from "#platform/ssh";
 import type { Server } from "#setup/server";
 import type { Check, Settings } from "./context.ts";
@@ -89,19 +88,19 @@ export const diskChecks: readonly Check[] = [
     fix: "prunes Docker's build cache and images without a name; elsewhere it shows what takes most space, for you to choose from",
     async probe({ statePath, repoPath, engine }) {
       const docker = await engine();
-      const images = docker.kind === "answers" ? docker.rootPath : "";
+      const images =
+        docker.kind === "answers" ? docker.imagePaths.map((path) => ["images", path, 1_024] as const) : [];
       const faults: Finding[] = [];
       // `hotpush rollout` builds no image with less space than that for images.
       for (const [content, path, mebibytes] of [
-        ["images", images, 1_024],
+        ...images,
         ["the repository", repoPath, 256],
         ["the state", statePath, 64],
       ] as const) {
-        if (content === "images" && docker.kind !== "answers") continue;
         const at = nearestExisting(path);
-        const { bavail, bsize } = statfsSync(at);
-        if (bavail * bsize >= mebibytes * 1024 ** 2) continue;
-        const text = `Only ${formatSize(bavail * bsize)} are free at ${at}, for ${content}; at least ${mebibytes} MiB are needed.`;
+        const shortage = spaceShortage(at, mebibytes * 1024 ** 2);
+        if (shortage === null) continue;
+        const text = `There is no room for ${content}. ${shortage}`;
         const show = `du -ax --block-size=1K ${quote(at)} | sort -nr | head -n 10`;
         const prune = "docker builder prune --force && docker image prune --force";
         faults.push(problem(text, content === "images" ? prune : show));

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { delimiter } from "node:path";
 import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
+import { withDotenv } from "./env-file.ts";
 import type { SystemUser } from "./files.ts";
 import { type Argv, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 
@@ -122,7 +123,10 @@ export async function loadModel(options: ComposeOptions): Promise<ComposeModel> 
  */
 export async function loadImageNames(options: ComposeOptions): Promise<readonly string[]> {
   const argv: Argv = [...composeCommand(options.target), "--profile", "*", "config", "--images"];
-  const names = await askCompose(options, argv);
+  // From 5.0 on, compose wants the env files of inactive services too, unless it is told not to.
+  const names = await askCompose(options, argv).catch((error: unknown) =>
+    askCompose(options, [...argv, "--no-env-resolution"]).catch(() => Promise.reject(error)),
+  );
   return [...new Set(names.split("\n").filter(Boolean))];
 }
 
@@ -185,6 +189,12 @@ export async function configHashes(
   const text = await askCompose(options, argv, input);
   const pairs = text.split("\n").map((line) => line.trim().split(/\s+/, 2));
   return new Map(pairs.flatMap(([name, hash]) => (name && hash ? [[name, hash]] : [])));
+}
+
+/** Between the project and the service in the name of an image or a container, as for compose: COMPOSE_COMPATIBILITY changes it. */
+export function nameSeparator({ env, target }: Pick<ComposeOptions, "env" | "target">): "-" | "_" {
+  const { COMPOSE_COMPATIBILITY: value = "" } = withDotenv(env, target.projectDirectory);
+  return /^(?:y|1|t|true)$/i.test(value.trim()) ? "_" : "-";
 }
 
 /** Which compose project a command is about. Without files, compose looks for its own in the project's directory. */
@@ -280,7 +290,7 @@ export interface ComposeModel {
 
 export interface ComposeService {
   readonly image?: string;
-  readonly build?: unknown;
+  readonly build?: { readonly context?: string; readonly platforms?: readonly string[] };
   readonly pull_policy?: string;
   readonly container_name?: string;
   readonly depends_on?: Readonly<Record<string, { readonly condition?: string }>>;
@@ -308,6 +318,7 @@ export interface ComposeService {
   readonly volumes?: readonly ComposeVolume[];
   /** A program that compose runs instead of a container. */
   readonly provider?: unknown;
+  readonly pre_start?: readonly { readonly image?: string }[];
   readonly post_start?: readonly ComposeHook[];
   readonly pre_stop?: readonly ComposeHook[];
 }

@@ -14,11 +14,13 @@ import {
   renameSync,
   rmSync,
   type Stats,
+  statfsSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
+import { formatSize } from "#config/values";
 
 /** What `work` gives, or `otherwise` if it throws: for what others may have spoilt, if it does not matter how. */
 export function attempt<Result, Otherwise>(work: () => Result, otherwise: Otherwise): Result | Otherwise {
@@ -48,6 +50,18 @@ export function statOf(path: string): Stats | null {
 /** `path` if it exists, else the nearest directory above it that does: what holds `path`, or will hold it. */
 export function nearestExisting(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : nearestExisting(dirname(path));
+}
+
+/** So many files a file system must have room for. Those without a limit count none. */
+const neededFiles = 1_000;
+
+/** A sentence on what is missing at `path` for `neededBytes` of new files; null if there is room. */
+export function spaceShortage(path: string, neededBytes: number): string | null {
+  const { bavail, bsize, files, ffree } = statfsSync(path);
+  if (bavail * bsize < neededBytes)
+    return `Only ${formatSize(bavail * bsize)} are free at ${path}, and ${formatSize(neededBytes)} are needed.`;
+  if (files === 0 || ffree >= neededFiles) return null;
+  return `The file system at ${path} has room for only ${ffree} more files (inodes), however large they are.`;
 }
 
 /** Whether this user may do what `mode` says (of fs.constants: R_OK, X_OK). */

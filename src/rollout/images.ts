@@ -1,6 +1,4 @@
-import { existsSync } from "node:fs";
-import { statfs } from "node:fs/promises";
-import { formatSize, parseSizeBytes } from "#config/values";
+import { parseSizeBytes } from "#config/values";
 import {
   type ComposeOptions,
   complaintOf,
@@ -11,6 +9,7 @@ import {
 } from "#platform/compose";
 import {
   type Container,
+  imageDirectories,
   inspectImage,
   isNamedByCommit,
   listContainers,
@@ -18,8 +17,9 @@ import {
   tagByCommit,
   tagImage,
 } from "#platform/docker/containers";
-import { type Engine, getJson } from "#platform/docker/engine";
-import { hasEndedWell, isServing } from "#platform/docker/health";
+import type { Engine } from "#platform/docker/engine";
+import { hasEndedWell, isServing, withOwnHealth } from "#platform/docker/health";
+import { spaceShortage } from "#platform/files";
 import { checkedOutCommit } from "#platform/git";
 import { type Argv, hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
@@ -55,13 +55,27 @@ export async function prepareImages(
   const options = withBuild ? ["--ignore-buildable"] : [];
   const pull = [...composeCommand(target), "pull", ...options, ...pulled] as const;
   if (pulled.length > 0) await runReported(rollout, "pull", pull, pulled);
+  await pullMissing(rollout, new Set(services.flatMap(({ hookImages }) => hookImages)));
   if (!withBuild || built.length === 0) return;
-  // A worker may use the image that the app builds.
-  const images = new Set(built.map(({ image }) => image));
-  const builders = names(project.services.filter(({ hasBuild, image }) => hasBuild && images.has(image)));
+  // A worker may use the image that the app builds. Of two that build one image, the second could not be stored beside the first.
+  const images = [...new Set(built.map(({ image }) => image))];
+  const builders = images.flatMap(
+    (image) => project.services.find((one) => one.hasBuild && one.image === image) ?? [],
+  );
   await requireDiskSpace(rollout);
-  await runReported(rollout, "build", [...composeCommand(target), "build", ...builders], builders);
+  await build(rollout, builders);
   await Promise.all(built.map((service) => tagBuilt(rollout, service)));
+}
+
+/** `build` of compose would build for every platform that the file names. As with `up`, the image is only for this machine. */
+async function build(rollout: RolloutContext, builders: readonly RolloutService[]): Promise<void> {
+  const isForMany = builders.some(({ hasManyPlatforms }) => hasManyPlatforms);
+  const forThisMachine = (key: string, value: unknown) =>
+    key === "platforms" && Array.isArray(value) && value.length > 1 ? undefined : value;
+  const input = isForMany ? JSON.stringify(await loadModel(rollout), forThisMachine) : "";
+  const target = { ...rollout.target, ...(isForMany && { files: ["-"] }) };
+  const argv = [...composeCommand(target), "build", ...names(builders)] as const;
+  await runReported(rollout, "build", argv, names(builders), input);
 }
 
 /**
@@ -84,17 +98,19 @@ async function pinImages(
     const [name = "", digest] = image.split("@");
     return { name, pinned: `${splitReference(name).repository}@${digest}` };
   });
-  const here = await Promise.all(pins.map(({ pinned }) => inspectImage(engine, pinned)));
-  const missing = pins.filter((_, index) => here[index] === null);
-  const model = {
-    name: "images",
-    services: Object.fromEntries(missing.map(({ pinned }, index) => [index, { image: pinned }])),
-  };
-  const missingNames = missing.map(({ name }) => name);
-  const pull = ["docker", "compose", "--progress", "plain", "--file", "-", "pull"] as const;
-  if (missing.length > 0) await runReported(rollout, "pull", pull, missingNames, JSON.stringify(model));
+  await pullMissing(rollout, new Set(pins.map(({ pinned }) => pinned)));
   for (const { name, pinned } of pins) await tagImage(engine, pinned, name);
   return watched;
+}
+
+/** Pulls those images that are not here, whatever services have them. */
+async function pullMissing(rollout: RolloutContext, images: ReadonlySet<string>): Promise<void> {
+  const here = await Promise.all([...images].map((image) => inspectImage(rollout.engine, image)));
+  const missing = [...images].filter((_, index) => here[index] === null);
+  if (missing.length === 0) return;
+  const services = Object.fromEntries(missing.map((image, index) => [index, { image }]));
+  const pull = ["docker", "compose", "--progress", "plain", "--file", "-", "pull"] as const;
+  await runReported(rollout, "pull", pull, missing, JSON.stringify({ name: "images", services }));
 }
 
 /**
@@ -199,13 +215,30 @@ export async function requireDiskSpace(on: Pick<RolloutContext, "engine" | "env"
     const detail = `HOTPUSH_MIN_FREE is "${text}", not a size such as "2 GiB".`;
     throw new ProblemError({ code: "configuration_invalid", detail });
   }
-  const { DockerRootDir } = await getJson<{ readonly DockerRootDir: string }>(on.engine, "/info");
-  // In a container the engine's directory is not visible, but the container's own root is on the same disk.
-  const directory = existsSync(DockerRootDir) ? DockerRootDir : "/";
-  const { bavail, bsize } = await statfs(directory);
-  if (bavail * bsize >= neededBytes) return;
-  const detail = `A build needs ${formatSize(neededBytes)} of free disk space for ${directory}, but ${formatSize(bavail * bsize)} are left. Nothing was changed. Free some space (hotpush prune), or set HOTPUSH_MIN_FREE.`;
+  const directories = await imageDirectories(on.engine);
+  const shortage = directories.map((directory) => spaceShortage(directory, neededBytes)).find(Boolean);
+  if (!shortage) return;
+  const detail = `There is no room for a build. ${shortage} Nothing was changed. Free some space (hotpush prune), or set HOTPUSH_MIN_FREE.`;
   throw new ProblemError({ code: "disk_full", detail });
+}
+
+/**
+ * Gives each built image that serves a name by the time, unless it has one by a commit. Otherwise the next build would take its
+ * last name, and containerd's store drops an image without a name, even if a container runs it. One that was dropped is reported.
+ */
+export async function nameServingImages(rollout: Rollout): Promise<void> {
+  const { engine, project, containers, report } = rollout;
+  const now = timeAsCommit(Date.now());
+  for (const service of project.services.filter(({ isBuilt }) => isBuilt)) {
+    const isRunning = (one: Container) => one.service === service.name && one.status === "running";
+    for (const id of new Set(containers.filter(isRunning).map(({ image }) => image))) {
+      const image = await inspectImage(engine, id);
+      const risk = service.mode.how === "recreate" ? "; if the new version fails, it stays down" : "";
+      const text = `runs an image that Docker has dropped, because a build by hand took its name. No rollback can restore it${risk}`;
+      if (image === null) note({ report, service }, text);
+      else if (!image.tags.some(isNamedByCommit)) await tagByCommit(engine, service.image, id, now);
+    }
+  }
 }
 
 /**
@@ -248,7 +281,8 @@ export async function recordFirstVersion(
   rollout: Pick<Rollout, "engine" | "project" | "report" | "versionsPath">,
 ): Promise<Version | null> {
   const { engine, project, versionsPath } = rollout;
-  const containers = (await listContainers(engine, project.name)).filter((one) => !hasEndedWell(one));
+  const present = await withOwnHealth(engine, await listContainers(engine, project.name));
+  const containers = present.filter((one) => !hasEndedWell(one));
   const known = project.services.filter(mayGoBack).flatMap((service) => {
     const mine = containers.filter((container) => container.service === service.name);
     return mine.length > 0 ? [{ service, serving: mine.filter(isServing) }] : [];
@@ -261,9 +295,8 @@ export async function recordFirstVersion(
     .map(({ service: { checkUrl } }) => checkUrl && badAnswerOf(checkUrl));
   if ((await Promise.all(answers)).some((bad) => bad !== null)) return null;
   const commit = timeAsCommit(Date.now());
-  for (const { service, serving } of known.filter((one) => one.service.isBuilt))
-    for (const container of serving) await tagByCommit(engine, service.image, container.image, commit);
   const images = await servingImages({ ...rollout, commit });
+  if (known.some(({ service }) => !images[service.name])) return null;
   const version = { commit, images, finishedAt: new Date().toISOString() };
   await writeVersions(versionsPath, [version]);
   note(rollout, `what serves now is recorded as a good version, ${commit}: hotpush rollback brings it back`);
@@ -272,23 +305,30 @@ export async function recordFirstVersion(
 
 /** The images that the services of a compose project run now, by service. */
 export async function servingImages(on: Pick<Rollout, "engine" | "project" | "commit">) {
+  const found = (await imagesInUse(on)).map(({ service, ...image }) => [service, image] as const);
+  const images: Record<string, VersionImage> = Object.fromEntries(found.toReversed());
+  return images;
+}
+
+/**
+ * The images of a compose project's containers, each with its service. An old container that could not be removed may still be there:
+ * serving ones come first, and the newest of those. Docker may not have checked a new one yet.
+ */
+export async function imagesInUse(on: Pick<Rollout, "engine" | "project" | "commit">) {
   const { engine, project, commit } = on;
-  const images: Record<string, VersionImage> = {};
-  // An old container that could not be removed may still be there: serving ones come first, and the newest of
-  // those.
-  const containers = (await listContainers(engine, project.name)).toSorted(
+  const containers = await withOwnHealth(engine, await listContainers(engine, project.name));
+  const ordered = containers.toSorted(
     (one, other) => Number(isServing(other)) - Number(isServing(one)) || other.number - one.number,
   );
-  const found = await Promise.all(containers.map((container) => inspectImage(engine, container.image)));
-  for (const [index, { service, imageName }] of containers.entries()) {
+  const found = await Promise.all(ordered.map((container) => inspectImage(engine, container.image)));
+  const isOfCommit = (name: string) => splitReference(name).tag.startsWith(commit.slice(0, 12));
+  return ordered.flatMap(({ service, imageName }, index) => {
     const image = found[index];
-    if (!image || images[service]) continue;
+    if (!image) return [];
     const byCommit = image.tags.filter(isNamedByCommit);
-    const isOfCommit = (name: string) => splitReference(name).tag.startsWith(commit.slice(0, 12));
     const tag = byCommit.find(isOfCommit) ?? byCommit.at(-1) ?? imageName;
-    images[service] = { image: imageName, id: image.id, tag };
-  }
-  return images;
+    return [{ service, image: imageName, id: image.id, tag }];
+  });
 }
 
 /**
@@ -340,7 +380,7 @@ export async function findNewImages(
   options: ComposeOptions & { readonly engine: Engine },
 ): Promise<readonly string[]> {
   const { engine } = options;
-  const { project } = await readProjectAround(engine, await loadModel(options));
+  const { project } = await readProjectAround(options, await loadModel(options));
   const watched = watchedImages(project.services);
   if (watched.length === 0) return [];
   const resolved = await resolveDigests(options, watched);

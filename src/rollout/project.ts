@@ -8,6 +8,7 @@ import {
   type ComposeOptions,
   type ComposeService,
   type ComposeVolume,
+  nameSeparator,
   runCompose,
   startFailure,
 } from "#platform/compose";
@@ -33,6 +34,10 @@ export interface RolloutService {
   readonly isBuilt: boolean;
   /** Whether it has a `build` of its own. */
   readonly hasBuild: boolean;
+  /** Whether that is for several platforms. */
+  readonly hasManyPlatforms: boolean;
+  /** Of what compose runs before its containers. */
+  readonly hookImages: readonly string[];
   /** Whether each roll-out asks the registry for a newer image. */
   readonly isAlwaysPulled: boolean;
   /** Those that compose creates for the project. */
@@ -65,29 +70,35 @@ export interface Network {
   readonly definition: object;
 }
 
-/** Makes the project from compose's own model. */
-export function readProject(model: ComposeModel): RolloutProject {
+/**
+ * Makes the project from compose's own model.
+ *
+ * @param separator between the project and the service in the name of an image that has none in the file
+ */
+export function readProject(model: ComposeModel, separator: string = "-"): RolloutProject {
   const names = inDependencyOrder(model.services);
   const services = names.flatMap((name) => {
     const service = model.services[name];
-    return service && !service.provider ? [readService(model, name, service)] : [];
+    return service && !service.provider ? [readService(model, name, service, separator)] : [];
   });
   const built = new Set(services.filter(({ hasBuild }) => hasBuild).map(({ image }) => image));
   for (const service of services) service.isBuilt = built.has(service.image);
   return { name: model.name, services };
 }
 
-function readService(model: ComposeModel, name: string, service: ComposeService) {
+function readService(model: ComposeModel, name: string, service: ComposeService, separator: string) {
   return {
     name,
-    image: service.image ?? `${model.name}-${name}`,
+    image: service.image ?? `${model.name}${separator}${name}`,
     isBuilt: false,
     hasBuild: service.build !== undefined,
+    hasManyPlatforms: (service.build?.platforms ?? []).length > 1,
+    hookImages: (service.pre_start ?? []).flatMap(({ image }) => image ?? []),
     isAlwaysPulled: service.pull_policy === "always",
     networks: networksOf(model, service),
     dependsOn: dependenciesOf(model.services, name),
     replicas: Number(service.deploy?.replicas ?? service.scale ?? 1),
-    mode: modeOf(service, namesRunToTheirEnd(model.services).has(name), attachedTo(model.services, name)),
+    mode: rolloutMode(model, name, service),
     mayEnd: mayEnd(service),
     healthyTimeoutMs:
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
@@ -97,6 +108,14 @@ function readService(model: ComposeModel, name: string, service: ComposeService)
     hooks: { post_start: service.post_start ?? [], pre_stop: service.pre_stop ?? [] },
     providers: Object.keys(service.depends_on ?? {}).filter((one) => model.services[one]?.provider),
   };
+}
+
+/** @throws ProblemError `compose_invalid` for a `pre_start`, which compose runs only if no container of the service runs */
+function rolloutMode({ services }: ComposeModel, name: string, service: ComposeService): RolloutMode {
+  const mode = modeOf(service, namesRunToTheirEnd(services).has(name), attachedTo(services, name));
+  if (mode.how !== "roll" || !service.pre_start?.length) return mode;
+  const detail = `${name} has a pre_start, which compose would skip while the old container serves. Make it a service of its own that ${name} depends on with the condition service_completed_successfully, or give ${name} the label hotpush.rollout: recreate. Nothing was changed.`;
+  throw new ProblemError({ code: "compose_invalid", detail });
 }
 
 /** `on-failure` does not restart a container that exited with 0. */
@@ -343,9 +362,12 @@ export function mayGoBack({ isBuilt, mode: { how } }: RolloutService): boolean {
  *
  * @returns `own` is that service, null if it is none of the project's
  */
-export async function readProjectAround(engine: Engine, model: ComposeModel) {
-  const { name, services } = readProject(model);
-  const container = await findOwnService(engine);
+export async function readProjectAround(
+  options: ComposeOptions & { readonly engine: Engine },
+  model: ComposeModel,
+) {
+  const { name, services } = readProject(model, nameSeparator(options));
+  const container = await findOwnService(options.engine);
   const own = container?.project === name ? container.service : null;
   return { project: { name, services: services.filter((service) => service.name !== own) }, own };
 }

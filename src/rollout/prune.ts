@@ -81,20 +81,11 @@ export async function prune(request: PruneRequest): Promise<Pruned> {
 /** Images that compose built for this project, and those that earlier versions of it ran. */
 async function projectImages(engine: Engine, project: PrunedProject, versions: readonly Version[]) {
   const filter = filteredBy({ label: [`com.docker.compose.project=${project.name}`] });
-  const listed = await getJson<readonly Listed[]>(engine, `/images/json?all=0&${filter}`);
-  const built = listed.map(({ Id, RepoTags }) => ({
-    id: Id,
-    tags: (RepoTags ?? []).filter((tag) => tag !== "<none>:<none>"),
-  }));
-  const recorded = new Set(versions.flatMap((version) => Object.values(version.images).map(({ id }) => id)));
-  const pulled = await Promise.all([...recorded].map((id) => inspectImage(engine, id)));
-  const others = pulled.filter((image) => image !== null);
-  return [...built, ...others.filter((image) => !built.some(({ id }) => id === image.id))];
-}
-
-interface Listed {
-  readonly Id: string;
-  readonly RepoTags: readonly string[] | null;
+  const built = await getJson<readonly { readonly Id: string }[]>(engine, `/images/json?all=0&${filter}`);
+  const recorded = versions.flatMap((version) => Object.values(version.images).map(({ id }) => id));
+  const ids = new Set([...built.map(({ Id }) => Id), ...recorded]);
+  const images = await Promise.all([...ids].map((id) => inspectImage(engine, id)));
+  return images.filter((image) => image !== null);
 }
 
 /** Images of any container, running or not, of the compose file as it is now, and of the versions to keep. */
@@ -120,7 +111,8 @@ export function namesToRemove(
     const { repository, tag } = splitReference(name);
     if (repositories.has(repository)) return true;
     // The service may have left the compose file: compose names what it builds after the project.
-    return repository.startsWith(`${project.name}-`) && (tag === "latest" || isNamedByCommit(name));
+    const isOfProject = ["-", "_"].some((separator) => repository.startsWith(project.name + separator));
+    return isOfProject && (tag === "latest" || isNamedByCommit(name));
   };
   const isByCommit = (tag: string) => isOurs(tag) && isNamedByCommit(tag);
   if (keptIds.has(image.id)) {

@@ -433,7 +433,7 @@ async function undoReplacement(roll: Replacement): Promise<void> {
  * @param present all containers of the project as they are now
  */
 export async function undoImageNames(
-  { engine, services }: Pick<Rollout, "engine" | "services">,
+  { engine, services, report }: Pick<Rollout, "engine" | "services" | "report">,
   running: RunningContainers,
   present: Containers,
   outcomes: readonly ServiceOutcome[],
@@ -446,11 +446,14 @@ export async function undoImageNames(
     return !ran.includes(name) && old.length > 0 && old.every(isGone);
   };
   const kept = services.filter(isRecreated).map(({ image }) => image);
-  for (const { name, image } of services) {
+  for (const service of services) {
+    const { name, image } = service;
     const old = (running.get(name) ?? []).find(({ imageName }) => imageName === image);
     if (!old || image.includes("@") || kept.includes(image) || ran.includes(name)) continue;
     const named = await inspectImage(engine, image).catch(() => null);
-    if (named !== null && named.id !== old.image) await tagImage(engine, old.image, image).catch(() => {});
+    if (named === null || named.id === old.image) continue;
+    const text = `${image} is now the version that failed, because Docker has dropped the old image: docker compose up would start it`;
+    await tagImage(engine, old.image, image).catch(() => note({ report, service }, text));
   }
 }
 

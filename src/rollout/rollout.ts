@@ -2,7 +2,15 @@ import { type ComposeOptions, configHashes, loadImageNames, loadModel } from "#p
 import { listContainers } from "#platform/docker/containers";
 import { ProblemError } from "#problems";
 import type { LockedContext, Rollout, RolloutRequest, RunningContainers } from "./context.ts";
-import { commitOf, prepareImages, recordFirstVersion, recordVersion, servingImages } from "./images.ts";
+import {
+  commitOf,
+  imagesInUse,
+  nameServingImages,
+  prepareImages,
+  recordFirstVersion,
+  recordVersion,
+  servingImages,
+} from "./images.ts";
 import { chooseEngine, findLiveDirectory } from "./locate-project.ts";
 import { readProjectAround, refuseOtherHome, selectServices } from "./project.ts";
 import { type Pruned, type PruneRequest, prune, pruneBeside } from "./prune.ts";
@@ -85,7 +93,7 @@ async function readRollout(context: LockedContext) {
     hashes.catch(() => {}); // If something else fails first, nobody awaits the hashes.
     const containers = await listContainers(engine, model.name);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
-    const around = await readProjectAround(engine, model);
+    const around = await readProjectAround(context, model);
     const liveDirectory = await findLiveDirectory(engine, model, env);
     const rollout = {
       ...context,
@@ -137,6 +145,7 @@ async function rollOutServices(
   const names = services.map(({ name }) => name);
   const progress: Progress = { running, outcomes: [], replacements: [] };
   const { outcomes, replacements } = progress;
+  await nameServingImages(rollout);
   const known = current ?? (await recordFirstVersion(rollout));
   const failing = new AbortController();
   let pruning: Promise<void> | null = null;
@@ -147,8 +156,8 @@ async function rollOutServices(
     await checkFirstStarts(rollout, progress);
     // The new version is not recorded yet, so this keeps one good version more than a prune afterwards.
     const pruneNow = async () => {
-      const [images, serving] = await Promise.all([loadImageNames(rollout), servingImages(rollout)]);
-      const pruned = { project: { name: project.name, images }, inUse: Object.values(serving) };
+      const [images, inUse] = await Promise.all([loadImageNames(rollout), imagesInUse(rollout)]);
+      const pruned = { project: { name: project.name, images }, inUse };
       return prune({ ...rollout, ...pruned, signal: AbortSignal.any([signal, failing.signal]) });
     };
     pruning = withPrune ? pruneBeside(rollout, pruneNow) : null;

@@ -107,7 +107,7 @@ for (const [what, services, image, faults] of [
       const one = { Id: service, Name: `/hotpush-${service}-1`, State: { Status: "running" }, Config };
       return Buffer.from(JSON.stringify(service === "" ? services.map((Id) => ({ Id })) : one));
     };
-    const versions = { kind: "answers", version: "28", apiVersion: "1.51", rootPath: "/none" } as const;
+    const versions = { kind: "answers", version: "28", apiVersion: "1.51", imagePaths: [] } as const;
     const engine = async () => ({ ...versions, engine: { get } as unknown as Engine });
     const found = await faultsOf("containers", { engine }, server);
     assert.deepEqual(

@@ -1,11 +1,17 @@
 import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { resolveDigests } from "../../src/platform/compose.ts";
+import { loadImageNames, nameSeparator, resolveDigests } from "../../src/platform/compose.ts";
+import { EngineRefusal } from "../../src/platform/docker/engine.ts";
 import {
   commitOf,
+  imagesInUse,
   nameImages,
+  nameServingImages,
+  prepareImages,
+  recordFirstVersion,
   recordVersion,
   requireDiskSpace,
   watchedImages,
@@ -16,7 +22,7 @@ import { randomCommit } from "../harness/delivery.ts";
 import { isProblem } from "../harness/problems.ts";
 import { makeRepository } from "../harness/repository.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
-import { engineWith, sampleService, watchedEngine } from "./sample.ts";
+import { engineWith, sampleContainer, sampleRollout, sampleService, watchedEngine } from "./sample.ts";
 
 const image = (name: string) => ({ image: name, id: `sha256:${name}`, tag: name });
 const recreated = { how: "recreate", reason: "x" } as const;
@@ -84,6 +90,96 @@ test("images are named after the commit checked out, or --commit; the one pushed
   ] as const)
     assert.equal(await commitOf(project, given, { PATH: process.env.PATH, DEPLOY_COMMIT }), expected);
   assert.match(await commitOf(outside, undefined, { DEPLOY_COMMIT: "--help" }), /^\d{12}$/);
+});
+
+/** The running container of the service, as the engine describes it, with an image of that many names; null: that is gone. */
+function engineOf(service: string, health: string, tags: readonly string[] | null) {
+  const posted: string[] = [];
+  const labels = { "com.docker.compose.service": service, "com.docker.compose.container-number": "2" };
+  const engine = engineWith((path) => {
+    if (path.startsWith("/containers/json")) return [{ Id: "c" }];
+    if (!path.startsWith("/images/"))
+      return {
+        Id: "c",
+        Name: "/c",
+        Image: "sha256:c",
+        Config: { Image: `shop-${service}`, Labels: labels },
+        State: { Status: "running", ExitCode: 0, Health: { Status: health, Log: [] } },
+      };
+    if (tags === null || !path.includes(encodeURIComponent("sha256:c")))
+      throw new EngineRefusal(404, "No such image");
+    return { Id: "sha256:c", RepoTags: tags };
+  });
+  const post = async (path: string) => {
+    posted.push(decodeURIComponent(path));
+    return Buffer.alloc(0);
+  };
+  return { engine: { ...engine, post }, posted };
+}
+
+test("an image of a container that Docker calls starting is in use, by its name of this commit", async () => {
+  const byCommit = ["shop-app:0123456789ab", "shop-app:ba9876543210"];
+  const { engine } = engineOf("app", "starting", ["shop-app:latest", ...byCommit]);
+  const project = { name: "shop", services: [] };
+  const [image] = await imagesInUse({ engine, project, commit: "0123456789ab".padEnd(40, "c") });
+  assert.equal(image?.tag, byCommit[0]);
+});
+
+test("what serves gets a name before a build; what Docker has dropped is reported, and no version", async (t) => {
+  const events: RolloutEvent[] = [];
+  const project = { name: "shop", services: [sampleService()] };
+  const on = (given: ReturnType<typeof engineOf>) => ({
+    ...sampleRollout(temporaryDirectory(t)),
+    engine: given.engine,
+    project,
+    containers: [sampleContainer({ image: "sha256:c" })],
+    report: (event: RolloutEvent) => events.push(event),
+  });
+  const [unnamed, named, dropped] = [["shop-app:latest"], ["shop-app:0123456789ab"], null].map((tags) =>
+    engineOf("app", "healthy", tags),
+  );
+  assert.ok(unnamed && named && dropped);
+  for (const given of [unnamed, named, dropped]) await nameServingImages(on(given));
+  assert.match(unnamed.posted.join(), /^\/images\/sha256:c\/tag\?repo=shop-app&tag=\d{12}$/);
+  assert.deepEqual([named.posted, dropped.posted], [[], []]);
+  assert.deepEqual(
+    events.map(({ event }) => event),
+    ["note"],
+  );
+  assert.equal(await recordFirstVersion(on(dropped)), null);
+});
+
+test("images of hooks are pulled before anything is touched, if they are missing", async (t) => {
+  const directory = temporaryDirectory(t);
+  const called = join(directory, "called");
+  writeScript(join(directory, "docker"), `#!/bin/sh\necho "$* $(cat)" >>'${called}'\n`);
+  const { engine } = engineOf("app", "healthy", ["shop-app:latest"]);
+  const env = { PATH: `${directory}:${process.env.PATH}` };
+  const service = sampleService({
+    image: "sha256:c",
+    hookImages: ["migrate:3"],
+    hasBuild: false,
+    isBuilt: false,
+  });
+  await prepareImages({ ...sampleRollout(directory), engine, env }, [service]);
+  assert.match(readFileSync(called, "utf8"), /--file - pull \{.*"image":"migrate:3"/);
+});
+
+test("the names of images are read without the env files of services that are not started", async (t) => {
+  const directory = temporaryDirectory(t);
+  // As compose 5 does.
+  const compose =
+    '#!/bin/sh\ncase "$*" in *--no-env-resolution) echo shop-app ;; *) echo "env file dev.env not found" >&2; exit 14 ;; esac\n';
+  writeScript(join(directory, "docker"), compose);
+  const env = { PATH: `${directory}:${process.env.PATH}` };
+  const options = { target: { projectDirectory: directory, files: [] }, env };
+  assert.deepEqual(await loadImageNames(options), ["shop-app"]);
+  writeScript(join(directory, "docker"), "#!/bin/sh\necho yaml: line 1 >&2; exit 15\n");
+  await assert.rejects(loadImageNames(options), isProblem("compose_invalid"));
+  assert.equal(nameSeparator(options), "-");
+  writeFileSync(join(directory, ".env"), "COMPOSE_COMPATIBILITY=true\n");
+  assert.equal(nameSeparator(options), "_");
+  assert.equal(nameSeparator({ ...options, env: { COMPOSE_COMPATIBILITY: "0" } }), "-");
 });
 
 const pulled = (image: string) => sampleService({ image, isBuilt: false, hasBuild: false });

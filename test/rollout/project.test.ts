@@ -33,6 +33,28 @@ test("a service may end if nothing in the file says that it keeps running", () =
     assert.equal(readServices({ app })[0]?.mayEnd, mayEnd, JSON.stringify(app));
 });
 
+test("a pre_start that compose would skip beside the old container is refused; one of a recreated service is not", () => {
+  const pre_start = [{ image: "migrate:3" }, {}];
+  const recreated = { pre_start, labels: { "hotpush.rollout": "recreate" } };
+  assert.throws(
+    () => readServices({ app: { pre_start } }),
+    isProblem("compose_invalid", /service_completed_successfully/),
+  );
+  assert.deepEqual(readServices({ app: recreated })[0]?.hookImages, ["migrate:3"]);
+});
+
+test("an image without a name in the file has compose's", () => {
+  const model = { name: "shop", services: { app: { build: { context: "." } }, web: { image: "site" } } };
+  const names = (separator?: string) => readProject(model, separator).services.map(({ image }) => image);
+  assert.deepEqual(
+    [names(), names("_")],
+    [
+      ["shop-app", "site"],
+      ["shop_app", "site"],
+    ],
+  );
+});
+
 test("a container may take a minute, or until Docker's verdict, or as the label says", () => {
   const label = "hotpush.healthy-timeout";
   const timeoutMs = (app: ComposeService) => readServices({ app })[0]?.healthyTimeoutMs;

@@ -95,7 +95,7 @@ test("after a failure, names return to the old images, unless recreated, or run 
   const services = [migrate, index, db, app];
   // A recreation that was interrupted has no outcome.
   const present = [sampleContainer({ service: "db" }), sampleContainer({ image: "sha256:old" })];
-  await undoImageNames({ engine, services }, running, present, outcomes);
+  await undoImageNames({ engine, services, report: () => {} }, running, present, outcomes);
   assert.deepEqual(posted, ["/images/sha256:old/tag?repo=shop-app&tag=latest"]);
 });
 

@@ -41,6 +41,8 @@ export function sampleService(differences: Partial<RolloutService> = {}): Rollou
     image: "shop-app",
     isBuilt: true,
     hasBuild: true,
+    hasManyPlatforms: false,
+    hookImages: [],
     isAlwaysPulled: false,
     networks: [],
     dependsOn: [],

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import {
   containerIdIn,
@@ -341,7 +342,21 @@ export async function inspectImage(engine: Engine, reference: string) {
   const path = `/images/${encodeURIComponent(reference)}/json`;
   const found = await nullIfMissing(getJson<InspectedImage>(engine, path));
   if (found === null) return null;
-  return { id: found.Id, tags: found.RepoTags ?? [], digests: found.RepoDigests ?? [] };
+  // Containerd's store lists digests, too.
+  const tags: readonly string[] = (found.RepoTags ?? []).filter((tag) => !tag.includes("@"));
+  return { id: found.Id, tags, digests: found.RepoDigests ?? [] };
+}
+
+/** The directories with the engine's images. In a container they are not visible, but its own root is on the same disk. */
+export async function imageDirectories(engine: Engine): Promise<readonly string[]> {
+  const info = await getJson<{ readonly DockerRootDir: string; readonly DriverStatus?: unknown }>(
+    engine,
+    "/info",
+  );
+  const isContainerds = JSON.stringify(info.DriverStatus)?.includes("io.containerd.snapshotter.v1");
+  const containerds = isContainerds ? ["/var/lib/containerd"] : [];
+  const directories = [info.DockerRootDir, ...containerds].filter((path) => existsSync(path));
+  return directories.length > 0 ? directories : ["/"];
 }
 
 interface InspectedImage {

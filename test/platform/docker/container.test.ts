@@ -1,8 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { discardContainers } from "../../../src/platform/docker/containers.ts";
+import {
+  discardContainers,
+  imageDirectories,
+  inspectImage,
+} from "../../../src/platform/docker/containers.ts";
 import { EngineRefusal } from "../../../src/platform/docker/engine.ts";
-import { sampleContainer } from "../../rollout/sample.ts";
+import { engineWith, sampleContainer } from "../../rollout/sample.ts";
+
+test("a digest is no tag, though containerd's store lists it as one", async () => {
+  const found = await inspectImage(
+    engineWith(() => ({ Id: "1", RepoTags: ["team/app:main", "team/app@sha256:2"] })),
+    "1",
+  );
+  assert.deepEqual(found?.tags, ["team/app:main"]);
+});
+
+test("images are in Docker's directory, or where a container sees that disk", async () => {
+  const inDirectory = (DockerRootDir: string) => imageDirectories(engineWith(() => ({ DockerRootDir })));
+  assert.deepEqual([await inDirectory("/usr"), await inDirectory("/hotpush/none")], [["/usr"], ["/"]]);
+});
 
 test("each has its own stop grace period, and what the engine keeps is returned", async () => {
   const calls: string[] = [];
