@@ -218,7 +218,7 @@ onEngine("a roll-out, and one that is cut short, on a real engine, under load", 
   });
 
   test("a live file is replaced once the other project is down, as the refusal advises", async () => {
-    const [, advice = ""] = /gone for good: docker (.+ down)\. /.exec((await rollOutSecond()).output) ?? [];
+    const [, advice = ""] = /gone for good: docker (.+ down)\.\s/.exec((await rollOutSecond()).output) ?? [];
     await project.docker(...advice.split(" "));
     await outputOf(rollOutSecond());
     const [name] = await second.containerNames("app");
