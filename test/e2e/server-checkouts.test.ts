@@ -33,10 +33,10 @@ onEngine(
       const before = await containersOf("shop");
       const compose = dockerIn(checkout, shop.env);
       const hotpush = (...args: readonly string[]) => outputOf(endOf(spawnHotpush(checkout, shop.env, args)));
-      await hotpush("init", "--yes", "--url", "http://127.0.0.99");
+      const url = `http://127.0.0.99:${shop.env.HTTP_PORT}`;
+      await hotpush("init", "--yes", "--url", url, "--at", "web=127.0.0.99");
       assert.equal(readFileSync(join(checkout, ".env"), "utf8"), "COMPOSE_PROJECT_NAME=other-shop\n");
-      await hotpush("rollout");
-      await hotpush("prune");
+      await hotpush("deploy");
       assert.equal(await containersOf("shop"), before);
       assert.notEqual(await containersOf("other-shop"), "");
       // As after a `docker compose up` of before, under the name of both.
@@ -44,11 +44,9 @@ onEngine(
       writeFileSync(join(checkout, ".env"), "");
       for (const command of ["rollout", "prune"]) {
         const { code, output } = await endOf(spawnHotpush(checkout, shop.env, [command]));
-        assert.deepEqual([code, output.includes(shop.checkout)], [1, true], output);
+        assert.deepEqual([code > 0, output.includes(shop.checkout)], [true, true], output);
       }
       assert.equal(await containersOf("shop"), before);
-      const again = await shop.hotpush("rollout", "--no-build");
-      assert.equal(again.code, 0, again.output);
       await outputOf(endOf(spawnHotpush("/", shop.env, ["remove", "--yes", "--project", "other-shop"])));
     });
 
