@@ -181,9 +181,9 @@ function showEnd(setup: Setup): void {
 /** Says what is missing for the git host to reach the project. */
 async function showIfReached(setup: Setup): Promise<void> {
   const fault = await pingPublic(setup);
-  const { href } = setup.payloadUrl;
-  if (fault === null) say(`\nA signed ping to ${href} was answered.`);
-  else say(`\nYour git host cannot reach ${href} yet. ${fault} To check it: hotpush doctor public-url`);
+  const failed = "A signed ping to the payload URL failed, so your git host may not reach it yet.";
+  if (fault === null) say(`\nA signed ping to ${setup.payloadUrl.href} was answered.`);
+  else say(`\n${failed} ${fault} To check it again: hotpush doctor public-url`);
 }
 
 /** The values of a webhook's form, and where they are from. */
