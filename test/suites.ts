@@ -40,7 +40,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     first:
       "clean-server e2e/up. rollout-swarm. rollout-services swarm-nodes e2e/rollout.test rollout-failures rollout-requests e2e/images e2e/story rollout-recreate-failures",
     // An engine has only one server.
-    inTurn: "e2e/server advice converge",
+    inTurn: "e2e/server e2e/wild advice converge",
     // They kill the engine, or measure how long an app is away.
     alone: "server-networks without-engine",
     needsEngine: true,
