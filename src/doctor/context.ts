@@ -123,7 +123,14 @@ export function makeDoctorContext(
   const user = reading === null ? null : ownerOf(repoPath, env.DOCKER_HOST);
   const known = webhookUrl(givenUrl ?? env.WEBHOOK_URL ?? "");
   /** The environment that the script will get. */
-  const scriptEnv = childEnvironment({ env, deployEnv: value("DEPLOY_ENV"), repoPath, user });
+  const scriptSecrets = reading?.project?.scriptSecrets ?? {};
+  const scriptEnv = childEnvironment({
+    env,
+    deployEnv: value("DEPLOY_ENV"),
+    repoPath,
+    user,
+    scriptSecrets,
+  });
   const asScript = { env: scriptEnv, user };
   return {
     settings,

@@ -82,7 +82,9 @@ export async function examine(
   const ids = inRun.map(({ id }) => id);
   // One project after the other: each runs a dozen programs.
   for (const name of names) {
-    const reading = readProjectFile({ projectsPath, secretsPath: null }, name);
+    // In `run`, compose reads its file with the secrets of the script.
+    const secretsPath = server === null || isElsewhere ? null : server.files.secretsPath;
+    const reading = readProjectFile({ projectsPath, secretsPath }, name);
     const own = projectSettings(settings, join(projectsPath, `${name}.env`));
     const one = makeDoctorContext(own, url, server, reading);
     const there = ids.length > 0 ? await checkInRun(name, ids, env) : null;

@@ -286,7 +286,7 @@ async function replace(setup: Setup, env: NodeJS.ProcessEnv, services: readonly 
 
 /**
  * Has `run` ask the remote and read the compose file. What it cannot do and this machine can would keep every push from being
- * deployed. What a command puts right is printed: a key or a token may come next, by `hotpush connect`.
+ * deployed. All else is printed: a key or a token may come next, by `hotpush connect`, or a secret of the script.
  */
 async function checkProject({ name, project }: Setup, env: NodeJS.ProcessEnv): Promise<void> {
   const found = await checkInRun(name, ["remote", "docker", "compose"], env);
@@ -296,7 +296,8 @@ async function checkProject({ name, project }: Setup, env: NodeJS.ProcessEnv): P
     if (fault === undefined) continue;
     const lines = indented([fault.text, fault.command ?? fault.change ?? ""].filter(Boolean));
     const isReadHere = async () => (await git(project.root, "ls-remote", "--", "origin", "HEAD")) !== null;
-    if (id === "compose" || (id === "remote" && fault.command === null && (await isReadHere())))
+    const isFileMissing = id === "compose" && /not found|no such file|not here/.test(fault.text);
+    if (isFileMissing || (id === "remote" && fault.command === null && (await isReadHere())))
       throw new CommandError(`In the container of \`run\`, where deploy.sh runs:${lines}\n${whenFixed}`);
     progress(`Pushes may not be deployed yet:${lines}\nTo look again: hotpush doctor ${id}`);
   }

@@ -197,6 +197,19 @@ for (const [own, started, prompt, faults] of [
     );
   });
 
+test("a project's checks run with the secrets of its script", () => {
+  const settings = { secrets: { current: { reveal: () => "" } } };
+  const project = { settings, scriptSecrets: { TOKEN: "x" } };
+  const reading = { name: "shop", faults: [], warnings: [], project };
+  const context = makeDoctorContext(
+    readSettings({}, "/nonexistent"),
+    null,
+    server,
+    reading as unknown as Parameters<typeof makeDoctorContext>[3],
+  );
+  assert.equal(context.scriptEnv.TOKEN, "x");
+});
+
 test("compose: a build context that is not here is named", async () => {
   const build = { context: "/nonexistent/app", additional_contexts: { base: "docker-image://alpine" } };
   const model = modelWith({ app: { ...app, build } });

@@ -16,7 +16,8 @@ onEngine(
     let shop: ServedProject;
     /** A directory of the machine, in no directory that `run` has. */
     let etc: string;
-    const scope = { after: (end: () => unknown) => after(end) };
+    const ends: (() => unknown)[] = [];
+    const scope = { after: (end: () => unknown) => void ends.push(end) };
 
     before(async () => {
       etc = temporaryDirectory(scope);
@@ -26,7 +27,10 @@ onEngine(
       const unchecked = { ...webService("8082"), healthcheck: undefined };
       shop = await server.setUp("shop", { api, unchecked });
     });
-    after(() => server?.remove());
+    after(async () => {
+      await server?.remove();
+      for (const end of ends) end();
+    });
 
     /** What the doctor finds, at the prompt of the machine. */
     const checkOf = async (id: string) => {
