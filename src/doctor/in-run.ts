@@ -22,7 +22,7 @@ export async function checkInRun(project: string, checks: readonly string[], env
   const ending = await runCommand({ argv, env, timeoutMs });
   type Row = Finding & { readonly project: string | null; readonly id: string };
   const text = ending.kind === "exited" ? ending.output : "";
-  const report: { readonly checks: readonly Row[] } | null = attempt(() => JSON.parse(text), null);
-  const rows = report?.checks.filter((row) => row.project === project);
+  const report: { readonly checks?: readonly Row[] } | null = attempt(() => JSON.parse(text), null);
+  const rows = report?.checks?.filter((row) => row.project === project);
   return rows ? new Map<string, Finding>(rows.map((row) => [row.id, row])) : null;
 }

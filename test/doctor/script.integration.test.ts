@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { git, testBroken } from "../harness/doctor.ts";
 import { type ScriptFault, scriptFaults } from "../runner/script-faults.ts";
@@ -13,15 +13,6 @@ testBroken([
     check: "deploy-script",
     breakIt,
   })),
-  {
-    name: "a directory for logs that all may write to",
-    check: "deploy-script",
-    breakIt({ temporaryPath }) {
-      const path = join(temporaryPath, `hotpush-${process.getuid?.()}`);
-      mkdirSync(path);
-      chmodSync(path, 0o777);
-    },
-  },
   {
     name: "the execute bit is only here",
     check: "deploy-script",
