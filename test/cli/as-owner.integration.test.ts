@@ -83,10 +83,12 @@ test(
   "root never runs the compose plugin of an owner: the doctor asks as that user",
   needs("mount", "otherUser"),
   async (t) => {
-    const { alice, runIt, ran } = await setUp(t, "doctor");
-    const { output } = await runIt();
-    assert.match(output, /Project alice/);
-    assert.deepEqual(ran(), [`${alice.uid} ${alice.home}`], output);
+    const { alice, machine, runIt, ran } = await setUp(t, "doctor");
+    const onMachine = await runIt();
+    assert.match(onMachine.output, /Project alice/);
+    assert.deepEqual(ran(), ["0 /root"], "which asks the doctor in the container of run");
+    const inRun = await runIt({ SERVER_STATE_PATH: machine.serverStatePath });
+    assert.deepEqual(ran(), ["0 /root", `${alice.uid} ${alice.home} of-alice`], inRun.output);
   },
 );
 
