@@ -191,7 +191,7 @@ const usualPatienceMs = 3_600_000;
 const usualPausesS = "1 2 3 3";
 /** No further question follows then: others wait for their turn. */
 const longestLookMs = 30_000;
-const defaultMaxLookMs = 10_000;
+export const defaultMaxLookMs = 10_000;
 
 /** Makes the resolver of a project: it decides what a deployment deploys. */
 export function createResolver(options: ResolverOptions): Resolver {

@@ -29,9 +29,9 @@ interface HostChecks {
   readonly lists: readonly CheckList[];
 }
 
-const perPage = 100;
+export const perPage = 100;
 /** A name that is cut equals none in DEPLOY_AFTER. */
-const maxNameChars = 255;
+export const maxNameChars = 255;
 const name = v.pipe(
   v.string(),
   v.transform((whole) => (whole.length > maxNameChars ? `${whole.slice(0, maxNameChars)}…` : whole)),
@@ -158,7 +158,7 @@ function jobState(status: string, isOptional: boolean): Check["state"] {
   return isEnded ? "failed" : "pending";
 }
 
-const mostPages = 20;
+export const mostPages = 20;
 const longestAnswerBytes = 4 * 1024 ** 2;
 /** A host that asks for more patience than that is asked all the same. */
 const longestWaitMs = 15 * 60_000;

@@ -21,7 +21,7 @@ const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 /** How many names a path may lead through, with those of its links: each is opened while the process waits. */
 const mostPathNames = 256;
 /** Nobody has so many files side by side by hand, and listing more would hold up the process. */
-const mostNames = 10_000;
+export const mostNames = 10_000;
 
 interface ReadOptions {
   readonly mostBytes: number;

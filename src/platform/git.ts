@@ -93,7 +93,7 @@ export interface Commit {
   readonly author: string;
 }
 
-const maxTextChars = 1_000;
+export const maxTextChars = 1_000;
 /** An author's name and the subject that follows. Either may be megabytes long: the rest is not read. */
 const maxCommitBytes = 64 * 1024;
 
@@ -278,7 +278,7 @@ export function remoteOf(env: NodeJS.ProcessEnv): string {
   return env.DEPLOY_REMOTE || "origin";
 }
 
-const fetchTimeoutMs = 10 * 60_000;
+export const fetchTimeoutMs = 10 * 60_000;
 /** The longest time in which git reports no progress. */
 const fetchSilenceMs = 60_000;
 /** Housekeeping would go on in the background. */

@@ -159,7 +159,7 @@ export function discard({ buffer, length }: Buffer): void {
 }
 
 /** Node drops headers beyond this many without an error; a request that reaches it is refused. */
-const maxHeaders = 100;
+export const maxHeaders = 100;
 
 /** Checks for every path, on the headers alone: their number, the version, one Host, an unambiguous framing. */
 export function checkHead(request: IncomingMessage): Refusal | null {
@@ -211,7 +211,7 @@ const publicOptions: ServerOptions = {
 
 const idleSocketMs = 15_000;
 /** Each costs some 15 KiB even if it sends nothing. */
-const mostConnections = 2_048;
+export const mostConnections = 2_048;
 /** Of the files that a process may open: the webhook and the page share them, so that no flood of one takes those of the other. */
 const shares = { webhook: 5 / 8, page: 3 / 8 } as const;
 /** File descriptors that are kept for the database, the log, the deploy script and other servers. */

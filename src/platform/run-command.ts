@@ -44,7 +44,7 @@ type Exited = { readonly kind: "exited"; readonly code: number; readonly output:
 const keptLines = 20;
 
 const usualTimeoutMs = 10_000;
-const usualOutputBytes = 1024 ** 2;
+export const defaultMaxOutputBytes = 1024 ** 2;
 /** The longest line that is passed on: another user's program may print without a line break. */
 export const maxLineChars = 64 * 1024;
 
@@ -54,7 +54,7 @@ export const maxLineChars = 64 * 1024;
  */
 export async function runCommand(command: Command): Promise<CommandEnding> {
   const [program = "", ...args] = [...runAs(command.user ?? null), ...command.argv];
-  const { heldDescriptor: held, maxOutputBytes = usualOutputBytes } = command;
+  const { heldDescriptor: held, maxOutputBytes = defaultMaxOutputBytes } = command;
   const child = spawn(program, args, {
     cwd: command.cwd,
     env: command.env,

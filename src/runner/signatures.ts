@@ -87,7 +87,7 @@ export class VerificationError extends Error {
 
 const timeoutMs = 30_000;
 /** A signed commit with a long message and many parents takes a tenth of it. */
-const maxCommitBytes = 1024 ** 2;
+export const maxSignedCommitBytes = 1024 ** 2;
 const sshKeygenPath = fileURLToPath(new URL("ssh-keygen-at.sh", import.meta.url));
 /** Of the lines of gpg that programs read. */
 const prefix = "[GNUPG:] ";
@@ -110,7 +110,7 @@ export async function verifyCommit(commit: string, options: VerifyOptions): Prom
     await prepare(commit, options, inScratch);
     const pgpKeys = await importKeys(signers.pgp, inScratch.env, signal);
     const size = await run(path, inScratch, [...gitOptions(path), "cat-file", "-s", commit]);
-    if (Number(size) > maxCommitBytes) throw new VerificationError("the commit is larger than 1 MiB");
+    if (Number(size) > maxSignedCommitBytes) throw new VerificationError("the commit is larger than 1 MiB");
     const header = await run(path, inScratch, [...gitOptions(path), "cat-file", "commit", commit]);
     if (!/^gpgsig(?:-sha256)? /m.test(header.split("\n\n")[0] ?? "")) return { kind: "unsigned", detail: "" };
     const lines: string[] = [];

@@ -16,10 +16,21 @@ import {
   secretVariables,
   serviceVariables,
 } from "../../src/config/settings.ts";
+import { formatDuration, formatSize } from "../../src/config/values.ts";
 import { transitions } from "../../src/deployments/deployment.ts";
+import { defaultMaxLookMs } from "../../src/deployments/resolve.ts";
 import { checks } from "../../src/doctor/examine.ts";
+import { longestBodyBytes } from "../../src/front/page/answer.ts";
+import { mostOfVisitor } from "../../src/front/page/page.ts";
+import { mostWaitingByDefault } from "../../src/front/webhook/spool.ts";
+import { maxNameChars, mostPages, perPage } from "../../src/notifications/host-checks.ts";
+import { mostNames } from "../../src/platform/foreign-files.ts";
+import { fetchTimeoutMs, maxTextChars } from "../../src/platform/git.ts";
+import { maxHeaders, mostConnections } from "../../src/platform/http-server.ts";
+import { defaultMaxOutputBytes, maxLineChars } from "../../src/platform/run-command.ts";
 import { problems } from "../../src/problems.ts";
 import { countingLines } from "../../src/rollout/requests.ts";
+import { maxSignedCommitBytes } from "../../src/runner/signatures.ts";
 import { hostApis } from "../../src/setup/host-apis.ts";
 import { webhookForm } from "../../src/setup/webhook-form.ts";
 
@@ -72,8 +83,52 @@ const parts: Readonly<Record<string, () => string>> = {
       checks.map(({ id, claim, fix }) => [code(id), claim, `${fix}.`]),
     ),
   "webhook forms": () => table("Git host | Where | Fields | And then", gitHostNames.map(formRow)),
+  bounds: () => table("From | What | At most | Beyond it", bounds),
   ...(await commandHelps()),
 };
+
+const count = (number: number, noun: string) => `${number.toLocaleString("en-US")} ${noun}`;
+
+/** Bounds on everything that comes from another party: each stands where it is read. */
+const bounds: readonly (readonly string[])[] = [
+  ["anyone", "a body at the webhook", serviceVariables.WEBHOOK_BODY_LIMIT.fallback, "413"],
+  ["anyone", "a body at the page", formatSize(longestBodyBytes), "413"],
+  ["anyone", "headers", `16 KiB, under ${maxHeaders}`, "431"],
+  ["anyone", "headers, body", "5 s, 10 s", "408"],
+  [
+    "anyone",
+    "requests of a connection at a time",
+    "1",
+    "the first is answered, then the connection is closed",
+  ],
+  [
+    "anyone",
+    "connections of a port",
+    `${count(mostConnections, "")}or its share of the open files`,
+    "the idlest is closed",
+  ],
+  ["a visitor", "open requests", String(mostOfVisitor), "429"],
+  ["anyone with the secret", "pushes in the spool", count(mostWaitingByDefault, ""), "503, not promised"],
+  [
+    "a program",
+    "output that is read",
+    formatSize(defaultMaxOutputBytes),
+    "it is killed, and that is the reason",
+  ],
+  ["a program", "a line", count(maxLineChars, "characters"), "the rest is dropped"],
+  ["a pusher", "author or subject of a commit", count(maxTextChars, "characters"), "cut"],
+  ["a pusher", "a commit with `ALLOWED_SIGNERS`", formatSize(maxSignedCommitBytes), "`signers_unusable`"],
+  [
+    "a git host",
+    "one look, while others wait for the turn",
+    formatDuration(defaultMaxLookMs),
+    "the push waits, others go first",
+  ],
+  ["a git host", "a fetch", formatDuration(fetchTimeoutMs), "the push waits with the reason"],
+  ["a git host", "checks of a commit", `${mostPages} pages of ${perPage}`, "the push waits with the reason"],
+  ["a git host", "a check's name", count(maxNameChars, "characters"), "cut"],
+  ["another user", "files in a directory", count(mostNames, ""), "only so many are looked at"],
+].map((row) => row.map((cell) => cell.trim()));
 
 /** README.md and every page of docs/ by its path, with its generated parts as the code has them. */
 export function generateDocs(): ReadonlyMap<string, string> {

@@ -34,7 +34,7 @@ const badgePath = new RegExp(`^/badge/(${projectNamePattern})\\.svg$`);
 const keepAliveTimeout = 5_000;
 
 /** Requests of a visitor at the same time, most of which are open pages that wait for events: a part of what `run` accepts. */
-const mostOfVisitor = 256;
+export const mostOfVisitor = 256;
 
 /** The HTTP server of the page. It does not listen yet. */
 export function createPage(settings: PageSettings, run: RunClient, log: Log): Server {

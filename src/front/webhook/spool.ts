@@ -34,7 +34,7 @@ export interface SpoolOptions {
 
 /** How long the sender of a push waits for its record. Git hosts hang up after 10 s. */
 const longestWaitMs = 500;
-const mostWaitingByDefault = 1_000;
+export const mostWaitingByDefault = 1_000;
 const retryMs = 25;
 const sweepEveryMs = 1_000;
 const roundsPerCall = 3;
