@@ -118,8 +118,7 @@ async function undoRecreation(
     } catch (error) {
       const message = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
       const reason = signal.aborted ? "the roll-out was asked to stop" : message;
-      const isBack = signal.aborted ? "may not be back" : "could not be brought back";
-      return `the old version ${isBack}: ${reason}. See: docker compose ps ${service.name}`;
+      return `the old version ${signal.aborted ? "may not be back" : "could not be brought back"}: ${reason}. See: docker compose ps ${service.name}`;
     }
   };
   await timed(on, "roll back", rollBack);
@@ -180,12 +179,10 @@ async function describeRestored(
   awayMs: number | null,
 ): Promise<string> {
   const isUp = (one: Container) => (awayMs === null ? isServing(one) : one.status === "running");
-  if (now.length === 0 || !now.every(isUp))
-    return `it was ${awayMs === null ? "not replaced" : "started again"}, and is not healthy`;
-  const bad =
-    checkUrl && !signal.aborted
-      ? await pollUntilGood(() => badAnswerOf(checkUrl), signal, { mostBad: patient })
-      : null;
+  const what = awayMs === null ? "not replaced" : "started again";
+  if (now.length === 0 || !now.every(isUp)) return `it was ${what}, and is not healthy`;
+  const ask = () => badAnswerOf(checkUrl ?? "");
+  const bad = checkUrl && !signal.aborted ? await pollUntilGood(ask, signal, { mostBad: patient }) : null;
   if (bad !== null) return `the old version runs, but does not answer well at ${checkUrl} (last: ${bad})`;
   if (awayMs === null) return "the old version was not touched and serves";
   return `the old version runs again; ${name} was away for ${formatDuration(awayMs)}`;
