@@ -7,7 +7,6 @@ import type { Secret } from "#config/secret";
 import { branches } from "#config/settings";
 import { untilRight } from "#platform/async";
 import { attempt } from "#platform/files";
-import { removeForeignFile } from "#platform/foreign-files";
 import { deployKeyPath, neverAsk, parseGitRemoteUrl, sshWithKey } from "#platform/git";
 import { type Argv, type CommandEnding, hasSucceeded, runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
@@ -235,11 +234,10 @@ async function useDeployKey(root: string): Promise<void> {
     await gitAsOwner(root, "config", setting, `ssh ${sshWithKey(deployKeyPath(root))}`);
 }
 
+/** The link may lead to the key of the checkout that this one was copied from, which stays. */
 async function removeKeyFiles(root: string): Promise<void> {
-  const halves = ["", ".pub"];
-  // The link may lead to the key of the checkout that this one was copied from, which stays.
-  await asOwner(root, ["rm", "-f", ...halves.map((half) => keyFileOf(root) + half)]);
-  for (const half of halves) removeForeignFile(deployKeyPath(root) + half);
+  const paths = [keyFileOf(root), deployKeyPath(root)].flatMap((path) => [path, `${path}.pub`]);
+  await asOwner(root, ["rm", "-f", ...paths]);
 }
 
 /** The private half of the key of the checkout `root`, in the home of its owner. */
