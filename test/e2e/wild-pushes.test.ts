@@ -43,7 +43,8 @@ onEngine("what reaches Hotpush on a server, and what reaches the app", (env) => 
   test("status, doctor and the next push know of a delivery with a wrong secret", async () => {
     await deliver(shop.origin, githubPush({}, "another secret than the right one"));
     // The only project of the server.
-    const missed = async () => ((await server.status()) as unknown as StatusJson).missed;
+    const statusOfShop = async () => (await server.status()) as unknown as StatusJson;
+    const missed = async () => (await statusOfShop()).missed;
     await until("the refusal is known", async () => (await missed())[0]?.reason === "signature_invalid");
     const doctor = JSON.parse((await shop.hotpush("doctor", "missed", "--json")).output) as {
       warnings: number;
@@ -51,6 +52,8 @@ onEngine("what reaches Hotpush on a server, and what reaches the app", (env) => 
     assert.equal(doctor.warnings, 1);
     await shop.push("second");
     assert.deepEqual(await missed(), []);
+    const isDeployed = async () => (await statusOfShop()).last[0]?.state === "succeeded";
+    await until("the push is deployed", isDeployed, 60_000);
   });
 
   test("a push counts after the repository was moved, with and without init", async () => {
@@ -71,10 +74,11 @@ onEngine("what reaches Hotpush on a server, and what reaches the app", (env) => 
   test("a WebSocket stays open while another project is set up", async () => {
     const socket = new WebSocket(`${shop.origin.replace("http", "ws")}/socket`);
     await once(socket, "open");
+    const closed = once(socket, "close");
     const blog = await server.setUp("blog");
     await blog.untilServed();
     socket.send("who");
-    const [{ data }] = await Promise.race([once(socket, "message"), once(socket, "close")]);
+    const [{ data }] = await Promise.race([once(socket, "message"), closed]);
     assert.equal(data, await shop.version());
     socket.close();
   });
