@@ -94,7 +94,8 @@ async function readRollout(context: LockedContext) {
     contents.catch(() => {}); // If something else fails first, nobody awaits it.
     await refuseLostOverride(engine, target, model, env);
     const found = await listContainers(engine, model.name);
-    const containers = await withoutNeighbors(engine, target.projectDirectory, model, found);
+    const directory = target.projectDirectory;
+    const containers = await withoutNeighbors(engine, directory, model, found, context.current);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
     const around = await readProjectAround(context, model);
     const liveDirectory = await findLiveDirectory(engine, model, env);
@@ -217,7 +218,11 @@ export async function pruneImages(request: ComposeOptions & Omit<PruneRequest, "
     const [model, images] = await Promise.all([loadModel(request), loadImageNames(request)]);
     const { name } = model;
     const { engine, target } = request;
-    await withoutNeighbors(engine, target.projectDirectory, model, await listContainers(engine, name));
+    const [containers, versions] = [
+      await listContainers(engine, name),
+      await readVersions(request.versionsPath),
+    ];
+    await withoutNeighbors(engine, target.projectDirectory, model, containers, versions.at(-1) ?? null);
     return prune({ ...request, project: { name, images } });
   }
   const { project } = await loadStack(request);
