@@ -282,6 +282,8 @@ function clashOfTwo(service: ComposeService): string | null {
   if (service.network_mode && !["bridge", "default", "none"].includes(service.network_mode)) {
     return `network_mode ${service.network_mode}`;
   }
+  // Its processes end with the other service's container, and the old one could not be started again.
+  if (service.pid?.startsWith("service:")) return `pid ${service.pid}`;
   const address = Object.values(service.networks ?? {}).find(
     (network) => network?.ipv4_address ?? network?.ipv6_address,
   );
