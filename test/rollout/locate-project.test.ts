@@ -120,9 +120,12 @@ test("containers of another checkout with the same project name end a rollout; a
   // Once deployed from here, a container is this one's, wherever it was started.
   const takenOver = startedIn(there);
   const { id, image, service } = takenOver;
-  const recorded = (containers?: readonly string[]) => ({
-    ...{ commit: "1", finishedAt: "2026-01-01T00:00:00Z" },
-    images: { [service]: { image, id: image, tag: image, ...(containers && { containers }) } },
+  const recorded = (containers?: readonly string[]): Version => ({
+    commit: "1",
+    finishedAt: "2026-01-01T00:00:00Z",
+    images: {
+      [service]: containers ? { image, id: image, tag: image, containers } : { image, id: image, tag: image },
+    },
   });
   assert.deepEqual(await lookFor(recorded([id]), takenOver), [takenOver]);
   assert.deepEqual(await lookFor(recorded(), takenOver), [takenOver]);
