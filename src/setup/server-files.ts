@@ -166,13 +166,26 @@ function template(name: "compose.yaml" | "Caddyfile"): string {
 const runVolumes = ["services", "run", "volumes"] as const;
 const runHosts = ["services", "run", "extra_hosts"] as const;
 
-/** The text with the directory at `path` among those that `run` has at their own paths, if none of them has it in it. */
+/**
+ * The text with the directory at `path` among those that `run` has at their own paths, if none of them has it in it. One that can be
+ * read only holds no checkout, which gets a place of its own in it.
+ */
 export function withCheckoutPath(text: string, path: string, isReadOnly: boolean): string {
-  const isThere = volumesIn(text).some((one) => `${path}/`.startsWith(`${targetOf(one)}/`));
-  if (isThere) return text;
+  const volumes = volumesIn(text);
+  const around = volumes.filter((one) => `${path}/`.startsWith(`${targetOf(one)}/`));
+  const nearest = around.toSorted((a, b) => targetOf(b).length - targetOf(a).length)[0];
+  if (nearest !== undefined && (isReadOnly || !isForReading(nearest))) return text;
   const escaped = path.replaceAll("$", "$$$$");
   const volume = { type: "bind", source: escaped, target: escaped, ...(isReadOnly && { read_only: true }) };
-  return withVolumes(text, [volume]);
+  if (nearest === undefined || targetOf(nearest) !== path) return withVolumes(text, [volume]);
+  const document = parseDocument(text);
+  document.setIn([...runVolumes, volumes.indexOf(nearest)], document.createNode(volume));
+  return document.toString(asWritten);
+}
+
+function isForReading(volume: unknown): boolean {
+  const [, , access = ""] = typeof volume === "string" ? volume.split(":") : [];
+  return Object(volume).read_only === true || access.split(",").includes("ro");
 }
 
 function targetOf(volume: unknown): string {

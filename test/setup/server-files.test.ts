@@ -31,6 +31,19 @@ test("a checkout that run does not have is added to it at its own path, and noth
     );
 });
 
+test("a checkout in a directory that run may only read gets a place of its own that it may write to", () => {
+  const whole = { type: "bind", source: "/data", target: "/data" };
+  const shop = { type: "bind", source: "/data/shop", target: "/data/shop" };
+  const parent = withCheckoutPath(fresh, "/data", true);
+  const added = withCheckoutPath(parent, "/data/shop", false);
+  const volumesOf = (text: string) => parse(text).services.run.volumes;
+  assert.deepEqual(volumesOf(added).slice(-2), [{ ...whole, read_only: true }, shop]);
+  assert.equal(withCheckoutPath(added, "/data/shop/lib", false), added);
+  assert.equal(withCheckoutPath(added, "/data/lib", true), added);
+  const renewed = volumesOf(withCheckoutPath(parent, "/data", false));
+  assert.deepEqual([renewed.length, renewed.at(-1)], [volumesOf(parent).length, whole]);
+});
+
 test("with remapped users, the containers of the server share files with the machine all the same", () => {
   const services: Readonly<Record<string, { readonly userns_mode?: string }>> = parse(fresh).services;
   for (const [name, service] of Object.entries(services)) assert.equal(service.userns_mode, "host", name);
