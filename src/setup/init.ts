@@ -1,4 +1,3 @@
-import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRun } from "#calls/client";
@@ -12,19 +11,20 @@ import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
 import { parseEnvFile } from "#platform/env-file";
-import { readUser } from "#platform/files";
+import { deployKeyPath } from "#platform/git";
 import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
 import { findExposedFiles } from "./build-context.ts";
-import { moveDeployKey } from "./clone.ts";
+import { hasLostDeployKey, moveDeployKey } from "./clone.ts";
 import {
   findPortHolders,
   findServerPlace,
   isUserKnown,
   refuseLocalRemote,
   type ServerPlace,
+  scriptUser,
 } from "./machine.ts";
 import { chooseComposeName } from "./neighbors.ts";
 import { renewProjectNetwork } from "./networks.ts";
@@ -240,7 +240,12 @@ export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<
 async function writeFiles(setup: Setup): Promise<void> {
   for (const directory of setup.directories) makeDirectory(directory);
   for (const file of [...setup.serverFiles, ...setup.checkoutFiles]) writePlanned(file);
-  await moveDeployKey(setup.project.root);
+  const { root } = setup.project;
+  await moveDeployKey(root);
+  if (await hasLostDeployKey(root))
+    progress(
+      `${deployKeyPath(root)} leads to a deploy key that the owner of the checkout cannot read. For a new one: hotpush connect`,
+    );
 }
 
 async function renewNetwork({ name }: Setup, env: NodeJS.ProcessEnv): Promise<void> {
@@ -268,8 +273,8 @@ function servicesOf({ place }: Setup, env: NodeJS.ProcessEnv): ServerContext {
 async function replace(setup: Setup, env: NodeJS.ProcessEnv, services: readonly string[]): Promise<void> {
   const context = servicesOf(setup, env);
   // A user that was added to the system after `run` was started, and owns the checkout.
-  const { uid, gid } = statSync(setup.project.root);
-  const isOwnerNew = readUser(uid, gid).name !== null && !(await isUserKnown(uid, env));
+  const { uid, name } = scriptUser(setup.project.root);
+  const isOwnerNew = name !== null && !(await isUserKnown(uid, env));
   const all = new Set([...(await findOutdated(context)), ...(isOwnerNew ? [run] : [])]);
   const outdated = services.filter((one) => all.has(one));
   if (outdated.length > 0) progress(`Starting ${outdated.join(", ")} in ${setup.place.files.path}.`);

@@ -1,10 +1,11 @@
-import { constants, existsSync, readFileSync } from "node:fs";
+import { constants, existsSync, readFileSync, statSync } from "node:fs";
 import { serverComposeProject, serverServices } from "#config/server";
 import { wholeNumber } from "#config/values";
 import { connectEngine, dockerSocketPath, type Engine, filteredBy, getJson } from "#platform/docker/engine";
-import { isAllowed } from "#platform/files";
+import { isAllowed, readUser, type SystemUser } from "#platform/files";
 import { runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
+import { ownerOf } from "#runner/script";
 import type { SetupProject } from "./project.ts";
 import { findServer, real, runContainer, type Server, serverAt } from "./server.ts";
 
@@ -153,6 +154,12 @@ interface ListedContainer {
   readonly State: string;
   readonly Ports: readonly { readonly PublicPort?: number; readonly Type: string }[];
   readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> | null };
+}
+
+/** The user as whom `run` runs the scripts of the checkout `root`. */
+export function scriptUser(root: string): SystemUser {
+  const { uid, gid } = statSync(root);
+  return ownerOf(root) ?? readUser(uid, gid);
 }
 
 const getentTimeoutMs = 10_000;

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { isSeq, parseDocument } from "yaml";
-import { attempt, kindOf, readUser, statOf } from "#platform/files";
+import { attempt, kindOf, statOf } from "#platform/files";
 import { canBeMounted, readPaths } from "./compose-paths.ts";
-import type { ServerPlace } from "./machine.ts";
+import { type ServerPlace, scriptUser } from "./machine.ts";
 import {
   type PlannedDirectory,
   readIfThere,
@@ -54,8 +54,7 @@ export function serverWideFiles(
   const host = project.remote?.hostname ?? "";
   const address = addressInHosts(host);
   // Git, ssh and Docker read the settings of the owner there, as whom the script runs.
-  const { uid = 0, gid = 0 } = statOf(project.root) ?? {};
-  const own = [project.root, ...[readUser(uid, gid).home].filter(canBeMounted)];
+  const own = [project.root, ...[scriptUser(project.root).home].filter(canBeMounted)];
   const compose: Make = (before) => {
     const checkouts = before ?? serverComposeFile(usual);
     const text = own.reduce((all, path) => withCheckoutPath(all, path, false), checkouts);
