@@ -1,10 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { isSeq, parseDocument } from "yaml";
-import { attempt, kindOf, statOf } from "#platform/files";
+import { attempt, kindOf, readUser, type SystemUser, statOf } from "#platform/files";
+import { ownerOf } from "#runner/script";
 import { canBeMounted, readPaths } from "./compose-paths.ts";
-import { type ServerPlace, scriptUser } from "./machine.ts";
+import type { ServerPlace } from "./machine.ts";
 import {
   type PlannedDirectory,
   readIfThere,
@@ -109,6 +111,12 @@ function newFrontUser(): string {
   return uid === 0 ? "9000:9000" : `${uid}:${gid}`;
 }
 
+/** The user as whom `run` runs the scripts of the checkout `root`. */
+function scriptUser(root: string): SystemUser {
+  const { uid, gid } = statOf(root) ?? self();
+  return ownerOf(root) ?? readUser(uid, gid);
+}
+
 /** The remote if it is a directory of this machine, which scripts must see to fetch from it; else null. */
 function remotePath({ remote, remoteUrl, root }: SetupProject): string | null {
   if (remote !== null || remoteUrl === null) return null;
@@ -122,6 +130,16 @@ function addressInHosts(name: string): string | null {
   const rows = lines.map((line) => line.replace(/#.*/, "").trim().split(/\s+/));
   const [address = "::1"] = rows.find(([, ...names]) => names.includes(name)) ?? [];
   return /^(?:127\.|::1$)/.test(address) ? null : address;
+}
+
+/** The address that `run` has for this name, if the hosts file of this machine does not have the name any more; else null. */
+export function hostsLeft({ files }: Pick<ServerPlace, "files">, name: string): string | null {
+  const hosts = parseDocument(readIfThere(files.composeFile) ?? "").toJS()?.services?.run?.extra_hosts ?? {};
+  const rows = Array.isArray(hosts)
+    ? hosts.map((row) => String(row).split(/[:=](.*)/s))
+    : Object.entries(hosts);
+  const [, address] = rows.find(([host]) => host === name) ?? [];
+  return isIP(String(address)) > 0 && addressInHosts(name) === null ? String(address) : null;
 }
 
 /** Where distributions keep the certificate authorities that were added to a machine, and all of them in one file. */
