@@ -30,7 +30,7 @@ export function neverAsk(repository: string) {
   };
 }
 
-/** The link to the private half of a checkout's deploy key. The key itself is in its owner's home, where no image is built from. */
+/** The private half of a checkout's deploy key, or the link to it: it is in its owner's home if it can, where no image is built from. */
 export function deployKeyPath(repository: string): string {
   return join(repository, ".git/hotpush-deploy-key");
 }

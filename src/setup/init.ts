@@ -1,4 +1,3 @@
-import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRun } from "#calls/client";
@@ -12,17 +11,17 @@ import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
 import { parseEnvFile } from "#platform/env-file";
-import { readUser } from "#platform/files";
+import { deployKeyPath } from "#platform/git";
 import { sendHttp } from "#platform/http";
 import { runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
 import { findExposedFiles } from "./build-context.ts";
-import { moveDeployKey } from "./clone.ts";
+import { hasLostDeployKey, moveDeployKey } from "./clone.ts";
 import {
   findPortHolders,
   findServerPlace,
-  isUserKnown,
+  hasOldFiles,
   refuseLocalRemote,
   type ServerPlace,
 } from "./machine.ts";
@@ -43,7 +42,7 @@ import {
 import { listRemovedProjects } from "./remove.ts";
 import { askPublishedPorts, chooseServed, type GivenPlace, notesOf, type ServedQuestion } from "./served.ts";
 import { findServer, listServerProjects, type ServerProject } from "./server.ts";
-import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
+import { frontOwner, hostsLeft, serverDirectories, serverWideFiles } from "./server-files.ts";
 import { hasOwnCertificate, placesIn, planPage, projectSite, refuseTakenNames } from "./sites.ts";
 import {
   buildOwnImage,
@@ -186,6 +185,11 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     notes.push(
       `Only pushes of ${only} are deployed, and the remote is ${remote.path}. If the repository has moved, remove the line REPOSITORY from ${settingsFile}.`,
     );
+  const left = remote && hostsLeft(place, remote.hostname);
+  if (left)
+    notes.push(
+      `In \`run\`, ${remote.hostname} is at ${left}, and /etc/hosts of this machine does not say so any more. If it is elsewhere now, remove the name from extra_hosts in ${place.files.composeFile} and run this again.`,
+    );
   notes.push(...findExposedFiles(services).map(({ text, command }) => `${text} For example: ${command}`));
   if (composeName !== null)
     notes.push(
@@ -240,7 +244,12 @@ export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<
 async function writeFiles(setup: Setup): Promise<void> {
   for (const directory of setup.directories) makeDirectory(directory);
   for (const file of [...setup.serverFiles, ...setup.checkoutFiles]) writePlanned(file);
-  await moveDeployKey(setup.project.root);
+  const { root } = setup.project;
+  await moveDeployKey(root);
+  if (await hasLostDeployKey(root))
+    progress(
+      `${deployKeyPath(root)} leads to a deploy key that the owner of the checkout cannot read. For a new one: hotpush connect`,
+    );
 }
 
 async function renewNetwork({ name }: Setup, env: NodeJS.ProcessEnv): Promise<void> {
@@ -267,10 +276,8 @@ function servicesOf({ place }: Setup, env: NodeJS.ProcessEnv): ServerContext {
 /** Gives those of `services` a new container that do not run as the files say, or are not healthy. */
 async function replace(setup: Setup, env: NodeJS.ProcessEnv, services: readonly string[]): Promise<void> {
   const context = servicesOf(setup, env);
-  // A user that was added to the system after `run` was started, and owns the checkout.
-  const { uid, gid } = statSync(setup.project.root);
-  const isOwnerNew = readUser(uid, gid).name !== null && !(await isUserKnown(uid, env));
-  const all = new Set([...(await findOutdated(context)), ...(isOwnerNew ? [run] : [])]);
+  const isBehind = await hasOldFiles(context.engine, env);
+  const all = new Set([...(await findOutdated(context)), ...(isBehind ? [run] : [])]);
   const outdated = services.filter((one) => all.has(one));
   if (outdated.length > 0) progress(`Starting ${outdated.join(", ")} in ${setup.place.files.path}.`);
   const onWaiting = () => progress("Waiting for the running deployments. No other starts meanwhile.");

@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { isSeq, parseDocument } from "yaml";
-import { attempt, kindOf, readUser, statOf } from "#platform/files";
+import { attempt, kindOf, readUser, type SystemUser, statOf } from "#platform/files";
+import { ownerOf } from "#runner/script";
 import { canBeMounted, readPaths } from "./compose-paths.ts";
 import type { ServerPlace } from "./machine.ts";
 import {
@@ -54,8 +56,7 @@ export function serverWideFiles(
   const host = project.remote?.hostname ?? "";
   const address = addressInHosts(host);
   // Git, ssh and Docker read the settings of the owner there, as whom the script runs.
-  const { uid = 0, gid = 0 } = statOf(project.root) ?? {};
-  const own = [project.root, ...[readUser(uid, gid).home].filter(canBeMounted)];
+  const own = [project.root, ...[scriptUser(project.root).home].filter(canBeMounted)];
   const compose: Make = (before) => {
     const checkouts = before ?? serverComposeFile(usual);
     const text = own.reduce((all, path) => withCheckoutPath(all, path, false), checkouts);
@@ -110,6 +111,12 @@ function newFrontUser(): string {
   return uid === 0 ? "9000:9000" : `${uid}:${gid}`;
 }
 
+/** The user as whom `run` runs the scripts of the checkout `root`. */
+function scriptUser(root: string): SystemUser {
+  const { uid, gid } = statOf(root) ?? self();
+  return ownerOf(root) ?? readUser(uid, gid);
+}
+
 /** The remote if it is a directory of this machine, which scripts must see to fetch from it; else null. */
 function remotePath({ remote, remoteUrl, root }: SetupProject): string | null {
   if (remote !== null || remoteUrl === null) return null;
@@ -123,6 +130,16 @@ function addressInHosts(name: string): string | null {
   const rows = lines.map((line) => line.replace(/#.*/, "").trim().split(/\s+/));
   const [address = "::1"] = rows.find(([, ...names]) => names.includes(name)) ?? [];
   return /^(?:127\.|::1$)/.test(address) ? null : address;
+}
+
+/** The address that `run` has for this name, if the hosts file of this machine does not have the name any more; else null. */
+export function hostsLeft({ files }: Pick<ServerPlace, "files">, name: string): string | null {
+  const hosts = parseDocument(readIfThere(files.composeFile) ?? "").toJS()?.services?.run?.extra_hosts ?? {};
+  const rows = Array.isArray(hosts)
+    ? hosts.map((row) => String(row).split(/[:=](.*)/s))
+    : Object.entries(hosts);
+  const [, address] = rows.find(([host]) => host === name) ?? [];
+  return isIP(String(address)) > 0 && addressInHosts(name) === null ? String(address) : null;
 }
 
 /** Where distributions keep the certificate authorities that were added to a machine, and all of them in one file. */
@@ -166,13 +183,26 @@ function template(name: "compose.yaml" | "Caddyfile"): string {
 const runVolumes = ["services", "run", "volumes"] as const;
 const runHosts = ["services", "run", "extra_hosts"] as const;
 
-/** The text with the directory at `path` among those that `run` has at their own paths, if none of them has it in it. */
+/**
+ * The text with the directory at `path` among those that `run` has at their own paths, if none of them has it in it. One that can be
+ * read only holds no checkout, which gets a place of its own in it.
+ */
 export function withCheckoutPath(text: string, path: string, isReadOnly: boolean): string {
-  const isThere = volumesIn(text).some((one) => `${path}/`.startsWith(`${targetOf(one)}/`));
-  if (isThere) return text;
+  const volumes = volumesIn(text);
+  const around = volumes.filter((one) => `${path}/`.startsWith(`${targetOf(one)}/`));
+  const nearest = around.toSorted((a, b) => targetOf(b).length - targetOf(a).length)[0];
+  if (nearest !== undefined && (isReadOnly || !isForReading(nearest))) return text;
   const escaped = path.replaceAll("$", "$$$$");
   const volume = { type: "bind", source: escaped, target: escaped, ...(isReadOnly && { read_only: true }) };
-  return withVolumes(text, [volume]);
+  if (nearest === undefined || targetOf(nearest) !== path) return withVolumes(text, [volume]);
+  const document = parseDocument(text);
+  document.setIn([...runVolumes, volumes.indexOf(nearest)], document.createNode(volume));
+  return document.toString(asWritten);
+}
+
+function isForReading(volume: unknown): boolean {
+  const [, , access = ""] = typeof volume === "string" ? volume.split(":") : [];
+  return Object(volume).read_only === true || access.split(",").includes("ro");
 }
 
 function targetOf(volume: unknown): string {
