@@ -144,7 +144,7 @@ export const serviceChecks: readonly Check[] = [
       const { outcome, text } = await ping(url, secret, server?.files ?? null);
       if (outcome === "pong") return ok(`${url.href} has accepted a signed ping`);
       const line = server
-        ? `${server.files.sitesPath}/${project}.caddy: ${deliveriesLine(project ?? "", url.pathname)}`
+        ? `${server.files.sitesPath}/${project}.caddy: ${deliveriesLine(project ?? "", url.pathname, false)}`
         : `Caddyfile: reverse_proxy /webhook* 127.0.0.1:${context.value("WEBHOOK_PORT")}`;
       return problem(text, outcome === "not-hotpush" ? { change: line } : undefined);
     },

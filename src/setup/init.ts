@@ -44,7 +44,14 @@ import { listRemovedProjects } from "./remove.ts";
 import { askPublishedPorts, chooseServed, type GivenPlace, notesOf, type ServedQuestion } from "./served.ts";
 import { findServer, listServerProjects, type ServerProject } from "./server.ts";
 import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
-import { hasOwnCertificate, placesIn, planPage, projectSite, refuseTakenNames } from "./sites.ts";
+import {
+  hasOwnCertificate,
+  placesIn,
+  planPage,
+  projectSite,
+  refuseOldCaddyfile,
+  refuseTakenNames,
+} from "./sites.ts";
 import {
   buildOwnImage,
   findOutdated,
@@ -173,8 +180,9 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     ...serverWideFiles(place, project, page ? [page.setting] : []),
     ...(page === null ? [] : [page.site]),
     projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
-    projectSite(plan, name, payloadUrl, place),
+    projectSite(plan, name, payloadUrl, place, given.webhookPath !== undefined),
   ].map((file) => planFile(place.files.path, file));
+  refuseOldCaddyfile(serverFiles);
   const settingsFile = join(projectsPath, `${name}.env`);
   const notes = [...notesOf(services, hostname, plan)];
   if (removed !== null)
