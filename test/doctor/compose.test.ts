@@ -9,6 +9,7 @@ import { checks, runChecks } from "../../src/doctor/examine.ts";
 import type { Fault } from "../../src/doctor/finding.ts";
 import type { ComposeModel, ComposeService } from "../../src/platform/compose.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
+import { findExposedFiles } from "../../src/setup/build-context.ts";
 import { readVersion } from "../../src/version.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -105,18 +106,28 @@ test("services: .env and .git in an image that gets all of the checkout are excl
     ["FROM x\nCOPY --chown=1:1 --link ./ ./\n", true],
     ['FROM x\nADD [".", "/app"]\n', true],
     ["FROM x\n  copy * /app\n", true],
+    ["FROM go AS build\nCOPY . .\nFROM scratch\nCOPY --from=build /app /app\n", false],
+    ["FROM go AS go\nCOPY . .\nFROM --platform=linux/arm64 go AS test\nRUN true\nfrom Go\nRUN true\n", true],
+    ["FROM go AS Web\nCOPY . .\nFROM x AS later\n", false],
     ["FROM x\nCOPY --from=build . /app\nCOPY ./src package.json ./\nCOPY .npmrc .\n", false],
   ] as const) {
     write("Dockerfile", dockerfile);
     const [fault, ...others] = await found();
     assert.deepEqual([/worker gets \.env and \.git,/.test(fault?.text ?? ""), others], [isWhole, []]);
   }
+  write("Dockerfile", "FROM go AS Web\nCOPY . .\nFROM x AS later\n");
+  const ofTarget = (target: string) =>
+    findExposedFiles({ web: { build: Object({ ...build, target }) } }).length;
+  assert.deepEqual(["web", "0", "later", "missing"].map(ofTarget), [1, 1, 0, 0]);
   write("Dockerfile", "FROM x\nCOPY . .\n");
   for (const [ignored, left] of [
     [".git\n.env\n", ""],
     ["/.git/\n**/.env*\n", ""],
     [".*\n", ""],
     ["*\n!src\n", ""],
+    ["./.env\n./.git/\n", ""],
+    [".git\n.env\n!.env\n", ".env"],
+    ["!.git\n.*\n!/.env*\n", ".env"],
     ["**/.git/**\n", ".env"],
     ["*.env\n# .git\n", ".git"],
     ["node_modules\n", ".env and .git"],
