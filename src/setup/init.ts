@@ -5,7 +5,7 @@ import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { projectNetwork, serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
 import { webhookUrl } from "#config/values";
-import { checkInRun } from "#doctor/in-run";
+import { checkInRun, unmountedFault } from "#doctor/in-run";
 import { untilRight } from "#platform/async";
 import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
@@ -43,7 +43,14 @@ import { listRemovedProjects } from "./remove.ts";
 import { askPublishedPorts, chooseServed, type GivenPlace, notesOf, type ServedQuestion } from "./served.ts";
 import { findServer, listServerProjects, type ServerProject } from "./server.ts";
 import { frontOwner, hostsLeft, serverDirectories, serverWideFiles } from "./server-files.ts";
-import { hasOwnCertificate, placesIn, planPage, projectSite, refuseTakenNames } from "./sites.ts";
+import {
+  hasOwnCertificate,
+  placesIn,
+  planPage,
+  projectSite,
+  refuseOldCaddyfile,
+  refuseTakenNames,
+} from "./sites.ts";
 import {
   buildOwnImage,
   findOutdated,
@@ -172,8 +179,9 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     ...serverWideFiles(place, project, page ? [page.setting] : []),
     ...(page === null ? [] : [page.site]),
     projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
-    projectSite(plan, name, payloadUrl, place),
+    projectSite(plan, name, payloadUrl, place, given.webhookPath !== undefined),
   ].map((file) => planFile(place.files.path, file));
+  refuseOldCaddyfile(serverFiles);
   const settingsFile = join(projectsPath, `${name}.env`);
   const notes = [...notesOf(services, hostname, plan)];
   if (removed !== null)
@@ -299,12 +307,12 @@ async function checkProject({ name, project }: Setup, env: NodeJS.ProcessEnv): P
   const found = await checkInRun(name, ["remote", "docker", "compose"], env);
   if (found === null) progress("`run` cannot be asked about this project. To look again: hotpush doctor");
   for (const [id, { faults }] of found ?? []) {
-    const fault = faults.find(({ severity }) => severity === "problem");
+    const unmounted = unmountedFault(faults);
+    const fault = unmounted ?? faults.find(({ severity }) => severity === "problem");
     if (fault === undefined) continue;
     const lines = indented([fault.text, fault.command ?? fault.change ?? ""].filter(Boolean));
     const isReadHere = async () => (await git(project.root, "ls-remote", "--", "origin", "HEAD")) !== null;
-    const isFileMissing = id === "compose" && /not found|no such file|not here/.test(fault.text);
-    if (isFileMissing || (id === "remote" && fault.command === null && (await isReadHere())))
+    if (unmounted || (id === "remote" && fault.command === null && (await isReadHere())))
       throw new CommandError(`In the container of \`run\`, where deploy.sh runs:${lines}\n${whenFixed}`);
     progress(`Pushes may not be deployed yet:${lines}\nTo look again: hotpush doctor ${id}`);
   }
