@@ -395,7 +395,7 @@ export function parseGitRemoteUrl(given: string): GitRemoteUrl {
   };
 }
 
-/** Replaces the credentials of every URL in `text`: a token can be the user's name or the password. */
+/** Replaces the credentials of every URL in `text`: a token can be the user's name or the password. The user of `ssh://git@` stays. */
 export function withoutCredentials(text: string): string {
-  return text.replaceAll(/(https?:\/\/)[^/\s]*@/gi, "$1…@");
+  return text.replaceAll(/(https?:\/\/|:\/\/(?=[^/\s@]*:))[^/\s]*@/gi, "$1…@");
 }

@@ -63,7 +63,8 @@ export async function waitAllReady(on: ServiceRollout, containers: Containers, m
 
 /**
  * Waits for Docker's verdict on services that others await with `service_healthy`, as compose does. One pass of our own
- * early check is not enough for that: the first start of a database runs a temporary server, which passes too.
+ * early check is not enough for that: the first start of a database runs a temporary server, which passes too. Docker may first
+ * check after minutes (`interval`): after the time that the service has to get healthy, its verdict is waited for no more.
  *
  * @throws ProblemError `container_not_healthy`
  */
@@ -72,17 +73,24 @@ export async function awaitDockersHealth(rollout: Rollout, names: ReadonlySet<st
   for (const name of names) {
     const starting = (await listContainers(engine, project.name, name)).filter(isUndecided);
     if (starting.length === 0) continue;
+    const service = project.services.find((one) => one.name === name);
+    const timeoutMs = service?.healthyTimeoutMs ?? endTimeoutMs;
+    const deadlineMs = performance.now() + timeoutMs;
     const wait = async () => {
       for (const container of starting) {
         let now: Container | null = container;
         while (now !== null && isUndecided(now)) {
+          if (performance.now() > deadlineMs) return false;
           await sleep(pollMs, undefined, { signal });
           now = await inspectContainer(engine, container.id);
         }
         if (now?.health !== "healthy") throw await diagnose(engine, container, "did not get healthy");
       }
+      return true;
     };
-    await timed({ ...rollout, service: { name } }, "healthy", wait, "by Docker's check, which others await");
+    const late = `not known from Docker's check after ${formatDuration(timeoutMs)}, so others start without it`;
+    const detail = (isKnown: boolean) => (isKnown ? "by Docker's check, which others await" : late);
+    await timed({ ...rollout, service: { name } }, "healthy", wait, detail);
   }
 }
 
