@@ -32,7 +32,10 @@ function engineWithNetwork(network: object, containers: readonly string[], mostR
   const answerTo = (path: string) => {
     if (path.startsWith("/containers/json"))
       return containers.map((Id) => ({
-        ...{ Id, Names: [], Ports: [], NetworkSettings: { Networks: {} } },
+        Id,
+        Names: [],
+        Ports: [],
+        NetworkSettings: { Networks: {} },
         Labels: {
           "com.docker.compose.project": Id.replace(/-.*/, ""),
           "com.docker.compose.service": "caddy",
