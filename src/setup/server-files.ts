@@ -52,13 +52,15 @@ export function serverWideFiles(
   settings: readonly Setting[],
 ): readonly WantedFile[] {
   const usual = usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
-  const readOnly = [remotePath(project) ?? [], readPaths(project)].flat();
+  // What is below /tmp is gone after a reboot, and `run` would not start without it.
+  const read = readPaths(project).filter((path) => !path.startsWith("/tmp/"));
+  const readOnly = [remotePath(project) ?? [], read].flat();
   const host = project.remote?.hostname ?? "";
   const address = addressInHosts(host);
   // Git, ssh and Docker read the settings of the owner there, as whom the script runs.
   const own = [project.root, ...[scriptUser(project.root).home].filter(canBeMounted)];
   const compose: Make = (before) => {
-    const checkouts = before ?? serverComposeFile(usual);
+    const checkouts = withoutMissing(before ?? serverComposeFile(usual));
     const text = own.reduce((all, path) => withCheckoutPath(all, path, false), checkouts);
     const full = readOnly.reduce((all, path) => withCheckoutPath(all, path, true), text);
     const asOnMachine = withVolumes(full, machineFiles());
@@ -71,7 +73,7 @@ export function serverWideFiles(
 /** The same files as this version of Hotpush has them, with what was added for projects. */
 export function renewedFiles(image: string): readonly WantedFile[] {
   const setting = { name: "HOTPUSH_IMAGE", value: image, isOpen: false };
-  return wideFiles((before) => renewedComposeFile(before ?? ""), serverCaddyfile, [setting]);
+  return wideFiles((before) => renewedComposeFile(withoutMissing(before ?? "")), serverCaddyfile, [setting]);
 }
 
 type Make = WantedFile["make"];
@@ -205,9 +207,26 @@ function isForReading(volume: unknown): boolean {
   return Object(volume).read_only === true || access.split(",").includes("ro");
 }
 
+/** The text without what `run` may only read and this machine has no more: its container does not start without it. */
+export function withoutMissing(text: string): string {
+  const volumes = volumesIn(text);
+  const missing = volumes.filter((one) => isForReading(one) && kindOf(sourceOf(one)) === "missing");
+  if (missing.length === 0) return text;
+  const document = parseDocument(text);
+  for (const one of missing.toReversed()) document.deleteIn([...runVolumes, volumes.indexOf(one)]);
+  return document.toString(asWritten);
+}
+
 function targetOf(volume: unknown): string {
   const [source = "", target = source] = typeof volume === "string" ? volume.split(":") : [];
   return String(Object(volume).target ?? target).replaceAll("$$", "$");
+}
+
+/** Its path on the machine; that of the root directory if it is a volume of Docker's, or depends on variables. */
+function sourceOf(volume: unknown): string {
+  const [source] = typeof volume === "string" ? volume.split(":") : [];
+  const path = String(Object(volume).source ?? source).replaceAll("$$", "\0");
+  return path.startsWith("/") && !path.includes("$") ? path.replaceAll("\0", "$") : "/";
 }
 
 /** The text of this version, with what was added to the one in `text` for projects: checkouts of `run`, and names of hosts. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
@@ -13,6 +13,7 @@ import {
   serverComposeFile,
   withCheckoutPath,
   withHost,
+  withoutMissing,
 } from "../../src/setup/server-files.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -46,6 +47,19 @@ test("a checkout in a directory that run may only read gets a place of its own t
   assert.equal(withCheckoutPath(added, "/data/lib", true), added);
   const renewed = volumesOf(withCheckoutPath(parent, "/data", false));
   assert.deepEqual([renewed.length, renewed.at(-1)], [volumesOf(parent).length, whole]);
+});
+
+test("what run may only read is left out once the machine has it no more", (t) => {
+  const here = temporaryDirectory(t);
+  const present = withCheckoutPath(withCheckoutPath(fresh, "/gone/checkout", false), `${here}/$1`, true);
+  mkdirSync(`${here}/$1`);
+  const short = present.replace(
+    "      # Whole:",
+    "      - data:/y:ro\n      - $$X/gone:/x:ro\n      # Whole:",
+  );
+  assert.equal(withoutMissing(short), short);
+  const paths = ["/gone/a", "/gone/b"].reduce((text, path) => withCheckoutPath(text, path, true), present);
+  assert.equal(withoutMissing(paths), present);
 });
 
 test("with remapped users, the containers of the server share files with the machine all the same", () => {
