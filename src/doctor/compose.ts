@@ -42,11 +42,13 @@ export const dockerChecks: readonly Check[] = [
       if (answer.kind === "swarm") return ok("a stack of a Swarm");
       if (answer.kind === "model") {
         const { services } = answer.model;
-        const found = Object.entries(services).map(([name, service]) => contextFault(name, service));
+        const found: (Finding | null)[] = Object.entries(services).flatMap(contextFaults);
         found.push(...(await versionFaults(version, answer.model.name, context)));
         return okUnless(found, Object.keys(services).join(", "));
       }
-      return problem(`docker compose cannot read the project: ${answer.lines.join(" ")}`);
+      const said = answer.lines.join(" ");
+      const missing = said.match(/\/[^\s:,"'`]+/g)?.find((path) => kindOf(path) === "missing") ?? null;
+      return problem(`docker compose cannot read the project: ${said}`, { missing });
     },
   },
   {
@@ -99,14 +101,16 @@ function helperFaults({ scriptEnv, project, server }: DoctorContext): readonly F
   });
 }
 
-/** A build needs its directories where deploy.sh runs. */
-function contextFault(name: string, { build }: ComposeService): Finding | null {
+/** A build needs its directories where deploy.sh runs. Another machine may build what has a name as well. */
+function contextFaults([name, { build, image }]: readonly [string, ComposeService]): readonly Finding[] {
   type Build = { readonly context?: string; readonly additional_contexts?: Readonly<Record<string, string>> };
   const { context = "", additional_contexts: others = {} } = Object(build) as Build;
   const paths = [context, ...Object.values(others)].filter((path) => path.startsWith("/"));
-  const missing = paths.find((path) => kindOf(path) === "missing");
-  if (missing === undefined) return null;
-  return problem(`The build of ${name} needs ${missing}, which is not here. ${hiddenFileHint("not found")}`);
+  const lacking = paths.filter((path) => kindOf(path) === "missing");
+  return lacking.map((missing) => {
+    const text = `The build of ${name} needs ${missing}, which does not exist where deploy.sh runs. ${hiddenFileHint("not found")}`;
+    return problem(text, { missing }, image === undefined ? "problem" : "warning");
+  });
 }
 
 /** What this version of compose does wrong with its builder, and with versions that are used beside it. */

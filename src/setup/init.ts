@@ -6,7 +6,7 @@ import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { projectNetwork, serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
 import { webhookUrl } from "#config/values";
-import { checkInRun } from "#doctor/in-run";
+import { checkInRun, unmountedFault } from "#doctor/in-run";
 import { untilRight } from "#platform/async";
 import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
@@ -300,12 +300,12 @@ async function checkProject({ name, project }: Setup, env: NodeJS.ProcessEnv): P
   const found = await checkInRun(name, ["remote", "docker", "compose"], env);
   if (found === null) progress("`run` cannot be asked about this project. To look again: hotpush doctor");
   for (const [id, { faults }] of found ?? []) {
-    const fault = faults.find(({ severity }) => severity === "problem");
+    const unmounted = unmountedFault(faults);
+    const fault = unmounted ?? faults.find(({ severity }) => severity === "problem");
     if (fault === undefined) continue;
     const lines = indented([fault.text, fault.command ?? fault.change ?? ""].filter(Boolean));
     const isReadHere = async () => (await git(project.root, "ls-remote", "--", "origin", "HEAD")) !== null;
-    const isFileMissing = id === "compose" && /not found|no such file|not here/.test(fault.text);
-    if (isFileMissing || (id === "remote" && fault.command === null && (await isReadHere())))
+    if (unmounted || (id === "remote" && fault.command === null && (await isReadHere())))
       throw new CommandError(`In the container of \`run\`, where deploy.sh runs:${lines}\n${whenFixed}`);
     progress(`Pushes may not be deployed yet:${lines}\nTo look again: hotpush doctor ${id}`);
   }

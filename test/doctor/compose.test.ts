@@ -7,6 +7,7 @@ import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
 import { type DoctorContext, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
 import { checks, runChecks } from "../../src/doctor/examine.ts";
 import type { Fault } from "../../src/doctor/finding.ts";
+import { unmountedFault } from "../../src/doctor/in-run.ts";
 import type { ComposeModel, ComposeService } from "../../src/platform/compose.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
 import { findExposedFiles } from "../../src/setup/build-context.ts";
@@ -221,14 +222,31 @@ test("a project's checks run with the secrets of its script", () => {
   assert.equal(context.scriptEnv.TOKEN, "x");
 });
 
-test("compose: a build context that is not here is named", async () => {
+test("compose: a build context that is missing costs a service with an image nothing for now", async () => {
   const build = { context: "/nonexistent/app", additional_contexts: { base: "docker-image://alpine" } };
-  const model = modelWith({ app: { ...app, build } });
-  const found = await faultsOf("compose", {
-    compose: async () => ({ kind: "model", version: "2.40.0", model }),
-  });
-  assert.deepEqual(
-    found.map(({ severity, text }) => [severity, text.includes("/nonexistent/app")]),
-    [["problem", true]],
-  );
+  const { image: _, ...unnamed } = app;
+  for (const [service, severity] of [
+    [unnamed, "problem"],
+    [app, "warning"],
+  ] as const) {
+    const model = modelWith({ app: { ...service, build } });
+    const compose = async () => ({ kind: "model", version: "2.40.0", model }) as const;
+    const found = await faultsOf("compose", { compose });
+    assert.deepEqual(
+      found.map(({ severity, missing }) => [severity, missing]),
+      [[severity, "/nonexistent/app"]],
+    );
+    assert.equal(unmountedFault(found), undefined, "the machine lacks it too");
+  }
+});
+
+test("compose: a file that compose cannot read in run, and the machine has, is told from all else", async (t) => {
+  const file = join(temporaryDirectory(t), "app.env");
+  const said = (...lines: readonly string[]) =>
+    faultsOf("compose", { compose: async () => ({ kind: "invalid", version: "2.40.0", lines }) });
+  const found = await said(`env file ${file} not found: stat ${file}: no such file or directory`);
+  assert.deepEqual([found[0]?.missing, unmountedFault(found)], [file, undefined]);
+  writeFileSync(file, "A=1\n");
+  assert.equal(unmountedFault(found), found[0]);
+  assert.equal((await said("services.web.image must be a string"))[0]?.missing, null);
 });
