@@ -177,16 +177,17 @@ for (const [what, services, image, faults] of [
     );
   });
 
-/** The version of deployments, that of the containers, that of the prompt, and how many of the others recreate what it has started. */
-for (const [own, started, prompt, faults] of [
-  ["2.40.3", "2.40.0", "2.29.3", 0],
+/** The version of deployments, that of the prompt, that of an old container, and the number of faults. */
+for (const [own, prompt, started, faults] of [
+  ["2.40.3", "2.29.3", "2.40.0", 0],
+  ["2.40.3", "2.40.3", "2.24.6", 0],
+  ["2.40.3", "", "5.1.0", 0],
   ["2.40.3", "5.1.0", "2.40.3", 1],
-  ["2.40.3", "2.40.3", "5.1.0", 1],
-  ["2.40.3", "2.26.1", "5.2.0", 2],
-  ["5.1.0", "5.0.2", "5.1.0", 0],
+  ["2.40.3", "5.2.0", "2.26.1", 1],
+  ["5.0.1", "2.40.3", "2.40.3", 2],
   ["5.0.1", "5.0.1", "5.0.1", 1],
 ] as const)
-  test(`compose: ${own} beside ${started} and ${prompt} has ${faults} faults`, async () => {
+  test(`compose: ${own} with "${prompt}" at the prompt and a container of ${started} has ${faults} faults`, async () => {
     const get = async (path: string) => {
       const Labels = { "com.docker.compose.version": started };
       const one = { Id: "1", Name: "/shop-web-1", State: { Status: "running" }, Config: { Labels } };
