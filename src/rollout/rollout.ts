@@ -181,7 +181,7 @@ async function rollOutServices(
     failing.abort();
     await undo(rollout, progress);
     if (version === null) await noteFilesKept(rollout).catch(() => {});
-    await recordLeft(rollout).catch(() => {}); // The next one then says that it does not know.
+    await recordLeft(rollout, outcomes).catch(() => {}); // The next one then says that it does not know.
     throw error;
   } finally {
     await pruning; // It must not go on without the lock.

@@ -27,7 +27,7 @@ import {
   type RolloutService,
   writableVolume,
 } from "./project.ts";
-import { note } from "./report.ts";
+import { note, type ServiceOutcome } from "./report.ts";
 import { type Contents, readVersions, type Version, writeVersions } from "./state.ts";
 
 /** More than any configuration. Of a larger file, only what is committed counts. */
@@ -195,11 +195,16 @@ export function withStarted(version: Version, images: Version["images"]): Versio
  *
  * @throws ProblemError `state_unusable`
  */
-export async function recordLeft(rollout: Rollout): Promise<void> {
+export async function recordLeft(rollout: Rollout, outcomes: readonly ServiceOutcome[]): Promise<void> {
   const versions = await readVersions(rollout.versionsPath);
   const current = versions.at(-1);
   if (!current) return;
-  const images = await withContents({ ...rollout, current }, current.images);
+  const contents = await rollout.contents;
+  // An old container that was created again has lost what was copied into it.
+  const isWhole = ({ name }: RolloutService) =>
+    outcomes.some(({ service }) => service === name) || !hasCopies(contents[name] ?? {});
+  const services = rollout.services.filter(isWhole);
+  const images = await withContents({ ...rollout, services, current }, current.images);
   await writeVersions(rollout.versionsPath, [...versions.slice(0, -1), { ...current, images }]);
 }
 

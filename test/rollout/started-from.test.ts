@@ -4,6 +4,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type ComposeModel, serviceHashes } from "../../src/platform/compose.ts";
+import { outcomeOf } from "../../src/rollout/report.ts";
 import {
   changeOf,
   readContents,
@@ -191,12 +192,20 @@ test("a roll-out that fails records what it leaves, so that the next one sees wh
     ...rolloutFrom(temporaryDirectory(t), ["x"], ["y"]),
     contents: Promise.resolve({ app: { conf: "2" } }),
   };
-  await recordLeft(rollout);
+  await recordLeft(rollout, []);
   assert.deepEqual(await readVersions(rollout.versionsPath), []);
   await writeVersions(rollout.versionsPath, [started(["w"], "0"), started(["x"], "1")]);
-  await recordLeft(rollout);
+  await recordLeft(rollout, []);
   const versions = [started(["w"], "0"), started(["y"], "2")];
   assert.deepEqual(await readVersions(rollout.versionsPath), versions);
+  const copied = {
+    ...rolloutFrom(rollout.target.projectDirectory, ["y"], ["z"]),
+    contents: Promise.resolve({ app: { "config text": "3" } }),
+  };
+  await recordLeft(copied, []);
+  assert.deepEqual(await readVersions(rollout.versionsPath), versions);
+  await recordLeft(copied, [outcomeOf(sampleService(), "recreated", {})]);
+  assert.deepEqual((await readVersions(rollout.versionsPath)).at(-1)?.images.app?.containers, ["z"]);
 });
 
 test("a version that serves again has its own images, and the files that its containers were started from", () => {
