@@ -464,4 +464,6 @@ export interface ComposeVolume {
   readonly source?: string;
   readonly target: string;
   readonly read_only?: boolean;
+  /** Of a mount that may hold data: why Hotpush does not know. Compose prints no such key. */
+  readonly doubt?: string;
 }
