@@ -252,7 +252,8 @@ export function modeOf(service: ComposeService, isAwaited: boolean, attached?: s
   if (clash !== null) return { how: "recreate", reason: clash };
   if (label !== undefined) return { how: "roll", isByLabel: true };
   const volume = writableVolume(service);
-  return volume === null ? { how: "roll" } : { how: "recreate", reason: `volume ${volume.target}` };
+  if (volume === null) return { how: "roll" };
+  return { how: "recreate", reason: ["volume", volume.target, volume.doubt ?? ""].join(" ").trimEnd() };
 }
 
 /** Sockets, clocks and other parts of the machine, the live files, and single files of configuration: no data is there. */

@@ -27,7 +27,14 @@ import {
   wavesOf,
 } from "./roll-service.ts";
 import { loadStack, pruneStack, rollOutStack } from "./stack.ts";
-import { noteFilesKept, readContents, refuseChangedParts, withContents } from "./started-from.ts";
+import {
+  noteFilesKept,
+  readContents,
+  recordLeft,
+  refuseChangedParts,
+  withContents,
+  withStarted,
+} from "./started-from.ts";
 import { lockRollout, noGoodVersion, previousVersion, readVersions } from "./state.ts";
 import {
   adoptLiveFiles,
@@ -175,6 +182,7 @@ async function rollOutServices(
     failing.abort();
     await undo(rollout, progress);
     if (version === null) await noteFilesKept(rollout).catch(() => {});
+    await recordLeft(rollout, outcomes).catch(() => {}); // The next one then says that it does not know.
     throw error;
   } finally {
     await pruning; // It must not go on without the lock.
@@ -185,11 +193,14 @@ async function rollOutServices(
     outcomes.push(await removeService(onService(rollout, service)));
   await adoptLiveFiles(rollout, project.services);
   // What was not asked for now counts as it did: it may have failed its first check, or its recreation was interrupted.
-  await recordVersion(rollout, async () => {
-    const serving = Object.entries(await servingImages(rollout));
-    const images = serving.map(([name, image]) => [name, names.includes(name) ? image : known?.images[name]]);
-    return withContents(rollout, Object.fromEntries(images.filter(([, image]) => image !== undefined)));
-  });
+  const serving = Object.entries(await servingImages(rollout));
+  const all = serving.map(([name, image]) => [name, names.includes(name) ? image : known?.images[name]]);
+  const images = await withContents(
+    rollout,
+    Object.fromEntries(all.filter(([, image]) => image !== undefined)),
+  );
+  const recorded = { ...rollout, version: version && withStarted(version, images) };
+  await recordVersion(recorded, async () => images);
   // Services end in any order.
   return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));
 }

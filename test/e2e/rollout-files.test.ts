@@ -77,8 +77,29 @@ onEngine("what a container is started from besides its image, on a real engine",
     const recreated = await project.containers("single");
     const { output } = await rollOut("mounts", "single");
     assert.match(output, /^ +mounts +note +is replaced: whether .* conf, src\/app.js is not known$/m);
-    assert.match(output, /^ +single +note +stays: whether .*--force-recreate single$/m);
+    assert.match(
+      output,
+      /^ +single +note +stays: whether .*docker compose stop single && hotpush rollout single$/m,
+    );
     assert.deepEqual(await project.containers("single"), recreated);
+    assert.match((await rollOut("single")).output, /^ +single +note +stays: whether/m);
+    await project.docker("compose", "stop", "single");
+    await rollOut("single");
+    assert.doesNotMatch((await rollOut("single")).output, /stays: whether/);
+  });
+
+  test("a service that a failed roll-out recreated is replaced again when its files change again", async () => {
+    const volumes = ["./conf:/conf:ro"];
+    const bad = { ...sleeper, command: ["false"], depends_on: ["single"] };
+    await has({ single: { ...single, volumes }, bad });
+    await outputOf(project.rollOut({ args: ["single"] }));
+    await commit("conf/app.conf", "bad");
+    const old = await project.containers("single");
+    await outputOf(project.rollOut({ args: ["single", "bad"] }), 1);
+    assert.notDeepEqual(await project.containers("single"), old);
+    await git("revert", "--no-edit", "HEAD");
+    assert.match((await rollOut("single")).output, /^ +single +note +is replaced: conf changed$/m);
+    await project.docker("compose", "rm", "--force", "--stop", "bad");
   });
 
   test("a changed inline config or secret replaces the service", async () => {
