@@ -26,7 +26,6 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
     healthCommand: null,
     healthLog: [],
     exitCode: 0,
-    createdMs: 0,
     restartCount: 0,
     stopGraceS: 10,
     mounts: [],
