@@ -69,8 +69,9 @@ pull() {
   edited=$(git diff --name-only --ignore-submodules HEAD 2>/dev/null | sed -n 1,5p | tr '\n' ' ' || true)
   [[ -z $edited ]] || echo "Discarding what was edited here and not committed: $edited"
   # To the branch as it is now, so that a late push can't roll a newer one back. Untracked files (.env, data) stay;
-  # local commits and edits of tracked files are discarded. Submodules follow in update_submodules.
-  git checkout --quiet --force --no-recurse-submodules -B "$branch" "$tip" --
+  # local commits and edits of tracked files are discarded. Submodules follow in update_submodules. Hooks are for people: their
+  # programs (husky, lefthook) may be missing here, and git would fail with them.
+  git -c core.hooksPath=/dev/null checkout --quiet --force --no-recurse-submodules -B "$branch" "$tip" --
   if [[ -e deploy.sh && $(cat deploy.sh) != "$before" ]]; then
     echo "deploy.sh has changed: going on with the new one."
     DEPLOY_PREVIOUS=$DEPLOY_PREVIOUS exec ./deploy.sh "$ref" "$commit"

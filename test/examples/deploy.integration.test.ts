@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { git } from "../harness/repository.ts";
+import { writeScript } from "../harness/temporary.ts";
 import { deployScript, type Example, main, makeExample } from "./project.ts";
 
 const realGit = execFileSync("sh", ["-c", "command -v git"], { encoding: "utf8" }).trim();
@@ -59,6 +60,14 @@ test("what is here and not in git is not overwritten by a new file of the same n
   writeFileSync(at("page.txt"), "edited on the server\n");
   assert.match(await example.deployed([main, pushed]), /^Discarding what was edited here .*: page\.txt $/m);
   assert.deepEqual([example.read(".env"), example.read("half.txt")], ["KEY=changeme\n", "half of it\n"]);
+});
+
+test("a hook of the checkout whose program is missing does not stop it", async (t) => {
+  const example = makeExample(t, { ".husky/post-checkout": "" });
+  writeScript(join(example.repoPath, ".husky/post-checkout"), "#!/bin/sh\nnpx lint-staged\nexit 1\n");
+  git(example.repoPath, "config", "core.hooksPath", ".husky");
+  await example.deployed([main, example.push({ "page.txt": "second\n" })]);
+  assert.equal(example.read("page.txt"), "second\n");
 });
 
 test("master is deployed if master was pushed", async (t) => {
