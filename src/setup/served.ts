@@ -439,8 +439,10 @@ export function notesOf(
   const nothing =
     "Caddy serves no service of this project: none publishes a port that is a web address. To serve one: hotpush init --at <service>:<port in its container>=<host name>";
   const kept = Map.groupBy(left, ({ endpoint, reason }) => `${endpoint.service}\n${reason}`);
+  const moved = upstreams.length > 0 && !upstreams.some(({ host }) => host === name);
   return [
     ...(upstreams.length > 0 ? [] : [nothing]),
+    ...(moved ? [`At ${name} itself there is no page then, only what git hosts send.`] : []),
     ...upstreams.map((one) => upstreamNote(one, services, name)),
     ...Array.from(kept).flatMap(([key, group]) => {
       const [service, reason] = key.split("\n");
