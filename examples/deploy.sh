@@ -71,7 +71,8 @@ pull() {
   # To the branch as it is now, so that a late push can't roll a newer one back. Untracked files (.env, data) stay;
   # local commits and edits of tracked files are discarded. Submodules follow in update_submodules. Hooks are for people: their
   # programs (husky, lefthook) may be missing here, and git would fail with them.
-  git -c core.hooksPath=/dev/null checkout --quiet --force --no-recurse-submodules -B "$branch" "$tip" --
+  git -c core.hooksPath=/dev/null checkout --quiet --force --no-recurse-submodules -B "$branch" "$tip" -- ||
+    fail "git could not write this version, for the reason above. If a file or directory belongs to another user (a container's), give it to the owner of the checkout: chown"
   if [[ -e deploy.sh && $(cat deploy.sh) != "$before" ]]; then
     echo "deploy.sh has changed: going on with the new one."
     DEPLOY_PREVIOUS=$DEPLOY_PREVIOUS exec ./deploy.sh "$ref" "$commit"
