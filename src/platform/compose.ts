@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { delimiter } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
 import { causeIn } from "./command-cause.ts";
@@ -151,11 +151,23 @@ async function askCompose(options: ComposeOptions, argv: Argv, input?: string): 
   const run = { timeoutMs: readTimeoutMs, input, maxOutputBytes: maxModelBytes };
   const ending = await runCompose(options, argv, run);
   if (hasSucceeded(ending)) return ending.output;
+  const { projectDirectory } = options.target;
+  const hint = lostServiceHint(ending.lastLines.join(" "), projectDirectory);
   throw new ProblemError({
     code: "compose_invalid",
-    detail: `The compose file in ${options.target.projectDirectory} cannot be read: ${complaintOf("config", ending)}.`,
+    detail: `The compose file in ${projectDirectory} cannot be read: ${complaintOf("config", ending)}.${hint}`,
     evidence: [...ending.lastLines, hiddenFileHint(ending.lastLines.join(" "))].filter(Boolean),
   });
+}
+
+/** What a person should know if our override names a service that a push has removed or renamed. "": nothing. */
+function lostServiceHint(said: string, directory: string): string {
+  const [, name] = /service "?([\w.-]+?)"? has neither an image nor a build context/.exec(said) ?? [];
+  const isOurs = attempt(() => readdirSync(directory), []).some(
+    (file) => /^compose\..*\.yaml$/.test(file) && isWrittenByInit(join(directory, file)),
+  );
+  if (name === undefined || !isOurs) return "";
+  return ` The file of Hotpush in the checkout still names ${name}. If a push has removed or renamed it, run in the checkout: hotpush init`;
 }
 
 /** What a person should know if a file is missing here: the machine may have it nevertheless. "": nothing. */

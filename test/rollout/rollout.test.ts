@@ -43,6 +43,21 @@ test("the error of compose for an unreadable file hides the project's secrets", 
   });
 });
 
+test("a service that a push has removed, and our override still names, is explained", async (t) => {
+  const complaint =
+    'service "admin" has neither an image nor a build context specified: invalid compose project';
+  const request = await requestToCompose(t, `echo '${complaint}' >&2; exit 1`);
+  const reason = () =>
+    rollOut(request).then(
+      () => assert.fail(),
+      (error) => (error as ProblemError).message,
+    );
+  assert.doesNotMatch(await reason(), /hotpush init/);
+  const file = join(request.target.projectDirectory, "compose.override.yaml");
+  writeFileSync(file, "# Written by `hotpush init`; running that again keeps it up to date.\n");
+  assert.match(await reason(), /still names admin\. .* run in the checkout: hotpush init$/);
+});
+
 test("a roll back chooses its version under the lock: the one before the live one", async (t) => {
   const model = JSON.stringify({ name: "shop", services: { app: { image: "app" } } });
   const events: RolloutEvent[] = [];
