@@ -119,11 +119,22 @@ export async function composeVersion(
 /**
  * Asks compose for the project with all variables resolved.
  *
+ * @param onUnset gets the name of each variable that is not set, and that compose takes for blank
  * @throws ProblemError `compose_invalid` with what compose says
  */
-export async function loadModel(options: ComposeOptions): Promise<ComposeModel> {
+export async function loadModel(
+  options: ComposeOptions,
+  onUnset?: (variable: string) => void,
+): Promise<ComposeModel> {
   const argv: Argv = [...composeCommand(options.target), "config", "--format", "json"];
-  return JSON.parse(await askCompose(options, argv)) as ComposeModel;
+  const unset = new Set<string>();
+  const onLine = (line: string) => {
+    const [, name] = /level=warning msg="The \\"(\w+)\\" variable is not set/.exec(line) ?? [];
+    if (name !== undefined) unset.add(name);
+  };
+  const text = await askCompose(options, argv, onUnset && { onLine });
+  for (const name of unset) onUnset?.(name);
+  return JSON.parse(text) as ComposeModel;
 }
 
 /**
@@ -142,13 +153,17 @@ export async function loadImageNames(options: ComposeOptions): Promise<readonly 
 }
 
 /**
- * Runs a compose command that reads the project from its files, or from `input`.
+ * Runs a compose command that reads the project from its files.
  *
  * @returns its standard output
  * @throws ProblemError `compose_invalid` with what compose says
  */
-async function askCompose(options: ComposeOptions, argv: Argv, input?: string): Promise<string> {
-  const run = { timeoutMs: readTimeoutMs, input, maxOutputBytes: maxModelBytes };
+async function askCompose(
+  options: ComposeOptions,
+  argv: Argv,
+  more: Pick<ComposeRun, "onLine"> = {},
+): Promise<string> {
+  const run = { timeoutMs: readTimeoutMs, maxOutputBytes: maxModelBytes, ...more };
   const ending = await runCompose(options, argv, run);
   if (hasSucceeded(ending)) return ending.output;
   const { projectDirectory } = options.target;

@@ -89,7 +89,8 @@ async function rollOutProject(context: LockedContext): Promise<readonly ServiceO
 async function readRollout(context: LockedContext) {
   const { engine, target, env, names } = context;
   const read = async () => {
-    const model = await loadModel(context);
+    const text = "is not set here, and is blank in the compose file: write it into .env";
+    const model = await loadModel(context, (name) => note(context, `${name} ${text}`));
     const contents = readContents(context, model);
     contents.catch(() => {}); // If something else fails first, nobody awaits it.
     await refuseLostOverride(engine, target, model, env);

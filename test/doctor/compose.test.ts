@@ -83,7 +83,9 @@ function modelWith(services: ComposeModel["services"]): ComposeModel {
 }
 
 function serviceFaults(model: ComposeModel): Promise<readonly Fault[]> {
-  return faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model }) });
+  return faultsOf("services", {
+    compose: async () => ({ kind: "model", version: "2.40.0", model, unset: [] }),
+  });
 }
 
 test("services: .env and .git in an image that gets all of the checkout are excluded by the command", async (t) => {
@@ -99,7 +101,7 @@ test("services: .env and .git in an image that gets all of the checkout are excl
     far: { build: { context: "https://x/y.git" }, restart },
   });
   const found = () =>
-    faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model }) });
+    faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model, unset: [] }) });
   for (const [dockerfile, isWhole] of [
     ["FROM x\nCOPY . /app\n", true],
     ["FROM x\nCOPY --chown=1:1 --link ./ ./\n", true],
@@ -187,7 +189,7 @@ for (const [own, started, prompt, faults] of [
       {
         settings,
         engine: async () => ({ ...versions, engine: { get } as unknown as Engine }),
-        compose: async () => ({ kind: "model", version: own, model: good }),
+        compose: async () => ({ kind: "model", version: own, model: good, unset: [] }),
       },
       server,
     );
@@ -210,11 +212,26 @@ test("a project's checks run with the secrets of its script", () => {
   assert.equal(context.scriptEnv.TOKEN, "x");
 });
 
+test("compose: a variable that is not set is named", async () => {
+  const found = await faultsOf("compose", {
+    compose: async () => ({
+      kind: "model",
+      version: "2.40.0",
+      model: modelWith({ app }),
+      unset: ["GREETING"],
+    }),
+  });
+  assert.deepEqual(
+    found.map(({ severity, change }) => [severity, change]),
+    [["warning", "GREETING=… in .env"]],
+  );
+});
+
 test("compose: a build context that is not here is named", async () => {
   const build = { context: "/nonexistent/app", additional_contexts: { base: "docker-image://alpine" } };
   const model = modelWith({ app: { ...app, build } });
   const found = await faultsOf("compose", {
-    compose: async () => ({ kind: "model", version: "2.40.0", model }),
+    compose: async () => ({ kind: "model", version: "2.40.0", model, unset: [] }),
   });
   assert.deepEqual(
     found.map(({ severity, text }) => [severity, text.includes("/nonexistent/app")]),
