@@ -64,13 +64,30 @@ pull() {
   [[ $tip == "$commit" ]] || echo "$branch has moved on since that push: deploying its newest commit, ${tip:0:7}."
   DEPLOY_PREVIOUS=$(git rev-parse --verify --quiet HEAD || echo nothing)
   before=$(cat deploy.sh 2>/dev/null || true)
+  lost=$(in_the_way)
+  [[ -z $lost ]] || fail "This version has files that are here too, with other content, and not in git: ${lost% }. Nothing was changed. Keep what you need of them, remove them here, and deploy again."
+  edited=$(git diff --name-only --ignore-submodules HEAD 2>/dev/null | sed -n 1,5p | tr '\n' ' ' || true)
+  [[ -z $edited ]] || echo "Discarding what was edited here and not committed: $edited"
   # To the branch as it is now, so that a late push can't roll a newer one back. Untracked files (.env, data) stay;
-  # local commits and edits of tracked files are discarded. Submodules follow in update_submodules.
-  git checkout --quiet --force --no-recurse-submodules -B "$branch" "$tip" --
+  # local commits and edits of tracked files are discarded. Submodules follow in update_submodules. Hooks are for people: their
+  # programs (husky, lefthook) may be missing here, and git would fail with them.
+  git -c core.hooksPath=/dev/null checkout --quiet --force --no-recurse-submodules -B "$branch" "$tip" -- ||
+    fail "git could not write this version, for the reason above. If a file or directory belongs to another user (a container's), give it to the owner of the checkout: chown"
   if [[ -e deploy.sh && $(cat deploy.sh) != "$before" ]]; then
     echo "deploy.sh has changed: going on with the new one."
     DEPLOY_PREVIOUS=$DEPLOY_PREVIOUS exec ./deploy.sh "$ref" "$commit"
   fi
+}
+
+# Files that git would overwrite, and directories that it would remove, for new ones of this version. Those of `hotpush init` may be,
+# and a file that a killed git has begun to write.
+in_the_way() {
+  git diff-tree -r -z --name-only --no-renames --diff-filter=A --ignore-submodules HEAD "$tip" | while IFS= read -r -d '' file; do
+    [[ $file != deploy.sh && -n $(git ls-files --others -- ":(literal)$file") ]] || continue
+    ! grep -qsm 1 '^# Written by .hotpush init' "./$file" || continue
+    (set +o pipefail && git cat-file --filters "$tip:$file" | head -c "$(stat -c %s "./$file")" | cmp -s - "./$file") ||
+      printf '%s ' "$file"
+  done
 }
 
 # To the commits that this one names, from the addresses that it names. Git decides which protocols it allows there (no

@@ -44,6 +44,10 @@ export const dockerChecks: readonly Check[] = [
       if (answer.kind === "model") {
         const { services } = answer.model;
         const found: (Finding | null)[] = Object.entries(services).flatMap(contextFaults);
+        const blank = "is not set where deploy.sh runs, and is blank in the compose file.";
+        found.push(
+          ...answer.unset.map((name) => warning(`${name} ${blank}`, { change: `${name}=… in .env` })),
+        );
         found.push(...(await versionFaults(version, context)));
         return okUnless(found, Object.keys(services).join(", "));
       }

@@ -237,8 +237,12 @@ export async function probeCompose(repoPath: string, script: Pick<ComposeOptions
   if (version === null) return { kind: "no-compose", version } as const;
   try {
     if ((await chooseEngine(options)) === "swarm") return { kind: "swarm", version } as const;
-    const model = await withSourcesReadOnly(await loadModel(options), repoPath, script.env);
-    return { kind: "model", version, model } as const;
+    const unset: string[] = [];
+    const loaded = await loadModel(options, (name) => {
+      unset.push(name);
+    });
+    const model = await withSourcesReadOnly(loaded, repoPath, script.env);
+    return { kind: "model", version, model, unset } as const;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     const { evidence = [] } = error.problem;

@@ -22,6 +22,10 @@ const remedies: readonly (readonly [RegExp, string])[] = [
   [/\bopen .*: permission denied$/, "Let the owner of the checkout read it, or list it in .dockerignore"],
   [/the Dockerfile cannot be empty/, "Check that the owner of the checkout may read it"],
   [/"\/.*": not found$/, "Check that it is in git, and not in .dockerignore"],
+  [
+    /SSH_AUTH_SOCK/,
+    "No agent of a person runs here: name a key in the compose file, ssh: [default=/path/of/the/key]",
+  ],
   [/port is already allocated|address already in use$/, "Find what uses it: docker ps, ss -ltnp"],
   [/no space left on device/i, "Free some space: hotpush prune"],
   [

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
-import { delimiter } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { ProblemError } from "#problems";
 import { createRedactor, readEnvFiles, secretsInVariable } from "#redaction";
 import { causeIn } from "./command-cause.ts";
@@ -119,11 +119,22 @@ export async function composeVersion(
 /**
  * Asks compose for the project with all variables resolved.
  *
+ * @param onUnset gets the name of each variable that is not set, and that compose takes for blank
  * @throws ProblemError `compose_invalid` with what compose says
  */
-export async function loadModel(options: ComposeOptions): Promise<ComposeModel> {
+export async function loadModel(
+  options: ComposeOptions,
+  onUnset?: (variable: string) => void,
+): Promise<ComposeModel> {
   const argv: Argv = [...composeCommand(options.target), "config", "--format", "json"];
-  return JSON.parse(await askCompose(options, argv)) as ComposeModel;
+  const unset = new Set<string>();
+  const onLine = (line: string) => {
+    const [, name] = /level=warning msg="The \\"(\w+)\\" variable is not set/.exec(line) ?? [];
+    if (name !== undefined) unset.add(name);
+  };
+  const text = await askCompose(options, argv, onUnset && { onLine });
+  for (const name of unset) onUnset?.(name);
+  return JSON.parse(text) as ComposeModel;
 }
 
 /**
@@ -142,20 +153,36 @@ export async function loadImageNames(options: ComposeOptions): Promise<readonly 
 }
 
 /**
- * Runs a compose command that reads the project from its files, or from `input`.
+ * Runs a compose command that reads the project from its files.
  *
  * @returns its standard output
  * @throws ProblemError `compose_invalid` with what compose says
  */
-async function askCompose(options: ComposeOptions, argv: Argv, input?: string): Promise<string> {
-  const run = { timeoutMs: readTimeoutMs, input, maxOutputBytes: maxModelBytes };
+async function askCompose(
+  options: ComposeOptions,
+  argv: Argv,
+  more: Pick<ComposeRun, "onLine"> = {},
+): Promise<string> {
+  const run = { timeoutMs: readTimeoutMs, maxOutputBytes: maxModelBytes, ...more };
   const ending = await runCompose(options, argv, run);
   if (hasSucceeded(ending)) return ending.output;
+  const { projectDirectory } = options.target;
+  const hint = lostServiceHint(ending.lastLines.join(" "), projectDirectory);
   throw new ProblemError({
     code: "compose_invalid",
-    detail: `The compose file in ${options.target.projectDirectory} cannot be read: ${complaintOf("config", ending)}.`,
+    detail: `The compose file in ${projectDirectory} cannot be read: ${complaintOf("config", ending)}.${hint}`,
     evidence: [...ending.lastLines, hiddenFileHint(ending.lastLines.join(" "))].filter(Boolean),
   });
+}
+
+/** What a person should know if our override names a service that a push has removed or renamed. "": nothing. */
+function lostServiceHint(said: string, directory: string): string {
+  const [, name] = /service "?([\w.-]+?)"? has neither an image nor a build context/.exec(said) ?? [];
+  const isOurs = attempt(() => readdirSync(directory), []).some(
+    (file) => /^compose\..*\.yaml$/.test(file) && isWrittenByInit(join(directory, file)),
+  );
+  if (name === undefined || !isOurs) return "";
+  return ` The file of Hotpush in the checkout still names ${name}. If a push has removed or renamed it, run in the checkout: hotpush init`;
 }
 
 /** What a person should know if a file is missing here: the machine may have it nevertheless. "": nothing. */

@@ -315,7 +315,12 @@ export async function fetchBranch(
   clearTimeout(timer);
   if (hasSucceeded(ending)) return null;
   const reason = silent.signal.aborted ? `no progress for ${silenceMs / 1_000} s` : reasonOf(ending);
-  return `git could not fetch ${ref}: ${redactor().text(reason)}. Check address, credentials and network.`;
+  // Somebody ran git as root in a checkout of another user.
+  const isForeign = ending.lastLines.some((line) => line.includes("insufficient permission for adding"));
+  const cure = isForeign
+    ? `Files in .git belong to another user. As root: chown --recursive --reference=${repoPath} ${repoPath}/.git`
+    : "Check address, credentials and network.";
+  return `git could not fetch ${ref}: ${redactor().text(reason)}. ${cure}`;
 }
 
 /** Why git failed, without a period at its end. */

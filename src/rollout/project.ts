@@ -53,6 +53,8 @@ export interface RolloutService {
   readonly mayEnd: boolean;
   /** How long a new container may take to be healthy. */
   readonly healthyTimeoutMs: number;
+  /** Whether that is by its label. */
+  readonly isLimitGiven: boolean;
   /** How long the requests and streams of the old container may take to end; null without a label. */
   readonly drainTimeoutMs: number | null;
   /** Requested through the proxy after the switch; null if the compose file has none. */
@@ -108,6 +110,7 @@ function readService(model: ComposeModel, name: string, service: ComposeService,
     mayEnd: mayEnd(service),
     healthyTimeoutMs:
       durationLabelMs(service, "hotpush.healthy-timeout") ?? defaultHealthyTimeoutMs(service.healthcheck),
+    isLimitGiven: service.labels?.["hotpush.healthy-timeout"] !== undefined,
     drainTimeoutMs: durationLabelMs(service, "hotpush.drain-timeout"),
     checkUrl: service.labels?.["hotpush.check"] || null,
     guardMs: guardMs(service),

@@ -96,7 +96,8 @@ async function rollOutProject(context: LockedContext): Promise<readonly ServiceO
 async function readRollout(context: LockedContext) {
   const { engine, target, env, names } = context;
   const read = async () => {
-    const model = await loadModel(context);
+    const text = "is not set here, and is blank in the compose file: write it into .env";
+    const model = await loadModel(context, (name) => note(context, `${name} ${text}`));
     const contents = readContents(context, model);
     contents.catch(() => {}); // If something else fails first, nobody awaits it.
     await refuseLostOverride(engine, target, model, env);
@@ -135,7 +136,7 @@ function warnAboutOrphans({ containers, project, own, report }: Rollout): void {
   const orphans = containers.filter(({ service }) => !known.has(service));
   for (const [name, left] of Map.groupBy(orphans, ({ service }) => service)) {
     const names = left.map((container) => container.name).join(" ");
-    const text = `is not in the compose file, but has containers. If it is gone for good: docker rm --force ${names}`;
+    const text = `is not in the compose file, or in a profile that is not active (COMPOSE_PROFILES in .env), but has containers. If it is gone for good: docker rm --force ${names}`;
     note({ report, service: { name } }, text);
   }
 }

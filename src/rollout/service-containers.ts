@@ -46,7 +46,9 @@ export function containersOf({ engine, project, service }: ServiceRollout): Prom
 export async function waitAllReady(on: ServiceRollout, containers: Containers, mayEnd: boolean = false) {
   const { engine, service, signal } = on;
   const waitFor = async (container: Container) => {
-    const options = { timeoutMs: service.healthyTimeoutMs, mayEnd, signal };
+    // The health check may be of the image, which the compose file says nothing of.
+    const ownMs = service.isLimitGiven ? 0 : container.unhealthyAfterMs + 10_000;
+    const options = { timeoutMs: Math.max(service.healthyTimeoutMs, ownMs), mayEnd, signal };
     const readiness = await waitReady(engine, container.id, options);
     if (typeof readiness === "string") return readiness;
     throw await diagnose(engine, container, readiness.fault);

@@ -11,9 +11,9 @@ import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
 import { parseEnvFile } from "#platform/env-file";
-import { deployKeyPath } from "#platform/git";
+import { deployKeyPath, lookAt } from "#platform/git";
 import { sendHttp } from "#platform/http";
-import { runInForeground } from "#platform/run-command";
+import { hasSucceeded, runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
 import { findExposedFiles } from "./build-context.ts";
@@ -25,7 +25,7 @@ import {
   refuseLocalRemote,
   type ServerPlace,
 } from "./machine.ts";
-import { chooseComposeName } from "./neighbors.ts";
+import { chooseComposeName, compareStarted } from "./neighbors.ts";
 import { renewProjectNetwork } from "./networks.ts";
 import { addressesOf } from "./outside.ts";
 import { makeDirectory, planFile, readIfThere, writePlanned } from "./planned-file.ts";
@@ -145,6 +145,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   });
   const branch = await readRemoteBranch(root, branches.find((one) => one === known.BRANCH) ?? null);
   const composeName = await chooseComposeName(project, model, name, env);
+  const startedNotes = await compareStarted(project, model, env);
   const { WEBHOOK_URL: addressBefore, HOTPUSH_GIT_HOST: hostBefore = "" } = known;
   const urlBefore = webhookUrl(addressBefore ?? "");
   const newUrl = given.url ?? (urlBefore === null ? await ask.askUrl() : null);
@@ -163,6 +164,13 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   const siteBefore = readIfThere(join(sitesPath, `${name}.caddy`)) ?? "";
   const placesBefore = placesIn(siteBefore, urlBefore?.hostname ?? hostname, hostname);
   const caddyPorts = Object.values(place.ports);
+  const twice = given.at?.find(({ service, port }, index, all) =>
+    all.some((one, other) => other < index && one.service === service && one.port === port),
+  );
+  if (twice !== undefined)
+    throw new CommandError(
+      `--at gives ${twice.service} one host name. A second one (www) goes below the sites in ${join(sitesPath, `${name}.caddy`)}, where init leaves it:\n${payloadUrl.protocol === "http:" ? "http://" : ""}${twice.host} {\n\tredir ${payloadUrl.origin}{uri}\n}`,
+    );
   const options = {
     name: hostname,
     // Those of the command line count more.
@@ -183,7 +191,7 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   ].map((file) => planFile(place.files.path, file));
   refuseOldCaddyfile(serverFiles);
   const settingsFile = join(projectsPath, `${name}.env`);
-  const notes = [...notesOf(services, hostname, plan)];
+  const notes = [...notesOf(services, hostname, plan), ...startedNotes];
   if (removed !== null)
     notes.push(
       `This project was removed from the server before, and gets its webhook secret back. Its other settings are in ${removed.file}. If deploy.sh had secrets of its own, move them back to ${join(place.files.secretsPath, `${removed.name}.env`)}.`,
@@ -197,6 +205,12 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   if (left)
     notes.push(
       `In \`run\`, ${remote.hostname} is at ${left}, and /etc/hosts of this machine does not say so any more. If it is elsewhere now, remove the name from extra_hosts in ${place.files.composeFile} and run this again.`,
+    );
+  const changed = await lookAt(root, ["diff", "--name-only", "--ignore-submodules", "HEAD"], { env });
+  const edited = hasSucceeded(changed) ? changed.output.trim().split("\n").filter(Boolean) : [];
+  if (edited.length > 0)
+    notes.push(
+      `What is edited here and not committed is discarded by the first deployment: ${edited.slice(0, 5).join(", ")}. Commit and push what should stay.`,
     );
   notes.push(...findExposedFiles(services).map(({ text, command }) => `${text} For example: ${command}`));
   if (composeName !== null)

@@ -150,6 +150,8 @@ export async function listByFilter(engine: Engine, filters: Parameters<typeof fi
     project: Labels["com.docker.compose.project"] ?? "",
     directory: Labels["com.docker.compose.project.working_dir"] ?? "",
     service: Labels["com.docker.compose.service"] ?? "",
+    composeFiles: (Labels["com.docker.compose.project.config_files"] ?? "").split(",").filter(Boolean),
+    envFiles: (Labels["com.docker.compose.project.environment_file"] ?? "").split(",").filter(Boolean),
     isRunning: State === "running",
   }));
 }

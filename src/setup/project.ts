@@ -424,16 +424,18 @@ export function overrideText(project: string, all: Changes): string {
 }
 
 function serviceBlock(project: string, name: string, change: ServiceChange): string {
-  const { isInDefault, kept, dropsContainerName } = change;
+  const { networks, kept, droppedName } = change;
+  // Other services may know it by the name that it loses.
+  const aliases = droppedName === null ? [] : [`        aliases: [${JSON.stringify(droppedName)}]`];
   const lines = [
     // Quoted, because YAML could read it as a number or a keyword.
     `  ${JSON.stringify(name)}:`,
     ...portLines(kept),
     "    networks:",
-    ...(isInDefault ? ["      default:"] : []),
+    ...networks.flatMap((network) => [`      ${network}:`, ...aliases]),
     `      ${projectNetwork(project)}:`,
     `        aliases: [${serviceAlias(name, project)}]`,
-    ...(dropsContainerName ? ["    container_name: !reset null # Two containers cannot share it."] : []),
+    ...(droppedName !== null ? ["    container_name: !reset null # Two containers cannot share it."] : []),
   ];
   return `${lines.join("\n")}\n`;
 }

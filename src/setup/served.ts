@@ -348,12 +348,15 @@ export function readHost(text: string): string | null {
 
 /** What our compose file changes at a service that Caddy serves: it also joins the network that the project shares with Caddy. */
 export interface ServiceChange {
-  /** Whether it is in the default network without an entry of its own, which a list of networks would end. */
-  readonly isInDefault: boolean;
+  /**
+   * Its networks that need an entry: the default one, if the compose file has none for it, which a list of networks would end; all of
+   * them, if it is found by an alias there.
+   */
+  readonly networks: readonly string[];
   /** Its published ports that stay. */
   readonly kept: readonly LeftPort[];
-  /** Two containers cannot share a name. It stays if two could not run for another reason. */
-  readonly dropsContainerName: boolean;
+  /** Its `container_name`, which two containers cannot share: an alias takes its place. Null: it has none, or two could not run anyway. */
+  readonly droppedName: string | null;
 }
 
 /** By service. */
@@ -370,12 +373,15 @@ function changesOf(
   );
   const changes = served.map(([name, service]) => {
     const change: ServiceChange = {
-      isInDefault: service.networks?.default === null,
+      networks: service.networks?.default === null ? ["default"] : [],
       kept: left.filter(({ endpoint }) => endpoint.service === name),
-      dropsContainerName: service.container_name !== undefined,
+      droppedName: null,
     };
-    const isRolled = modeOf(serviceAfter(service, change), awaited.has(name)).how === "roll";
-    return [name, isRolled ? change : { ...change, dropsContainerName: false }] as const;
+    const droppedName = service.container_name ?? null;
+    const isRolled =
+      modeOf(serviceAfter(service, { ...change, droppedName }), awaited.has(name)).how === "roll";
+    const networks = Object.keys(service.networks ?? {});
+    return [name, isRolled && droppedName !== null ? { ...change, networks, droppedName } : change] as const;
   });
   return Object.fromEntries(changes);
 }
@@ -386,7 +392,7 @@ export function serviceAfter(service: ComposeService, change: ServiceChange | un
   const { ports = [], container_name: name, ...rest } = service;
   const isKept = ({ target, protocol = "tcp" }: (typeof ports)[number]) =>
     change.kept.some(({ endpoint }) => endpoint.port === target && endpoint.protocol === protocol);
-  const own = change.dropsContainerName || name === undefined ? {} : { container_name: name };
+  const own = change.droppedName !== null || name === undefined ? {} : { container_name: name };
   return { ...rest, ports: ports.filter(isKept), ...own };
 }
 
@@ -433,8 +439,10 @@ export function notesOf(
   const nothing =
     "Caddy serves no service of this project: none publishes a port that is a web address. To serve one: hotpush init --at <service>:<port in its container>=<host name>";
   const kept = Map.groupBy(left, ({ endpoint, reason }) => `${endpoint.service}\n${reason}`);
+  const moved = upstreams.length > 0 && !upstreams.some(({ host }) => host === name);
   return [
     ...(upstreams.length > 0 ? [] : [nothing]),
+    ...(moved ? [`At ${name} itself there is no page then, only what git hosts send.`] : []),
     ...upstreams.map((one) => upstreamNote(one, services, name)),
     ...Array.from(kept).flatMap(([key, group]) => {
       const [service, reason] = key.split("\n");
@@ -476,7 +484,10 @@ function upstreamNote(
 /** A service behind Caddy of which two cannot run, although Caddy could switch between them. */
 function recreatedNote(name: string, service: ComposeService, change: ServiceChange): readonly string[] {
   // Its name is in the way of two only as long as it stays.
-  const mode = modeOf(serviceAfter(service, { ...change, dropsContainerName: true }), false);
+  const mode = modeOf(
+    serviceAfter(service, { ...change, droppedName: service.container_name ?? null }),
+    false,
+  );
   if (mode.how !== "recreate") return [];
   const isByVolume = writableVolume(service) !== null && service.labels?.["hotpush.rollout"] === undefined;
   const wayOut = ` If two containers may write to it at once, as with uploads, but not with a database file, give ${name} the label hotpush.rollout: live in your compose file.`;

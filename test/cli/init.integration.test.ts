@@ -70,6 +70,27 @@ test("init says what it found, what it writes, and what happens to each publishe
   assert.equal(shown.trim().replaceAll(/ (?=- |(?:new|changed|In|Remote|Server) )/g, "\n"), shownPlan.trim());
 });
 
+test("init names what is edited and not committed, and would be discarded", async (t) => {
+  const { repository, init } = makeProject(t);
+  repository.write("compose.yaml", "services: {}\n");
+  repository.write("data/new.txt", "");
+  const said =
+    /is edited here and not committed is discarded by the first deployment: compose\.yaml\. Commit/;
+  assert.match((await init(...url)).stdout.replaceAll(/\s+/g, " "), said);
+});
+
+test("a second host name of a service is refused with the lines for it, and a lost page is named", async (t) => {
+  const { init } = makeProject(t);
+  const names = ["--at", "web=shop.example.org", "--at", "web=www.shop.example.org"];
+  const { stderr } = await init(...url, ...names);
+  assert.match(
+    stderr,
+    /one host name.*:\nwww\.shop\.example\.org \{\n\tredir https:\/\/shop\.example\.org\{uri\}\n\}/,
+  );
+  const { stdout } = await init(...url, "--at", "web=www.shop.example.org");
+  assert.match(stdout.replaceAll(/\s+/g, " "), /At shop\.example\.org itself there is no page then/);
+});
+
 /** Without the breaks of lines. */
 const shownPlan = `
 Project shop, in <checkout>

@@ -85,7 +85,9 @@ function modelWith(services: ComposeModel["services"]): ComposeModel {
 }
 
 function serviceFaults(model: ComposeModel): Promise<readonly Fault[]> {
-  return faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model }) });
+  return faultsOf("services", {
+    compose: async () => ({ kind: "model", version: "2.40.0", model, unset: [] }),
+  });
 }
 
 test("services: .env and .git in an image that gets all of the checkout are excluded by the command", async (t) => {
@@ -101,7 +103,7 @@ test("services: .env and .git in an image that gets all of the checkout are excl
     far: { build: { context: "https://x/y.git" }, restart },
   });
   const found = () =>
-    faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model }) });
+    faultsOf("services", { compose: async () => ({ kind: "model", version: "2.40.0", model, unset: [] }) });
   for (const [dockerfile, isWhole] of [
     ["FROM x\nCOPY . /app\n", true],
     ["FROM x\nCOPY --chown=1:1 --link ./ ./\n", true],
@@ -200,7 +202,7 @@ for (const [own, prompt, started, faults] of [
       {
         settings,
         engine: async () => ({ ...versions, engine: { get } as unknown as Engine }),
-        compose: async () => ({ kind: "model", version: own, model: good }),
+        compose: async () => ({ kind: "model", version: own, model: good, unset: [] }),
       },
       server,
     );
@@ -223,6 +225,21 @@ test("a project's checks run with the secrets of its script", () => {
   assert.equal(context.scriptEnv.TOKEN, "x");
 });
 
+test("compose: a variable that is not set is named", async () => {
+  const found = await faultsOf("compose", {
+    compose: async () => ({
+      kind: "model",
+      version: "2.40.0",
+      model: modelWith({ app }),
+      unset: ["GREETING"],
+    }),
+  });
+  assert.deepEqual(
+    found.map(({ severity, change }) => [severity, change]),
+    [["warning", "GREETING=… in .env"]],
+  );
+});
+
 test("compose: a build context that is missing costs a service with an image nothing for now", async () => {
   const build = { context: "/nonexistent/app", additional_contexts: { base: "docker-image://alpine" } };
   const { image: _, ...unnamed } = app;
@@ -231,7 +248,7 @@ test("compose: a build context that is missing costs a service with an image not
     [app, "warning"],
   ] as const) {
     const model = modelWith({ app: { ...service, build } });
-    const compose = async () => ({ kind: "model", version: "2.40.0", model }) as const;
+    const compose = async () => ({ kind: "model", version: "2.40.0", model, unset: [] }) as const;
     const found = await faultsOf("compose", { compose });
     assert.deepEqual(
       found.map(({ severity, missing }) => [severity, missing]),

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { git } from "../harness/repository.ts";
+import { writeScript } from "../harness/temporary.ts";
 import { deployScript, type Example, main, makeExample } from "./project.ts";
 
 const realGit = execFileSync("sh", ["-c", "command -v git"], { encoding: "utf8" }).trim();
@@ -29,6 +30,44 @@ test("the pushed commit is deployed, edits are discarded, untracked files stay",
   const done = `==> Done: main is at ${pushed.slice(0, 7)} (was ${before.slice(0, 7)})`;
   assert.deepEqual(output.match(/^==> .*$/gm), ["==> Pull", "==> Health check", done]);
   assert.ok(output.endsWith(`${done}\n`), output);
+});
+
+test("what is here and not in git is not overwritten by a new file of the same name", async (t) => {
+  const example = makeExample(t);
+  const before = example.head();
+  const at = (name: string) => join(example.repoPath, name);
+  writeFileSync(at(".env"), "KEY=production\n");
+  mkdirSync(at("data"));
+  writeFileSync(at("data/orders"), "1000\n");
+  // As a git that was killed leaves it, as it is in this version, and as `hotpush init` writes it.
+  writeFileSync(at("half.txt"), "half of ");
+  writeFileSync(at("same.txt"), "same\n");
+  writeFileSync(at("compose.override.yaml"), "# Written by `hotpush init`; ours\n");
+  const others = {
+    "half.txt": "half of it\n",
+    "same.txt": "same\n",
+    "compose.override.yaml": "services: {}\n",
+  };
+  const pushed = example.push({ ".env": "KEY=changeme\n", data: "x\n", "página 1.txt": "new\n", ...others });
+  const { code, output } = await example.deploy([main, pushed]);
+  assert.deepEqual([code, example.head()], [1, before], output);
+  assert.match(
+    output,
+    /FAILED: This version has files that are here too, .* not in git: \.env data\. Nothing/,
+  );
+  assert.deepEqual([example.read(".env"), example.read("data/orders")], ["KEY=production\n", "1000\n"]);
+  for (const name of [".env", "data"]) rmSync(at(name), { recursive: true });
+  writeFileSync(at("page.txt"), "edited on the server\n");
+  assert.match(await example.deployed([main, pushed]), /^Discarding what was edited here .*: page\.txt $/m);
+  assert.deepEqual([example.read(".env"), example.read("half.txt")], ["KEY=changeme\n", "half of it\n"]);
+});
+
+test("a hook of the checkout whose program is missing does not stop it", async (t) => {
+  const example = makeExample(t, { ".husky/post-checkout": "" });
+  writeScript(join(example.repoPath, ".husky/post-checkout"), "#!/bin/sh\nnpx lint-staged\nexit 1\n");
+  git(example.repoPath, "config", "core.hooksPath", ".husky");
+  await example.deployed([main, example.push({ "page.txt": "second\n" })]);
+  assert.equal(example.read("page.txt"), "second\n");
 });
 
 test("master is deployed if master was pushed", async (t) => {

@@ -84,6 +84,10 @@ const outputs: Readonly<Record<string, readonly [output: string, cause: string |
     "validating /srv/shop/compose.yaml: services.web additional properties 'imagee' not allowed\n",
     "validating /srv/shop/compose.yaml: services.web additional properties 'imagee' not allowed",
   ],
+  "an ssh agent that only a person has": [
+    "failed to convert agent config {default [] false}: invalid empty ssh agent socket: make sure SSH_AUTH_SOCK is set\n",
+    "failed to convert agent config {default [] false}: invalid empty ssh agent socket: make sure SSH_AUTH_SOCK is set. No agent of a person runs here: name a key in the compose file, ssh: [default=/path/of/the/key]",
+  ],
   "a port of another container": [
     ` Container shop-web-1  Starting\nError response from daemon: ${frontier} shop-web-1 (${digest}): Bind for 0.0.0.0:8080 failed: port is already allocated\n`,
     `${frontier} shop-web-1 (46e370a99ac4): Bind for 0.0.0.0:8080 failed: port is already allocated. Find what uses it: docker ps, ss -ltnp`,

@@ -43,6 +43,38 @@ test("the error of compose for an unreadable file hides the project's secrets", 
   });
 });
 
+test("a service that a push has removed, and our override still names, is explained", async (t) => {
+  const complaint =
+    'service "admin" has neither an image nor a build context specified: invalid compose project';
+  const request = await requestToCompose(t, `echo '${complaint}' >&2; exit 1`);
+  const reason = () =>
+    rollOut(request).then(
+      () => assert.fail(),
+      (error) => (error as ProblemError).message,
+    );
+  assert.doesNotMatch(await reason(), /hotpush init/);
+  const file = join(request.target.projectDirectory, "compose.override.yaml");
+  writeFileSync(file, "# Written by `hotpush init`; running that again keeps it up to date.\n");
+  assert.match(await reason(), /still names admin\. .* run in the checkout: hotpush init$/);
+});
+
+test("variables that compose takes for blank are named once", async (t) => {
+  const model = JSON.stringify({ name: "shop", services: { app: { image: "app" } } });
+  const warning =
+    'time="2026-11-28T19:10:46Z" level=warning msg="The \\"GREETING\\" variable is not set. Defaulting"';
+  const texts: string[] = [];
+  const request = await requestToCompose(t, `printf '%s\\n' '${warning}' '${warning}' >&2; echo '${model}'`);
+  const report = (event: RolloutEvent) => {
+    if (event.event === "note") texts.push(event.text);
+  };
+  await rollOut({ ...request, report }).catch(() => {}); // There is no container to roll out.
+  const said = "GREETING is not set here, and is blank in the compose file: write it into .env";
+  assert.deepEqual(
+    texts.filter((text) => text.includes("GREETING")),
+    [said],
+  );
+});
+
 test("a roll back chooses its version under the lock: the one before the live one", async (t) => {
   const model = JSON.stringify({ name: "shop", services: { app: { image: "app" } } });
   const events: RolloutEvent[] = [];

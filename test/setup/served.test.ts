@@ -268,7 +268,8 @@ test("an only service with build: for which a person says none is never served",
 });
 
 test("a service of which two may run loses its ports and its name, and joins Caddy's network", () => {
-  const web = service([["8080", 80]], { container_name: "shop-web" });
+  const networks = { default: null, back: null };
+  const web = service([["8080", 80]], { container_name: "shop-web", networks });
   const text = overrideText("shop", planServed({ web }, noChoices).changes).replace(/^#.*\n/gm, "");
   assert.equal(
     text,
@@ -277,6 +278,9 @@ test("a service of which two may run loses its ports and its name, and joins Cad
     ports: !reset [] # Caddy takes the requests.
     networks:
       default:
+        aliases: ["shop-web"]
+      back:
+        aliases: ["shop-web"]
       hotpush-shop:
         aliases: [web.shop.containers.internal]
     container_name: !reset null # Two containers cannot share it.

@@ -85,7 +85,7 @@ interface Inspected {
     readonly StopTimeout?: number | null;
     readonly Env?: readonly string[] | null;
     readonly Shell?: readonly string[] | null;
-    readonly Healthcheck?: { readonly Test?: readonly string[] | null } | null;
+    readonly Healthcheck?: Healthcheck | null;
   };
   readonly HostConfig: Members & {
     readonly NetworkMode: string;
@@ -101,6 +101,11 @@ interface Inspected {
       readonly Log: readonly { readonly Output: string }[] | null;
     };
   };
+}
+
+/** As the compose file or the image has it; times in nanoseconds. */
+interface Healthcheck extends Partial<Record<"StartPeriod" | "Interval" | "Timeout" | "Retries", number>> {
+  readonly Test?: readonly string[] | null;
 }
 
 function readContainer({ NetworkSettings, ...inspected }: Inspected) {
@@ -123,6 +128,8 @@ function readContainer({ NetworkSettings, ...inspected }: Inspected) {
     /** Null if it has no health check. */
     health: healthOf(State.Health?.Status),
     healthCommand: healthCommandOf(Config),
+    /** The milliseconds after which Docker may call it unhealthy; 0 without a health check. */
+    unhealthyAfterMs: healthCommandOf(Config) === null ? 0 : unhealthyAfterMs(Config.Healthcheck ?? {}),
     healthLog: (State.Health?.Log ?? []).map(({ Output }) => Output.trim()) as readonly string[],
     exitCode: State.ExitCode,
     restartCount: RestartCount,
@@ -150,6 +157,11 @@ function healthCommandOf({ Healthcheck, Shell }: Inspected["Config"]): readonly 
   const [kind, ...words] = Healthcheck?.Test ?? [];
   if (kind === "CMD" && words.length > 0) return words;
   return kind === "CMD-SHELL" ? [...(Shell ?? ["/bin/sh", "-c"]), ...words] : null;
+}
+
+/** 0 means Docker's default. */
+function unhealthyAfterMs({ StartPeriod = 0, Interval, Timeout, Retries }: Healthcheck): number {
+  return (StartPeriod + (Retries || 3) * ((Interval || 30e9) + (Timeout || 30e9))) / 1e6;
 }
 
 /**

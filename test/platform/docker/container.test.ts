@@ -4,6 +4,7 @@ import {
   discardContainers,
   hostOf,
   imageDirectories,
+  inspectContainer,
   inspectImage,
 } from "../../../src/platform/docker/containers.ts";
 import { EngineRefusal } from "../../../src/platform/docker/engine.ts";
@@ -20,6 +21,17 @@ test("a digest is no tag, though containerd's store lists it as one", async () =
 test("images are in Docker's directory, or where a container sees that disk", async () => {
   const inDirectory = (DockerRootDir: string) => imageDirectories(engineWith(() => ({ DockerRootDir })));
   assert.deepEqual([await inDirectory("/usr"), await inDirectory("/hotpush/none")], [["/usr"], ["/"]]);
+});
+
+test("a health check of the image says how long Docker waits before it calls a container unhealthy", async () => {
+  const afterMs = async (Healthcheck?: object) => {
+    const engine = engineWith(() => ({ Name: "/app", State: {}, Config: { Healthcheck } }));
+    return (await inspectContainer(engine, "1"))?.unhealthyAfterMs;
+  };
+  const Test = ["CMD", "./check"];
+  assert.equal(await afterMs({ Test, StartPeriod: 120e9, Interval: 5e9, Timeout: 1e9, Retries: 2 }), 132_000);
+  assert.equal(await afterMs({ Test, Interval: 0 }), 180_000);
+  assert.deepEqual([await afterMs(), await afterMs({ Test: ["NONE"], StartPeriod: 120e9 })], [0, 0]);
 });
 
 test("a container whose name is too long for DNS is found by its short id", () => {
