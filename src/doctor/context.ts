@@ -242,7 +242,8 @@ export async function probeCompose(repoPath: string, script: Pick<ComposeOptions
       unset.push(name);
     });
     const model = await withSourcesReadOnly(loaded, repoPath, script.env);
-    return { kind: "model", version, model, unset } as const;
+    const found: readonly string[] = unset;
+    return { kind: "model", version, model, unset: found } as const;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     const { evidence = [] } = error.problem;
