@@ -1,7 +1,7 @@
-import { existsSync, lstatSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { attempt, makeScratch, ownUid, readUser, type SystemUser } from "./files.ts";
-import { readForeignFile } from "./foreign-files.ts";
+import { attempt, makeScratch, readUser, type SystemUser } from "./files.ts";
+import { controllerOf, readForeignFile } from "./foreign-files.ts";
 import { type Command, type CommandEnding, hasSucceeded, outputOf, runCommand } from "./run-command.ts";
 import { printable } from "./terminal.ts";
 
@@ -164,14 +164,17 @@ export function pathIn(root: string, path: string): string | null {
   return /^\.\.(?:\/|$)|\n/.test(found) ? null : found;
 }
 
-/** Looks at a checkout as its owner: its settings may name programs, which root must not start. Paths in `args` are no patterns. */
+/**
+ * Looks at a checkout as who decides what is in its `.git`: its settings may name programs, which root must not start. Paths in `args`
+ * are no patterns.
+ */
 export function lookAt(
   root: string,
   args: readonly string[],
   { env, ...options }: GitReader & Omit<GitOptions, "user">,
 ): Promise<CommandEnding> {
-  const { uid, gid } = statSync(root);
-  const user = ownUid() === 0 && uid !== 0 ? readUser(uid, gid) : null;
+  const owner = controllerOf(join(root, ".git"));
+  const user = owner === null ? null : readUser(owner.uid, owner.gid);
   const home = user === null ? {} : { HOME: user.home, XDG_CONFIG_HOME: undefined };
   const quiet = { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", GIT_LITERAL_PATHSPECS: "1" };
   const settings = ["-c", "safe.directory=*", "-c", "core.fsmonitor=false"];

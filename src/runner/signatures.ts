@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readSigners, type Signers } from "#config/project";
@@ -111,8 +111,10 @@ export async function verifyCommit(commit: string, options: VerifyOptions): Prom
     const pgpKeys = await importKeys(signers.pgp, inScratch.env, signal);
     const size = await run(path, inScratch, [...gitOptions(path), "cat-file", "-s", commit]);
     if (Number(size) > maxSignedCommitBytes) throw new VerificationError("the commit is larger than 1 MiB");
-    const header = await run(path, inScratch, [...gitOptions(path), "cat-file", "commit", commit]);
-    if (!/^gpgsig(?:-sha256)? /m.test(header.split("\n\n")[0] ?? "")) return { kind: "unsigned", detail: "" };
+    const text = await run(path, inScratch, [...gitOptions(path), "cat-file", "commit", commit]);
+    const header = `${text.split("\n\n")[0]}\n`;
+    if (!/^gpgsig(?:-sha256)? /m.test(header)) return { kind: "unsigned", detail: "" };
+    if (!isAsSigned(header)) return { kind: "bad", detail: "" };
     const lines: string[] = [];
     const ending = await runGit(path, [...gitOptions(path), "verify-commit", "--raw", commit], {
       ...inScratch,
@@ -132,6 +134,15 @@ export async function verifyCommit(commit: string, options: VerifyOptions): Prom
   } finally {
     rmSync(path, { recursive: true, force: true });
   }
+}
+
+/**
+ * Git leaves each header that begins with `gpgsig` out of what is signed, wherever it stands: others could give a signed commit another
+ * id by one more, or hide its parents by one before them.
+ */
+function isAsSigned(header: string): boolean {
+  const isInOrder = /^tree \S+\n(?:parent \S+\n)*author .*\ncommitter .*\n/.test(header);
+  return isInOrder && header.match(/^gpgsig/gm)?.length === 1;
 }
 
 /** Settings on the command line take precedence over any file. */
@@ -169,7 +180,12 @@ async function prepare(commit: string, options: VerifyOptions, inScratch: Runs):
   writeFileSync(join(path, "gnupg/gpg.conf"), "no-autostart\nno-auto-key-retrieve\n");
   writeFileSync(join(path, "allowed_signers"), signers.ssh.map(({ line }) => `${line}\n`).join(""));
   const revokedPath = `${signersPath}.revoked`;
-  writeFileSync(join(path, "revoked"), existsSync(revokedPath) ? readFileSync(revokedPath) : "");
+  const revoked = readRevoked(revokedPath);
+  if (revoked.includes("-----BEGIN PGP"))
+    throw new VerificationError(
+      `${revokedPath} has a GPG key, and is about SSH keys only: remove that key from ${signersPath} instead`,
+    );
+  writeFileSync(join(path, "revoked"), revoked);
   const format = commit.length === 64 ? "sha256" : "sha1";
   await run(path, inScratch, [
     "init",
@@ -182,6 +198,15 @@ async function prepare(commit: string, options: VerifyOptions, inScratch: Runs):
   const objects = await run(repoPath, options, ["rev-parse", "--git-path", "objects"]);
   mkdirSync(join(path, "git/objects/info"), { recursive: true });
   writeFileSync(join(path, "git/objects/info/alternates"), `${resolve(repoPath, objects)}\n`);
+}
+
+/** The file of revoked keys, which need not be there. A link to nothing, or what cannot be read, is a fault. */
+function readRevoked(path: string): string | Buffer {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) ? readFileSync(path) : "";
+  } catch (error) {
+    throw new VerificationError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
 }
 
 /** @returns the fingerprints of the keys; no other key that gpg may find counts */

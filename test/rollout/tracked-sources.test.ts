@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
 import { modeOf } from "../../src/rollout/project.ts";
 import { withSourcesReadOnly } from "../../src/rollout/tracked-sources.ts";
-import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
+import { linesOf, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 const isRoot = process.getuid?.() === 0;
 
@@ -83,6 +83,27 @@ test("a directory that the owner of the checkout cannot read is data", { skip: !
   write(directory, { "src/rows/1": "2" });
   chmodSync(join(directory, "src/rows"), 0o700);
   assert.equal(await isCode(directory, "src"), false);
+});
+
+test("a repository that another user puts above a checkout of root runs nothing as root", {
+  skip: !isRoot,
+}, async (t) => {
+  const above = temporaryDirectory(t);
+  const seen = join(above, "seen");
+  git(above, "init", "--quiet");
+  write(above, { "app/src/app.js": "1" });
+  git(above, "add", "app");
+  git(above, "commit", "--quiet", "--message", "first");
+  write(above, { ".git/info/attributes": "* filter=x\n" });
+  git(above, "config", "filter.x.clean", `id -u >>${seen}; cat`);
+  // Not known to be unchanged, so that git reads it.
+  git(above, "rm", "--quiet", "--cached", "-r", "app");
+  git(above, "read-tree", "HEAD");
+  execFileSync("chown", ["-R", "1234:1234", join(above, ".git")]);
+  chmodSync(above, 0o1777);
+  rmSync(seen, { force: true });
+  await mark(join(above, "app"), "src");
+  assert.deepEqual([...new Set(linesOf(seen))], ["1234"]);
 });
 
 test("a link among sources is no database", async (t) => {

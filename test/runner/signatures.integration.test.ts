@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -123,6 +123,39 @@ test("a key that expires after its commit was heard of lets it be deployed again
   const later = dated("2020-06-01T00:00:00Z", () => push(key));
   const ended = await deployPush(service, later);
   assert.deepEqual([ended.state, ended.problem?.code], ["failed", "signer_expired"]);
+});
+
+test("a signed commit with a header that git leaves out of what is signed is refused", async (t) => {
+  const project = makeSignedProject(t);
+  const { workPath, key, push } = project;
+  const service = await startSigned(t, project);
+  push(key);
+  const signed = git(workPath, "cat-file", "commit", push(key));
+  const [, signature = ""] = /^(gpgsig(?:.*\n )*.*\n)/m.exec(signed) ?? [];
+  const changed = [
+    signed.replace(signature, `${signature}gpgsigx one more\n`),
+    signed.replace(signature, `gpgsig-sha256 one more\n${signature}`),
+    signed.replace(signature, "").replace(/^parent/m, `${signature}parent`),
+  ];
+  for (const input of changed) {
+    const options = { encoding: "utf8", input: `${input}\n` } as const;
+    const hash = ["-C", workPath, "hash-object", "-t", "commit", "-w", "--stdin", "--literally"];
+    const commit = execFileSync("git", hash, options).trim();
+    git(workPath, "push", "--quiet", "--force", "origin", `${commit}:main`);
+    assert.equal((await deployPush(service, commit)).problem?.code, "signature_bad", input);
+  }
+  assert.equal((await deployPush(service, push(key))).state, "succeeded");
+});
+
+test("a file of revoked keys that cannot count is a fault", async (t) => {
+  const project = makeSignedProject(t);
+  const { key, push, signersPath } = project;
+  const service = await startSigned(t, project);
+  symlinkSync("nothing", `${signersPath}.revoked`);
+  assert.equal((await deployPush(service, push(key))).problem?.code, "signers_unusable");
+  rmSync(`${signersPath}.revoked`);
+  writeFileSync(`${signersPath}.revoked`, makeGpgKey(t).publicKey);
+  assert.equal((await deployPush(service, push(key))).problem?.code, "signers_unusable");
 });
 
 test("a commit too large to verify is refused", async (t) => {
