@@ -8,11 +8,12 @@ import { startService } from "../harness/service.ts";
 import type { Scope } from "../harness/temporary.ts";
 import { until } from "../harness/until.ts";
 
-/** So many connections fit beside the descriptors that the service reserves. */
+/** So many connections of git hosts fit beside the descriptors that the service reserves, and those of the page. */
 const places = 128;
+const openFiles = 128 + Math.ceil((places * 8) / 5);
 /** A service with few places. */
 const startSmall = (scope: Scope) =>
-  startService(scope, { wrapper: ["/bin/sh", "-c", `ulimit -n ${2 * places}; exec "$0" "$@"`] });
+  startService(scope, { wrapper: ["/bin/sh", "-c", `ulimit -n ${openFiles}; exec "$0" "$@"`] });
 
 /** Sooner, no time-out of the service ends a request. */
 const shortestTimeoutMs = 4_000;
