@@ -108,9 +108,9 @@ test("a full disk keeps no visitor from looking, and ends no process", needs("mo
   assert.equal((await page.ask("GET /api/projects")).status, 200);
   assert.equal(
     (await callAsPage(service, "POST /sessions", { credential: null, body: { link } })).status,
-    500,
+    503,
   );
-  assert.equal((await page.ask("POST /api/projects/default/pause")).status, 500);
+  assert.equal((await page.ask("POST /api/projects/default/pause")).status, 503);
   rmSync(join(disk, "ballast"));
   assert.equal((await page.ask("POST /api/projects/default/pause")).status, 200);
   assert.equal(service.child.exitCode, null);
