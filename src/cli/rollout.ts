@@ -42,7 +42,7 @@ interface RolloutOptions extends ProjectOptions {
 /** `hotpush rollout`: reports on standard output. Its exit code is 0 if the new version serves, 1 if the old one does. */
 function makeRolloutCommand({ env, finish }: CommandContext): Command {
   const description =
-    "Replace the containers of a compose project without dropping a request. A stack file with `x-hotpush: { engine: swarm }` is rolled out on a Docker Swarm, always as a whole.\n\nWithout services: all whose image or configuration changed, in the order of their dependencies.";
+    "Replace the containers of a compose project without dropping a request. A stack file with `x-hotpush: { engine: swarm }` is rolled out on a Docker Swarm, always as a whole.\n\nWithout services: all whose image, configuration or mounted files changed, in the order of their dependencies.";
   return newCommand("rollout", description, [
     "hotpush rollout          everything that changed",
     "hotpush rollout app      only the service app",

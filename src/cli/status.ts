@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { missedText } from "#calls/missed";
+import { missedTexts } from "#calls/missed";
 import type { DeploymentJson, SecretJson, StatusJson, WholeStatusJson } from "#calls/shapes";
 import { formatDuration } from "#config/values";
 import { branchOf } from "#deployments/push";
@@ -74,8 +74,8 @@ function statusLines(
     ["Settings", projects.flatMap(({ name, fault }) => (fault === null ? [] : [of(name, fault)]))],
     [
       "Missed",
-      projects.flatMap(({ name, missed }) =>
-        missed.map((each) => of(name, `${since(each.at)} ago: ${missedText(each)}`)),
+      projects.flatMap((each) =>
+        missedTexts(each).map(({ at, text }) => of(each.name, `${since(at)} ago: ${text}`)),
       ),
     ],
     ["Catch-up", one ? [catchUpText(one.catchUp)] : []],

@@ -192,11 +192,13 @@ const usualPausesS = "1 2 3 3";
 /** No further question follows then: others wait for their turn. */
 const longestLookMs = 30_000;
 export const defaultMaxLookMs = 10_000;
+/** A late answer is believed for so long. */
+const freshMs = 60_000;
 
 /** Makes the resolver of a project: it decides what a deployment deploys. */
 export function createResolver(options: ResolverOptions): Resolver {
   const { store, checks, paths, patienceMs = usualPatienceMs, clock = () => performance.now() } = options;
-  const look = createLook(options.maxLookMs ?? defaultMaxLookMs);
+  const look = createLook(options.maxLookMs ?? defaultMaxLookMs, clock);
   /** When the remote was heard last, or asked first, about a deployment that waits. */
   const heardAtMs = new Map<number, number>();
   /** The older heads that the remote has reported, by branch. */
@@ -364,19 +366,19 @@ async function findHead(
 
 /**
  * Makes the look at a branch. A host that takes longer than `maxLookMs` is waited for outside of the turn, and its answer is the one of
- * the next look.
+ * the next look, if that comes within a minute: the branch may move on.
  *
  * @returns a function that returns null while that goes on
  */
-function createLook(maxLookMs: number) {
+function createLook(maxLookMs: number, clock: () => number) {
   /** By branch; null while there is no answer. */
-  const late = new Map<string, RemoteHead | null>();
+  const late = new Map<string, { readonly answer: RemoteHead; readonly atMs: number } | null>();
 
   return async (checkout: Checkout, ref: string, signal: AbortSignal): Promise<RemoteHead | null> => {
     const before = late.get(ref);
     if (before === null) return null;
     late.delete(ref);
-    if (before !== undefined) return before;
+    if (before !== undefined && clock() - before.atMs < freshMs) return before.answer;
     const fetching = fetchHead(checkout, ref, signal);
     const turnOver = new AbortController();
     const isOver = pause(maxLookMs, turnOver.signal).then(() => null);
@@ -384,7 +386,7 @@ function createLook(maxLookMs: number) {
     if (head !== null) return head;
     late.set(ref, null);
     fetching.then(
-      (answer) => (signal.aborted ? late.delete(ref) : late.set(ref, answer)),
+      (answer) => (signal.aborted ? late.delete(ref) : late.set(ref, { answer, atMs: clock() })),
       () => late.delete(ref),
     );
     return null;

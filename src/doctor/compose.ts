@@ -29,7 +29,8 @@ export const dockerChecks: readonly Check[] = [
   },
   {
     id: "compose",
-    claim: "docker compose is new enough, reads its file, and is of one version here and at the prompt",
+    claim:
+      "docker compose is new enough, reads its file, and has the same version for deployments and at the prompt",
     fix: "names the page with the steps that install it, shows the error of compose, or runs the compose that deployments use",
     async probe(context) {
       const answer = await context.compose();
@@ -42,15 +43,17 @@ export const dockerChecks: readonly Check[] = [
       if (answer.kind === "swarm") return ok("a stack of a Swarm");
       if (answer.kind === "model") {
         const { services } = answer.model;
-        const found = Object.entries(services).map(([name, service]) => contextFault(name, service));
+        const found: (Finding | null)[] = Object.entries(services).flatMap(contextFaults);
         const blank = "is not set where deploy.sh runs, and is blank in the compose file.";
         found.push(
           ...answer.unset.map((name) => warning(`${name} ${blank}`, { change: `${name}=… in .env` })),
         );
-        found.push(...(await versionFaults(version, answer.model.name, context)));
+        found.push(...(await versionFaults(version, context)));
         return okUnless(found, Object.keys(services).join(", "));
       }
-      return problem(`docker compose cannot read the project: ${answer.lines.join(" ")}`);
+      const said = answer.lines.join(" ");
+      const missing = said.match(/\/[^\s:,"'`]+/g)?.find((path) => kindOf(path) === "missing") ?? null;
+      return problem(`docker compose cannot read the project: ${said}`, { missing });
     },
   },
   {
@@ -103,38 +106,43 @@ function helperFaults({ scriptEnv, project, server }: DoctorContext): readonly F
   });
 }
 
-/** A build needs its directories where deploy.sh runs. */
-function contextFault(name: string, { build }: ComposeService): Finding | null {
+/** A build needs its directories where deploy.sh runs. Another machine may build what has a name as well. */
+function contextFaults([name, { build, image }]: readonly [string, ComposeService]): readonly Finding[] {
   type Build = { readonly context?: string; readonly additional_contexts?: Readonly<Record<string, string>> };
   const { context = "", additional_contexts: others = {} } = Object(build) as Build;
   const paths = [context, ...Object.values(others)].filter((path) => path.startsWith("/"));
-  const missing = paths.find((path) => kindOf(path) === "missing");
-  if (missing === undefined) return null;
-  return problem(`The build of ${name} needs ${missing}, which is not here. ${hiddenFileHint("not found")}`);
+  const lacking = paths.filter((path) => kindOf(path) === "missing");
+  return lacking.map((missing) => {
+    const text = `The build of ${name} needs ${missing}, which does not exist where deploy.sh runs. ${hiddenFileHint("not found")}`;
+    return problem(text, { missing }, image === undefined ? "problem" : "warning");
+  });
 }
 
-/** What this version of compose does wrong with its builder, and with versions that are used beside it. */
-async function versionFaults(own: string, name: string, context: DoctorContext) {
-  const { engine, settings, repoPath, server, scriptEnv: env } = context;
+/** What this version of compose does wrong with its builder, and with the version at the prompt of the machine. */
+async function versionFaults(own: string, context: DoctorContext) {
+  const { settings, repoPath, server, scriptEnv: env } = context;
   const said = await outputOf(["docker", "buildx", "version"], { env });
   const [, buildx = "1"] = / v(\d[\d.]*)/.exec(said ?? "") ?? [];
   const isOld = compareVersions(own, "5") >= 0 && compareVersions(buildx, "0.17") < 0;
   const needed = `docker buildx is ${buildx}; compose ${own} needs 0.17 or newer to build. Install it: ${installPage}`;
-  const docker = await engine();
-  const containers = docker.kind === "answers" ? await listContainers(docker.engine, name) : [];
-  const labels = containers.map((one) => one.labels["com.docker.compose.version"]);
   const exec = `docker exec --workdir ${quote(repoPath)} ${runContainer} docker compose up --detach`;
-  const others = new Set([own, settings.env[machineCompose], ...labels]);
-  const found = [...others].map((other) => {
-    const restless = `docker compose ${other} recreates containers though nothing has changed. Install another version: ${installPage}`;
-    if (!other || restlessVersions.includes(other)) return other ? warning(restless) : null;
-    const text = `Deployments use docker compose ${own}, and at the prompt ${other} is used: each recreates what the other has started, databases too. Install the same version. Until then use that of deployments:`;
-    return hashesOf(other) === hashesOf(own) ? null : warning(text, server ? exec : undefined);
-  });
-  return [isOld ? problem(needed) : null, ...found];
+  const prompt = settings.env[machineCompose] || own;
+  const buggy = [...new Set([own, prompt])].filter((version) => buggyVersions.includes(version));
+  const faults = buggy.map((version) =>
+    warning(
+      `docker compose ${version} recreates containers though nothing has changed. Install another version: ${installPage}`,
+    ),
+  );
+  const text = `Deployments use docker compose ${own}, and at the prompt ${prompt} is used: each recreates what the other has started, databases too. Install the same version. Until then use that of deployments:`;
+  const isOther = !buggy.includes(prompt) && hashesOf(prompt) !== hashesOf(own);
+  return [
+    isOld ? problem(needed) : null,
+    ...faults,
+    isOther ? warning(text, server ? exec : undefined) : null,
+  ];
 }
 
-const restlessVersions = ["5.0.0", "5.0.1", "5.2.0"];
+const buggyVersions = ["5.0.0", "5.0.1", "5.2.0"];
 
 /** Compose sees by the hash of a service whether its container is current. At these versions the hash has changed. */
 function hashesOf(version: string): number {

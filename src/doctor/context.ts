@@ -225,7 +225,7 @@ export function hasComposeFile(repoPath: string, env: Environment): boolean {
 
 /**
  * Asks compose for its version and for the project in `repoPath`, as the user of its scripts: compose may be a plugin in the
- * home of that user. Takes 10 s at most.
+ * home of that user. It takes 20 s at most: compose has 10 s, and so has the look at the sources.
  */
 export async function probeCompose(repoPath: string, script: Pick<ComposeOptions, "env" | "user">) {
   if (!hasComposeFile(repoPath, script.env)) return { kind: "no-file" } as const;
@@ -242,7 +242,7 @@ export async function probeCompose(repoPath: string, script: Pick<ComposeOptions
       unset.push(name);
     });
     const model = await withSourcesReadOnly(loaded, repoPath, script.env);
-    return { kind: "model", version, model, unset } as const;
+    return { kind: "model", version, model, unset: unset as readonly string[] } as const;
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
     const { evidence = [] } = error.problem;

@@ -11,10 +11,12 @@ export interface Fault {
   readonly text: string;
   readonly command: string | null;
   readonly change: string | null;
+  /** The path of a file or directory that the fault is about, and that does not exist where the check ran. */
+  readonly missing: string | null;
 }
 
-/** A shell command; or what to write into a file or a form, if no command can do it. */
-export type Fix = string | { readonly change: string };
+/** A shell command; or what to write into a file or a form, if no command can do it; or the path that is missing. */
+export type Fix = string | { readonly change: string } | { readonly missing: string | null };
 
 /** All is right. @param fact what was found, in a few words */
 export function ok(fact: string): Finding {
@@ -29,7 +31,7 @@ export function skip(reason: string): Finding {
 /** A fault that keeps a push from being deployed. @param text one or two sentences */
 export function problem(text: string, fix?: Fix, severity: Fault["severity"] = "problem"): Finding {
   const by = typeof fix === "object" ? fix : { command: fix ?? null };
-  const fault = { severity, text, command: null, change: null, ...by };
+  const fault = { severity, text, command: null, change: null, missing: null, ...by };
   return { outcome: "faulty", fact: null, faults: [fault] };
 }
 

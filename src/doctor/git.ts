@@ -10,6 +10,7 @@ import { type GitRemoteUrl, isRemoteName, reasonIn, withoutCredentials } from "#
 import { quote, readSshSettings } from "#platform/ssh";
 import { checkOwnership, checkRepository, checkScript } from "#runner/script";
 import { signatureProblem, verifyCommit } from "#runner/signatures";
+import { hasLostDeployKey } from "#setup/clone";
 import { deliveryText, failedOf, HostError, openRepository } from "#setup/host-apis";
 import type { Check, DoctorContext, RemoteFailure } from "./context.ts";
 import { type Finding, ok, problem, skip, warning } from "./finding.ts";
@@ -241,6 +242,10 @@ async function explainHostKey({ url, lines }: RemoteFailure, context: DoctorCont
 
 /** The git host needs the public half of a key, in a form. */
 async function explainKey({ url }: RemoteFailure, context: DoctorContext): Promise<Finding> {
+  if (await hasLostDeployKey(context.repoPath)) {
+    const text = `The owner of ${context.repoPath} cannot read the deploy key of this checkout: its link leads to nothing, or to the home of another user. For a new one:`;
+    return problem(text, `cd ${quote(context.repoPath)} && hotpush connect`);
+  }
   const { keys } = await readRemoteSsh(url, context);
   const text = `${url.host} refuses the keys of this user. Print the public key, and add it to the repository there as a deploy key with read access:`;
   const own = keys.find((one) => existsSync(one)) ?? keys.find((one) => one.endsWith("ed25519")) ?? keys[0];

@@ -1,8 +1,8 @@
 import { composeVersion } from "#platform/compose";
-import { attempt } from "#platform/files";
+import { attempt, statOf } from "#platform/files";
 import { runCommand } from "#platform/run-command";
 import { runContainer } from "#setup/server";
-import type { Finding } from "./finding.ts";
+import type { Fault, Finding } from "./finding.ts";
 
 const timeoutMs = 120_000;
 
@@ -25,4 +25,9 @@ export async function checkInRun(project: string, checks: readonly string[], env
   const report: { readonly checks?: readonly Row[] } | null = attempt(() => JSON.parse(text), null);
   const rows = report?.checks?.filter((row) => row.project === project);
   return rows ? new Map<string, Finding>(rows.map((row) => [row.id, row])) : null;
+}
+
+/** The first of the faults found in `run` about a file that this machine has; undefined if there is none. */
+export function unmountedFault(faults: readonly Fault[]): Fault | undefined {
+  return faults.find(({ missing }) => missing && statOf(missing) !== null);
 }

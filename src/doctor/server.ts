@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { missedText } from "#calls/missed";
+import { missedTexts } from "#calls/missed";
 import { serverCommands, serverComposeProject, serverServices } from "#config/server";
 import { listContainers } from "#platform/docker/containers";
 import { isServing, lastLogLines } from "#platform/docker/health";
@@ -101,7 +101,7 @@ export const serviceChecks: readonly Check[] = [
     async probe({ status }) {
       const answer = await status();
       if (answer instanceof Error || "projects" in answer) return skip("`hotpush run` cannot be asked");
-      const faults = answer.missed.map((one) => warning(`${one.at}: ${missedText(one)}`));
+      const faults = missedTexts(answer).map(({ at, text }) => warning(`${at}: ${text}`));
       return okUnless(faults, "none");
     },
   },
@@ -144,7 +144,7 @@ export const serviceChecks: readonly Check[] = [
       const { outcome, text } = await ping(url, secret, server?.files ?? null);
       if (outcome === "pong") return ok(`${url.href} has accepted a signed ping`);
       const line = server
-        ? `${server.files.sitesPath}/${project}.caddy: ${deliveriesLine(project ?? "", url.pathname)}`
+        ? `${server.files.sitesPath}/${project}.caddy: ${deliveriesLine(project ?? "", url.pathname, false)}`
         : `Caddyfile: reverse_proxy /webhook* 127.0.0.1:${context.value("WEBHOOK_PORT")}`;
       return problem(text, outcome === "not-hotpush" ? { change: line } : undefined);
     },

@@ -1,3 +1,4 @@
+import { withoutCredentials } from "./git.ts";
 import { withoutSteering } from "./terminal.ts";
 
 const maxCharacters = 200;
@@ -41,7 +42,8 @@ const remedies: readonly (readonly [RegExp, string])[] = [
  * @returns one line of at most 300 characters, without a period at its end, with a remedy if one is known; null if they don't say why
  */
 export function causeIn(lines: readonly string[]): string | null {
-  const said = lines.map((line) => withoutSteering(line, { kept: "\t" }).trimEnd());
+  // The reason of a failure can become public, as the status of its commit.
+  const said = lines.map((line) => withoutCredentials(withoutSteering(line, { kept: "\t" })).trimEnd());
   const messages = said.filter((line) => !noise.test(line));
   const message = messages.findLast((line) => line.includes("failed to solve: ")) ?? messages.at(-1);
   if (message === undefined) return null;

@@ -221,8 +221,9 @@ export async function resolveDigests(
 /** Keys that the hash of a service leaves out, in compose 2.33, in 2.29.3 and without dependencies before, and before. */
 const leftOut = [["depends_on", "profiles"], ["depends_on"], []];
 /** A short bind mount of compose 2 has `create_host_path: true`, which compose 5 leaves out. */
+const asIs = (_: string, value: unknown) => value;
 const spellings = [
-  (_: string, value: unknown) => value,
+  asIs,
   (key: string, value: unknown) => (key === "create_host_path" ? undefined : value),
   (key: string, value: unknown) =>
     key === "bind" && value instanceof Object ? { ...value, create_host_path: true } : value,
@@ -243,7 +244,10 @@ export function serviceHashes(
   const hashedValue = ([key, value]: [string, unknown]) => {
     if (key === "deploy") return { ...service.deploy, replicas: undefined };
     if (key === "volumes_from")
-      return service.volumes_from?.map((from) => containerIds.get(from.split(":")[0] ?? "") ?? from);
+      return service.volumes_from?.map((from) => {
+        const [name = "", container] = from.split(":");
+        return name === "container" ? container : (containerIds.get(name) ?? from);
+      });
     return ["network_mode", "ipc", "pid"].includes(key) ? bound(String(value)) : value;
   };
   const hashes = leftOut.flatMap((keys) => {
@@ -255,9 +259,25 @@ export function serviceHashes(
   return new Set(hashes);
 }
 
+/** Before the keys of an object, so that they stay in their order: JavaScript moves numbers to the front. */
+const keyMark = "\ue000";
+
+/** Go writes a map with its keys in order. Only a map has a number as a key. */
+function inGoOrder(value: unknown): unknown {
+  if (
+    !(value instanceof Object) ||
+    Array.isArray(value) ||
+    !Object.keys(value).some((key) => /^\d+$/.test(key))
+  )
+    return value;
+  const entries = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, inner]) => [keyMark + key, inner]));
+}
+
 /** Hashes a part of the model as compose does: over its own JSON, in which Go escapes some characters. */
-export function composeHash(part: object, spelling?: (typeof spellings)[number]): string {
-  const escaped = plainText(JSON.stringify(part, spelling)).replace(
+export function composeHash(part: object, spelling: (typeof spellings)[number] = asIs): string {
+  const text = JSON.stringify(part, (key, value) => inGoOrder(spelling(key, value)));
+  const escaped = plainText(text.replaceAll(`"${keyMark}`, '"')).replace(
     /[<>&\u2028\u2029]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
@@ -471,4 +491,6 @@ export interface ComposeVolume {
   readonly source?: string;
   readonly target: string;
   readonly read_only?: boolean;
+  /** Of a mount that may hold data: why Hotpush does not know. Compose prints no such key. */
+  readonly doubt?: string;
 }

@@ -30,7 +30,7 @@ export function neverAsk(repository: string) {
   };
 }
 
-/** The link to the private half of a checkout's deploy key. The key itself is in its owner's home, where no image is built from. */
+/** The private half of a checkout's deploy key, or the link to it: it is in its owner's home if it can, where no image is built from. */
 export function deployKeyPath(repository: string): string {
   return join(repository, ".git/hotpush-deploy-key");
 }
@@ -400,7 +400,7 @@ export function parseGitRemoteUrl(given: string): GitRemoteUrl {
   };
 }
 
-/** Replaces the credentials of every URL in `text`: a token can be the user's name or the password. */
+/** Replaces the credentials of every URL in `text`: a token can be the user's name or the password. The user of `ssh://git@` stays. */
 export function withoutCredentials(text: string): string {
-  return text.replaceAll(/(https?:\/\/)[^/\s]*@/gi, "$1…@");
+  return text.replaceAll(/(https?:\/\/|:\/\/(?=[^/\s@]*:))[^/\s]*@/gi, "$1…@");
 }

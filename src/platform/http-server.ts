@@ -584,10 +584,13 @@ function requireOwnAncestors(path: string): void {
   const isOpenToGroup = (mode & 0o020) !== 0 && ![0, process.getgid?.()].includes(gid);
   const isOpen = isOpenToGroup || (mode & 0o002) !== 0;
   const isSticky = (mode & 0o1000) !== 0;
-  if (![0, ownUid()].includes(uid) || (isOpen && !isSticky && !stats.isSymbolicLink()))
+  const isForeign = ![0, ownUid()].includes(uid);
+  if (isForeign || (isOpen && !isSticky && !stats.isSymbolicLink())) {
+    const remedy = isForeign ? "Give it to root" : `Run: chmod go-w ${path}`;
     throw new Error(
-      `${path}, which leads to the socket, can be changed by other users. Give it to root, or choose another STATE_PATH.`,
+      `${path}, which leads to the socket, can be changed by other users. ${remedy}, or choose another STATE_PATH.`,
     );
+  }
   if (dirname(path) !== path) requireOwnAncestors(dirname(path));
 }
 

@@ -51,8 +51,8 @@ export interface Rollout extends RolloutContext {
   /** Of the whole project, before the roll-out changes any. */
   readonly containers: Containers;
   readonly model: ComposeModel;
-  /** What the services get from the checkout, by their names; git is asked while images are built. */
-  readonly contents: Promise<Readonly<Record<string, Contents>>>;
+  /** What the services get from the checkout; git is asked while images are built. */
+  readonly contents: Promise<ServiceContents>;
   /** Null if the project has no live files. */
   readonly liveDirectory: LiveDirectory | null;
   /** The live files that the proxy reads; null if it does not say. */
@@ -60,6 +60,9 @@ export interface Rollout extends RolloutContext {
   /** Null if Caddy does not log requests. */
   readonly requestCount: RequestCount | null;
 }
+
+/** By the names of services; null where git failed. */
+export type ServiceContents = Readonly<Record<string, Contents | null>>;
 
 /** The live files of one project, and the proxy that reads them. */
 export interface LiveDirectory {

@@ -55,7 +55,9 @@ export async function prepareImages(
   const options = withBuild ? ["--ignore-buildable"] : [];
   const pull = [...composeCommand(target), "pull", ...options, ...pulled] as const;
   if (pulled.length > 0) await runReported(rollout, "pull", pull, pulled);
-  await pullMissing(rollout, new Set(services.flatMap(({ hookImages }) => hookImages)));
+  const madeHere = withBuild ? built.map(({ image }) => image) : [];
+  const hookImages = services.flatMap((service) => (service.replicas > 0 ? service.hookImages : []));
+  await pullMissing(rollout, new Set(hookImages.filter((image) => !madeHere.includes(image))));
   if (!withBuild || built.length === 0) return;
   // A worker may use the image that the app builds. Of two that build one image, the second could not be stored beside the first.
   const images = [...new Set(built.map(({ image }) => image))];

@@ -33,6 +33,7 @@ import { attempt, isAllowed, statOf } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { ProblemError } from "#problems";
 import type { LiveDirectory, RolloutRequest } from "./context.ts";
+import type { Version } from "./state.ts";
 
 /**
  * Gives the compose project with its path on the host. In a container, the repository may be mounted at another path.
@@ -72,6 +73,7 @@ export function hostPathOf(mounts: Mounts, path: string): string | null {
  * directory that is gone, or leads here, is none.
  *
  * @param projectDirectory as the host sees it
+ * @param current the newest good version of this checkout: its containers are this one's, wherever they were started
  * @returns `containers` without those that another checkout has left, or may have, of services that this one does not have
  * @throws ProblemError `project_name_taken`
  */
@@ -80,10 +82,15 @@ export async function withoutNeighbors(
   projectDirectory: string,
   { name, services }: Pick<ComposeModel, "name" | "services">,
   containers: readonly Container[],
+  current: Version | null,
 ): Promise<readonly Container[]> {
+  const isRecorded = ({ id, image, service }: Container) => {
+    const recorded = current?.images[service];
+    return recorded?.containers?.includes(id) ?? recorded?.id === image;
+  };
   const directoryOf = ({ labels }: Container) =>
     labels["com.docker.compose.project.working_dir"] || projectDirectory;
-  const elsewhere = containers.filter((one) => directoryOf(one) !== projectDirectory);
+  const elsewhere = containers.filter((one) => directoryOf(one) !== projectDirectory && !isRecorded(one));
   const own = elsewhere.length === 0 ? null : await findOwnContainer(engine);
   const isService = ({ service }: Container) => Object.hasOwn(services, service);
   const root = realPath(visiblePath(own, projectDirectory) ?? projectDirectory);
@@ -93,7 +100,7 @@ export async function withoutNeighbors(
     if (path === null) return !isService(one);
     if (!existsSync(path) || realPath(path) === root) return false;
     if (one.status !== "running" && !isService(one)) return true;
-    const detail = `docker compose calls this project ${name}, like the one in ${directoryOf(one)}, whose container ${one.name} would be taken for one of this project. Nothing was changed. Give one of them a name of its own: hotpush init in this checkout does it or says how; without Hotpush's server, COMPOSE_PROJECT_NAME=<name> in .env.`;
+    const detail = `docker compose calls this project ${name}, like the one in ${directoryOf(one)}, whose container ${one.name} would be taken for one of this project. Nothing was changed. Give one of them a name of its own: hotpush init in this checkout does it or says how; without Hotpush's server, COMPOSE_PROJECT_NAME=<name> in .env. If the other checkout is out of use, this one can take the service over with its data instead: docker compose up --detach --no-deps --force-recreate ${one.service}`;
     throw new ProblemError({ code: "project_name_taken", detail });
   });
   return containers.filter((one) => !left.includes(one));

@@ -255,7 +255,8 @@ export function modeOf(service: ComposeService, isAwaited: boolean, attached?: s
   if (clash !== null) return { how: "recreate", reason: clash };
   if (label !== undefined) return { how: "roll", isByLabel: true };
   const volume = writableVolume(service);
-  return volume === null ? { how: "roll" } : { how: "recreate", reason: `volume ${volume.target}` };
+  if (volume === null) return { how: "roll" };
+  return { how: "recreate", reason: ["volume", volume.target, volume.doubt ?? ""].join(" ").trimEnd() };
 }
 
 /** Sockets, clocks and other parts of the machine, the live files, and single files of configuration: no data is there. */
@@ -285,6 +286,8 @@ function clashOfTwo(service: ComposeService): string | null {
   if (service.network_mode && !["bridge", "default", "none"].includes(service.network_mode)) {
     return `network_mode ${service.network_mode}`;
   }
+  // Its processes end with the other service's container, and the old one could not be started again.
+  if (service.pid?.startsWith("service:")) return `pid ${service.pid}`;
   const address = Object.values(service.networks ?? {}).find(
     (network) => network?.ipv4_address ?? network?.ipv6_address,
   );

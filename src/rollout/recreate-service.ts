@@ -12,7 +12,7 @@ import {
   startRecreated,
   stopContainer,
 } from "#platform/docker/containers";
-import { isServing, lastLogLines } from "#platform/docker/health";
+import { isServing, lastLogLines, withOwnHealth } from "#platform/docker/health";
 import { hasSucceeded } from "#platform/run-command";
 import { ProblemError } from "#problems";
 import type { Containers, ServiceRollout } from "./context.ts";
@@ -114,7 +114,8 @@ async function undoRecreation(
       for (const container of restarted) await runHooks(on, "post_start", container);
       // Its line would look like one of the new version.
       if (restarted.length > 0 && !signal.aborted) await waitAllReady({ ...on, report: () => {} }, back);
-      return await describeRestored(on, await look(), restarted.length > 0 ? downMs() : null);
+      const now = await withOwnHealth(on.engine, await look());
+      return await describeRestored(on, now, restarted.length > 0 ? downMs() : null);
     } catch (error) {
       const message = error instanceof Error ? error.message.replace(/\.$/, "") : String(error);
       const reason = signal.aborted ? "the roll-out was asked to stop" : message;

@@ -65,7 +65,9 @@ async function startCounting(rollout: Counted, running: RunningContainers) {
   }
   const others = containers.filter(({ service }) => !running.has(service));
   const old = new Set([...others, ...[...running.values()].flat()].map(hostOf));
-  const isOfProject = (host: string) => host.startsWith(`${project.name}-`) || /^[0-9a-f]{12}$/.test(host);
+  // With COMPOSE_COMPATIBILITY, containers are called `shop_web_2`.
+  const isOfProject = (host: string) =>
+    ["-", "_"].some((mark) => host.startsWith(project.name + mark)) || /^[0-9a-f]{12}$/.test(host);
   const tally = createTally((host) => isOfProject(host) && !old.has(host));
   const log = await followLog(
     requestsLog(live.project === null ? live.path : dirname(live.path), live.project),
@@ -447,7 +449,7 @@ export function judge(now: Answered, before: Answered): GuardVerdict {
 
 /** Said instead of a verdict. */
 const blindText =
-  "Caddy answered a request that its log does not show, so only restarts and health were watched. Was the log deleted? Restart Caddy in a quiet moment";
+  "Caddy answered a request that its log does not show, so only restarts and health were watched. Does each site have the lines that count requests? If so, the log may have been deleted: restart Caddy in a quiet moment";
 
 /** The old version's pace is that of its answers in this time before the switch, at most `mostAnswers` of each container. */
 const paceMs = 10_000;

@@ -27,7 +27,14 @@ import {
   wavesOf,
 } from "./roll-service.ts";
 import { loadStack, pruneStack, rollOutStack } from "./stack.ts";
-import { noteFilesKept, readContents, refuseChangedParts, withContents } from "./started-from.ts";
+import {
+  noteFilesKept,
+  readContents,
+  recordLeft,
+  refuseChangedParts,
+  withContents,
+  withStarted,
+} from "./started-from.ts";
 import { lockRollout, noGoodVersion, previousVersion, readVersions } from "./state.ts";
 import {
   adoptLiveFiles,
@@ -95,7 +102,8 @@ async function readRollout(context: LockedContext) {
     contents.catch(() => {}); // If something else fails first, nobody awaits it.
     await refuseLostOverride(engine, target, model, env);
     const found = await listContainers(engine, model.name);
-    const containers = await withoutNeighbors(engine, target.projectDirectory, model, found);
+    const directory = target.projectDirectory;
+    const containers = await withoutNeighbors(engine, directory, model, found, context.current);
     refuseOtherHome(model, { home: env.HOME, projectDirectory: target.projectDirectory }, containers);
     const around = await readProjectAround(context, model);
     const liveDirectory = await findLiveDirectory(engine, model, env);
@@ -175,6 +183,7 @@ async function rollOutServices(
     failing.abort();
     await undo(rollout, progress);
     if (version === null) await noteFilesKept(rollout).catch(() => {});
+    await recordLeft(rollout, outcomes).catch(() => {}); // The next one then says that it does not know.
     throw error;
   } finally {
     await pruning; // It must not go on without the lock.
@@ -185,11 +194,14 @@ async function rollOutServices(
     outcomes.push(await removeService(onService(rollout, service)));
   await adoptLiveFiles(rollout, project.services);
   // What was not asked for now counts as it did: it may have failed its first check, or its recreation was interrupted.
-  await recordVersion(rollout, async () => {
-    const serving = Object.entries(await servingImages(rollout));
-    const images = serving.map(([name, image]) => [name, names.includes(name) ? image : known?.images[name]]);
-    return withContents(rollout, Object.fromEntries(images.filter(([, image]) => image !== undefined)));
-  });
+  const serving = Object.entries(await servingImages(rollout));
+  const all = serving.map(([name, image]) => [name, names.includes(name) ? image : known?.images[name]]);
+  const images = await withContents(
+    rollout,
+    Object.fromEntries(all.filter(([, image]) => image !== undefined)),
+  );
+  const recorded = { ...rollout, version: version && withStarted(version, images) };
+  await recordVersion(recorded, async () => images);
   // Services end in any order.
   return outcomes.toSorted((one, other) => names.indexOf(one.service) - names.indexOf(other.service));
 }
@@ -218,7 +230,11 @@ export async function pruneImages(request: ComposeOptions & Omit<PruneRequest, "
     const [model, images] = await Promise.all([loadModel(request), loadImageNames(request)]);
     const { name } = model;
     const { engine, target } = request;
-    await withoutNeighbors(engine, target.projectDirectory, model, await listContainers(engine, name));
+    const [containers, versions] = [
+      await listContainers(engine, name),
+      await readVersions(request.versionsPath),
+    ];
+    await withoutNeighbors(engine, target.projectDirectory, model, containers, versions.at(-1) ?? null);
     return prune({ ...request, project: { name, images } });
   }
   const { project } = await loadStack(request);

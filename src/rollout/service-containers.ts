@@ -46,9 +46,7 @@ export function containersOf({ engine, project, service }: ServiceRollout): Prom
 export async function waitAllReady(on: ServiceRollout, containers: Containers, mayEnd: boolean = false) {
   const { engine, service, signal } = on;
   const waitFor = async (container: Container) => {
-    // The health check may be of the image, which the compose file says nothing of.
-    const ownMs = service.isLimitGiven ? 0 : container.unhealthyAfterMs + 10_000;
-    const options = { timeoutMs: Math.max(service.healthyTimeoutMs, ownMs), mayEnd, signal };
+    const options = { timeoutMs: healthyLimitMs(service, container), mayEnd, signal };
     const readiness = await waitReady(engine, container.id, options);
     if (typeof readiness === "string") return readiness;
     throw await diagnose(engine, container, readiness.fault);
@@ -65,7 +63,8 @@ export async function waitAllReady(on: ServiceRollout, containers: Containers, m
 
 /**
  * Waits for Docker's verdict on services that others await with `service_healthy`, as compose does. One pass of our own
- * early check is not enough for that: the first start of a database runs a temporary server, which passes too.
+ * early check is not enough for that: the first start of a database runs a temporary server, which passes too. Docker may first
+ * check after minutes (`interval`): after the time that the service has to get healthy, its verdict is waited for no more.
  *
  * @throws ProblemError `container_not_healthy`
  */
@@ -74,18 +73,32 @@ export async function awaitDockersHealth(rollout: Rollout, names: ReadonlySet<st
   for (const name of names) {
     const starting = (await listContainers(engine, project.name, name)).filter(isUndecided);
     if (starting.length === 0) continue;
+    const service = project.services.find((one) => one.name === name);
+    const limitsMs = starting.map((container) => service && healthyLimitMs(service, container));
+    const timeoutMs = Math.max(...limitsMs.map((ms) => ms ?? endTimeoutMs));
+    const deadlineMs = performance.now() + timeoutMs;
     const wait = async () => {
       for (const container of starting) {
         let now: Container | null = container;
         while (now !== null && isUndecided(now)) {
+          if (performance.now() > deadlineMs) return false;
           await sleep(pollMs, undefined, { signal });
           now = await inspectContainer(engine, container.id);
         }
         if (now?.health !== "healthy") throw await diagnose(engine, container, "did not get healthy");
       }
+      return true;
     };
-    await timed({ ...rollout, service: { name } }, "healthy", wait, "by Docker's check, which others await");
+    const late = `not known from Docker's check after ${formatDuration(timeoutMs)}, so others start without it`;
+    const detail = (isKnown: boolean) => (isKnown ? "by Docker's check, which others await" : late);
+    await timed({ ...rollout, service: { name } }, "healthy", wait, detail);
   }
+}
+
+/** The health check may be of the image, which the compose file says nothing of. */
+function healthyLimitMs({ isLimitGiven, healthyTimeoutMs }: RolloutService, { unhealthyAfterMs }: Container) {
+  if (isLimitGiven || unhealthyAfterMs === 0) return healthyTimeoutMs;
+  return Math.max(healthyTimeoutMs, unhealthyAfterMs + 10_000);
 }
 
 /** Docker itself decides when the start period and its retries are over. */

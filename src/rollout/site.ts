@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { liveMount, serverComposeProject } from "#config/server";
 import { findOwnContainer, hostOf, listContainers } from "#platform/docker/containers";
 import { openHttp } from "#platform/http";
@@ -9,7 +10,7 @@ import { askCaddy, filesIn, ownHostOf, replicaOf } from "./switch-traffic.ts";
 
 /**
  * Sends a request to the site of a service while the old version serves. It goes to Caddy's own port, because the public
- * name may lead elsewhere from here.
+ * name may lead elsewhere from here. It waits 10 s at most for an answer.
  *
  * @returns null if it gets no answer of the old version, for example because Caddy can't be reached from here
  */
@@ -20,17 +21,30 @@ export async function askOldVersion(on: ServiceRollout, old: Containers): Promis
   const [place] = placesOf(directedBy, service.name, config);
   if (place === undefined) return null;
   const { url, host } = place;
-  for (const address of await caddyAddresses(on, directedBy)) {
+  const found = new AbortController();
+  const signal = AbortSignal.any([on.signal, found.signal, AbortSignal.timeout(answerTimeoutMs)]);
+  const hosts = [ownHostOf(directedBy, service.name), ...old.map(hostOf)];
+  const askAt = async (address: string, index: number) => {
     const target = new URL(url);
     target.hostname = address;
-    const before = await ask(on, { target, host }, [ownHostOf(directedBy, service.name), ...old.map(hostOf)]);
-    if (before === null || before.rank === 0) continue;
-    const worseAnswerOf = async (containers: Containers, signal: AbortSignal) => {
-      const after = await ask({ ...on, signal }, { target, host }, containers.map(hostOf));
+    await sleep(index * nextAddressMs, undefined, { signal });
+    const before = await ask({ ...on, signal }, { target, host }, hosts);
+    if (before === null || before.rank === 0) throw new Error("no answer of the old version");
+    return { target, before };
+  };
+  try {
+    const { target, before } = await Promise.any((await caddyAddresses(on, directedBy)).map(askAt));
+    const worseAnswerOf = async (containers: Containers, untilOver: AbortSignal) => {
+      const after = await ask({ ...on, signal: untilOver }, { target, host }, containers.map(hostOf));
       if (after !== null && after.rank >= before.rank) return null;
       return `${after?.text ?? "none from a container"}; of the old version: ${before.text}`;
     };
     return { url, worseAnswerOf };
+  } catch (error) {
+    on.signal.throwIfAborted();
+    if (!(error instanceof AggregateError)) throw error;
+  } finally {
+    found.abort();
   }
   if (service.checkUrl === null)
     note(on, `is not requested at ${url}, where the old version gives no answer (see hotpush.check)`);
@@ -85,6 +99,8 @@ async function caddyAddresses({ engine, project }: ServiceRollout, live: LiveDir
 
 /** Long enough for the first answer of an app that has just started. */
 const answerTimeoutMs = 10_000;
+/** Caddy has an address on each of its networks, and not all can be reached from everywhere. The next one doesn't wait longer. */
+const nextAddressMs = 200;
 /** A stream need not end: its status is enough. */
 const bodyTimeoutMs = 1_000;
 

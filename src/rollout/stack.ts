@@ -501,10 +501,11 @@ export function readStack(model: ComposeModel): Stack {
   return { name, services: stackServices };
 }
 
-/** Without settings that Swarm ignores. A published port clashes only if it is the node's own (`mode: host`). */
+/** Without settings that Swarm ignores, and without `pre_start`, which Docker itself refuses in a stack. A published port clashes only if it is the node's own (`mode: host`). */
 function asCompose(model: ComposeModel): ComposeModel {
   const services = Object.entries(model.services).map(([name, service]) => {
-    const { container_name: _, network_mode: __, depends_on: ___, links: ____, ...rest } = service;
+    const { container_name: _, network_mode: __, depends_on: ___, ...kept } = service;
+    const { links: ____, pre_start: _____, ...rest } = kept;
     const ports = (service.ports ?? []).filter(({ mode }) => mode === "host");
     // Hotpush's labels may be those of the container or of the Swarm service.
     return [name, { ...rest, ports, labels: { ...service.deploy?.labels, ...service.labels } }];

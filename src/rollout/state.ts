@@ -110,8 +110,8 @@ export type Contents = Readonly<Record<string, string>>;
 
 /** How many good versions are recorded. Prune keeps the images of fewer. */
 const remembered = 20;
-/** A project of fifty services needs a tenth of it. */
-const longestBytes = 1024 ** 2;
+/** Enough for fifty services that each mount a hundred files. */
+const longestBytes = 16 * 1024 ** 2;
 
 /**
  * The good versions of a project, oldest first; empty if there is no file yet.

@@ -3,7 +3,7 @@ import type { ComposeModel, ComposeVolume } from "#platform/compose";
 import { attempt } from "#platform/files";
 import { readForeignFile } from "#platform/foreign-files";
 import { checkoutAround, lookAt, pathIn } from "#platform/git";
-import { hasSucceeded } from "#platform/run-command";
+import { type CommandEnding, hasSucceeded } from "#platform/run-command";
 
 /**
  * Marks writable mounts of tracked sources as read-only, because they are code: two containers may have them. In doubt a mount holds
@@ -17,11 +17,14 @@ export async function withSourcesReadOnly(
   env: NodeJS.ProcessEnv,
 ): Promise<ComposeModel> {
   const root = checkoutAround(directory);
+  const looks = new Map<string, ReturnType<typeof lookAtSources>>();
   const mark = async (volume: ComposeVolume) => {
     const { type, source = "", read_only: isReadOnly } = volume;
     const path = root !== null && type === "bind" && !isReadOnly ? pathIn(root, source) : null;
-    const isCode = root !== null && path !== null && (await holdsSourcesOnly(root, path, env));
-    return isCode ? { ...volume, read_only: true } : volume;
+    if (root === null || path === null) return volume;
+    const look = looks.get(path) ?? lookAtSources(root, path, env);
+    looks.set(path, look);
+    return { ...volume, ...(await look) };
   };
   const services = Object.entries(model.services).map(async ([name, { volumes, ...service }]) => {
     return [name, volumes ? { ...service, volumes: await Promise.all(volumes.map(mark)) } : service] as const;
@@ -30,34 +33,53 @@ export async function withSourcesReadOnly(
 }
 
 const maxFiles = 2_000;
+const linkMode = "120000";
 const sqliteName = /\.(?:db3?|sqlite\d?)$|-(?:wal|shm|journal)$/i;
 const sqliteMagic = "SQLite format 3\0";
 /** Files that `init` writes into a checkout. */
 const ownFile = /^(?:!!|\?\?) (?:\.env|deploy\.sh|compose\.(?:hotpush|override)\.yaml)$/;
 
-/** Reports whether git could read all that is at `path`, and all of it is as committed, no database, and not only a `.gitkeep`. */
-async function holdsSourcesOnly(root: string, path: string, env: NodeJS.ProcessEnv): Promise<boolean> {
+/**
+ * Marks what is at `path` as read-only if git could read all of it, and all of it is as committed, no database, and not only a
+ * `.gitkeep`. If git gives no answer, the mark says so.
+ */
+async function lookAtSources(
+  root: string,
+  path: string,
+  env: NodeJS.ProcessEnv,
+): Promise<Pick<ComposeVolume, "read_only" | "doubt">> {
+  const at = ["--", path || "."];
+  const listed = await lookAt(root, ["ls-files", "-v", "--stage", "-z", ...at], { env });
+  if (!hasSucceeded(listed)) return withDoubt(listed);
+  const entries = listed.output.split("\0").slice(0, -1);
+  // Any other letter: git was told not to look whether the file is modified.
+  const files = entries.flatMap((entry) => {
+    const [, mode, name] = /^H (\d+) [^\t]*\t(.*)$/s.exec(entry) ?? [];
+    return name === undefined ? [] : [{ name, isLink: mode === linkMode }];
+  });
+  if (entries.length > maxFiles || files.length < entries.length) return {};
+  const isVisible = (name: string) => !/(?:^|\/)\./.test(relative(path, name) || basename(name));
+  if (!files.some(({ name }) => isVisible(name))) return {};
   const other = new AbortController();
   // A warning is a line too, of a directory that git cannot read.
   const onLine = (line: string) => {
     if (!ownFile.test(line)) other.abort();
   };
   const flags = ["--porcelain", "--untracked-files=normal", "--ignored=matching", "--ignore-submodules=none"];
-  const at = ["--", path || "."];
-  const [status, listed] = await Promise.all([
-    lookAt(root, ["status", ...flags, ...at], { env, onLine, signal: other.signal }),
-    lookAt(root, ["ls-files", "-v", "-z", ...at], { env }),
-  ]);
-  if (other.signal.aborted || !hasSucceeded(status) || !hasSucceeded(listed)) return false;
-  const entries = listed.output.split("\0").slice(0, -1);
-  // Any other letter: git was told not to look whether the file is modified.
-  if (entries.length > maxFiles || !entries.every((entry) => entry.startsWith("H "))) return false;
-  const names = entries.map((entry) => entry.slice(2));
-  const isVisible = (name: string) => !/(?:^|\/)\./.test(relative(path, name) || basename(name));
-  const isNoDatabase = (name: string) => {
+  const status = await lookAt(root, ["status", ...flags, ...at], { env, onLine, signal: other.signal });
+  if (other.signal.aborted) return {};
+  if (!hasSucceeded(status)) return withDoubt(status);
+  const isNoDatabase = ({ name, isLink }: (typeof files)[number]) => {
+    if (isLink || sqliteName.test(name)) return !sqliteName.test(name);
     const options = { mostBytes: sqliteMagic.length, isCut: true, followsLinks: false };
-    const head = attempt(() => readForeignFile(join(root, name), options).toString("latin1"), sqliteMagic);
-    return head !== sqliteMagic && !sqliteName.test(name);
+    const read = () => readForeignFile(join(root, name), options).toString("latin1");
+    return attempt(read, sqliteMagic) !== sqliteMagic;
   };
-  return names.some(isVisible) && names.every(isNoDatabase);
+  return files.every(isNoDatabase) ? { read_only: true } : {};
+}
+
+/** Too much output, or an exit code, is an answer: git does not know the directory. */
+function withDoubt({ kind }: CommandEnding): Pick<ComposeVolume, "doubt"> {
+  if (kind === "timed_out") return { doubt: "(git took too long to say whether it is tracked sources)" };
+  return kind === "not_found" ? { doubt: "(without git, nobody knows whether it is tracked sources)" } : {};
 }

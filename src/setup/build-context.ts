@@ -19,11 +19,11 @@ const privateNames = [".env", ".git"];
  */
 export function findExposedFiles(services: ComposeModel["services"]) {
   const found = Object.entries(services).flatMap(([service, { build }]) => {
-    const { context, dockerfile = "Dockerfile", dockerfile_inline: inline } = Object(build) as Build;
+    const { context, dockerfile = "Dockerfile", dockerfile_inline: inline, target } = Object(build) as Build;
     // Others are fetched by the builder.
     if (context === undefined || !isAbsolute(context)) return [];
     const file = resolve(context, dockerfile);
-    if (!copiesAll.test(inline ?? read(file))) return [];
+    if (!stagesOf(inline ?? read(file), target).some((stage) => copiesAll.test(stage))) return [];
     const ignore = read(`${file}.dockerignore`) || read(join(context, ".dockerignore"));
     const names = privateNames.filter((name) => existsSync(join(context, name)) && !isIgnored(name, ignore));
     if (names.length === 0) return [];
@@ -40,14 +40,40 @@ interface Build {
   readonly context?: string;
   readonly dockerfile?: string;
   readonly dockerfile_inline?: string;
+  readonly target?: string;
+}
+
+/** The stages whose files are in the image: the built one, and those that it is `FROM`. Of others, it copies what it needs. */
+function stagesOf(dockerfile: string, target?: string): readonly string[] {
+  const stages = dockerfile.split(/^(?=\s*FROM\s)/im).filter((text) => /^\s*FROM\s/i.test(text));
+  const heads = stages.map((text) => {
+    const [, base = "", name = ""] = /^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?/i.exec(text) ?? [];
+    return { base: base.toLowerCase(), name: name.toLowerCase() };
+  });
+  const named = (name: string) => heads.findIndex((head) => head.name === name);
+  const wanted = target?.toLowerCase() || undefined;
+  const chain: string[] = [];
+  let place =
+    wanted === undefined ? stages.length - 1 : /^\d+$/.test(wanted) ? Number(wanted) : named(wanted);
+  while (stages[place] !== undefined) {
+    chain.push(stages[place] ?? "");
+    const base = named(heads[place]?.base ?? "");
+    // A stage may be called like the image that it is from.
+    place = base < place ? base : -1;
+  }
+  return chain;
 }
 
 function read(path: string): string {
   return attempt(() => readForeignFile(path, { mostBytes: 1024 ** 2 }).toString(), "");
 }
 
-/** Whether a line of .dockerignore excludes what has this name in the build context. */
+/** Whether .dockerignore excludes what has this name in the build context: the last line about it counts. */
 function isIgnored(name: string, text: string): boolean {
-  const lines = text.split("\n").map((line) => line.trim().replace(/^(?:\*\*)?\/|\/\**$/g, ""));
-  return [name, `${name}*`, `*${name}`, ".*", "*", "**"].some((pattern) => lines.includes(pattern));
+  const patterns = [name, `${name}*`, `*${name}`, ".*", "*", "**"];
+  const lines = text
+    .split("\n")
+    .map((line) => /^(!?)(?:\.?\/|\*\*\/)*(.*?)(?:\/\**)?$/.exec(line.trim()) ?? []);
+  const last = lines.findLast(([, , pattern = ""]) => patterns.includes(pattern));
+  return last !== undefined && last[1] === "";
 }

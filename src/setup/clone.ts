@@ -11,7 +11,9 @@ import { deployKeyPath, neverAsk, parseGitRemoteUrl, reasonOf, sshWithKey } from
 import { type Argv, type CommandEnding, hasSucceeded, runCommand } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ownerOf } from "#runner/script";
+import { canBeMounted } from "./compose-paths.ts";
 import { type HostedKey, hostApis, openRepository, type RepositoryAtHost } from "./host-apis.ts";
+import { real } from "./server.ts";
 
 /** How a person is asked for a token, and told what is done. */
 export interface AccessScreen {
@@ -225,12 +227,13 @@ function isSameKey(one: string, other: string): boolean {
 async function generate(root: string, title: string): Promise<string> {
   await removeKeyFiles(root);
   const link = deployKeyPath(root);
-  // Without a home that it may write to, a user has the key in the checkout.
-  const hasHome = hasSucceeded(await asOwner(root, ["mkdir", "-p", "-m", "700", dirname(keyFileOf(root))]));
-  const file = hasHome ? keyFileOf(root) : link;
+  const wanted = keyFileOf(root);
+  const isInHome =
+    wanted !== link && hasSucceeded(await asOwner(root, ["mkdir", "-p", "-m", "700", dirname(wanted)]));
+  const file = isInHome ? wanted : link;
   const argv = ["-q", "-t", "ed25519", "-N", "", "-C", title, "-f", file];
   const ending = await asOwner(root, ["ssh-keygen", ...argv]);
-  if (hasHome) await asOwner(root, ["ln", "-sfn", file, link]);
+  if (isInHome) await asOwner(root, ["ln", "-sfn", file, link]);
   const key = await readDeployKey(root);
   if (key !== null) return key;
   const why = ending.kind === "not_found" ? "ssh-keygen is not installed" : ending.lastLines.join(" ");
@@ -252,9 +255,15 @@ async function removeKeyFiles(root: string): Promise<void> {
   await asOwner(root, ["rm", "-f", ...paths]);
 }
 
-/** The private half of the key of the checkout `root`, in the home of its owner. */
+/**
+ * The private half of the key of the checkout `root`: in the home of its owner. It is in `.git` if that home is none that `run` can
+ * have, or would put the key into the work tree, from which images are built.
+ */
 function keyFileOf(root: string): string {
-  const home = ownerOf(root)?.home ?? process.env.HOME ?? "/";
+  const home = real(ownerOf(root)?.home ?? process.env.HOME ?? "/");
+  const directory = real(join(home, ".ssh"));
+  const isInCheckout = `${directory}/`.startsWith(`${real(root)}/`);
+  if (isInCheckout || !canBeMounted(home)) return deployKeyPath(root);
   const id = createHash("sha256").update(root).digest("hex").slice(0, 8);
   return join(home, ".ssh", `hotpush-${basename(root)}-${id}`);
 }
@@ -267,6 +276,7 @@ export async function moveDeployKey(root: string): Promise<void> {
   const path = deployKeyPath(root);
   if (!attempt(() => lstatSync(path).isFile(), false)) return;
   const file = keyFileOf(root);
+  if (file === path) return;
   for (const argv of [
     ["mkdir", "-p", "-m", "700", dirname(file)],
     ["cp", "-p", path, file],
@@ -274,6 +284,12 @@ export async function moveDeployKey(root: string): Promise<void> {
     ["rm", "-f", `${path}.pub`],
   ] as const)
     if (!hasSucceeded(await asOwner(root, argv))) return;
+}
+
+/** Whether the checkout `root` has a deploy key that its owner cannot read, such as one in the home of an earlier owner. */
+export async function hasLostDeployKey(root: string): Promise<boolean> {
+  const isThere = lstatSync(deployKeyPath(root), { throwIfNoEntry: false }) !== undefined;
+  return isThere && !hasSucceeded(await asOwner(root, ["test", "-r", deployKeyPath(root)]));
 }
 
 /** The public half of the key of the checkout `root`; null if it has none that can be used. */

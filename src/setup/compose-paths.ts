@@ -18,6 +18,11 @@ export function canBeMounted(path: string): boolean {
 const naming =
   /^(?:additional_contexts|build|context|env_file|extends|file|include|label_file|path|project_directory)$/;
 
+/** What is in these is no member of compose's. */
+const free = /^(?:annotations|args|driver_opts|environment|labels|options|sysctls|x-.*)$/;
+/** The members of these have any names. */
+const named = /^(?:additional_contexts|configs|secrets|services)$/;
+
 /** Tags of compose's own are no fault. */
 const options = { merge: true, logLevel: "error" } as const;
 
@@ -39,11 +44,11 @@ export function readPaths(project: Pick<SetupProject, "root" | "composeFiles" | 
       );
   };
   const visit = (value: unknown, name: string, file: string): void => {
-    if (typeof value === "object" && value !== null)
-      for (const [key, one] of Object.entries(value))
-        visit(one, Array.isArray(value) || name === "additional_contexts" ? name : key, file);
-    else if (typeof value === "string" && naming.test(name))
+    if (typeof value === "string" && naming.test(name))
       read(resolve(dirname(file), interpolated(value.replace(/^\w+=/, ""), { ...process.env, ...env })));
+    if (typeof value !== "object" || value === null) return;
+    for (const [key, one] of Object.entries(value).filter(([key]) => named.test(name) || !free.test(key)))
+      visit(one, Array.isArray(value) || name === "additional_contexts" ? name : key, file);
   };
   for (const path of [resolve(root, ".env"), ...composeFiles]) read(path);
   const paths = [...found].flatMap((path) => [path, real(path)]);

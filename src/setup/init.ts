@@ -1,4 +1,3 @@
-import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRun } from "#calls/client";
@@ -6,24 +5,23 @@ import { type GitHost, gitHostOf, isGitHost } from "#config/git-hosts";
 import { projectNetwork, serverComposeProject, serverServices } from "#config/server";
 import { branches, type Environment } from "#config/settings";
 import { webhookUrl } from "#config/values";
-import { checkInRun } from "#doctor/in-run";
+import { checkInRun, unmountedFault } from "#doctor/in-run";
 import { untilRight } from "#platform/async";
 import { listContainers } from "#platform/docker/containers";
 import { connectEngine } from "#platform/docker/engine";
 import { lastLogLines } from "#platform/docker/health";
 import { parseEnvFile } from "#platform/env-file";
-import { readUser } from "#platform/files";
-import { lookAt } from "#platform/git";
+import { deployKeyPath, lookAt } from "#platform/git";
 import { sendHttp } from "#platform/http";
 import { hasSucceeded, runInForeground } from "#platform/run-command";
 import { CommandError } from "#problems";
 import { ping, secretToSend } from "#send/send";
 import { findExposedFiles } from "./build-context.ts";
-import { moveDeployKey } from "./clone.ts";
+import { hasLostDeployKey, moveDeployKey } from "./clone.ts";
 import {
   findPortHolders,
   findServerPlace,
-  isUserKnown,
+  hasOldFiles,
   refuseLocalRemote,
   type ServerPlace,
 } from "./machine.ts";
@@ -44,8 +42,15 @@ import {
 import { listRemovedProjects } from "./remove.ts";
 import { askPublishedPorts, chooseServed, type GivenPlace, notesOf, type ServedQuestion } from "./served.ts";
 import { findServer, listServerProjects, type ServerProject } from "./server.ts";
-import { frontOwner, serverDirectories, serverWideFiles } from "./server-files.ts";
-import { hasOwnCertificate, placesIn, planPage, projectSite, refuseTakenNames } from "./sites.ts";
+import { frontOwner, hostsLeft, serverDirectories, serverWideFiles } from "./server-files.ts";
+import {
+  hasOwnCertificate,
+  placesIn,
+  planPage,
+  projectSite,
+  refuseOldCaddyfile,
+  refuseTakenNames,
+} from "./sites.ts";
 import {
   buildOwnImage,
   findOutdated,
@@ -182,8 +187,9 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
     ...serverWideFiles(place, project, page ? [page.setting] : []),
     ...(page === null ? [] : [page.site]),
     projectFile({ name, project, branch, known, host, given, payloadUrl, gid: frontOwner(place).gid }),
-    projectSite(plan, name, payloadUrl, place),
+    projectSite(plan, name, payloadUrl, place, given.webhookPath !== undefined),
   ].map((file) => planFile(place.files.path, file));
+  refuseOldCaddyfile(serverFiles);
   const settingsFile = join(projectsPath, `${name}.env`);
   const notes = [...notesOf(services, hostname, plan), ...startedNotes];
   if (removed !== null)
@@ -200,6 +206,11 @@ export async function planSetup(given: InitOptions, env: NodeJS.ProcessEnv, ask:
   if (edited.length > 0)
     notes.push(
       `What is edited here and not committed is discarded by the first deployment: ${edited.slice(0, 5).join(", ")}. Commit and push what should stay.`,
+    );
+  const left = remote && hostsLeft(place, remote.hostname);
+  if (left)
+    notes.push(
+      `In \`run\`, ${remote.hostname} is at ${left}, and /etc/hosts of this machine does not say so any more. If it is elsewhere now, remove the name from extra_hosts in ${place.files.composeFile} and run this again.`,
     );
   notes.push(...findExposedFiles(services).map(({ text, command }) => `${text} For example: ${command}`));
   if (composeName !== null)
@@ -255,7 +266,12 @@ export async function applySetup(setup: Setup, env: NodeJS.ProcessEnv): Promise<
 async function writeFiles(setup: Setup): Promise<void> {
   for (const directory of setup.directories) makeDirectory(directory);
   for (const file of [...setup.serverFiles, ...setup.checkoutFiles]) writePlanned(file);
-  await moveDeployKey(setup.project.root);
+  const { root } = setup.project;
+  await moveDeployKey(root);
+  if (await hasLostDeployKey(root))
+    progress(
+      `${deployKeyPath(root)} leads to a deploy key that the owner of the checkout cannot read. For a new one: hotpush connect`,
+    );
 }
 
 async function renewNetwork({ name }: Setup, env: NodeJS.ProcessEnv): Promise<void> {
@@ -282,10 +298,8 @@ function servicesOf({ place }: Setup, env: NodeJS.ProcessEnv): ServerContext {
 /** Gives those of `services` a new container that do not run as the files say, or are not healthy. */
 async function replace(setup: Setup, env: NodeJS.ProcessEnv, services: readonly string[]): Promise<void> {
   const context = servicesOf(setup, env);
-  // A user that was added to the system after `run` was started, and owns the checkout.
-  const { uid, gid } = statSync(setup.project.root);
-  const isOwnerNew = readUser(uid, gid).name !== null && !(await isUserKnown(uid, env));
-  const all = new Set([...(await findOutdated(context)), ...(isOwnerNew ? [run] : [])]);
+  const isBehind = await hasOldFiles(context.engine, env);
+  const all = new Set([...(await findOutdated(context)), ...(isBehind ? [run] : [])]);
   const outdated = services.filter((one) => all.has(one));
   if (outdated.length > 0) progress(`Starting ${outdated.join(", ")} in ${setup.place.files.path}.`);
   const onWaiting = () => progress("Waiting for the running deployments. No other starts meanwhile.");
@@ -307,12 +321,12 @@ async function checkProject({ name, project }: Setup, env: NodeJS.ProcessEnv): P
   const found = await checkInRun(name, ["remote", "docker", "compose"], env);
   if (found === null) progress("`run` cannot be asked about this project. To look again: hotpush doctor");
   for (const [id, { faults }] of found ?? []) {
-    const fault = faults.find(({ severity }) => severity === "problem");
+    const unmounted = unmountedFault(faults);
+    const fault = unmounted ?? faults.find(({ severity }) => severity === "problem");
     if (fault === undefined) continue;
     const lines = indented([fault.text, fault.command ?? fault.change ?? ""].filter(Boolean));
     const isReadHere = async () => (await git(project.root, "ls-remote", "--", "origin", "HEAD")) !== null;
-    const isFileMissing = id === "compose" && /not found|no such file|not here/.test(fault.text);
-    if (isFileMissing || (id === "remote" && fault.command === null && (await isReadHere())))
+    if (unmounted || (id === "remote" && fault.command === null && (await isReadHere())))
       throw new CommandError(`In the container of \`run\`, where deploy.sh runs:${lines}\n${whenFixed}`);
     progress(`Pushes may not be deployed yet:${lines}\nTo look again: hotpush doctor ${id}`);
   }

@@ -1,9 +1,17 @@
 import { constants, existsSync, readFileSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
 import { serverComposeProject, serverServices } from "#config/server";
 import { wholeNumber } from "#config/values";
-import { connectEngine, dockerSocketPath, type Engine, filteredBy, getJson } from "#platform/docker/engine";
-import { isAllowed } from "#platform/files";
-import { runCommand } from "#platform/run-command";
+import {
+  connectEngine,
+  dockerSocketPath,
+  type Engine,
+  filteredBy,
+  getJson,
+  nullIfMissing,
+} from "#platform/docker/engine";
+import { isAllowed, kindOf } from "#platform/files";
+import { type Argv, outputOf } from "#platform/run-command";
 import { CommandError } from "#problems";
 import type { SetupProject } from "./project.ts";
 import { findServer, real, runContainer, type Server, serverAt } from "./server.ts";
@@ -157,18 +165,31 @@ interface ListedContainer {
   readonly NetworkSettings: { readonly Networks: Readonly<Record<string, unknown>> | null };
 }
 
-const getentTimeoutMs = 10_000;
-/** As getent(1) has it. */
-const getentNotFound = 2;
+const digestTimeoutMs = 30_000;
+
+interface Mounted {
+  readonly Mounts: readonly { readonly Source?: string; readonly Destination: string }[];
+}
 
 /**
- * Whether `run` knows the user with this id, or does not run. A container keeps the /etc/passwd that it was started with,
- * because a change of that file is a new file.
+ * Whether `run` has an earlier version of a file of this machine, such as an /etc/passwd without a new user. A container keeps the file
+ * that it was started with, and a change usually is a new file in its place.
+ *
+ * @returns false also if `run` does not run
  */
-export async function isUserKnown(uid: number, env: NodeJS.ProcessEnv): Promise<boolean> {
-  const argv = ["docker", "exec", runContainer, "getent", "passwd", String(uid)] as const;
-  const ending = await runCommand({ argv, env, timeoutMs: getentTimeoutMs });
-  return !(ending.kind === "exited" && ending.code === getentNotFound);
+export async function hasOldFiles(engine: Engine, env: NodeJS.ProcessEnv): Promise<boolean> {
+  const found = await nullIfMissing(getJson<Mounted>(engine, `/containers/${runContainer}/json`));
+  const files = found?.Mounts.filter(({ Source = "" }) => kindOf(Source) === "file") ?? [];
+  if (files.length === 0) return false;
+  const sources = files.map(({ Source = "" }) => Source);
+  const targets = files.map(({ Destination }) => Destination);
+  const digests = async (...argv: Argv) => {
+    const listed = await outputOf(argv, { env, timeoutMs: digestTimeoutMs });
+    return listed?.split("\n").map((line) => line.split(" ", 1)[0]);
+  };
+  const here = await digests("sha256sum", ...sources);
+  const there = await digests("docker", "exec", runContainer, "sha256sum", ...targets);
+  return here !== undefined && there !== undefined && !isDeepStrictEqual(here, there);
 }
 
 /** Whether a program on this machine listens on the TCP port `port`, on any address. */

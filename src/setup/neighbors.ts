@@ -36,7 +36,7 @@ export async function chooseComposeName(
   if (free && own.length === 0 && !dotenv.COMPOSE_PROJECT_NAME) return free;
   const remove = own.length === 0 ? "" : `, docker rm --force ${own.map((one) => one.name).join(" ")}`;
   throw new CommandError(
-    `Docker Compose calls this project ${name}, like the one in ${other.directory}, so each replaces the containers of the other. Give this one a name of its own: COMPOSE_PROJECT_NAME=${free ?? "<name>"} in .env${remove}, and run this again. Its volumes under the old name (docker volume ls --filter label=com.docker.compose.project=${name}) stay, and are not used under the new one.`,
+    `Docker Compose calls this project ${name}, like the one in ${other.directory}, so each replaces the containers of the other. Give this one a name of its own: COMPOSE_PROJECT_NAME=${free ?? "<name>"} in .env${remove}, and run this again. Its volumes under the old name (docker volume ls --filter label=com.docker.compose.project=${name}) stay, and are not used under the new one. If ${other.directory} is out of use, this one can take the service over with its data instead: docker compose up --detach --no-deps --force-recreate ${other.service}`,
   );
 }
 

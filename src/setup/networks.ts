@@ -4,7 +4,8 @@ import { ProblemError } from "#problems";
 import { listByFilter } from "./machine.ts";
 
 /** A container of Caddy. There are two for a moment while compose recreates it. */
-export type CaddyContainer = Pick<Awaited<ReturnType<typeof listByFilter>>[number], "id" | "networks">;
+export type CaddyContainer = Pick<Listed, "id" | "networks">;
+type Listed = Awaited<ReturnType<typeof listByFilter>>[number];
 
 /**
  * Makes the networks of projects that are missing, joins Caddy to them, and lets it leave those of removed projects. If there
@@ -57,24 +58,42 @@ export async function listCaddyContainers(engine: Engine): Promise<readonly Cadd
 }
 
 /**
- * Replaces the network of a project that is not internal, as earlier versions made it, unless containers of the project are on it.
+ * Replaces the network of a project that is not internal, as earlier versions made it, unless containers of the project are on it, also
+ * stopped ones, which would not start without it.
  *
- * @returns whether it is internal now
+ * @returns whether it is internal now, or a user's own
  */
 export async function renewProjectNetwork(engine: Engine, project: string): Promise<boolean> {
-  const path = `/networks/${projectNetwork(project)}`;
-  type Network = { readonly Internal: boolean } & Readonly<Record<"Containers" | "Labels", object | null>>;
-  const found = await nullIfMissing(getJson<Network>(engine, path));
-  // Without the label, a user has made it.
-  if (found?.Labels && "hotpush.project" in found.Labels && !found.Internal) {
-    const caddies = (await listCaddyContainers(engine)).map(({ id }) => id);
-    const joined = Object.keys(found.Containers ?? {});
-    if (!joined.every((id) => caddies.includes(id))) return false;
-    for (const Container of joined) await engine.post(`${path}/disconnect`, { Container });
-    await engine.delete(path);
+  const network = projectNetwork(project);
+  const find = () => nullIfMissing(getJson<Network>(engine, `/networks/${network}`));
+  const isOld = (found: Network | null) =>
+    found?.Labels?.["hotpush.project"] !== undefined && !found.Internal;
+  for (let left = mostRejoins; left >= 0 && isOld(await find()); left--) {
+    const joined = await listByFilter(engine, { network: [network] });
+    if (!joined.every(isCaddy)) return false;
+    try {
+      for (const { id: Container } of joined)
+        await engine.post(`/networks/${network}/disconnect`, { Container });
+      await nullIfMissing(engine.delete(`/networks/${network}`));
+    } catch (error) {
+      // `run` has joined Caddy again, or made it leave.
+      if (left === 0 || !(error instanceof EngineRefusal) || error.status !== 403) throw error;
+    }
   }
   await makeProjectNetwork(engine, project);
-  return true;
+  return !isOld(await find());
+}
+
+function isCaddy({ project, service }: Pick<Listed, "project" | "service">): boolean {
+  return project === serverComposeProject && service === serverServices.caddy;
+}
+
+/** `run` looks each second whether Caddy is on it. */
+const mostRejoins = 4;
+
+interface Network {
+  readonly Internal: boolean;
+  readonly Labels: Readonly<Record<string, string>> | null;
 }
 
 /** Docker's own pools are used up after about 30 networks. These are /27: 29 containers beside the gateway. */

@@ -21,6 +21,7 @@ import {
 } from "#platform/compose";
 import { parseEnvFile, rawValue } from "#platform/env-file";
 import { type GitOptions, gitOutput, neverAsk, parseGitRemoteUrl, refusesOwner, runGit } from "#platform/git";
+import { quote } from "#platform/ssh";
 import { CommandError } from "#problems";
 import { withSourcesReadOnly } from "#rollout/tracked-sources";
 import {
@@ -89,9 +90,25 @@ async function findRoot(directory: string): Promise<string> {
   );
 }
 
-/** A deployment moves branches and writes to the repository, which here is another one's too. @returns `root` */
-function refuseLinkedCheckout(root: string): string {
+/**
+ * A deployment moves branches and writes to the repository, which may be that of other checkouts too. Its settings and its deploy
+ * key are read in `.git`, also in `run`, where a directory outside may be missing.
+ *
+ * @returns `root`
+ */
+async function refuseLinkedCheckout(root: string): Promise<string> {
   if (!lstatSync(join(root, ".git"), { throwIfNoEntry: false })?.isFile()) return root;
+  const asked = [
+    "--path-format=absolute",
+    "--git-dir",
+    "--git-common-dir",
+    "--show-superproject-working-tree",
+  ];
+  const [own, common, parent] = (await git(root, "rev-parse", ...asked))?.split("\n") ?? [];
+  if (own && own === common && !parent)
+    throw new CommandError(
+      `The repository of ${root} is outside of it, in ${own}; Hotpush needs it in ${join(root, ".git")}. Move it there and run this again: cd ${quote(root)} && rm .git && mv ${quote(own)} .git`,
+    );
   throw new CommandError(
     `${root} isn't a clone of its own: its .git is a file that leads to the repository, as in a linked worktree or a submodule. Run this in a clone: git clone "$(git remote get-url origin)" <directory>`,
   );

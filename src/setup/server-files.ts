@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { isSeq, parseDocument } from "yaml";
-import { attempt, kindOf, readUser, statOf } from "#platform/files";
+import { attempt, kindOf, readUser, type SystemUser, statOf } from "#platform/files";
+import { ownerOf } from "#runner/script";
 import { canBeMounted, readPaths } from "./compose-paths.ts";
 import type { ServerPlace } from "./machine.ts";
 import {
@@ -50,14 +52,15 @@ export function serverWideFiles(
   settings: readonly Setting[],
 ): readonly WantedFile[] {
   const usual = usualCheckoutPaths.filter((path) => kindOf(path) === "directory");
-  const readOnly = [remotePath(project) ?? [], readPaths(project)].flat();
+  // What is below /tmp is gone after a reboot, and `run` would not start without it.
+  const read = readPaths(project).filter((path) => !path.startsWith("/tmp/"));
+  const readOnly = [remotePath(project) ?? [], read].flat();
   const host = project.remote?.hostname ?? "";
   const address = addressInHosts(host);
   // Git, ssh and Docker read the settings of the owner there, as whom the script runs.
-  const { uid = 0, gid = 0 } = statOf(project.root) ?? {};
-  const own = [project.root, ...[readUser(uid, gid).home].filter(canBeMounted)];
+  const own = [project.root, ...[scriptUser(project.root).home].filter(canBeMounted)];
   const compose: Make = (before) => {
-    const checkouts = before ?? serverComposeFile(usual);
+    const checkouts = withoutMissing(before ?? serverComposeFile(usual));
     const text = own.reduce((all, path) => withCheckoutPath(all, path, false), checkouts);
     const full = readOnly.reduce((all, path) => withCheckoutPath(all, path, true), text);
     const asOnMachine = withVolumes(full, machineFiles());
@@ -70,7 +73,7 @@ export function serverWideFiles(
 /** The same files as this version of Hotpush has them, with what was added for projects. */
 export function renewedFiles(image: string): readonly WantedFile[] {
   const setting = { name: "HOTPUSH_IMAGE", value: image, isOpen: false };
-  return wideFiles((before) => renewedComposeFile(before ?? ""), serverCaddyfile, [setting]);
+  return wideFiles((before) => renewedComposeFile(withoutMissing(before ?? "")), serverCaddyfile, [setting]);
 }
 
 type Make = WantedFile["make"];
@@ -110,6 +113,12 @@ function newFrontUser(): string {
   return uid === 0 ? "9000:9000" : `${uid}:${gid}`;
 }
 
+/** The user as whom `run` runs the scripts of the checkout `root`. */
+function scriptUser(root: string): SystemUser {
+  const { uid, gid } = statOf(root) ?? self();
+  return ownerOf(root) ?? readUser(uid, gid);
+}
+
 /** The remote if it is a directory of this machine, which scripts must see to fetch from it; else null. */
 function remotePath({ remote, remoteUrl, root }: SetupProject): string | null {
   if (remote !== null || remoteUrl === null) return null;
@@ -123,6 +132,16 @@ function addressInHosts(name: string): string | null {
   const rows = lines.map((line) => line.replace(/#.*/, "").trim().split(/\s+/));
   const [address = "::1"] = rows.find(([, ...names]) => names.includes(name)) ?? [];
   return /^(?:127\.|::1$)/.test(address) ? null : address;
+}
+
+/** The address that `run` has for this name, if the hosts file of this machine does not have the name any more; else null. */
+export function hostsLeft({ files }: Pick<ServerPlace, "files">, name: string): string | null {
+  const hosts = parseDocument(readIfThere(files.composeFile) ?? "").toJS()?.services?.run?.extra_hosts ?? {};
+  const rows = Array.isArray(hosts)
+    ? hosts.map((row) => String(row).split(/[:=](.*)/s))
+    : Object.entries(hosts);
+  const [, address] = rows.find(([host]) => host === name) ?? [];
+  return isIP(String(address)) > 0 && addressInHosts(name) === null ? String(address) : null;
 }
 
 /** Where distributions keep the certificate authorities that were added to a machine, and all of them in one file. */
@@ -166,18 +185,48 @@ function template(name: "compose.yaml" | "Caddyfile"): string {
 const runVolumes = ["services", "run", "volumes"] as const;
 const runHosts = ["services", "run", "extra_hosts"] as const;
 
-/** The text with the directory at `path` among those that `run` has at their own paths, if none of them has it in it. */
+/**
+ * The text with the directory at `path` among those that `run` has at their own paths, if none of them has it in it. One that can be
+ * read only holds no checkout, which gets a place of its own in it.
+ */
 export function withCheckoutPath(text: string, path: string, isReadOnly: boolean): string {
-  const isThere = volumesIn(text).some((one) => `${path}/`.startsWith(`${targetOf(one)}/`));
-  if (isThere) return text;
+  const volumes = volumesIn(text);
+  const around = volumes.filter((one) => `${path}/`.startsWith(`${targetOf(one)}/`));
+  const nearest = around.toSorted((a, b) => targetOf(b).length - targetOf(a).length)[0];
+  if (nearest !== undefined && (isReadOnly || !isForReading(nearest))) return text;
   const escaped = path.replaceAll("$", "$$$$");
   const volume = { type: "bind", source: escaped, target: escaped, ...(isReadOnly && { read_only: true }) };
-  return withVolumes(text, [volume]);
+  if (nearest === undefined || targetOf(nearest) !== path) return withVolumes(text, [volume]);
+  const document = parseDocument(text);
+  document.setIn([...runVolumes, volumes.indexOf(nearest)], document.createNode(volume));
+  return document.toString(asWritten);
+}
+
+function isForReading(volume: unknown): boolean {
+  const [, , access = ""] = typeof volume === "string" ? volume.split(":") : [];
+  return Object(volume).read_only === true || access.split(",").includes("ro");
+}
+
+/** The text without what `run` may only read and this machine has no more: its container does not start without it. */
+export function withoutMissing(text: string): string {
+  const volumes = volumesIn(text);
+  const missing = volumes.filter((one) => isForReading(one) && kindOf(sourceOf(one)) === "missing");
+  if (missing.length === 0) return text;
+  const document = parseDocument(text);
+  for (const one of missing.toReversed()) document.deleteIn([...runVolumes, volumes.indexOf(one)]);
+  return document.toString(asWritten);
 }
 
 function targetOf(volume: unknown): string {
   const [source = "", target = source] = typeof volume === "string" ? volume.split(":") : [];
   return String(Object(volume).target ?? target).replaceAll("$$", "$");
+}
+
+/** Its path on the machine; that of the root directory if it is a volume of Docker's, or depends on variables. */
+function sourceOf(volume: unknown): string {
+  const [source] = typeof volume === "string" ? volume.split(":") : [];
+  const path = String(Object(volume).source ?? source).replaceAll("$$", "\0");
+  return path.startsWith("/") && !path.includes("$") ? path.replaceAll("\0", "$") : "/";
 }
 
 /** The text of this version, with what was added to the one in `text` for projects: checkouts of `run`, and names of hosts. */

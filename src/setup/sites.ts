@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { ServerFiles } from "#config/server";
 import { CommandError } from "#problems";
 import type { ServerPlace } from "./machine.ts";
-import { type Setting, self, type WantedFile } from "./planned-file.ts";
+import { type PlannedFile, type Setting, self, type WantedFile } from "./planned-file.ts";
 import { type GivenPlace, readHost, type ServedPlan } from "./served.ts";
 
 /**
@@ -70,20 +70,59 @@ export function servicesIn(text: string) {
   }));
 }
 
-/** The file of a project's sites. @param url where the project is reached */
-export function projectSite(plan: ServedPlan, project: string, url: URL, place: CaddyPorts): WantedFile {
-  const text = siteText(plan, project, url, hasOwnCertificate(url, place));
-  return wantedSite(project, "its addresses", text);
+/** The parts of the server's Caddyfile that sites import. */
+const snippets = ["service", "deliveries", "deliveries_at", "page"];
+
+/**
+ * Caddy would reject the configuration of all projects, and not start again, for one site that imports what is not defined.
+ *
+ * @throws CommandError if a planned site needs a newer Caddyfile, which only `hotpush upgrade` writes
+ */
+export function refuseOldCaddyfile(files: readonly Pick<PlannedFile, "name" | "text" | "before">[]): void {
+  const caddyfile = files.find(({ name }) => name === "Caddyfile")?.text ?? "";
+  for (const { name, text } of files.filter(
+    (one) => one.name.startsWith("sites/") && one.before !== one.text,
+  ))
+    for (const [, snippet = ""] of text.matchAll(/^\s+import\s+(\w+)/gm))
+      if (snippets.includes(snippet) && !new RegExp(`^\\(${snippet}\\)`, "m").test(caddyfile))
+        throw new CommandError(
+          `${name} would import ${snippet}, which this server's Caddyfile doesn't define: the server is older than this command. Update it, then run this again: hotpush upgrade`,
+        );
+}
+
+/**
+ * The file of a project's sites.
+ *
+ * @param url where the project is reached
+ * @param isPathGiven whether the command line gives the path of `url`
+ */
+export function projectSite(
+  plan: ServedPlan,
+  project: string,
+  url: URL,
+  place: CaddyPorts,
+  isPathGiven: boolean,
+): WantedFile {
+  const hasCertificate = hasOwnCertificate(url, place);
+  const alone = deliveriesLine(project, url.pathname, false);
+  return wantedSite(project, "its addresses", (before) => {
+    // A proxy in front may strip a prefix that nobody gave on purpose.
+    const isOnlyThere = isPathGiven || before?.split("\n").some((line) => line.trim() === alone);
+    return siteText(plan, project, url, hasCertificate, !isOnlyThere);
+  });
 }
 
 /** @param site the name of its file, without `.caddy` */
-function wantedSite(site: string, purpose: string, text: string): WantedFile {
+function wantedSite(site: string, purpose: string, makeText: (before: string | null) => string): WantedFile {
   return {
     name: `sites/${site}.caddy`,
     mode: 0o644,
     owner: self(),
     purpose,
-    make: (before) => (before !== null && servesAll(before, text) ? before : text),
+    make(before) {
+      const text = makeText(before);
+      return before !== null && servesAll(before, text) ? before : text;
+    },
   };
 }
 
@@ -104,24 +143,31 @@ function linesIn(text: string): readonly string[] {
   });
 }
 
-/** The line of a site by which what git hosts send to `path` is Hotpush's, and not the app's. */
-export function deliveriesLine(project: string, path: string): string {
-  const isUsual = path === "/webhook" || path === `/webhook/${project}`;
-  return isUsual ? `import deliveries ${project}` : `import deliveries_at ${project} ${path}`;
+/**
+ * The line of a site that passes deliveries for `path` to Hotpush instead of the app.
+ *
+ * @param keepsUsual whether those for /webhook are Hotpush's too
+ */
+export function deliveriesLine(project: string, path: string, keepsUsual: boolean): string {
+  const usual = ["/webhook", `/webhook/${project}`];
+  if (usual.includes(path)) return `import deliveries ${project}`;
+  return ["import deliveries_at", project, path, ...(keepsUsual ? usual : [])].join(" ");
 }
 
 /**
  * The text of a project's sites for Caddy: a block for each host name. The one of the payload URL also gets the deliveries.
  *
  * @param hasCertificate whether Caddy gets certificates for its names
+ * @param keepsUsual whether deliveries for /webhook are Hotpush's beside those for the path of the payload URL
  */
 export function siteText(
   plan: Pick<ServedPlan, "upstreams" | "left">,
   project: string,
   { hostname: name, pathname }: Pick<URL, "hostname" | "pathname">,
   hasCertificate: boolean,
+  keepsUsual = false,
 ): string {
-  const deliveries = deliveriesLine(project, pathname);
+  const deliveries = deliveriesLine(project, pathname, keepsUsual);
   const kept = plan.left.filter(({ host }) => host !== null);
   const blocks = [
     `# The sites of ${project}, written by \`hotpush init\`; running that again keeps them up to date.`,
@@ -194,7 +240,7 @@ ${block(address, ["import page"])}
 `;
   return {
     setting: { name: "PAGE_URL", value: origin, isOpen: false } satisfies Setting,
-    site: wantedSite("page", "the address of the page", text),
+    site: wantedSite("page", "the address of the page", () => text),
   };
 }
 

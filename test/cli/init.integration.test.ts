@@ -168,6 +168,20 @@ const refusals: readonly (readonly [what: string, reason: RegExp, change: (proje
       },
     ],
     [
+      "a repository outside of its checkout, which is moved there by the command",
+      /The repository of (\S+) is outside of it, in (\S+); .*: cd \1 && rm \.git && mv \2 \.git\s*$/,
+      ({ repository: { directory, git } }) =>
+        git("init", "--quiet", "--separate-git-dir", `${directory}-apart`),
+    ],
+    [
+      "a server whose Caddyfile lacks what the site imports",
+      /sites\/shop\.caddy would import deliveries, .*: hotpush upgrade\s*$/,
+      ({ env: { SERVER_PATH } }) => {
+        mkdirSync(SERVER_PATH);
+        writeFileSync(join(SERVER_PATH, "Caddyfile"), "(service) {\n}\n");
+      },
+    ],
+    [
       "a link in the place of a file",
       /compose\.override\.yaml is a link or a directory/,
       ({ repository }) =>

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { cancelQueued, resume, settle } from "../../src/deployments/record.ts";
@@ -89,6 +89,30 @@ test("1: a slow host is waited for outside of the turn, asked once, and its answ
   const newer = project.commit();
   deliver(newer);
   assert.equal(await deployed(), newer);
+});
+
+test("1: the late answer of a slow host is forgotten after a minute, because the branch may have moved on", async (t) => {
+  let [nowMs, asked] = [0, 0];
+  const clock = () => {
+    asked += 1;
+    return nowMs;
+  };
+  const { project, deliver, next, directory, onGit } = makeWithGit(t, { maxLookMs: 300, clock });
+  const slow = join(directory, "slow");
+  writeFileSync(slow, "");
+  onGit("ls-remote", `while [ -e ${slow} ]; do sleep 0.02; done`);
+  deliver(project.push("Older"));
+  assert.match(reasonOf(await next()), /host is slow/);
+  const before = asked;
+  rmSync(slow);
+  await until("the answer is there", async () => asked > before || null);
+  const newer = project.push("Newer");
+  nowMs = 60_001;
+  const decision = await until("the host is asked again", async () => {
+    const one = await next();
+    return one.kind === "wait" ? null : one;
+  });
+  assert.equal(decision.kind === "deploy" && decision.commit, newer);
 });
 
 test("1: a push that has waited too long for its remote fails, and catch-up may deploy it", async (t) => {

@@ -7,8 +7,10 @@ import { serverFilesAt, serverStateAt } from "../../src/config/server.ts";
 import { type DoctorContext, makeDoctorContext, readSettings } from "../../src/doctor/context.ts";
 import { checks, runChecks } from "../../src/doctor/examine.ts";
 import type { Fault } from "../../src/doctor/finding.ts";
+import { unmountedFault } from "../../src/doctor/in-run.ts";
 import type { ComposeModel, ComposeService } from "../../src/platform/compose.ts";
 import type { Engine } from "../../src/platform/docker/engine.ts";
+import { findExposedFiles } from "../../src/setup/build-context.ts";
 import { readVersion } from "../../src/version.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 
@@ -107,18 +109,28 @@ test("services: .env and .git in an image that gets all of the checkout are excl
     ["FROM x\nCOPY --chown=1:1 --link ./ ./\n", true],
     ['FROM x\nADD [".", "/app"]\n', true],
     ["FROM x\n  copy * /app\n", true],
+    ["FROM go AS build\nCOPY . .\nFROM scratch\nCOPY --from=build /app /app\n", false],
+    ["FROM go AS go\nCOPY . .\nFROM --platform=linux/arm64 go AS test\nRUN true\nfrom Go\nRUN true\n", true],
+    ["FROM go AS Web\nCOPY . .\nFROM x AS later\n", false],
     ["FROM x\nCOPY --from=build . /app\nCOPY ./src package.json ./\nCOPY .npmrc .\n", false],
   ] as const) {
     write("Dockerfile", dockerfile);
     const [fault, ...others] = await found();
     assert.deepEqual([/worker gets \.env and \.git,/.test(fault?.text ?? ""), others], [isWhole, []]);
   }
+  write("Dockerfile", "FROM go AS Web\nCOPY . .\nFROM x AS later\n");
+  const ofTarget = (target: string) =>
+    findExposedFiles({ web: { build: Object({ ...build, target }) } }).length;
+  assert.deepEqual(["web", "0", "later", "missing"].map(ofTarget), [1, 1, 0, 0]);
   write("Dockerfile", "FROM x\nCOPY . .\n");
   for (const [ignored, left] of [
     [".git\n.env\n", ""],
     ["/.git/\n**/.env*\n", ""],
     [".*\n", ""],
     ["*\n!src\n", ""],
+    ["./.env\n./.git/\n", ""],
+    [".git\n.env\n!.env\n", ".env"],
+    ["!.git\n.*\n!/.env*\n", ".env"],
     ["**/.git/**\n", ".env"],
     ["*.env\n# .git\n", ".git"],
     ["node_modules\n", ".env and .git"],
@@ -167,16 +179,17 @@ for (const [what, services, image, faults] of [
     );
   });
 
-/** The version of deployments, that of the containers, that of the prompt, and how many of the others recreate what it has started. */
-for (const [own, started, prompt, faults] of [
-  ["2.40.3", "2.40.0", "2.29.3", 0],
+/** The version of deployments, that of the prompt, that of an old container, and the number of faults. */
+for (const [own, prompt, started, faults] of [
+  ["2.40.3", "2.29.3", "2.40.0", 0],
+  ["2.40.3", "2.40.3", "2.24.6", 0],
+  ["2.40.3", "", "5.1.0", 0],
   ["2.40.3", "5.1.0", "2.40.3", 1],
-  ["2.40.3", "2.40.3", "5.1.0", 1],
-  ["2.40.3", "2.26.1", "5.2.0", 2],
-  ["5.1.0", "5.0.2", "5.1.0", 0],
+  ["2.40.3", "5.2.0", "2.26.1", 1],
+  ["5.0.1", "2.40.3", "2.40.3", 2],
   ["5.0.1", "5.0.1", "5.0.1", 1],
 ] as const)
-  test(`compose: ${own} beside ${started} and ${prompt} has ${faults} faults`, async () => {
+  test(`compose: ${own} with "${prompt}" at the prompt and a container of ${started} has ${faults} faults`, async () => {
     const get = async (path: string) => {
       const Labels = { "com.docker.compose.version": started };
       const one = { Id: "1", Name: "/shop-web-1", State: { Status: "running" }, Config: { Labels } };
@@ -227,14 +240,31 @@ test("compose: a variable that is not set is named", async () => {
   );
 });
 
-test("compose: a build context that is not here is named", async () => {
+test("compose: a build context that is missing costs a service with an image nothing for now", async () => {
   const build = { context: "/nonexistent/app", additional_contexts: { base: "docker-image://alpine" } };
-  const model = modelWith({ app: { ...app, build } });
-  const found = await faultsOf("compose", {
-    compose: async () => ({ kind: "model", version: "2.40.0", model, unset: [] }),
-  });
-  assert.deepEqual(
-    found.map(({ severity, text }) => [severity, text.includes("/nonexistent/app")]),
-    [["problem", true]],
-  );
+  const { image: _, ...unnamed } = app;
+  for (const [service, severity] of [
+    [unnamed, "problem"],
+    [app, "warning"],
+  ] as const) {
+    const model = modelWith({ app: { ...service, build } });
+    const compose = async () => ({ kind: "model", version: "2.40.0", model, unset: [] }) as const;
+    const found = await faultsOf("compose", { compose });
+    assert.deepEqual(
+      found.map(({ severity, missing }) => [severity, missing]),
+      [[severity, "/nonexistent/app"]],
+    );
+    assert.equal(unmountedFault(found), undefined, "the machine lacks it too");
+  }
+});
+
+test("compose: a file that compose cannot read in run, and the machine has, is told from all else", async (t) => {
+  const file = join(temporaryDirectory(t), "app.env");
+  const said = (...lines: readonly string[]) =>
+    faultsOf("compose", { compose: async () => ({ kind: "invalid", version: "2.40.0", lines }) });
+  const found = await said(`env file ${file} not found: stat ${file}: no such file or directory`);
+  assert.deepEqual([found[0]?.missing, unmountedFault(found)], [file, undefined]);
+  writeFileSync(file, "A=1\n");
+  assert.equal(unmountedFault(found), found[0]);
+  assert.equal((await said("services.web.image must be a string"))[0]?.missing, null);
 });

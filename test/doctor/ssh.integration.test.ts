@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { deployKeyPath } from "../../src/platform/git.ts";
 import { type DoctorCheck, makePlace, type Place, probe, runInShell } from "../harness/doctor.ts";
 import { execute, noServer } from "../harness/hotpush.ts";
 import { inOwnEtc } from "../harness/mounts.ts";
@@ -66,6 +67,18 @@ for (const [what, [breakIt, says]] of Object.entries(broken))
     if (says === null) writeFileSync(sshd.authorizedKeys, stdout);
     assert.deepEqual(await outcomes(place), ["ok", "ok"]);
   });
+
+test(
+  "remote: a deploy key that its owner cannot read is made anew by hotpush connect",
+  withSshd,
+  async (t) => {
+    const { place, sshd } = await makeSshPlace(t);
+    rmSync(sshd.authorizedKeys);
+    symlinkSync("/nowhere/key", deployKeyPath(place.repoPath));
+    const { faults } = await probe(place, "remote");
+    assert.match(faults[0]?.command ?? "", /&& hotpush connect$/);
+  },
+);
 
 test(
   "remote: root fixes the access of another user, whose files stay that user's",

@@ -15,11 +15,11 @@ onEngine("a version that fails on a real engine, under load", (env) => {
     project = await makeRolledProject(env, async ({ directory }) => {
       // Can be filled without filling the machine's disk.
       const live = { driver_opts: { type: "tmpfs", device: "tmpfs", o: `size=${liveVolumeBytes}` } };
+      const file = join(directory, "compose.yaml");
+      const text = await readFile(file, "utf8");
+      await writeFile(file, text.replace(/^ {2}live:$/m, `  live: ${JSON.stringify(live)}`));
       const services = { app: { env_file: ["app.env"] } };
-      await writeFile(
-        join(directory, "compose.override.yaml"),
-        JSON.stringify({ services, volumes: { live } }),
-      );
+      await writeFile(join(directory, "compose.override.yaml"), JSON.stringify({ services }));
       await writeFile(join(directory, "app.env"), "DATABASE=Server=db;Password=secret-in-env_file;\n");
     });
   });

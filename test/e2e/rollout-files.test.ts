@@ -58,7 +58,7 @@ onEngine("what a container is started from besides its image, on a real engine",
     await has(services);
     await rollOut("mounts", "single");
     await write("conf/untracked.log", "data");
-    await commit("elsewhere", "");
+    await commit("src/elsewhere", "");
     assert.deepEqual((await rollOut("mounts", "single")).output.match(/unchanged/g)?.length, 2);
     await commit("conf/app.conf", "two");
     const { output, old, now } = await rollOut("mounts", "single");
@@ -77,8 +77,29 @@ onEngine("what a container is started from besides its image, on a real engine",
     const recreated = await project.containers("single");
     const { output } = await rollOut("mounts", "single");
     assert.match(output, /^ +mounts +note +is replaced: whether .* conf, src\/app.js is not known$/m);
-    assert.match(output, /^ +single +note +stays: whether .*--force-recreate single$/m);
+    assert.match(
+      output,
+      /^ +single +note +stays: whether .*docker compose stop single && hotpush rollout single$/m,
+    );
     assert.deepEqual(await project.containers("single"), recreated);
+    assert.match((await rollOut("single")).output, /^ +single +note +stays: whether/m);
+    await project.docker("compose", "stop", "single");
+    await rollOut("single");
+    assert.doesNotMatch((await rollOut("single")).output, /stays: whether/);
+  });
+
+  test("a service that a failed roll-out recreated is replaced again when its files change again", async () => {
+    const volumes = ["./conf:/conf:ro"];
+    const bad = { ...sleeper, command: ["false"], depends_on: ["single"] };
+    await has({ single: { ...single, volumes }, bad });
+    await outputOf(project.rollOut({ args: ["single"] }));
+    await commit("conf/app.conf", "bad");
+    const old = await project.containers("single");
+    await outputOf(project.rollOut({ args: ["single", "bad"] }), 1);
+    assert.notDeepEqual(await project.containers("single"), old);
+    await git("revert", "--no-edit", "HEAD");
+    assert.match((await rollOut("single")).output, /^ +single +note +is replaced: conf changed$/m);
+    await project.docker("compose", "rm", "--force", "--stop", "bad");
   });
 
   test("a changed inline config or secret replaces the service", async () => {
@@ -140,11 +161,14 @@ onEngine("what a container is started from besides its image, on a real engine",
   });
 
   test("a service in the namespace of another one is left if neither changed", async () => {
-    await has({ target: single, bound: { ...sleeper, pid: "service:target", volumes_from: ["target"] } });
+    const bound = { ...sleeper, pid: "service:target", volumes_from: ["target"] };
+    await has({ target: single, bound });
     await rollOut("target", "bound");
     assert.match((await rollOut("bound")).output, /^ +bound +unchanged/m);
-    await project.docker("compose", "up", "--detach", "--force-recreate", "target");
-    assert.match((await rollOut("bound")).output, /^ +bound +rolled/m);
+    await has({ target: { ...single, environment: { N: "2" } }, bound });
+    const { output } = await rollOut("target", "bound");
+    assert.match(output, /^ +target +recreated/m);
+    assert.match(output, /^ +bound +(?:recreated|started)/m);
   });
 
   test("a roll back names the files that it does not bring back", async () => {

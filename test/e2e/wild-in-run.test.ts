@@ -1,13 +1,20 @@
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { DoctorCheck } from "../harness/doctor.ts";
 import { git } from "../harness/repository.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
+import { type Scope, temporaryDirectory } from "../harness/temporary.ts";
 import { onEngine } from "../lab/on-engine.ts";
 import { endingIn } from "../lab/project.ts";
 import { makeServer, type ServedProject, type Server, webService } from "../lab/server.ts";
+
+/** One that is there after a reboot: `init` gives `run` no other to read. */
+function lastingDirectory(scope: Scope): string {
+  const path = mkdtempSync("/var/tmp/machine-");
+  scope.after(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
 
 onEngine(
   "a server whose run has other files than the machine",
@@ -20,7 +27,7 @@ onEngine(
     const scope = { after: (end: () => unknown) => void ends.push(end) };
 
     before(async () => {
-      etc = temporaryDirectory(scope);
+      etc = lastingDirectory(scope);
       writeFileSync(join(etc, "app.env"), "A=1\n");
       server = await makeServer(env);
       const api = { ...webService("8081"), env_file: [join(etc, "app.env")] };
@@ -69,7 +76,7 @@ onEngine(
     });
 
     test("compose: a file that run does not have is found from the machine, and init gives it to run", async () => {
-      const more = temporaryDirectory(scope);
+      const more = lastingDirectory(scope);
       readAlso(join(more, "more.env"));
       assert.equal(await examine("compose"), "faulty");
       const { code, output } = await init();

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
+import type { StatusJson } from "../../src/calls/shapes.ts";
 import { deliver, githubDelivery, githubPush } from "../harness/delivery.ts";
 import { git } from "../harness/repository.ts";
 import { until } from "../harness/until.ts";
@@ -41,8 +42,9 @@ onEngine("what reaches Hotpush on a server, and what reaches the app", (env) => 
 
   test("status, doctor and the next push know of a delivery with a wrong secret", async () => {
     await deliver(shop.origin, githubPush({}, "another secret than the right one"));
-    const missed = async () =>
-      (await server.status()).projects.find(({ name }) => name === "shop")?.missed ?? [];
+    // The only project of the server.
+    const statusOfShop = async () => (await server.status()) as unknown as StatusJson;
+    const missed = async () => (await statusOfShop()).missed;
     await until("the refusal is known", async () => (await missed())[0]?.reason === "signature_invalid");
     const doctor = JSON.parse((await shop.hotpush("doctor", "missed", "--json")).output) as {
       warnings: number;
@@ -50,6 +52,8 @@ onEngine("what reaches Hotpush on a server, and what reaches the app", (env) => 
     assert.equal(doctor.warnings, 1);
     await shop.push("second");
     assert.deepEqual(await missed(), []);
+    const isDeployed = async () => (await statusOfShop()).last[0]?.state === "succeeded";
+    await until("the push is deployed", isDeployed, 60_000);
   });
 
   test("a push counts after the repository was moved, with and without init", async () => {
@@ -70,10 +74,11 @@ onEngine("what reaches Hotpush on a server, and what reaches the app", (env) => 
   test("a WebSocket stays open while another project is set up", async () => {
     const socket = new WebSocket(`${shop.origin.replace("http", "ws")}/socket`);
     await once(socket, "open");
+    const closed = once(socket, "close");
     const blog = await server.setUp("blog");
     await blog.untilServed();
     socket.send("who");
-    const [{ data }] = await Promise.race([once(socket, "message"), once(socket, "close")]);
+    const [{ data }] = await Promise.race([once(socket, "message"), closed]);
     assert.equal(data, await shop.version());
     socket.close();
   });

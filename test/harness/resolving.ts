@@ -68,7 +68,8 @@ export async function liveThrough<Happening>(
 }
 
 /** The settings as they stay. */
-interface ResolvingOptions extends Partial<Pick<ResolverOptions, "checks" | "patienceMs" | "maxLookMs">> {
+interface ResolvingOptions
+  extends Partial<Pick<ResolverOptions, "checks" | "patienceMs" | "maxLookMs" | "clock">> {
   readonly searchPath?: string;
   readonly paths?: readonly string[];
   readonly confirmMs?: number;

@@ -110,6 +110,10 @@ const outputs: Readonly<Record<string, readonly [output: string, cause: string |
   ],
   "what steers a terminal": ["\u001b[31mboom\u001b[0m\u0007\n", "boom"],
   "a build that was killed": ["#8 [2/2] RUN make\n#8 12.31 compiling\n", null],
+  "credentials in a URL of a build": [
+    `------\n > [2/2] RUN npm ci:\n0.2 npm error fetch https://bob:ghp_${"x".repeat(100)}@npm.example.com/y failed\n${excerpt}failed to solve: process "/bin/sh -c npm ci" did not complete successfully: exit code: 1\n`,
+    'failed to solve: process "/bin/sh -c npm ci" did not complete successfully: exit code: 1: npm error fetch https://…@npm.example.com/y failed',
+  ],
   nothing: ["", null],
 };
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { type ComposeService, composeHash, serviceHashes } from "../../src/platform/compose.ts";
 
@@ -45,4 +46,15 @@ test("a service that is bound to another one has the hash of that one's containe
   const hashes = serviceHashes(bound, new Map([["app", "1a2b"]]));
   assert.ok(hashes.has(composeHash({ pid: "container:1a2b", volumes_from: ["1a2b"] })));
   assert.ok(!hashes.has(composeHash(bound)));
+});
+
+test("a container that compose did not create is hashed by its name", () => {
+  const hashes = serviceHashes({ volumes_from: ["container:abc:ro"] }, new Map());
+  assert.ok(hashes.has(composeHash({ volumes_from: ["abc"] })));
+});
+
+test("numbers as keys are hashed in the order of texts, as Go writes them", () => {
+  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+  const labels = { "9": "a", "10": "b", "!": "c" };
+  assert.equal(composeHash({ z: 1, labels }), sha256('{"z":1,"labels":{"!":"c","10":"b","9":"a"}}'));
 });

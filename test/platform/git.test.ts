@@ -95,4 +95,6 @@ test("credentials are in no text of a remote, and the name of its user has no pa
   const { text, user } = parseGitRemoteUrl("https://octo:p@ss@host/a.git");
   assert.deepEqual([text, user], ["https://…@host/a.git", "octo"]);
   assert.equal(withoutCredentials("fatal: 'http://token@a/b' or c@d"), "fatal: 'http://…@a/b' or c@d");
+  const others = "postgres://:pw@db:5432/a, then ssh://git@host:22/a";
+  assert.equal(withoutCredentials(others), "postgres://…@db:5432/a, then ssh://git@host:22/a");
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -149,7 +149,7 @@ test("what serves gets a name before a build; what Docker has dropped is reporte
   assert.equal(await recordFirstVersion(on(dropped)), null);
 });
 
-test("images of hooks are pulled before anything is touched, if they are missing", async (t) => {
+test("images of hooks are pulled before anything is touched, if they are missing and not built here", async (t) => {
   const directory = temporaryDirectory(t);
   const called = join(directory, "called");
   writeScript(join(directory, "docker"), `#!/bin/sh\necho "$* $(cat)" >>'${called}'\n`);
@@ -163,6 +163,13 @@ test("images of hooks are pulled before anything is touched, if they are missing
   });
   await prepareImages({ ...sampleRollout(directory), engine, env }, [service]);
   assert.match(readFileSync(called, "utf8"), /--file - pull \{.*"image":"migrate:3"/);
+  rmSync(called);
+  const builder = sampleService({ name: "tools", image: "migrate:3" });
+  const off = { ...service, hookImages: ["off:1"], replicas: 0 };
+  const services = [service, builder, off];
+  const rollout = { ...sampleRollout(directory), engine, env, project: { name: "shop", services } };
+  await assert.rejects(prepareImages(rollout, services), isProblem("build_failed"), "no real build");
+  assert.doesNotMatch(readFileSync(called, "utf8"), / pull/);
 });
 
 test("the names of images are read without the env files of services that are not started", async (t) => {

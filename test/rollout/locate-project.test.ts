@@ -15,6 +15,7 @@ import {
   stackFiles,
   withoutNeighbors,
 } from "../../src/rollout/locate-project.ts";
+import type { Version } from "../../src/rollout/state.ts";
 import { isProblem } from "../harness/problems.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 import { engineWith, sampleContainer } from "./sample.ts";
@@ -107,13 +108,28 @@ test("containers of another checkout with the same project name end a rollout; a
   ];
   for (const directory of [here, there]) mkdirSync(directory, { recursive: true });
   symlinkSync(here, link);
-  const look = (...containers: readonly Container[]) => withoutNeighbors(onHost, here, shop, containers);
+  const lookFor = (current: Version | null, ...containers: readonly Container[]) =>
+    withoutNeighbors(onHost, here, shop, containers, current);
+  const look = (...containers: readonly Container[]) => lookFor(null, ...containers);
   const own = [startedIn(here), startedIn(link), startedIn(join(root, "gone")), sampleContainer()];
   assert.deepEqual(await look(...own), own);
   const taken = isProblem("project_name_taken", new RegExp(`the one in ${there}, whose container shop-`));
   await assert.rejects(look(...own, startedIn(there)), taken);
   await assert.rejects(look(startedIn(there, { status: "exited" })), taken);
   await assert.rejects(look(startedIn(there, { service: "site" })), taken);
+  // Once deployed from here, a container is this one's, wherever it was started.
+  const takenOver = startedIn(there);
+  const { id, image, service } = takenOver;
+  const recorded = (containers?: readonly string[]): Version => ({
+    commit: "1",
+    finishedAt: "2026-01-01T00:00:00Z",
+    images: {
+      [service]: containers ? { image, id: image, tag: image, containers } : { image, id: image, tag: image },
+    },
+  });
+  assert.deepEqual(await lookFor(recorded([id]), takenOver), [takenOver]);
+  assert.deepEqual(await lookFor(recorded(), takenOver), [takenOver]);
+  await assert.rejects(lookFor(recorded(["another"]), takenOver), taken);
   // What the other has left is not this one's to remove, or to advise about.
   assert.deepEqual(await look(...own, startedIn(there, { service: "site", status: "exited" })), own);
 });

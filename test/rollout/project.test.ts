@@ -93,6 +93,7 @@ test("two cannot run of a service that clashes with itself, or writes to a volum
     ["publishes port 80", { ports: [{ published: "80" }], ...labelled("live") }],
     ["container_name shop", { container_name: "shop" }],
     ["network_mode host", { network_mode: "host" }],
+    ["pid service:app", { pid: "service:app" }],
     ["fixed address 10.0.0.5", { networks: { default: { ipv4_address: "10.0.0.5" } } }],
     ["label hotpush.rollout=recreate", labelled("recreate")],
     ["volume /app/data", { volumes: [volume] }],

@@ -38,6 +38,18 @@ test("on the server, the log is out of reach of the projects", async (t) => {
   assert.equal(event.sites?.[0]?.requests, 1);
 });
 
+test("the answers of new containers count, however compose joins their names", async (t) => {
+  const { rollout, events, live } = await rolloutWith(t, "/run/live/.requests.log");
+  const of = (container: string) => line.replace("shop-app-1", container);
+  const lines = ["shop-app-1", "shop_app_1", "shopping-app-1"].map(of).join("");
+  await withRequestsCounted(rollout, new Map(), async () =>
+    appendFileSync(join(live.path, ".requests.log"), lines),
+  );
+  const [event] = events;
+  assert.ok(event?.event === "requests");
+  assert.deepEqual(event.sites?.[0]?.after, { answers: 2, serverErrors: 0 });
+});
+
 test("the log of another project on the server is not this one's", async (t) => {
   const { rollout, events } = await rolloutWith(t, "/run/live/.requests/blog.log", "shop");
   await withRequestsCounted(rollout, new Map(), async () => {});

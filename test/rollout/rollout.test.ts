@@ -181,6 +181,24 @@ test("Docker's verdict on a starting service that others await is waited for, an
   }
 });
 
+test("Docker's verdict is waited for no longer than the service may take to get healthy", async (t) => {
+  let nowMs = 0;
+  t.mock.method(performance, "now", () => (nowMs += 500));
+  const state = { Status: "running", Health: { Status: "starting" } };
+  const engine = engineWith((path) =>
+    path.startsWith("/containers/json") ? [{ Id: "db" }] : { Name: "/db", State: state, Config: {} },
+  );
+  const events: RolloutEvent[] = [];
+  const project = { name: "shop", services: [sampleService({ name: "db", healthyTimeoutMs: 2_000 })] };
+  const report = (event: RolloutEvent) => events.push(event);
+  await awaitDockersHealth(
+    { ...sampleRollout(temporaryDirectory(t)), engine, project, report },
+    new Set(["db"]),
+  );
+  const [step] = events;
+  assert.match(step?.event === "step" ? step.detail : "", /not known .* after 2 s/);
+});
+
 test("the running containers that the live files name stay, else the oldest that serve", () => {
   const one = sampleContainer({ number: 1, image: "sha256:old" });
   const two = sampleContainer({ number: 2 });

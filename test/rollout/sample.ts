@@ -27,7 +27,6 @@ export function sampleContainer(differences: Partial<Container> = {}): Container
     unhealthyAfterMs: 0,
     healthLog: [],
     exitCode: 0,
-    createdMs: 0,
     restartCount: 0,
     stopGraceS: 10,
     mounts: [],

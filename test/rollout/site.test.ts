@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import { type TestContext, test } from "node:test";
 import type { LoggedRequest, RequestCount } from "../../src/rollout/context.ts";
@@ -65,23 +66,15 @@ type Outcome = LoggedRequest["outcome"];
 /** An answer: its status, and what Caddy logs of it, if it logs requests. */
 type Scripted = readonly [status: number, container?: string | null, outcome?: Outcome];
 
-/** The worse answer of the new version, null if it is as good; "unasked": the old one gave none. */
-async function judgedAt(t: TestContext, before: Scripted, after: Scripted) {
-  const asked: IncomingMessage[] = [];
-  const port = await listenHere(
-    t,
-    createServer((request, response) => {
-      const [status, container] = asked.push(request) === 1 ? before : after;
-      // Caddy names itself only in what it passes on.
-      response.writeHead(status, container === "by Caddy" ? {} : { via: "1.1 Caddy" }).end();
-    }),
-  );
+/** A roll-out whose Caddy has the site of app at `port`, and these addresses. */
+async function rolloutBehind(t: TestContext, port: number, addresses: readonly string[]) {
   const directedBy = liveDirectory(t);
   const routes = [site(["b.test"], { handle: [proxy("app")] })];
   await fakeCaddy(t, directedBy, () => ({
     apps: { http: { http_port: port, servers: { a: { listen: [`:${port}`], routes } } } },
   }));
-  const NetworkSettings = { Networks: { net: { IPAddress: "127.0.0.1" } } };
+  const networks = addresses.map((IPAddress, index) => [`net${index}`, { IPAddress }]);
+  const NetworkSettings = { Networks: Object.fromEntries(networks) as object };
   const Mounts = [{ Type: "bind", Destination: "/run/live", RW: true }];
   const inspected = {
     Name: "/x",
@@ -93,6 +86,20 @@ async function judgedAt(t: TestContext, before: Scripted, after: Scripted) {
   const engine = engineWith((path) =>
     path.includes("/json?") ? [{ Id: "caddy" }] : { ...inspected, Id: path.split("/")[2] },
   );
+  return { ...sampleRollout(temporaryDirectory(t)), engine, directedBy, service: sampleService() };
+}
+
+/** The worse answer of the new version, null if it is as good; "unasked": the old one gave none. */
+async function judgedAt(t: TestContext, before: Scripted, after: Scripted) {
+  const asked: IncomingMessage[] = [];
+  const port = await listenHere(
+    t,
+    createServer((request, response) => {
+      const [status, container] = asked.push(request) === 1 ? before : after;
+      // Caddy names itself only in what it passes on.
+      response.writeHead(status, container === "by Caddy" ? {} : { via: "1.1 Caddy" }).end();
+    }),
+  );
   const requestCount: RequestCount = {
     to: () => assert.fail(),
     isBlind: () => false,
@@ -102,14 +109,13 @@ async function judgedAt(t: TestContext, before: Scripted, after: Scripted) {
     },
   };
   const isLogged = before.length > 1 && before[1] !== "by Caddy";
-  const rollout = {
-    ...sampleRollout(temporaryDirectory(t)),
-    engine,
+  const on = {
+    ...(await rolloutBehind(t, port, ["127.0.0.1"])),
     requestCount: isLogged ? requestCount : null,
   };
-  const found = await askOldVersion({ ...rollout, directedBy, service: sampleService() }, [old]);
+  const found = await askOldVersion(on, [old]);
   if (found === null) return "unasked";
-  const worse = await found.worseAnswerOf([fresh], rollout.signal);
+  const worse = await found.worseAnswerOf([fresh], on.signal);
   assert.match(asked.at(-1)?.headers.host ?? "", /^b\.test:\d{5}$/);
   return worse;
 }
@@ -137,4 +143,17 @@ test("a new version passes with an answer of its own below 500, or where the old
     if (worse instanceof RegExp) assert.match(judged ?? "", worse);
     else assert.equal(judged, worse, `${after} after ${before}`);
   }
+});
+
+test("addresses of Caddy that never answer keep none waiting that does", async (t) => {
+  const silent = createServer(() => {});
+  const port = await listenHere(t, silent);
+  const served = createServer((_, response) => response.writeHead(200, { via: "1.1 Caddy" }).end());
+  await once(served.listen(port, "127.0.0.2"), "listening");
+  t.after(() => served.close());
+  const startedMs = performance.now();
+  const on = await rolloutBehind(t, port, ["127.0.0.1", "127.0.0.1", "127.0.0.2"]);
+  const found = await askOldVersion(on, [old]);
+  assert.equal(await found?.worseAnswerOf([fresh], on.signal), null);
+  assert.ok(performance.now() - startedMs < 8_000);
 });

@@ -155,3 +155,8 @@ function serviceWith(commit: string) {
     return { ID: name, Version: { Index: 1 }, Spec: { Name: `shop_${name}`, TaskTemplate } };
   };
 }
+
+test("a pre_start in a stack is left for Docker to refuse: our advice would be for compose", () => {
+  const { services } = readStack({ name: "shop", services: { app: { pre_start: [{ image: "a" }] } } });
+  assert.deepEqual(services[0]?.hookImages, []);
+});

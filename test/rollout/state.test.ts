@@ -8,6 +8,7 @@ import { refuseOtherState } from "../../src/rollout/locate-project.ts";
 import {
   lockRollout,
   previousVersion,
+  readVersions,
   rolloutState,
   type Version,
   withReturnTo,
@@ -138,6 +139,25 @@ function version(commit: string, id: string = commit): Version {
 }
 
 const [a, b, c] = [version("a"), version("b"), version("c")];
+
+test("twenty versions of fifty services that each mount a hundred files can be read again", async (t) => {
+  const { versionsPath } = rolloutState(temporaryDirectory(t), "/srv/shop");
+  const files = Array.from({ length: 100 }, (_, at) => [
+    `conf/file-${at}`,
+    `${"a".repeat(40)} ${"b".repeat(64)}`,
+  ]);
+  const contents = Object.fromEntries(files);
+  const services = Array.from({ length: 50 }, (_, at) => [
+    `app-${at}`,
+    { image: "a", id: "b", tag: "c", contents },
+  ]);
+  const large = { ...version("a"), images: Object.fromEntries(services) };
+  await writeVersions(
+    versionsPath,
+    Array.from({ length: 20 }, () => large),
+  );
+  assert.equal((await readVersions(versionsPath)).length, 20);
+});
 
 test("a version with the same images takes the last one's place", () => {
   assert.deepEqual(withVersion([a, b], version("later", "b")), [a, version("later", "b")]);

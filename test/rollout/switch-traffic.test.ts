@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import {
   badAnswerOf,
+  checkThroughProxy,
   drain,
   pollUntilGood,
   requestsInFlight,
@@ -13,7 +14,7 @@ import {
 } from "../../src/rollout/switch-traffic.ts";
 import { listenHere } from "../harness/listen.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
-import { fakeCaddy, liveDirectory } from "./sample.ts";
+import { fakeCaddy, liveDirectory, sampleRollout, sampleService } from "./sample.ts";
 
 test("a switch replaces the file: who reads the old one meanwhile gets its whole name", async (t) => {
   const directory = temporaryDirectory(t);
@@ -82,6 +83,20 @@ test("a site is good after six good answers in a row, and bad after five bad one
     mostBad: Number.POSITIVE_INFINITY,
   });
   await assert.rejects(stopped, { name: "AbortError" });
+});
+
+test("a new version whose first answer times out at its site is asked again", async (t) => {
+  let nowMs = 0;
+  t.mock.method(performance, "now", () => nowMs);
+  let asked = 0;
+  const worseAnswerOf = async () => {
+    asked += 1;
+    nowMs += asked === 1 ? 10_001 : 1;
+    return asked === 1 ? "no answer" : null;
+  };
+  const on = { ...sampleRollout(temporaryDirectory(t)), service: sampleService() };
+  await checkThroughProxy(on, [], undefined, { url: "http://a.test/", worseAnswerOf });
+  assert.equal(asked, 2);
 });
 
 /** What a drain of shop-app-1 ends with if Caddy gives these counts in turn; the last one for ever. */

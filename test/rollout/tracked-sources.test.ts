@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
+import { modeOf } from "../../src/rollout/project.ts";
 import { withSourcesReadOnly } from "../../src/rollout/tracked-sources.ts";
-import { temporaryDirectory } from "../harness/temporary.ts";
+import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
 const isRoot = process.getuid?.() === 0;
 
@@ -34,11 +35,16 @@ function write(directory: string, files: Files): void {
   }
 }
 
-async function isCode(directory: string, source: string): Promise<boolean> {
+async function mark(directory: string, source: string, env: NodeJS.ProcessEnv = process.env) {
   const volumes = [{ type: "bind", source: join(directory, source), target: "/src" }];
-  const model = { name: "shop", services: { app: { volumes } } };
-  const { services } = await withSourcesReadOnly(model, directory, process.env);
-  return services.app?.volumes?.[0]?.read_only ?? false;
+  const model = { name: "shop", services: { app: { volumes }, worker: { volumes } } };
+  const { services } = await withSourcesReadOnly(model, directory, env);
+  assert.deepEqual(services.app, services.worker);
+  return services.app?.volumes?.[0];
+}
+
+async function isCode(directory: string, source: string): Promise<boolean> {
+  return (await mark(directory, source))?.read_only ?? false;
 }
 
 for (const [claim, expected, committed, others = {}] of cases)
@@ -77,4 +83,41 @@ test("a directory that the owner of the checkout cannot read is data", { skip: !
   write(directory, { "src/rows/1": "2" });
   chmodSync(join(directory, "src/rows"), 0o700);
   assert.equal(await isCode(directory, "src"), false);
+});
+
+test("a link among sources is no database", async (t) => {
+  const directory = temporaryDirectory(t);
+  git(directory, "init", "--quiet");
+  write(directory, { "src/app.js": "1" });
+  symlinkSync("app.js", join(directory, "src/main.js"));
+  git(directory, "add", "--all");
+  git(directory, "commit", "--quiet", "--message", "first");
+  assert.equal(await isCode(directory, "src"), true);
+});
+
+test("git looks once at a directory, and not at one with too many files", async (t) => {
+  const [directory, bin] = [temporaryDirectory(t), temporaryDirectory(t)];
+  const log = join(bin, "log");
+  writeScript(join(bin, "git"), `#!/bin/sh\necho "$*" >> ${log}\nPATH=\${PATH#*:}\nexec git "$@"\n`);
+  const env = { ...process.env, PATH: [bin, process.env.PATH].join(delimiter) };
+  git(directory, "init", "--quiet");
+  write(directory, { "src/app.js": "1" });
+  const names = Array.from({ length: 2_001 }, (_, at) => [`many/${at}`, ""]);
+  write(directory, Object.fromEntries(names));
+  git(directory, "add", "--all");
+  git(directory, "commit", "--quiet", "--message", "first");
+  assert.equal((await mark(directory, "src", env))?.read_only, true);
+  assert.equal((await mark(directory, "many", env))?.read_only, undefined);
+  assert.equal(readFileSync(log, "utf8").match(/ls-files/g)?.length, 2);
+  assert.equal(readFileSync(log, "utf8").match(/ status /g)?.length, 1);
+});
+
+test("a mount is data if git cannot say what it is, and the reason says so", async (t) => {
+  const directory = temporaryDirectory(t);
+  git(directory, "init", "--quiet");
+  write(directory, { "src/app.js": "1" });
+  const volume = await mark(directory, "src", { PATH: "" });
+  assert.equal(volume?.read_only, undefined);
+  const mode = modeOf({ volumes: volume ? [volume] : [] }, false);
+  assert.match(mode.how === "recreate" ? mode.reason : "", /^volume \/src \(without git/);
 });

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { deployKeyPath, neverAsk, runGit } from "../../src/platform/git.ts";
 import { hasSucceeded } from "../../src/platform/run-command.ts";
 import { childEnvironment } from "../../src/runner/script.ts";
-import { clone, makeDeployKey } from "../../src/setup/clone.ts";
+import { clone, hasLostDeployKey, makeDeployKey, moveDeployKey } from "../../src/setup/clone.ts";
 import { git, makeRepository } from "../harness/repository.ts";
 import { type Scope, temporaryDirectory, writeScript } from "../harness/temporary.ts";
 
@@ -56,6 +56,35 @@ test("git is given an ssh command unless the settings of the repository name one
   assert.ok(given()?.includes(deployKeyPath(directory)));
   own("config", "core.sshCommand", `ssh -i '${deployKeyPath(directory)}'`);
   assert.equal(given(), undefined);
+});
+
+test("a deploy key stays in .git if its owner's home is in the checkout, or cannot be in run", async (t) => {
+  const { HOME } = process.env;
+  t.after(() => {
+    process.env.HOME = HOME;
+  });
+  const directory = temporaryDirectory(t);
+  const dotfiles = join(directory, "home");
+  mkdirSync(dotfiles);
+  for (const home of ["", "nested", "/", "/run/user/1000", dotfiles]) {
+    const repository = makeRepository(t);
+    if (home === dotfiles) symlinkSync(repository.directory, join(dotfiles, ".ssh"));
+    process.env.HOME = home.startsWith("/") ? home : join(repository.directory, home);
+    await makeDeployKey(repository.directory, "Hotpush");
+    await moveDeployKey(repository.directory);
+    assert.ok(lstatSync(deployKeyPath(repository.directory)).isFile(), home);
+    assert.equal(repository.git("status", "--porcelain", "--untracked-files=all"), "", home);
+    assert.equal(await hasLostDeployKey(repository.directory), false);
+  }
+});
+
+test("a deploy key is lost if its link leads to nothing that the owner of the checkout can read", async (t) => {
+  const { directory } = makeRepository(t);
+  assert.equal(await hasLostDeployKey(directory), false, "there is none");
+  symlinkSync(join(temporaryDirectory(t), "key"), deployKeyPath(directory));
+  assert.equal(await hasLostDeployKey(directory), true);
+  await makeDeployKey(directory, "Hotpush");
+  assert.equal(await hasLostDeployKey(directory), false);
 });
 
 for (const format of ["sha256", "sha1"])

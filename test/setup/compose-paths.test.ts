@@ -29,13 +29,15 @@ test("each directory that compose reads a file of is found, also behind links, f
       context: dirname(write("context/Dockerfile")),
       additional_contexts: [`etc=${dirname(write("more/x"))}`],
     },
+    environment: { path: dirname(write("free/x")), file: "free/x" },
+    labels: { context: join(machine, "free") },
     volumes: [`${dirname(write("data/db"))}:/db`],
   };
   const api = {
     build: { context: "..", additional_contexts: { file: dirname(write("map/x")) } },
     label_file: write("one/x"),
   };
-  const secrets = { x: { file: "$SECRETS/x" } };
+  const secrets = { labels: { file: "$SECRETS/x" } };
   write("secrets/x");
   write("defaults/y");
   const configs = { y: { file: `\${UNKNOWN:-${machine}/defaults}/y` } };

@@ -25,47 +25,66 @@ for (const [claim, network, status, faults, joined] of [
   });
 
 /** An engine with a network of a project, on which are these containers. It records what changes. */
-function engineWithNetwork(network: object, containers: readonly string[]) {
+function engineWithNetwork(network: object, containers: readonly string[], mostRefusals = 0) {
   const changes: string[] = [];
-  const Containers = Object.fromEntries(containers.map((id) => [id, {}]));
-  const present = {
-    Name: "hotpush-shop",
-    Internal: false,
-    Labels: { "hotpush.project": "shop" },
-    Containers,
-  };
-  const Caddy = { Id: "caddy", Names: [], Labels: {}, Ports: [], NetworkSettings: { Networks: {} } };
+  let refusals = mostRefusals;
+  let present: object | null = { Internal: false, Labels: { "hotpush.project": "shop" }, ...network };
   const answerTo = (path: string) => {
-    if (path.startsWith("/containers/json")) return [Caddy];
-    return path === "/networks" ? [] : { ...present, ...network };
+    if (path.startsWith("/containers/json"))
+      return containers.map((Id) => ({
+        Id,
+        Names: [],
+        Ports: [],
+        NetworkSettings: { Networks: {} },
+        Labels: {
+          "com.docker.compose.project": Id.replace(/-.*/, ""),
+          "com.docker.compose.service": "caddy",
+        },
+      }));
+    if (path === "/networks") return present === null ? [] : [{ Name: "hotpush-shop" }];
+    if (present === null) throw new EngineRefusal(404, "no such network");
+    return present;
   };
   const engine: Engine = {
     get: async (path) => Buffer.from(JSON.stringify(answerTo(path))),
     async post(path, body) {
-      changes.push(`${path} ${(body as { readonly Internal?: boolean }).Internal ?? ""}`.trim());
+      const { Internal } = body as { readonly Internal?: boolean };
+      changes.push(`${path} ${Internal ?? ""}`.trim());
+      if (path.endsWith("create")) present = body as object;
       return Buffer.from("{}");
     },
     async delete(path) {
       changes.push(`delete ${path}`);
+      if (refusals-- > 0) throw new EngineRefusal(403, "has active endpoints");
+      present = null;
       return Buffer.from("");
     },
   };
   return { engine, changes };
 }
 
+const left = ["/networks/hotpush-shop/disconnect", "delete /networks/hotpush-shop"];
+
 test("the network of a project is made internal, unless its containers are on it or a user has made it", async () => {
-  const made = [
-    "/networks/hotpush-shop/disconnect",
-    "delete /networks/hotpush-shop",
-    "/networks/create true",
-  ];
-  const old = engineWithNetwork({}, ["caddy"]);
+  const old = engineWithNetwork({}, ["hotpush-caddy"]);
+  const made = [...left, "/networks/create true"];
   assert.deepEqual([await renewProjectNetwork(old.engine, "shop"), old.changes], [true, made]);
-  const used = engineWithNetwork({}, ["caddy", "shop-app-1"]);
-  assert.deepEqual([await renewProjectNetwork(used.engine, "shop"), used.changes], [false, []]);
-  const internal = engineWithNetwork({ Internal: true }, ["caddy", "shop-app-1"]);
-  assert.equal(await renewProjectNetwork(internal.engine, "shop"), true);
-  const users = engineWithNetwork({ Labels: {} }, ["caddy"]);
-  await renewProjectNetwork(users.engine, "shop");
-  assert.ok(![...internal.changes, ...users.changes].some((change) => change.startsWith("delete")));
+  for (const [network, containers, isRight] of [
+    [{}, ["hotpush-caddy", "shop-app-1"], false],
+    [{ Internal: true }, ["hotpush-caddy", "shop-app-1"], true],
+    [{ Labels: {} }, ["hotpush-caddy"], true],
+  ] as const) {
+    const { engine, changes } = engineWithNetwork(network, containers);
+    assert.deepEqual([await renewProjectNetwork(engine, "shop"), changes], [isRight, []]);
+  }
+});
+
+test("a network that run joins Caddy to again is left again, a few times", async () => {
+  const { engine, changes } = engineWithNetwork({}, ["hotpush-caddy"], 2);
+  assert.equal(await renewProjectNetwork(engine, "shop"), true);
+  assert.deepEqual(changes, [...left, ...left, ...left, "/networks/create true"]);
+  await assert.rejects(
+    renewProjectNetwork(engineWithNetwork({}, ["hotpush-caddy"], 99).engine, "shop"),
+    /endpoints/,
+  );
 });

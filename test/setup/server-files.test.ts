@@ -1,16 +1,21 @@
 import assert from "node:assert/strict";
-import { dirname } from "node:path";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { parse } from "yaml";
 import { gitHosts } from "../../src/front/webhook/git-hosts.ts";
 import { countingLines } from "../../src/rollout/requests.ts";
+import type { ServerPlace } from "../../src/setup/machine.ts";
 import {
+  hostsLeft,
   renewedComposeFile,
   serverCaddyfile,
   serverComposeFile,
   withCheckoutPath,
   withHost,
+  withoutMissing,
 } from "../../src/setup/server-files.ts";
+import { temporaryDirectory } from "../harness/temporary.ts";
 
 const fresh = serverComposeFile(["/srv"]);
 const twoPaths = serverComposeFile(["/srv", "/home"]);
@@ -29,6 +34,32 @@ test("a checkout that run does not have is added to it at its own path, and noth
       after.some((one) => one === line),
       line,
     );
+});
+
+test("a checkout in a directory that run may only read gets a place of its own that it may write to", () => {
+  const whole = { type: "bind", source: "/data", target: "/data" };
+  const shop = { type: "bind", source: "/data/shop", target: "/data/shop" };
+  const parent = withCheckoutPath(fresh, "/data", true);
+  const added = withCheckoutPath(parent, "/data/shop", false);
+  const volumesOf = (text: string) => parse(text).services.run.volumes;
+  assert.deepEqual(volumesOf(added).slice(-2), [{ ...whole, read_only: true }, shop]);
+  assert.equal(withCheckoutPath(added, "/data/shop/lib", false), added);
+  assert.equal(withCheckoutPath(added, "/data/lib", true), added);
+  const renewed = volumesOf(withCheckoutPath(parent, "/data", false));
+  assert.deepEqual([renewed.length, renewed.at(-1)], [volumesOf(parent).length, whole]);
+});
+
+test("what run may only read is left out once the machine has it no more", (t) => {
+  const here = temporaryDirectory(t);
+  const present = withCheckoutPath(withCheckoutPath(fresh, "/gone/checkout", false), `${here}/$1`, true);
+  mkdirSync(`${here}/$1`);
+  const short = present.replace(
+    "      # Whole:",
+    "      - data:/y:ro\n      - $$X/gone:/x:ro\n      # Whole:",
+  );
+  assert.equal(withoutMissing(short), short);
+  const paths = ["/gone/a", "/gone/b"].reduce((text, path) => withCheckoutPath(text, path, true), present);
+  assert.equal(withoutMissing(paths), present);
 });
 
 test("with remapped users, the containers of the server share files with the machine all the same", () => {
@@ -92,4 +123,18 @@ test("a name of this machine's hosts file is added to run, also beside those of 
   assert.deepEqual(hostsOf(withHost(added, "git.lan", "10.0.0.6")), { "git.lan": "10.0.0.6" });
   const list = fresh.replace("    cap_add:", "    extra_hosts: [mine:10.0.0.1]\n    cap_add:");
   assert.deepEqual(hostsOf(withHost(list, "git.lan", "10.0.0.5")), ["mine:10.0.0.1", "git.lan:10.0.0.5"]);
+});
+
+test("a name that run has, and this machine's hosts file does not have any more, is found", (t) => {
+  const composeFile = join(temporaryDirectory(t), "compose.yaml");
+  const left = (text: string, name: string) => {
+    writeFileSync(composeFile, text);
+    return hostsLeft({ files: { composeFile } as ServerPlace["files"] }, name);
+  };
+  const list = fresh.replace("    cap_add:", "    extra_hosts: ['git.lan:10.0.0.5']\n    cap_add:");
+  for (const text of [withHost(fresh, "git.lan", "10.0.0.5"), list]) {
+    assert.equal(left(text, "git.lan"), "10.0.0.5");
+    assert.equal(left(text, "other.lan"), null);
+  }
+  assert.equal(left(fresh, "git.lan"), null);
 });

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { mkdirSync, symlinkSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { isUserKnown } from "../../src/setup/machine.ts";
+import type { Engine } from "../../src/platform/docker/engine.ts";
+import { hasOldFiles } from "../../src/setup/machine.ts";
 import { chooseProject, findServer, type Server } from "../../src/setup/server.ts";
 import { makeServer } from "../harness/machine.ts";
 import { temporaryDirectory, writeScript } from "../harness/temporary.ts";
@@ -29,10 +30,28 @@ test("a project is named, or that of the innermost checkout around a directory",
   assert.throws(() => chooseProject(server, outer, "../inner"), /There is no project/);
 });
 
-test("a user is unknown only if run has no such line in /etc/passwd", async (t) => {
-  for (const code of [0, 1, 2, 125]) {
-    const bin = temporaryDirectory(t);
-    writeScript(join(bin, "docker"), `#!/bin/sh\nexit ${code}\n`);
-    assert.equal(await isUserKnown(61_001, { PATH: `${bin}:${process.env.PATH}` }), code !== 2);
-  }
+test("run is behind if a file of this machine has another content in its container", async (t) => {
+  const directory = temporaryDirectory(t);
+  const at = (name: string) => join(directory, name);
+  writeScript(at("docker"), '#!/bin/sh\nshift 2\nexec "$@"\n');
+  for (const name of ["passwd", "ca.crt", "passwd-in-run", "ca-in-run"])
+    writeFileSync(at(name), name.slice(0, 2));
+  const mounts = [
+    { Source: at("passwd"), Destination: at("passwd-in-run") },
+    { Source: at("ca.crt"), Destination: at("ca-in-run") },
+    { Source: directory, Destination: "/srv" },
+    { Destination: "/tmp" },
+  ];
+  const engineWith = (Mounts: readonly object[]): Engine => ({
+    get: async () => Buffer.from(JSON.stringify({ Mounts })),
+    post: async () => Buffer.from(""),
+    delete: async () => Buffer.from(""),
+  });
+  const env = { PATH: `${directory}:${process.env.PATH}` };
+  assert.equal(await hasOldFiles(engineWith(mounts), env), false);
+  assert.equal(await hasOldFiles(engineWith([]), env), false);
+  writeFileSync(at("ca.crt"), "with another authority");
+  assert.equal(await hasOldFiles(engineWith(mounts), env), true);
+  writeScript(at("docker"), "#!/bin/sh\nexit 1\n");
+  assert.equal(await hasOldFiles(engineWith(mounts), env), false, "run does not run");
 });

@@ -3,7 +3,15 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { planServed } from "../../src/setup/served.ts";
-import { placesIn, planPage, projectSite, refuseTakenNames, siteText } from "../../src/setup/sites.ts";
+import { serverCaddyfile } from "../../src/setup/server-files.ts";
+import {
+  placesIn,
+  planPage,
+  projectSite,
+  refuseOldCaddyfile,
+  refuseTakenNames,
+  siteText,
+} from "../../src/setup/sites.ts";
 import { temporaryDirectory } from "../harness/temporary.ts";
 import { noChoices } from "./public-projects.ts";
 
@@ -63,11 +71,37 @@ test("a site keeps a person's lines, but not two addresses that have changed pla
       "shop",
       new URL("https://a.org/webhook"),
       place,
+      false,
     );
   const text = siteWith("a.org").make(null);
   const changed = text.replace("a.org {", "a.org {\n\tencode zstd");
   assert.equal(siteWith("a.org").make(changed), changed);
   assert.notEqual(siteWith("b.org").make(text), text);
+});
+
+test("a path that was never given leaves /webhook to Hotpush too, and one that was given does not", () => {
+  const url = new URL(`https://${noChoices.name}/hooks/x`);
+  const plan = planServed({ app: tool }, noChoices);
+  const next = (before: string | null, isPathGiven: boolean) =>
+    projectSite(plan, "shop", url, place, isPathGiven).make(before);
+  const lineOf = (text: string) => /import (deliveries.*)/.exec(text)?.[1];
+  const before = siteText(plan, "shop", new URL(`https://${noChoices.name}/webhook`), true);
+  const both = next(before, false);
+  assert.equal(lineOf(both), "deliveries_at shop /hooks/x /webhook /webhook/shop");
+  assert.equal(next(both, false), both);
+  const alone = next(both, true);
+  assert.equal(lineOf(alone), "deliveries_at shop /hooks/x");
+  assert.equal(next(alone, false), alone);
+});
+
+test("a site that a server's older Caddyfile cannot import is refused, unless it is there already", () => {
+  const caddyfile = { name: "Caddyfile", text: serverCaddyfile(), before: "" };
+  const old = { ...caddyfile, text: caddyfile.text.replace("(deliveries_at)", "(other)") };
+  const text = siteText(planServed({ app: tool }, noChoices), "shop", new URL("https://a.org/x"), true);
+  const site = { name: "sites/shop.caddy", text, before: null };
+  assert.throws(() => refuseOldCaddyfile([old, site]), /hotpush upgrade$/);
+  assert.doesNotThrow(() => refuseOldCaddyfile([old, { ...site, before: text }]));
+  assert.doesNotThrow(() => refuseOldCaddyfile([caddyfile, site]));
 });
 
 test("the places of another run drop names below the former host name", () => {

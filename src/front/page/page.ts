@@ -48,7 +48,7 @@ export function createPage(settings: PageSettings, run: RunClient, log: Log): Se
     const detail = `This session or token has ${mostOfVisitor} requests open. Close some of them.`;
     if (!enter(visit, response))
       return await sendPage(response, problemPage({ code: "too_many_requests", detail }));
-    await takeTurn(visit.credential ?? visit.address);
+    await takeTurn(visit);
     if (response.destroyed) return;
     await sendPage(response, await answerVisit(request, address, visit, settings, run).catch(problemOf));
   });
@@ -78,29 +78,34 @@ function createPlaces() {
 }
 
 /**
- * One request begins in each turn of the event loop, so that a flood of the page keeps no push waiting. Visitors take turns, so that it
- * keeps no other visitor waiting either.
+ * One request begins in each turn of the event loop, so that a flood of the page keeps no push waiting. Addresses take turns, so that
+ * it keeps no visitor at another address waiting either. The visitors at one address take turns by their credentials, which
+ * nobody has verified yet: anyone can send a thousand.
  */
-function createVisitorTurns(): (visitor: string) => Promise<void> {
-  const waiting = new Map<string, (() => void)[]>();
+export function createVisitorTurns(): (visit: Pick<Visit, "address" | "credential">) => Promise<void> {
+  const waiting = new Map<string, Map<string | null, (() => void)[]>>();
 
   function beginNext(): void {
     const [first] = waiting;
     if (first === undefined) return;
-    const [visitor, begins] = first;
+    const [address, visitors] = first;
+    const [[credential, begins] = [null, []]] = visitors;
     begins.shift()?.();
-    waiting.delete(visitor);
     // Behind all others.
-    if (begins.length > 0) waiting.set(visitor, begins);
+    visitors.delete(credential);
+    if (begins.length > 0) visitors.set(credential, begins);
+    waiting.delete(address);
+    if (visitors.size > 0) waiting.set(address, visitors);
     if (waiting.size > 0) setImmediate(beginNext);
   }
 
-  return (visitor) =>
+  return ({ address, credential }) =>
     new Promise((resolve) => {
       if (waiting.size === 0) setImmediate(beginNext);
-      const begins = waiting.get(visitor);
-      if (begins === undefined) waiting.set(visitor, [resolve]);
-      else begins.push(resolve);
+      const visitors = waiting.get(address) ?? new Map<string | null, (() => void)[]>();
+      waiting.set(address, visitors);
+      visitors.set(credential, visitors.get(credential) ?? []);
+      visitors.get(credential)?.push(resolve);
     });
 }
 

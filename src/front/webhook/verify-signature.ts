@@ -72,11 +72,11 @@ export type SlotKeys = ReturnType<typeof keysOf>;
 const toleranceSeconds = 300;
 
 /** In place of a previous secret: each request is verified with two keys, so that its time tells nobody of a rotation. */
-const nobodys = makeSecret(randomBytes(32).toString("hex"));
+const decoySecret = makeSecret(randomBytes(32).toString("hex"));
 
 /** Makes the keys once, so that no request pays for it. */
 export function makeKeys({ current, previous }: Secrets): readonly SlotKeys[] {
-  return [keysOf("current", current), keysOf("previous", previous ?? nobodys)];
+  return [keysOf("current", current), keysOf("previous", previous ?? decoySecret)];
 }
 
 /** Standard Webhooks 1.0.0: `whsec_` and the key in base64; any other secret is used as it is. */

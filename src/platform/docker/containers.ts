@@ -69,7 +69,6 @@ interface Inspected {
   readonly Id: string;
   readonly Name: string;
   readonly Image: string;
-  readonly Created: string;
   readonly RestartCount: number;
   readonly Mounts?: readonly {
     readonly Type: string;
@@ -110,7 +109,7 @@ interface Healthcheck extends Partial<Record<"StartPeriod" | "Interval" | "Timeo
 }
 
 function readContainer({ NetworkSettings, ...inspected }: Inspected) {
-  const { Id, Name, Image, Created, RestartCount, Config, State, Mounts = [] } = inspected;
+  const { Id, Name, Image, RestartCount, Config, State, Mounts = [] } = inspected;
   const networks = Object.entries(NetworkSettings?.Networks ?? {});
   const labels = Config.Labels ?? {};
   const label = (name: string) => labels[`com.docker.compose.${name}`] ?? "";
@@ -133,7 +132,6 @@ function readContainer({ NetworkSettings, ...inspected }: Inspected) {
     unhealthyAfterMs: healthCommandOf(Config) === null ? 0 : unhealthyAfterMs(Config.Healthcheck ?? {}),
     healthLog: (State.Health?.Log ?? []).map(({ Output }) => Output.trim()) as readonly string[],
     exitCode: State.ExitCode,
-    createdMs: Date.parse(Created),
     restartCount: RestartCount,
     /** Seconds between SIGTERM and SIGKILL, from the compose file. */
     stopGraceS: Config.StopTimeout ?? dockersGraceS,

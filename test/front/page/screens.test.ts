@@ -7,7 +7,7 @@ import {
   cannedServer,
   cannedSteps,
 } from "../../../demo/page/canned.ts";
-import type { DeploymentJson } from "../../../src/calls/shapes.ts";
+import type { DeploymentJson, ProjectJson } from "../../../src/calls/shapes.ts";
 import { deploymentScreen } from "../../../src/front/page/screens/deployment.ts";
 import { projectScreen } from "../../../src/front/page/screens/project.ts";
 import { projectLook, projectsScreen } from "../../../src/front/page/screens/projects.ts";
@@ -33,6 +33,14 @@ test("no text that somebody else wrote becomes markup, on any screen", async () 
       assert.doesNotMatch(tag.replaceAll(/"[^"]*"/g, ""), /\s(?:on\w+|style)=/i, `${name}: ${tag}`);
     }
   }
+});
+
+test("a project is shown as a run of an earlier version describes it, without its missed deliveries", async () => {
+  const { missed: _, ...earlier } = cannedProject("shop");
+  const history = { deployments: [], next: null };
+  const shown = (project: object) =>
+    renderScreen(projectScreen(operator, project as ProjectJson, history, new URLSearchParams()));
+  assert.equal(await shown(earlier), await shown({ ...earlier, missed: [] }));
 });
 
 test("the tone of all projects is that of what runs, else of what failed, else of what is live", () => {

@@ -1,5 +1,5 @@
 import { html } from "hono/html";
-import { missedText } from "#calls/missed";
+import { missedTexts } from "#calls/missed";
 import type { DeploymentJson, HistoryJson, ProjectJson } from "#calls/shapes";
 import { callPath } from "#calls/table";
 import { formatDuration } from "#config/values";
@@ -51,14 +51,14 @@ ${olderLink(project.name, state, history.next)}</div>`;
 }
 
 function aboutProject(project: ProjectJson): readonly Fact[] {
-  const { last, live, branches, repoPath, waiting, missed, paused } = project;
+  const { last, live, branches, repoPath, waiting, paused } = project;
   return [
     live &&
       html`${last && isLive(last, project) ? "live" : "last good"}: <code class="sha">${shortCommit(live.commit)}</code> ${live.subject ?? ""}${live.since && html`, ${ago(live.since)}`}`,
     branches.join(" and "),
     repoPath && html`<code>${repoPath}</code>`,
     waiting > 0 && `${waiting} waiting`,
-    ...missed.map((one) => html`${ago(one.at)}: ${missedText(one)}`),
+    ...missedTexts(project).map(({ at, text }) => html`${ago(at)}: ${text}`),
     paused &&
       html`paused ${ago(paused.since)}${paused.by && ` by ${paused.by.name}`}${paused.reason && `: ${paused.reason}`}`,
   ];
