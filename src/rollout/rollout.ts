@@ -136,7 +136,7 @@ function warnAboutOrphans({ containers, project, own, report }: Rollout): void {
   const orphans = containers.filter(({ service }) => !known.has(service));
   for (const [name, left] of Map.groupBy(orphans, ({ service }) => service)) {
     const names = left.map((container) => container.name).join(" ");
-    const text = `is not in the compose file, or in a profile that is not active (COMPOSE_PROFILES in .env), but has containers. If it is gone for good: docker rm --force ${names}`;
+    const text = `is not in the compose file, or in a profile that COMPOSE_PROFILES in .env does not name, but has containers. If it is gone for good: docker rm --force ${names}`;
     note({ report, service: { name } }, text);
   }
 }

@@ -46,9 +46,7 @@ export function containersOf({ engine, project, service }: ServiceRollout): Prom
 export async function waitAllReady(on: ServiceRollout, containers: Containers, mayEnd: boolean = false) {
   const { engine, service, signal } = on;
   const waitFor = async (container: Container) => {
-    // The health check may be of the image, which the compose file says nothing of.
-    const ownMs = service.isLimitGiven ? 0 : container.unhealthyAfterMs + 10_000;
-    const options = { timeoutMs: Math.max(service.healthyTimeoutMs, ownMs), mayEnd, signal };
+    const options = { timeoutMs: healthyLimitMs(service, container), mayEnd, signal };
     const readiness = await waitReady(engine, container.id, options);
     if (typeof readiness === "string") return readiness;
     throw await diagnose(engine, container, readiness.fault);
@@ -76,7 +74,8 @@ export async function awaitDockersHealth(rollout: Rollout, names: ReadonlySet<st
     const starting = (await listContainers(engine, project.name, name)).filter(isUndecided);
     if (starting.length === 0) continue;
     const service = project.services.find((one) => one.name === name);
-    const timeoutMs = service?.healthyTimeoutMs ?? endTimeoutMs;
+    const limitsMs = starting.map((container) => service && healthyLimitMs(service, container));
+    const timeoutMs = Math.max(...limitsMs.map((ms) => ms ?? endTimeoutMs));
     const deadlineMs = performance.now() + timeoutMs;
     const wait = async () => {
       for (const container of starting) {
@@ -94,6 +93,12 @@ export async function awaitDockersHealth(rollout: Rollout, names: ReadonlySet<st
     const detail = (isKnown: boolean) => (isKnown ? "by Docker's check, which others await" : late);
     await timed({ ...rollout, service: { name } }, "healthy", wait, detail);
   }
+}
+
+/** The health check may be of the image, which the compose file says nothing of. */
+function healthyLimitMs({ isLimitGiven, healthyTimeoutMs }: RolloutService, { unhealthyAfterMs }: Container) {
+  if (isLimitGiven || unhealthyAfterMs === 0) return healthyTimeoutMs;
+  return Math.max(healthyTimeoutMs, unhealthyAfterMs + 10_000);
 }
 
 /** Docker itself decides when the start period and its retries are over. */

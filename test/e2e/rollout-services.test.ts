@@ -86,7 +86,7 @@ onEngine("services of other kinds, and side by side, on a real engine", (env) =>
     await project.alsoHas({});
     const [left = ""] = await project.containerNames("cache");
     const output = await outputOf(project.rollOut());
-    const told = `is not in the compose file, or in a profile that is not active (COMPOSE_PROFILES in .env), but has containers. If it is gone for good: docker rm --force ${left}`;
+    const told = `is not in the compose file, or in a profile that COMPOSE_PROFILES in .env does not name, but has containers. If it is gone for good: docker rm --force ${left}`;
     assert.match(output, new RegExp(`cache +note +${told}`));
     assert.equal((await project.containers("cache")).length, 1);
   });
