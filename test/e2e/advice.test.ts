@@ -104,7 +104,9 @@ onEngine(
       // What was refused before has nothing to deploy against any more.
       await project.type("hotpush deploy");
       await project.type("hotpush history");
-      const { code, output } = await project.hotpush("rollback");
+      // In containerd's store, what `docker compose up` has built before is another image, which is gone back to.
+      const first = await project.hotpush("rollback");
+      const { code, output } = first.code === 0 ? await project.hotpush("rollback") : first;
       assert.equal(code, 1, output);
       await follow(output);
     });
