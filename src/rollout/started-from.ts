@@ -262,9 +262,14 @@ export async function refuseChangedParts(rollout: Rollout): Promise<void> {
   for (const volume of defined) {
     const { name } = volume;
     const present = Volumes?.find(({ Name }) => Name === name);
-    if (present === undefined || isSameVolume(present, volume)) continue;
+    const changed = present === undefined ? [] : changesOf(present, volume);
+    if (changed.length === 0) continue;
     const detail = `The volume ${name} must be recreated, because its part of the compose file changed, and what Docker keeps in it is deleted by that. Undo that change to keep it; or save what you need of it, and on the machine: docker compose down && docker volume rm ${name} && docker compose up -d. No container was touched.`;
-    throw new ProblemError({ code: "volume_changed", detail });
+    throw new ProblemError({
+      code: "volume_changed",
+      detail,
+      evidence: [`volume ${name}: ${changed.join(", ")} changed`],
+    });
   }
 }
 
@@ -274,13 +279,22 @@ interface Volume extends Listed {
   readonly Options: Readonly<Record<string, string>> | null;
 }
 
-/** Compared with the volume itself if compose's hash differs: versions of compose may compute it differently. */
-function isSameVolume(present: Volume, { name, driver = "local", ...rest }: ComposeResource): boolean {
-  const { Labels, Driver, Options } = present;
+/**
+ * What of a volume the compose file has changed, without the values, which may be passwords. It is compared with the volume itself if
+ * compose's hash differs: versions of compose may compute it differently.
+ */
+function changesOf(
+  { Labels, Driver, Options }: Volume,
+  { name, driver = "local", ...rest }: ComposeResource,
+): readonly string[] {
   const known = Labels?.[hashLabel];
-  if (known === undefined || known === composeHash({ name, driver, ...rest })) return true;
+  if (known === undefined || known === composeHash({ name, driver, ...rest })) return [];
   const { driver_opts = {}, labels = {} }: typeof rest = JSON.parse(plainText(JSON.stringify(rest)));
   const own = Object.entries(Labels ?? {}).filter(([label]) => !label.startsWith("com.docker.compose."));
-  const isSame = (one: object, other: object) => isDeepStrictEqual({ ...one }, { ...other });
-  return Driver === driver && isSame(Options ?? {}, driver_opts) && isSame(Object.fromEntries(own), labels);
+  const parts = [
+    ["driver", Driver, driver],
+    ["driver_opts", { ...Options }, { ...driver_opts }],
+    ["labels", Object.fromEntries(own), { ...labels }],
+  ] as const;
+  return parts.flatMap(([part, has, wanted]) => (isDeepStrictEqual(has, wanted) ? [] : [part]));
 }

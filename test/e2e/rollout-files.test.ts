@@ -137,6 +137,7 @@ onEngine("what a container is started from besides its image, on a real engine",
     await has(services, { volumes: { data: { labels: { kept: "2" } } } });
     const refused = await outputOf(project.rollOut({ args: ["stored", "--json"] }), 1);
     assert.match(refused, /"code":"volume_changed"/);
+    assert.match(refused, /"evidence":\["volume \S+_data: labels changed"\]/);
     assert.deepEqual(await project.containers("stored"), [container]);
     await has(services, { volumes: { data: { name: `${project.name}_other` } } });
     const { now } = await rollOut("stored");
