@@ -1,5 +1,6 @@
 import { serverComposeProject, serverServices } from "#config/server";
 import { inspectImage, listContainers, tagImage } from "#platform/docker/containers";
+import { nullIfMissing } from "#platform/docker/engine";
 import { rewriteFile } from "#platform/files";
 import { CommandError } from "#problems";
 import { type PlannedFile, planFile, writePlanned } from "./planned-file.ts";
@@ -80,12 +81,14 @@ export async function upgradeServer(
   const { files, image } = plan;
   const oldImage = server.env.HOTPUSH_IMAGE ?? image;
   const [running] = await listContainers(engine, serverComposeProject, serverServices.run);
-  // The build may give the name of the old image to the new one.
+  // The build may give the name of the old image to the new one, and containerd's store drops an image without a name.
   const oldImageId = (running && (await inspectImage(engine, running.image))?.id) ?? null;
-  if (plan.isBuilt) await buildOwnImage(env);
-  const release = await holdDeployments(context, "hotpush upgrade", events.onWaiting);
-  if (release === null) throw new CommandError("The upgrade was given up before anything was changed.");
+  if (oldImageId !== null) await tagImage(engine, oldImageId, keptName);
+  let release: (() => void) | null = null;
   try {
+    if (plan.isBuilt) await buildOwnImage(env);
+    release = await holdDeployments(context, "hotpush upgrade", events.onWaiting);
+    if (release === null) throw new CommandError("The upgrade was given up before anything was changed.");
     for (const { path, before } of copiedFiles(plan)) rewriteFile(`${path}.before`, before ?? "", path);
     for (const file of files) writePlanned(file);
     const failure = await replaceOutdated(withoutSignal, events.onReplaced);
@@ -96,9 +99,14 @@ export async function upgradeServer(
     const again = await replaceOutdated(withoutSignal, () => {});
     return { ...failure, unrecovered: again?.service ?? null };
   } finally {
-    release();
+    release?.();
+    if (oldImageId !== null)
+      await nullIfMissing(engine.delete(`/images/${encodeURIComponent(keptName)}`), [404, 409]);
   }
 }
+
+/** The old image has this name while an upgrade may need it. */
+const keptName = "hotpush:before-upgrade";
 
 async function replaceOutdated(
   context: ServerContext,

@@ -18,6 +18,7 @@ const run = promisify(execFile);
 const hostPatienceMs = 10_000;
 const old = "hotpush:e2e-old";
 const own = "hotpush-e2e-upgrade:own";
+const broken = "hotpush-e2e-upgrade:broken";
 const script = "#!/bin/sh\nuntil [ ! -e wait ]; do sleep 0.1; done\n";
 
 onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env) => {
@@ -37,7 +38,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
   });
   after(async () => {
     await server?.remove();
-    for (const image of [old, own]) await removeImage(env, image);
+    for (const image of [old, own, broken]) await removeImage(env, image);
   });
 
   test("under load and 20 pushes a second, no push is lost and no request fails", async (t) => {
@@ -98,7 +99,7 @@ onOwnEngine("one server", "hotpush upgrade replaces the server's Hotpush", (env)
   });
 
   test("if the new run is not healthy, both are the old version again, also after Ctrl-C", async () => {
-    await useImage(own, `ENTRYPOINT ["sh", "-c", "[ $0 = front ] && exec tini -- hotpush front; exit 1"]`);
+    await useImage(broken, `ENTRYPOINT ["sh", "-c", "[ $0 = front ] && exec tini -- hotpush front; exit 1"]`);
     const upgrade = shop.start("upgrade", "--yes");
     const interrupt = async () => void upgrade.kill("SIGINT");
     const { code, output } = await untilPrinted(upgrade, /Replaced front\./, interrupt);
