@@ -41,8 +41,8 @@ export async function chooseComposeName(
 }
 
 /**
- * Compares the project with what a person has started in its checkout: with `-p`, `-f`, `--env-file` or `--profile`, that may be another one, and a
- * deployment would start a second copy with empty volumes, or the services of development.
+ * Compares the project with what a person has started in its checkout: with `-p`, `-f`, `--env-file`, or `--profile`, that may be another
+ * one, and a deployment would start a second copy with empty volumes, or the services of development.
  *
  * @returns what a person should know of it
  * @throws CommandError unless `.env` says which one is meant
