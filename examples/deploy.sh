@@ -82,7 +82,10 @@ pull() {
 # Files that git would overwrite, and directories that it would remove, for new ones of this version. Those of `hotpush init` may be,
 # and a file that a killed git has begun to write.
 in_the_way() {
-  git diff-tree -r -z --name-only --no-renames --diff-filter=A --ignore-submodules HEAD "$tip" | while IFS= read -r -d '' file; do
+  local head
+  # Before the first commit: an empty tree.
+  head=$(git rev-parse --verify --quiet HEAD || git hash-object -t tree /dev/null)
+  git diff-tree -r -z --name-only --no-renames --diff-filter=A --ignore-submodules "$head" "$tip" | while IFS= read -r -d '' file; do
     [[ $file != deploy.sh && -n $(git ls-files --others -- ":(literal)$file") ]] || continue
     ! grep -qsm 1 '^# Written by .hotpush init' "./$file" || continue
     (set +o pipefail && git cat-file --filters "$tip:$file" | head -c "$(stat -c %s "./$file")" | cmp -s - "./$file") ||

@@ -62,6 +62,18 @@ test("what is here and not in git is not overwritten by a new file of the same n
   assert.deepEqual([example.read(".env"), example.read("half.txt")], ["KEY=changeme\n", "half of it\n"]);
 });
 
+test("a checkout without a commit gets the first one, and keeps what is not in git", async (t) => {
+  const example = makeExample(t);
+  const pushed = example.push({ "page.txt": "second\n" });
+  git(example.repoPath, "update-ref", "-d", "HEAD");
+  git(example.repoPath, "rm", "-r", "--quiet", "--cached", ".");
+  writeFileSync(join(example.repoPath, "page.txt"), "mine\n");
+  assert.match((await example.deploy([main, pushed])).output, /not in git: page\.txt\. Nothing/);
+  rmSync(join(example.repoPath, "page.txt"));
+  assert.match(await example.deployed([main, pushed]), /\(was nothing\)/);
+  assert.equal(example.read("page.txt"), "second\n");
+});
+
 test("a hook of the checkout whose program is missing does not stop it", async (t) => {
   const example = makeExample(t, { ".husky/post-checkout": "" });
   writeScript(join(example.repoPath, ".husky/post-checkout"), "#!/bin/sh\nnpx lint-staged\nexit 1\n");
