@@ -82,14 +82,23 @@ pull() {
 # Files that git would overwrite, and directories that it would remove, for new ones of this version. Those of `hotpush init` may be,
 # and a file that a killed git has begun to write.
 in_the_way() {
-  local head
+  local head named=''
   # Before the first commit: an empty tree.
   head=$(git rev-parse --verify --quiet HEAD || git hash-object -t tree /dev/null)
   git diff-tree -r -z --name-only --no-renames --diff-filter=A --ignore-submodules "$head" "$tip" | while IFS= read -r -d '' file; do
-    [[ $file != deploy.sh && -n $(git ls-files --others -- ":(literal)$file") ]] || continue
-    ! grep -qsm 1 '^# Written by .hotpush init' "./$file" || continue
-    (set +o pipefail && git cat-file --filters "$tip:$file" | head -c "$(stat -c %s "./$file")" | cmp -s - "./$file") ||
-      printf '%s ' "$file"
+    # A file or link may be where this version has a directory.
+    place=$file above=$file
+    while [[ $above == */* ]]; do
+      above=${above%/*}
+      [[ -d $above && ! -L $above ]] || place=$above
+    done
+    [[ $file != deploy.sh && $place != "$named" && -n $(git ls-files --others -- ":(literal)$place") ]] || continue
+    if [[ $place == "$file" ]]; then
+      ! grep -qsm 1 '^# Written by .hotpush init' "./$file" || continue
+      ! (set +o pipefail && git cat-file --filters "$tip:$file" | head -c "$(stat -c %s "./$file")" | cmp -s - "./$file") || continue
+    fi
+    named=$place
+    printf '%s ' "$place"
   done
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { git } from "../harness/repository.ts";
@@ -60,6 +60,23 @@ test("what is here and not in git is not overwritten by a new file of the same n
   writeFileSync(at("page.txt"), "edited on the server\n");
   assert.match(await example.deployed([main, pushed]), /^Discarding what was edited here .*: page\.txt $/m);
   assert.deepEqual([example.read(".env"), example.read("half.txt")], ["KEY=changeme\n", "half of it\n"]);
+});
+
+test("a file or link in place of a new directory is not overwritten", async (t) => {
+  const example = makeExample(t);
+  const at = (name: string) => join(example.repoPath, name);
+  writeFileSync(at("data"), "mine\n");
+  symlinkSync("/nonexistent", at("uploads"));
+  const files = { "data/1": "1\n", "data/2": "2\n", "uploads/a/.keep": "" };
+  const pushed = example.push(files);
+  assert.match((await example.deploy([main, pushed])).output, /not in git: data uploads\. Nothing/);
+  assert.equal(example.read("data"), "mine\n");
+  for (const name of ["data", "uploads"]) rmSync(at(name));
+  await example.deployed([main, pushed]);
+  // What is in git may be replaced.
+  git(example.workPath, "rm", "--quiet", "page.txt");
+  await example.deployed([main, example.push({ "page.txt/1": "a directory now\n" })]);
+  assert.equal(example.read("page.txt/1"), "a directory now\n");
 });
 
 test("a checkout without a commit gets the first one, and keeps what is not in git", async (t) => {
