@@ -108,11 +108,22 @@ update_submodules() {
   [[ -e .gitmodules ]] || return 0
   modules=$(git rev-parse --git-path modules)
   [[ -z ${DEPLOY_ID-} || ! -d $modules ]] || find "$modules" -type f -name '*.lock' -delete # See remove_left_locks.
+  foreign=$(foreign_submodules .)
+  [[ -z $foreign ]] || fail "These submodules belong to another user, whose programs git would run as root. Give them to root: chown --recursive root ${foreign% }"
   { git submodule --quiet sync --recursive &&
     git -c gc.autoDetach=false -c maintenance.autoDetach=false submodule update --init --recursive --force; } ||
     fail "git could not update the submodules, for the reason above. Does this user have access to each address in .gitmodules?"
   other=$(git submodule status --recursive | grep '^[+U]' || true)
   [[ -z $other ]] || fail "These submodules are not at the commit that this version names: $other"
+}
+
+# For root: submodules, inner ones too, whose repository another user could exchange. Git asks only whose the outermost one is.
+foreign_submodules() {
+  ((EUID == 0)) || return 0
+  git -C "$1" ls-files --stage -z | while IFS=$'\t' read -r -d '' entry path; do
+    [[ $entry == 160000\ * && -e $1/$path/.git ]] || continue
+    if [[ -O $1/$path && -O $1/$path/.git ]]; then foreign_submodules "$1/$path"; else printf '%s ' "$1/$path"; fi
+  done
 }
 
 # Without git-lfs, git checks out a file of Git LFS as a text of three lines that points to it: nothing to build from.

@@ -19,7 +19,9 @@ export function missedTexts({ missed = [] }: { readonly missed?: readonly Missed
 
 /** Says what came, and what to do if it was meant: anyone can send what is refused, in the name of any host. */
 function missedText({ kind, reason, host, repository }: MissedDelivery): string {
-  const advice = atHost[reason] ?? "The page of the delivery at the host has the answer.";
+  const advice =
+    (Object.hasOwn(atHost, reason) && atHost[reason]) ||
+    "The page of the delivery at the host has the answer.";
   if (kind === "refused")
     return `A delivery in the name of ${host} was refused (${reason}). If it was a push of yours: ${advice}`;
   const setting = reason === "other_repository" ? "REPOSITORY" : "BRANCH";

@@ -120,8 +120,9 @@ function contextFaults([name, { build, image }]: readonly [string, ComposeServic
 
 /** What this version of compose does wrong with its builder, and with the version at the prompt of the machine. */
 async function versionFaults(own: string, context: DoctorContext) {
-  const { settings, repoPath, server, scriptEnv: env } = context;
-  const said = await outputOf(["docker", "buildx", "version"], { env });
+  const { settings, repoPath, server, scriptEnv: env, user } = context;
+  // As the owner: the client takes plugins from the home that `env` names.
+  const said = await outputOf(["docker", "buildx", "version"], { env, user });
   const [, buildx = "1"] = / v(\d[\d.]*)/.exec(said ?? "") ?? [];
   const isOld = compareVersions(own, "5") >= 0 && compareVersions(buildx, "0.17") < 0;
   const needed = `docker buildx is ${buildx}; compose ${own} needs 0.17 or newer to build. Install it: ${installPage}`;
@@ -228,13 +229,17 @@ function requestsTo(url: string): readonly [Argv, ...Argv[]] {
 }
 
 /** The first that succeeds in a container that serves; null: none does, or there is none. */
-async function findHealthTest(name: string, url: string, { engine, compose, scriptEnv: env }: DoctorContext) {
+async function findHealthTest(
+  name: string,
+  url: string,
+  { engine, compose, scriptEnv: env, user }: DoctorContext,
+) {
   const [docker, answer] = [await engine(), await compose()];
   if (docker.kind !== "answers" || answer.kind !== "model") return null;
   const container = (await listContainers(docker.engine, answer.model.name, name)).find(isServing);
   for (const test of container ? requestsTo(url) : []) {
     const argv = ["docker", "exec", container?.id ?? "", ...test] as const;
-    if (hasSucceeded(await runCommand({ argv, env, timeoutMs: 5_000 }))) return test;
+    if (hasSucceeded(await runCommand({ argv, env, user, timeoutMs: 5_000 }))) return test;
   }
   return null;
 }

@@ -34,6 +34,7 @@ export async function withSourcesReadOnly(
 
 const maxFiles = 2_000;
 const linkMode = "120000";
+const submoduleMode = "160000";
 const sqliteName = /\.(?:db3?|sqlite\d?)$|-(?:wal|shm|journal)$/i;
 const sqliteMagic = "SQLite format 3\0";
 /** Files that `init` writes into a checkout. */
@@ -55,7 +56,8 @@ async function lookAtSources(
   // Any other letter: git was told not to look whether the file is modified.
   const files = entries.flatMap((entry) => {
     const [, mode, name] = /^H (\d+) [^\t]*\t(.*)$/s.exec(entry) ?? [];
-    return name === undefined ? [] : [{ name, isLink: mode === linkMode }];
+    // For a submodule, git would start programs that its own repository names, whoever that belongs to.
+    return name === undefined || mode === submoduleMode ? [] : [{ name, isLink: mode === linkMode }];
   });
   if (entries.length > maxFiles || files.length < entries.length) return {};
   const isVisible = (name: string) => !/(?:^|\/)\./.test(relative(path, name) || basename(name));
@@ -65,7 +67,7 @@ async function lookAtSources(
   const onLine = (line: string) => {
     if (!ownFile.test(line)) other.abort();
   };
-  const flags = ["--porcelain", "--untracked-files=normal", "--ignored=matching", "--ignore-submodules=none"];
+  const flags = ["--porcelain", "--untracked-files=normal", "--ignored=matching", "--ignore-submodules=all"];
   const status = await lookAt(root, ["status", ...flags, ...at], { env, onLine, signal: other.signal });
   if (other.signal.aborted) return {};
   if (!hasSucceeded(status)) return withDoubt(status);

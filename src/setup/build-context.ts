@@ -7,7 +7,9 @@ import { readForeignFile } from "#platform/foreign-files";
 import { quote } from "#platform/ssh";
 
 /** A Dockerfile that copies everything, or everything in the directory, from its build context. */
-const copiesAll = /^\s*(?:COPY|ADD)\s+(?:--(?!from=)\S+\s+)*(?:\[\s*)?"?(?:\.\/?|\*)"?[\s,]/im;
+const copiesAll = /^[ \t]*(?:COPY|ADD)[ \t]+(?:--(?!from=)\S+[ \t]+)*(?:\[[ \t]*)?"?(?:\.\/?|\*)"?[\s,]/im;
+
+const longestPattern = 4_096;
 
 /** Secrets, and the history with the address of the remote. */
 const privateNames = [".env", ".git"];
@@ -45,9 +47,10 @@ interface Build {
 
 /** The stages whose files are in the image: the built one, and those that it is `FROM`. Of others, it copies what it needs. */
 function stagesOf(dockerfile: string, target?: string): readonly string[] {
-  const stages = dockerfile.split(/^(?=\s*FROM\s)/im).filter((text) => /^\s*FROM\s/i.test(text));
+  const stages = dockerfile.split(/^(?=[ \t]*FROM\s)/im).filter((text) => /^[ \t]*FROM\s/i.test(text));
   const heads = stages.map((text) => {
-    const [, base = "", name = ""] = /^\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?/i.exec(text) ?? [];
+    const [, base = "", name = ""] =
+      /^[ \t]*FROM[ \t]+(?:--\S+[ \t]+)*(\S+)(?:[ \t]+AS[ \t]+(\S+))?/i.exec(text) ?? [];
     return { base: base.toLowerCase(), name: name.toLowerCase() };
   });
   const named = (name: string) => heads.findIndex((head) => head.name === name);
@@ -73,6 +76,7 @@ function isIgnored(name: string, text: string): boolean {
   const patterns = [name, `${name}*`, `*${name}`, ".*", "*", "**"];
   const lines = text
     .split("\n")
+    .filter((line) => line.length <= longestPattern)
     .map((line) => /^(!?)(?:\.?\/|\*\*\/)*(.*?)(?:\/\**)?$/.exec(line.trim()) ?? []);
   const last = lines.findLast(([, , pattern = ""]) => patterns.includes(pattern));
   return last !== undefined && last[1] === "";

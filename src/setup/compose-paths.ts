@@ -43,10 +43,13 @@ export function readPaths(project: Pick<SetupProject, "root" | "composeFiles" | 
         path,
       );
   };
+  // An alias may lead back to what holds it.
+  const visited = new Map<string, Set<object>>();
   const visit = (value: unknown, name: string, file: string): void => {
     if (typeof value === "string" && naming.test(name))
       read(resolve(dirname(file), interpolated(value.replace(/^\w+=/, ""), { ...process.env, ...env })));
-    if (typeof value !== "object" || value === null) return;
+    if (typeof value !== "object" || value === null || visited.get(name)?.has(value)) return;
+    visited.set(name, (visited.get(name) ?? new Set()).add(value));
     for (const [key, one] of Object.entries(value).filter(([key]) => named.test(name) || !free.test(key)))
       visit(one, Array.isArray(value) || name === "additional_contexts" ? name : key, file);
   };
@@ -56,8 +59,11 @@ export function readPaths(project: Pick<SetupProject, "root" | "composeFiles" | 
   return [...new Set(directories)].filter(canBeMounted);
 }
 
+const longestPath = 4_096;
+
 /** The path with the variables that are known, or their defaults. */
 function interpolated(path: string, env: NodeJS.ProcessEnv): string {
-  const variable = /\$\{(\w+)(?::?-([^}]*))?[^}]*\}|\$(\w+)/g;
+  if (path.length > longestPath) return path;
+  const variable = /\$\{(\w+)(?::?-([^{}]*))?[^{}]*\}|\$(\w+)/g;
   return path.replace(variable, (_, braced, fallback, plain) => env[braced ?? plain] || fallback || "");
 }

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { git } from "../harness/repository.ts";
 import { needs } from "../harness/requirements.ts";
+import { writeScript } from "../harness/temporary.ts";
 import { type Example, main, makeExample } from "./project.ts";
 
 /** Git allows no local path as the address of a submodule, unless its user says so. */
@@ -52,6 +54,25 @@ test("a submodule of a submodule, edits and a killed git's lock are no obstacle"
   commitIn(outer, "newer\n");
   submodule(example, "update", "--quiet", "--remote", "lib");
   await assertDeploys(example, "lib", "newer\n");
+});
+
+test("a submodule of another user runs nothing as root", needs("otherUser"), async (t) => {
+  const example = makeExample(t);
+  const one = makeLibrary(example, "one", "first\n");
+  addSubmodule(example, one);
+  await assertDeploys(example, "lib", "first\n");
+  const planted = join(example.repoPath, "lib");
+  rmSync(join(planted, ".git"));
+  git(planted, "init", "--quiet");
+  const seen = join(example.repoPath, "seen");
+  writeScript(join(planted, ".git/hooks/post-checkout"), `#!/bin/sh\ntouch ${seen}\n`);
+  execFileSync("chown", ["-R", "1234:1234", planted]);
+  const { output } = await example.deploy([main, example.push({ "page.txt": "second\n" })], localPaths);
+  assert.match(
+    output,
+    /FAILED: These submodules belong to another user, .*: chown --recursive root \.\/lib$/m,
+  );
+  assert.equal(existsSync(seen), false);
 });
 
 test("a .gitmodules gets no protocol and no command that git does not allow", async (t) => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
 import { modeOf } from "../../src/rollout/project.ts";
@@ -104,6 +104,23 @@ test("a repository that another user puts above a checkout of root runs nothing 
   rmSync(seen, { force: true });
   await mark(join(above, "app"), "src");
   assert.deepEqual([...new Set(linesOf(seen))], ["1234"]);
+});
+
+test("sources with a submodule are data, and git starts nothing that its repository names", async (t) => {
+  const [directory, library] = [temporaryDirectory(t), temporaryDirectory(t)];
+  for (const one of [directory, library]) git(one, "init", "--quiet");
+  write(library, { "lib.js": "1" });
+  git(library, "add", "--all");
+  git(library, "commit", "--quiet", "--message", "first");
+  write(directory, { "src/app.js": "1" });
+  git(directory, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", library, "src/lib");
+  git(directory, "add", "--all");
+  git(directory, "commit", "--quiet", "--message", "first");
+  const seen = join(library, "seen");
+  git(join(directory, "src/lib"), "config", "filter.x.clean", `touch ${seen}; cat`);
+  write(directory, { ".git/modules/src/lib/info/attributes": "* filter=x\n", "src/lib/lib.js": "1" });
+  assert.equal(await isCode(directory, "src"), false);
+  assert.equal(existsSync(seen), false);
 });
 
 test("a link among sources is no database", async (t) => {

@@ -60,6 +60,19 @@ test("each directory that compose reads a file of is found, also behind links, f
   ]);
 });
 
+test("what no compose file says ends nothing, and soon", (t) => {
+  const root = temporaryDirectory(t);
+  const file = join(root, "compose.yaml");
+  const read = (text: string) => {
+    writeFileSync(file, text);
+    return readPaths({ root, composeFiles: [file], env: {} });
+  };
+  assert.deepEqual(read("services: &a { web: *a }"), [root]);
+  const startedMs = performance.now();
+  assert.deepEqual(read(`services: { web: { env_file: '${"${a:-".repeat(200_000)}' } }`), [root]);
+  assert.ok(performance.now() - startedMs < 5_000);
+});
+
 test("no directory that the image of run needs is hidden by one of the machine", () => {
   for (const path of [
     "/",
